@@ -138,7 +138,7 @@ impl AreaMap {
         at >= range.end
     }
 
-    /// Builds a map in which `range` has these rights, or no area if `prot` is `None`. Areas that overlap the
+    /// Builds a map that gives `range` these rights, or no area if `prot` is `None`. Areas that overlap the
     /// range are cut. Adjacent areas with equal rights are joined.
     pub(crate) fn with(
         &self,

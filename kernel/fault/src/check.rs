@@ -14,7 +14,7 @@ use crate::pte::{Meaning, Pte, TableId};
 use crate::space::AddressSpace;
 use crate::world::World;
 
-/// What a successful check counted.
+/// The counts of a successful check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
     /// Pages mapped, in all address spaces. A shared page counts once in each.

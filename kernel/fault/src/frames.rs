@@ -6,7 +6,7 @@ use pageset_core::{CpuId, FrameAllocator, FreeError, Order, Pfn, Request};
 
 use crate::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a frame is allocated for.
+/// The purpose of an allocated frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameUse {
     /// The frame holds a page of an address space, and is movable.

@@ -52,7 +52,7 @@ impl Local {
 }
 
 /// A task's copy of the area map. A task that reads its own copy writes no cache line that CPUs share, not
-/// even that of a reference count.
+/// even the line of a reference count.
 #[derive(Default)]
 pub(crate) struct KnownAreas {
     /// The address space that the copy belongs to, and the number of the copied map. `None` before the first

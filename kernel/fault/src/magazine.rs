@@ -11,7 +11,7 @@ use crate::frames::{FrameSource, FrameUse};
 /// Largest size of a magazine. A sleeping task keeps its frames, so they must be few.
 const FRAMES_MAX: usize = 32;
 
-/// Frames of one task, in the order in which the allocator returned them.
+/// Frames of one task. The allocator returned them in this order.
 #[derive(Default)]
 pub(crate) struct Magazine {
     frames: [Option<Pfn>; FRAMES_MAX],

@@ -16,7 +16,7 @@ pub struct Pte(u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct TableId(pub(crate) u32);
 
-/// What a page-table word means.
+/// The meaning of a page-table word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// Nothing is mapped: any fault may fill the word.

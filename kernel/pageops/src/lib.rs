@@ -55,7 +55,7 @@ pub use method::Method;
 pub use source::{CopyError, Poisoned, Source, Target};
 pub use visit_order::{GIGANTIC_PAGES, RANGES_RADIUS_PAGES, Step, Steps, Store, VisitOrder};
 
-/// Bytes of a base page: the unit in which orders count, and the smallest page.
+/// Bytes of a base page: the unit that orders count in, and the smallest page.
 pub const BASE_PAGE_BYTES: usize = 4096;
 
 /// Clears a page by [`Method::chosen`]: see [`Method::clear`].

@@ -1,4 +1,4 @@
-//! The orders in which the base pages of a page are visited, and the kind of stores for each visit, as pure
+//! The orders of visits to the base pages of a page, and the kind of stores for each visit, as pure
 //! iterators.
 //!
 //! An order does not touch memory. The inputs of an order are the number of base pages, the base page that

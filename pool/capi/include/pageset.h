@@ -459,8 +459,8 @@ int pageset_config_init(struct pageset_config *config, size_t struct_bytes);
  take at most 140 KiB for each GiB that is used, and some 30 KiB.
 
  Errors: EINVAL (a field of config; pageset_message names it), E2BIG (config has set fields that this
- library does not know), ENOMEM (address space, heap, or huge pages), EMFILE (4096 pools), or EFBIG (a limit
- of file sizes). All other errors are the system's. After an error *pool is NULL.
+ library does not know), or EMFILE (4096 pools). A lack of address space, heap, or huge pages is ENOMEM,
+ and a limit of file sizes is EFBIG. All other errors are the system's. After an error *pool is NULL.
  */
 int pageset_create(const struct pageset_config *config, struct pageset_pool **pool);
 
@@ -796,7 +796,7 @@ int pageset_get_memfd(struct pageset_pool *pool, int *memfd);
 int pageset_get_uses_rseq(struct pageset_pool *pool, int *uses_rseq);
 
 /*
- Explains this thread's last failed call, and what to do about it, in one English sentence without a
+ Explains this thread's last failed call, and says what to do about it, in one English sentence without a
  newline. It is empty if no call has failed yet, and never NULL. It is valid until this thread calls
  pageset_message again, or ends.
  */

@@ -13,8 +13,8 @@ use crate::pools::{self, PoolHandle, open};
 /// take at most 140 KiB for each GiB that is used, and some 30 KiB.
 ///
 /// Errors: EINVAL (a field of config; pageset_message names it), E2BIG (config has set fields that this
-/// library does not know), ENOMEM (address space, heap, or huge pages), EMFILE (4096 pools), or EFBIG (a limit
-/// of file sizes). All other errors are the system's. After an error *pool is NULL.
+/// library does not know), or EMFILE (4096 pools). A lack of address space, heap, or huge pages is ENOMEM,
+/// and a limit of file sizes is EFBIG. All other errors are the system's. After an error *pool is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_create(
     config: *const Config,

@@ -141,7 +141,7 @@ pub(crate) fn number(call: impl FnOnce() -> Result<(), Failure>) -> c_int {
     }
 }
 
-/// Explains this thread's last failed call, and what to do about it, in one English sentence without a
+/// Explains this thread's last failed call, and says what to do about it, in one English sentence without a
 /// newline. It is empty if no call has failed yet, and never NULL. It is valid until this thread calls
 /// pageset_message again, or ends.
 #[unsafe(no_mangle)]

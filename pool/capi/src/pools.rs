@@ -1,9 +1,9 @@
 //! Finds the pool of a handle.
 //!
 //! A handle is a number in the shape of a pointer. Its low bits are the index of a slot. The bits above are a
-//! number that no other pool ever has, in this copy of the library or another one. So a handle is looked up,
-//! never followed. Finding a pool takes no lock and waits for no thread. Making and destroying a pool do not
-//! wait either, so a child of `fork` may do them, too.
+//! number that no other pool ever has, in this copy of the library or in another copy. So a handle is looked
+//! up, never followed. Finding a pool takes no lock and waits for no thread. Making and destroying a pool do
+//! not wait either, so a child of `fork` may do them, too.
 
 use std::ptr;
 use std::sync::atomic::{

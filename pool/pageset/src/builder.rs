@@ -40,7 +40,7 @@ pub struct Builder {
     backing: Backing,
     source: Source,
     numa: Numa,
-    /// What children of `fork` see of the memory. `None` stands for the backing's default.
+    /// How children of `fork` see the memory. `None` stands for the backing's default.
     fork: Option<Fork>,
     residency: Residency,
     fast_path: FastPath,

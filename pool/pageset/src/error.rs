@@ -8,7 +8,7 @@ use pageset_core::{ConfigError, Order, Violation};
 use crate::Numa;
 use crate::heap::HeapExhausted;
 
-/// Ends a message about NUMA nodes: the file in which the system lists the nodes.
+/// Ends a message about NUMA nodes: the system lists the nodes in this file.
 const NODES_ONLINE: &str = "see /sys/devices/system/node/online";
 
 /// Why an allocation failed.

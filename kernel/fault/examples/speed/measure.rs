@@ -157,7 +157,7 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
         Spans { begin, end, clear }
     }
 
-    /// Clears the mapped pages in the order in which faults cleared them. So each page is as cold in the
+    /// Clears the mapped pages in the same order as faults cleared them. So each page is as cold in the
     /// caches as it was at its fault.
     fn clear_alone(&self, task: &mut Task<Parts<M>>, pages: impl Iterator<Item = u64>) -> Duration {
         let page = |va| task.fault(va, Access::Write).expect("mapped");

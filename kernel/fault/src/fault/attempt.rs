@@ -30,7 +30,7 @@ pub(super) enum Step {
     Again,
 }
 
-/// What happened when a fault tried to change a page-table word.
+/// The result of a fault's attempt to change a page-table word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Install {
     Done,

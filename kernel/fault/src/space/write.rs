@@ -37,7 +37,7 @@ impl<W: World> AddressSpace<W> {
 }
 
 impl<W: World> Write<'_, W> {
-    /// Computes the area map in which `range` has these rights.
+    /// Computes the area map that gives `range` these rights.
     pub(super) fn change(&self, range: &Range<u64>, prot: Option<Prot>) -> Change {
         self.map.with(range.clone(), prot, || self.space.engine().next_area())
     }

@@ -61,7 +61,7 @@ impl Ticket {
     }
 }
 
-/// What a fault holds so that its area does not change.
+/// The lock or section that a fault holds, so that its area does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holds {
     /// The address space's lock, held as a reader.

@@ -126,7 +126,7 @@ impl Inner {
             link::set(&self.memory, span.frame(), first);
             // Race: handlers of two threads add pages at once. The exchange of the second thread fails. No
             // other thread has the pages of the second thread yet. So the second thread tries again, and puts
-            // its pages in front of those of the first thread.
+            // its pages in front of the first thread's pages.
             match self.deferred.compare_exchange_weak(first, span.to_bits() | what as u64, Release, Relaxed) {
                 Ok(_) => return,
                 Err(now) => first = now,

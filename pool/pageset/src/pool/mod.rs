@@ -266,10 +266,11 @@ impl Pool {
     ///
     /// # Safety
     /// No process may use this descriptor to touch memory that has another user:
+    ///
     /// - While this process has a reference to the bytes of [`Pages`](crate::Pages), no process changes them
     ///   through the file or a mapping of it, by a write or a hole. If the reference is exclusive, no process
     ///   reads them through a mapping either.
-    /// No process changes the bytes of free pages: the pool remembers that some of them are zero.
+    /// - No process changes the bytes of free pages: the pool remembers that some of them are zero.
     ///
     /// To use memory from several processes at the same time, use [`Pages::as_ptr`](crate::Pages::as_ptr),
     /// without references.

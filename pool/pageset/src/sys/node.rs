@@ -4,7 +4,7 @@ use std::io;
 
 use super::{Change, Mapping, host};
 
-/// The policy by which the kernel places pages on the given nodes.
+/// The kernel's policy for placing pages on the given nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Binding {
     /// `MPOL_BIND`: pages come only from these nodes.

@@ -46,7 +46,7 @@ impl<T> Shared<T> {
     /// nothing else would drop the share.
     ///
     /// # Safety
-    /// Such a share exists, and no other code will drop it.
+    /// A share of this kind exists, and no other code will drop it.
     pub(crate) unsafe fn drop_lost(&self) {
         // SAFETY: the caller promises that a lost share exists. This drops that share in its place.
         drop(unsafe { ptr::read(self) });

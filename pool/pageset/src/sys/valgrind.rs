@@ -5,7 +5,7 @@
 //! Source: valgrind's headers valgrind.h and memcheck.h, which have a BSD licence and describe an interface
 //! that never changes. This module does not use the headers' macros, because they need a C compiler.
 
-/// What memcheck should assume about bytes.
+/// The state of bytes that memcheck should assume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bytes {
     /// Any access to these bytes is an error.

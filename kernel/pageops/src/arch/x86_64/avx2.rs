@@ -54,7 +54,7 @@ unsafe fn copy(dst: *mut u8, src: *const u8, bytes: usize) {
         return;
     }
     // SAFETY: by the contract of `Primitives`, both ranges are valid, aligned, do not overlap, and are a
-    // multiple of what one turn of the loop copies.
+    // multiple of the bytes that one turn of the loop copies.
     unsafe {
         vector_loop!(
             "2:",
@@ -81,7 +81,7 @@ unsafe fn copy_stream(dst: *mut u8, src: *const u8, bytes: usize) {
     }
     let half = bytes / HALVES;
     // SAFETY: the same contract as for `copy`. The second half begins at `half`, and both halves are a
-    // multiple of what one turn of the loop copies.
+    // multiple of the bytes that one turn of the loop copies.
     unsafe {
         vector_loop!(
             "2:",

@@ -1,4 +1,4 @@
-//! What the CPU reports about itself.
+//! Facts that the CPU reports about itself.
 //!
 //! `std` has a macro for CPU features, but this crate does without `std`. In a virtual machine, each query
 //! takes microseconds.

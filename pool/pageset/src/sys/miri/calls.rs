@@ -21,7 +21,7 @@ pub(in crate::sys) fn usable_cpus() -> Option<usize> {
 /// Does nothing: miri never unloads code.
 pub(in crate::sys) fn stay_loaded() {}
 
-/// Returns `false`: under miri, the environment is that of the machine, not of the program.
+/// Returns `false`: under miri, the environment is the machine's, not the program's.
 pub(in crate::sys) fn environment_says(_: &CStr, _: &CStr) -> bool {
     false
 }
