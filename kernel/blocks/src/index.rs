@@ -18,7 +18,8 @@ use crate::atomic::{AtomicUsize, SeqCst, constant};
 const BITS: usize = usize::BITS as usize;
 /// The even bits: the first of each pair.
 const FIRSTS: usize = usize::MAX / 3;
-/// Levels of the largest set: 2^32 pageblocks on 64 bits.
+/// The most levels of a set. `MAX_BLOCKS` pageblocks need 5 levels with words of 64 bits, and 6 with words of
+/// 32.
 const LEVELS_MAX: usize = 8;
 
 /// A pageblock, by its place in the tables.
@@ -218,7 +219,8 @@ impl<A: Access> Set<'_, A> {
         }
     }
 
-    /// Adds pageblocks by one exchange.
+    /// Adds pageblocks whose bits lie in one word, by one atomic operation. Levels above change only if the
+    /// word was empty.
     pub(crate) fn add_several(&self, blocks: Several) {
         if blocks.bits == 0 {
             return;

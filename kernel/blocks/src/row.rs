@@ -315,7 +315,7 @@ impl Row {
     }
 
     /// The row after the block around this frame was cut so that a block begins at this frame. The block is
-    /// halved until it is so. `None` if the block is out of service.
+    /// halved until one of its parts begins at this frame. `None` if the block is out of service.
     pub(crate) const fn with_border(self, frame: usize) -> Option<Self> {
         let mut row = self;
         while let Frame::Inside = row.frame(frame) {

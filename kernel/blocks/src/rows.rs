@@ -337,7 +337,8 @@ impl<A: Access> Rows<A> {
             if self.change(row, |now| now.with_split(part)).is_ok() {
                 continue;
             }
-            // Look at one of the caller's own frames. Another owner may have freed other frames of the row.
+            // Look up the block around the caller's first frame in this row. Another owner may have freed
+            // other frames of the row.
             let (first, order) = self.long_around(row * ROW_FRAMES + part.trailing_zeros() as usize)?;
             if !self.claim_block(first, order) {
                 return Err(Refused::Changing);

@@ -18,7 +18,7 @@ use world::{World, check};
 
 /// Pageblocks of the machine: few, so that threads meet.
 const FRAMES: u64 = 6 * 512;
-/// The steps of each user.
+/// The number of allocations and frees that each thread tries.
 const STEPS: u32 = 8;
 const MOVABLE: MigrateType = MigrateType::Movable;
 

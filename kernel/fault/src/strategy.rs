@@ -110,7 +110,7 @@ pub enum StrategyError {
     UnknownStabilise,
     /// The third name is not a value of the counter axis.
     UnknownAccount,
-    /// There are more than three names.
+    /// The text has more than three names. A strategy has three, such as `P0,V1,R0`.
     TooManyNames,
     /// V3 must check the area again while it holds a table's lock, but P2 takes no lock.
     NeedsLock,

@@ -30,7 +30,7 @@ pub struct Change {
     pub to: f64,
     /// Mean of the predictions, one from each run of the first side.
     pub predicted: f64,
-    /// Noise of the second side: its largest run minus its smallest run, as a part of the mean of all runs.
+    /// Noise of the second side: its largest run minus its smallest run, as a part of the mean of its runs.
     pub noise: f64,
     /// The mean of the lower ends of the predictions' intervals, and the mean of the upper ends. `None` for
     /// quantities without an interval.

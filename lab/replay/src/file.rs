@@ -30,7 +30,8 @@ pub fn write_file(
 }
 
 /// Creates a file under its final name at once, so that its content stays even if this process is killed. A
-/// device or a pipe is written to directly. The file is locked while it is open: if two processes begin the
+/// device or a pipe is opened as it is: it is neither locked nor cut to length 0. The file is locked while it
+/// is open: if two processes begin the
 /// same file, the second process gets an error, so their writes never mix.
 ///
 /// # Errors

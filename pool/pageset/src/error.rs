@@ -222,7 +222,7 @@ pub enum BuildError {
         /// The system's error.
         source: io::Error,
     },
-    /// The base refused the configuration.
+    /// The page-frame allocator below the arrays refused the configuration.
     Config(ConfigError),
 }
 

@@ -189,7 +189,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             })
         };
         match frames {
-            // The run consists of whole pageblocks, and reservations have ended.
+            // The run consists of whole pageblocks. No CPU reserves one now, so their set has all of them.
             _ if frames.is_multiple_of(FRAMES) && align >= u64::from(PAGEBLOCK_FRAMES) => whole(),
             FRAMES.. => whole().or_else(any),
             _ => any(),

@@ -86,7 +86,8 @@ impl TableCounts {
         largest
     };
 
-    /// The entries for this many pageblocks, zones, CPUs and nodes in all. `const`, for the lengths of
+    /// Counts the entries of all tables of an allocator with so many pageblocks, zones, CPUs and nodes.
+    /// `const`, for the lengths of
     /// statics.
     ///
     /// Pageblocks are 512 frames, counted over the spans of the zones, each rounded to 1024 frames at both

@@ -42,8 +42,8 @@ use crate::{CpuId, NodeId, ZoneId};
 /// A page-frame allocator for all zones of a machine, or for one arena.
 ///
 /// Every operation has the CPU that it runs on as an argument. Two threads may pass the same CPU at once:
-/// they contend for the page set's lock. Any thread may call any operation if the platform's locks are safe
-/// there.
+/// they contend for the page set's lock. Any thread may call any operation. An interrupt handler may, too, if
+/// the platform's lock turns interrupts off.
 ///
 /// An allocation or free that the page set serves is O(1) and takes only that set's lock. A refill or drain
 /// takes one zone lock in addition and costs O(pages moved).

@@ -90,7 +90,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         });
     }
 
-    /// Returns one reserved pageblock with free frames to ordinary use. `false` if there was none.
+    /// Takes one pageblock that has free frames out of the high-order reserve. `false` if there was none.
     fn unreserve(&self, walk: &Walk<'_, 'a, P>, how: Unreserve) -> bool {
         self.zones_for(walk.request, walk.node).any(|zone| {
             let reserved = zone.body.gauges.reserved_highatomic();

@@ -296,7 +296,7 @@ mod tests {
             });
             taken
         };
-        // The list of order 3 has too little. Order 1 gives the rest, not the single pages.
+        // The list of order 3 has 8 of the 12 pages. Order 1 gives the rest, not the single pages.
         assert_eq!(taken(&[9, 0, 0, 4, 0, 1], (12, 5)), [3, 1, 1]);
         assert_eq!(taken(&[1, 2, 0, 4, 0, 1], (3, 1)), [0, 0, 0]);
         // Only a drain of more than the class has goes on.

@@ -173,7 +173,8 @@ impl Policy {
         POLICIES.iter().find(|policy| policy.name == today)
     }
 
-    /// Whether page sets decide without looking at the zone's lists. Only such a policy can be replayed
+    /// Whether a page set's refills and drains depend on the page set alone. They do not if CPUs own
+    /// pageblocks. Only such a policy can be replayed
     /// without a zone.
     #[must_use]
     pub const fn is_of_page_sets_alone(&self) -> bool {

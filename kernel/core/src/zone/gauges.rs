@@ -87,7 +87,7 @@ impl Gauges {
         self.reserved_highatomic.get()
     }
 
-    /// Sets the number of reserved frames. The zone lock is held.
+    /// Sets the number of frames in the high-order reserve. The zone lock is held.
     pub(crate) fn set_reserved_highatomic(&self, frames: u64) {
         self.reserved_highatomic.set(frames);
     }

@@ -1,7 +1,7 @@
 //! The instruction sets, one file each. All unsafe code of the crate is here.
 //!
 //! Each file exports one [`Primitives`]: four loops that know only addresses and lengths. [`Isa`] lists the
-//! instruction sets. A [`Kernel`] is a set that this CPU supports.
+//! instruction sets. A [`Kernel`] is an instruction set that this CPU supports.
 
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 mod aarch64;

@@ -75,7 +75,7 @@ fn name(value: &Value) -> String {
     stem.unwrap_or(text)
 }
 
-/// The points of a question.
+/// The points of the chart that answers one question.
 struct Answer<'a> {
     /// The values of the key that makes panels. `None` if there is no such key.
     panels: Vec<Option<&'a Value>>,

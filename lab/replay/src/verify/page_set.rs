@@ -49,7 +49,8 @@ pub(super) struct PageSet {
     len: [u32; LISTS_MAX],
     /// One bit for each list: whether the frames of all its blocks are known.
     warm: u16,
-    /// A second page set, because what happened before the recording is not known. `pcp` begins with one
+    /// A second page set. The recording does not tell what the first held when it began, so the two begin
+    /// with the extremes. `pcp` begins with one
     /// extreme of the possible history, and `shadow` with the other. As long as both page sets make the same
     /// decisions, the unknown history does not matter. `None` once both have the same numbers.
     shadow: Option<Box<Pcp>>,

@@ -55,7 +55,7 @@ pub struct Services {
     pub rings_permille: u32,
 }
 
-/// Processes that live for seconds.
+/// Builds: their processes live for some seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Builds {

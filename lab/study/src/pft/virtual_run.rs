@@ -135,8 +135,9 @@ pub fn run(machine: &Machine, spec: &VirtualSpec) -> Result<Run> {
     Ok(found.into_run(&spec.shape, scale))
 }
 
-/// Returns the machine with memory in proportion to the smaller number of pages, and without nodes that would
-/// never be used. Threads take memory from the nearest nodes, and these are the first nodes.
+/// Returns the machine with the memory of each node divided by `scale`, or less if the threads cannot fill
+/// it, and without nodes that no thread would use. Threads take memory from the nearest nodes, and these are
+/// the first nodes.
 fn shrunk(machine: &Machine, scale: f64, shape: &Shape) -> Machine {
     let (all, cpus_per_node) = (machine.topology.nodes, machine.topology.cpus_per_node());
     let real = machine.memory.pages() / u64::from(all);

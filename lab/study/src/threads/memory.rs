@@ -21,7 +21,8 @@ const LINE_WORDS: usize = 8;
 pub(super) struct Memory(Vec<AtomicU64>);
 
 impl Memory {
-    /// Makes the contents of the frames below `pages`. The system provides memory only for touched pages. If
+    /// Allocates zeroed memory for the contents of all frames below `pages`. The system provides memory only
+    /// for touched pages. If
     /// there is too little address space, frames have no contents, and touching them takes no time.
     pub(super) fn new(pages: u64) -> Self {
         let words =

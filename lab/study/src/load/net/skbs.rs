@@ -26,7 +26,7 @@ pub(in crate::load) struct Skbs {
 }
 
 impl Skbs {
-    /// Makes the caches for heads of these sizes.
+    /// Makes the caches for messages with these sizes of payload.
     pub(in crate::load) fn new(plan: &mut Plan, setup: &Setup<'_>, bytes: &[u32]) -> Self {
         let mut slabs = Slabs::new(setup);
         let skb = slabs.cache(plan, SKB_BYTES, MigrateType::Unmovable);

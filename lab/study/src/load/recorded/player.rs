@@ -16,7 +16,7 @@ const BUSY_NS_MAX: u64 = 100_000;
 /// Time that a CPU waits for the other CPUs of its copy before it checks them again. Guess.
 const WAIT_NS: u64 = 20_000;
 
-/// State that the CPUs of one copy share.
+/// State that the CPUs of one copy of the recorded machine share.
 #[derive(Debug)]
 pub(super) struct CopyState {
     /// Blocks in use, by pass over the recording and by number in it.

@@ -23,8 +23,8 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / f64::from(count))
 }
 
-/// Clean units, in percent of the most units that could be clean: the pages that cannot be moved would then
-/// fill as few units as possible.
+/// Clean units, in percent of the most that could be clean. The most are clean if the pages that cannot be
+/// moved fill as few units as possible.
 fn of_others_percent(census: &Census) -> f64 {
     let others = census.units.saturating_sub(census.unclean_units_needed).max(1);
     100.0 * census.clean_units as f64 / others as f64

@@ -144,7 +144,7 @@ struct ReadingScore {
     name: String,
     /// Relative errors of all rows except the fitted one.
     errors: Vec<f64>,
-    /// Relative errors of the rows without deltas for the counters.
+    /// Relative errors of the rows of kernels that do not collect the page counters of each task.
     errors_without_deltas: Vec<f64>,
     /// Our value divided by the printed one, in rows whose rate depends on the shared cache line: rows
     /// without deltas and with 32 threads or more.
