@@ -6,8 +6,8 @@
 //! [`Target`](crate::Target) and call its body.
 //!
 //! This file lists all benchmarks. Each benchmark is described in a file of this folder, some together with
-//! similar ones. The benchmarks share `mapping` (an address space), `file` (a file in the page cache) and
-//! `net` (sockets). Their descriptions use `workload`, `setup` and `plan`, which name no benchmark.
+//! similar ones. The benchmarks share `mapping` (an address space), `file` (a file in the page cache),
+//! `page_cache` (files that fill memory) and `net` (sockets). Their descriptions use `workload`, `setup` and `plan`, which name no benchmark.
 //! `recorded` makes a plan from a recording.
 
 mod anon_cow;
@@ -22,6 +22,7 @@ mod malloc;
 mod mapping;
 mod mass_exit;
 mod net;
+mod page_cache;
 mod page_fault;
 pub(crate) mod plan;
 mod recorded;
