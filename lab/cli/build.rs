@@ -1,21 +1,21 @@
-//! Notes the commit for the provenance of results, if there is one. Packagers without git set
+//! Finds out the commit that is built, for the provenance of results. Packagers who build without git set
 //! `PAGESET_COMMIT`.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Sources of a build, as git and cargo name them from this directory. If one of them differs from the
-/// commit, the build is called `-dirty`.
+/// The sources of a build, as paths from this directory. If a source differs from the commit, the commit's
+/// name ends in `-dirty`.
 const SOURCES: [&str; 6] =
     ["..", "../../machines", "../../data", "../../studies", "../../Cargo.toml", "../../Cargo.lock"];
 
 fn main() {
     println!("cargo::rerun-if-env-changed=PAGESET_COMMIT");
     let mut watched = SOURCES.map(str::to_owned).to_vec();
-    // Cargo runs this again when one of these files changes. Git writes them at a commit.
+    // Cargo runs this script again when one of these files changes. Git changes them at each commit.
     watched
         .extend(["HEAD", "logs/HEAD"].into_iter().filter_map(|name| git(&["rev-parse", "--git-path", name])));
-    // A path that does not exist would make cargo run this at every build.
+    // Leave out paths that do not exist, because cargo would run this script at every build.
     for path in watched.iter().filter(|path| Path::new(path).exists()) {
         println!("cargo::rerun-if-changed={path}");
     }
@@ -25,8 +25,8 @@ fn main() {
     }
 }
 
-/// Abbreviated hash, with `-dirty` if sources differ from it. `None` without git, or outside this project's
-/// checkout.
+/// The commit's abbreviated hash, with `-dirty` if sources differ from the commit. `None` without git, or
+/// outside this project's checkout.
 fn commit_of_checkout() -> Option<String> {
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
     let differs = Command::new("git").args(["diff", "--quiet", "HEAD", "--"]).args(SOURCES).output();

@@ -1,5 +1,5 @@
-//! Hashes the sources that compute a simulation, so that rows of other sources are not used again. Also lists
-//! the built-in studies.
+//! Hashes the sources that compute a simulation's result, so that stored results of other sources are not
+//! used again. Also lists the built-in studies.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ mod sources;
 #[path = "build/studies.rs"]
 mod studies;
 
-/// Published tables, and the studies of them.
+/// The directory with published tables and the files of their studies.
 const TABLES: &str = "tables";
 
 fn main() {

@@ -3,65 +3,50 @@
 use crate::access::{Access, Shared, update};
 use crate::atomic::{AtomicU32, Relaxed, constant};
 
-const IDLE: u32 = 0;
-/// The CPU was active before the last tick.
-const RECENT: u32 = 1;
-const ACTIVE: u32 = 2;
-/// The CPU is off-line. It never becomes active, so it keeps no pageblock.
-const OFFLINE: u32 = 3;
-
 /// Whether a CPU was active in a zone lately. Frees are not noted, and neither are allocations from the row
 /// that the CPU used last, so that these stay cheap.
 #[derive(Debug)]
 pub(crate) struct Activity(AtomicU32);
 
+#[derive(Clone, Copy)]
+enum Since {
+    /// The CPU was not active since the last tick.
+    Idle,
+    Active,
+    /// The CPU is off-line. It never becomes active, so it keeps no pageblock.
+    Offline,
+}
+
 impl Activity {
     constant! {
         pub(crate) fn new() -> Self {
-            Self(AtomicU32::new(IDLE))
+            Self(AtomicU32::new(Since::Idle as u32))
         }
     }
 
     /// Notes that the CPU is active.
     #[inline]
     pub(crate) fn note<A: Access>(&self) {
-        if self.0.load(Relaxed) != ACTIVE {
-            self.change::<A>(|now| matches!(now, IDLE | RECENT).then_some(ACTIVE));
+        if self.0.load(Relaxed) != Since::Active as u32 {
+            self.change::<A>(Since::Idle, Since::Active);
         }
     }
 
-    /// Notes that a tick passes. Returns whether the CPU was active since the last tick.
+    /// Begins to wait for activity. Returns whether the CPU was active since the last call.
     pub(crate) fn age(&self) -> bool {
-        let age = |now: u32| match now {
-            ACTIVE => Some(RECENT),
-            RECENT => Some(IDLE),
-            _ => None,
-        };
-        self.change::<Shared>(age) == Some(ACTIVE)
-    }
-
-    /// Makes the CPU count as idle.
-    pub(crate) fn forget(&self) {
-        self.change::<Shared>(|now| matches!(now, RECENT | ACTIVE).then_some(IDLE));
-    }
-
-    /// Returns whether the CPU was active since the last tick but one.
-    #[cfg(test)]
-    fn is_recent(&self) -> bool {
-        matches!(self.0.load(Relaxed), RECENT | ACTIVE)
+        self.change::<Shared>(Since::Active, Since::Idle)
     }
 
     pub(crate) fn set_offline(&self) {
-        self.0.store(OFFLINE, Relaxed);
+        self.0.store(Since::Offline as u32, Relaxed);
     }
 
     pub(crate) fn set_online(&self) {
-        self.change::<Shared>(|now| (now == OFFLINE).then_some(IDLE));
+        self.change::<Shared>(Since::Offline, Since::Idle);
     }
 
-    /// Changes the word by `change`. Returns the word before, or `None` if nothing changed.
-    fn change<A: Access>(&self, change: impl Fn(u32) -> Option<u32>) -> Option<u32> {
-        update::<A, _>(&self.0, Relaxed, change).ok()
+    fn change<A: Access>(&self, from: Since, to: Since) -> bool {
+        update::<A, _>(&self.0, Relaxed, |now| (now == from as u32).then_some(to as u32)).is_ok()
     }
 }
 
@@ -70,15 +55,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_ticks_without_work_make_a_cpu_idle() {
+    fn the_second_tick_without_work_finds_the_cpu_idle() {
         let activity = Activity::new();
-        assert!(!activity.is_recent());
+        assert!(!activity.age());
         activity.note::<Shared>();
-        assert!(activity.age() && activity.is_recent());
-        assert!(!activity.age() && !activity.is_recent());
-        activity.note::<Shared>();
-        activity.forget();
-        assert!(!activity.is_recent());
+        assert!(activity.age() && !activity.age());
     }
 
     #[test]
@@ -86,9 +67,9 @@ mod tests {
         let activity = Activity::new();
         activity.set_offline();
         activity.note::<Shared>();
-        assert!(!activity.is_recent() && !activity.age());
+        assert!(!activity.age());
         activity.set_online();
         activity.note::<Shared>();
-        assert!(activity.is_recent());
+        assert!(activity.age());
     }
 }

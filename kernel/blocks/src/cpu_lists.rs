@@ -55,8 +55,8 @@ pub struct CpuLists {
     /// The CPU's spare pageblock, plus 1. A hint: it may be out of date.
     pub(crate) spare: AtomicU32,
     pub(crate) activity: Activity,
-    /// For each type, two reserved pageblocks: for single frames, and for larger blocks.
-    at_hand: [[AtHand; 2]; TYPES],
+    /// For each type, three reserved pageblocks: for single frames, for larger blocks, and for frees.
+    at_hand: [[AtHand; KINDS]; TYPES],
     /// For each order, the first frame of the block that the CPU freed last, plus 1. A hint: it may be out of
     /// date.
     freed: [AtomicU32; ROW_ORDER + 1],
@@ -64,7 +64,8 @@ pub struct CpuLists {
 }
 
 /// The pageblocks that a CPU may reserve in a zone.
-pub(crate) const AT_HAND: usize = TYPES * 2;
+pub(crate) const AT_HAND: usize = TYPES * KINDS;
+const KINDS: usize = 3;
 
 impl Default for CpuLists {
     fn default() -> Self {
@@ -95,6 +96,12 @@ impl CpuLists {
         &self.at_hand[wanted.migratetype.index()][usize::from(wanted.order > Order::ZERO)]
     }
 
+    /// The pageblock of this type that was full before this CPU freed to it.
+    #[inline]
+    pub(crate) fn freed_to(&self, migratetype: MigrateType) -> &AtHand {
+        &self.at_hand[migratetype.index()][2]
+    }
+
     /// Notes that the CPU freed this block. Larger blocks than a row are not noted.
     #[inline]
     pub(crate) fn note_freed(&self, index: usize, order: Order) {
@@ -106,7 +113,7 @@ impl CpuLists {
 
     /// Takes the hint to the block of this order that the CPU freed last.
     #[inline]
-    pub(crate) fn take_freed(&self, order: Order) -> Option<usize> {
+    pub(crate) fn take_freed_hint(&self, order: Order) -> Option<usize> {
         let freed = self.freed.get(order.index())?;
         let index = (freed.load(Relaxed) as usize).checked_sub(1)?;
         freed.store(0, Relaxed);

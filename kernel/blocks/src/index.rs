@@ -4,8 +4,8 @@
 //! each word below that is not empty. Race: one CPU empties a word and clears the bit above, while another
 //! CPU adds a member to the word. The first CPU reads the word again after it has cleared the bit, and sets
 //! the bit again if the word has a member. So a search may find an empty word, or miss a member for a
-//! moment, but no member stays hidden. If the first CPU stops between the two steps, the members of one word
-//! stay hidden until it goes on, or until a CPU adds another member to the word.
+//! moment, but no member stays hidden. If the first CPU stops between the two steps, the members below one
+//! bit stay hidden until it goes on, or until a CPU adds another member below that bit.
 
 use core::marker::PhantomData;
 use core::ops::Range;

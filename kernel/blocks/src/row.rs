@@ -7,7 +7,7 @@
 //! | 1 | 1 | is free |
 //! | 0 | 1 | is in use: a block begins here |
 //! | 0 | 0 | is in use: the block that begins before goes on |
-//! | 1 | 0 | is *withheld*: no memory, or out of service |
+//! | 1 | 0 | is *withheld*: no memory, or marked bad |
 //!
 //! So a set upper bit means that no block continues into this frame. Withheld frames are the exception, and
 //! rare. A free needs one comparison: the block's own bits, and the upper bit of the next frame, which must

@@ -87,7 +87,7 @@ impl State {
 
     /// Returns the state of a pageblock that is not open any more. Only the isolation flag stays.
     #[must_use]
-    pub(crate) const fn unused(self, phase: Phase) -> Self {
+    pub(crate) const fn closed_as(self, phase: Phase) -> Self {
         Self(self.0 & ISOLATED | phase as u32)
     }
 
@@ -103,6 +103,12 @@ impl State {
         (self.0 ^ Self::open(migratetype).0) & (PHASE | TYPE | ISOLATED) == 0
     }
 
+    /// Whether the pageblock is open and in service, and no CPU reserves it.
+    #[inline]
+    pub(crate) const fn is_idle(self) -> bool {
+        self.0 & (PHASE | ISOLATED | RESERVED) == Phase::Open as u32
+    }
+
     /// Whether a request may take frames of the pageblock.
     #[inline]
     pub(crate) const fn gives(self) -> bool {
@@ -113,18 +119,14 @@ impl State {
     /// about to put it there. `None` if it belongs to no set.
     #[inline]
     pub(crate) const fn set_order(self) -> Option<usize> {
-        if self.0 & (PHASE | ISOLATED | RESERVED) == Phase::Open as u32 {
-            self.mark().checked_sub(1)
-        } else {
-            None
-        }
+        if self.is_idle() { self.mark().checked_sub(1) } else { None }
     }
 
     /// Whether a CPU must settle or recount the pageblock after a free that left this row. `false` if a CPU
     /// reserves the pageblock: that CPU does so when it gives the pageblock up.
     #[inline]
     pub(crate) const fn needs_look(self, row: Row) -> bool {
-        if self.0 & (PHASE | RESERVED | ISOLATED) != Phase::Open as u32 {
+        if !self.is_idle() {
             return false;
         }
         if self.0 & COUNTED != 0 || row.0 == Row::FREE.0 {
@@ -228,7 +230,7 @@ impl State {
 
     /// Returns the state of a spare pageblock that this CPU keeps.
     pub(crate) const fn spare_of(self, cpu: CpuId) -> Self {
-        Self(self.unused(Phase::Spare).0 | cpu.0 << OWNER_AT)
+        Self(self.closed_as(Phase::Spare).0 | cpu.0 << OWNER_AT)
     }
 
     /// Whether the pageblock is a spare that this CPU keeps.

@@ -29,7 +29,7 @@ pub struct Zone {
     marks: [AtomicUsize; 3],
     /// The high-order reserve: whole pageblocks to keep for atomic requests of high order. Fewer may be free
     /// at the moment.
-    pub(crate) reserved: AtomicUsize,
+    pub(crate) high_order_reserve: AtomicUsize,
 }
 
 /// Counts of free memory. They have their own cache line, because they change whenever a CPU takes or
@@ -41,8 +41,6 @@ struct Gauges {
     /// Free frames of open pageblocks that no CPU reserves. Frames freed since a pageblock was last counted
     /// are missing.
     idle: AtomicUsize,
-    /// Open pageblocks that CPUs reserve.
-    reserved: AtomicUsize,
 }
 
 impl Default for Zone {
@@ -67,11 +65,10 @@ impl Zone {
                 offset: 0,
                 lowmem_reserve: [0; ZoneKind::COUNT],
                 marks: array!(AtomicUsize::new(0)),
-                reserved: AtomicUsize::new(0),
+                high_order_reserve: AtomicUsize::new(0),
                 gauges: Gauges {
                     whole: AtomicUsize::new(0),
                     idle: AtomicUsize::new(0),
-                    reserved: AtomicUsize::new(0),
                 },
             }
         }
@@ -109,31 +106,16 @@ impl Zone {
         }
     }
 
-    /// Notes that a CPU reserves one more pageblock.
-    pub(crate) fn note_reserved<A: Access>(&self) {
-        add::<A>(&self.gauges.reserved, 1);
-    }
-
-    /// Notes that a CPU reserves one pageblock less.
-    pub(crate) fn note_unreserved<A: Access>(&self) {
-        add::<A>(&self.gauges.reserved, 1_usize.wrapping_neg());
-    }
-
-    /// Whether any CPU reserves a pageblock.
-    pub(crate) fn has_reserved(&self) -> bool {
-        self.gauges.reserved.load(Relaxed) != 0
-    }
-
     /// Whole pageblocks that any CPU can claim.
     pub(crate) fn whole_blocks(&self) -> usize {
         self.gauges.whole.load(Relaxed)
     }
 
-    /// A lower bound of the number of free frames. It lacks frames that were freed since their pageblock was
+    /// An estimate of the number of free frames, usually too low. It lacks frames that were freed since their pageblock was
     /// last counted, and free frames of reserved pageblocks.
     ///
     /// Race: a CPU takes a frame of the pageblock that it reserves, while another CPU ends the reservation and
-    /// counts the frame as free. Then the bound is too high by that block until the pageblock is counted
+    /// counts the frame as free. Then the estimate is too high by that block until the pageblock is counted
     /// again.
     pub(crate) fn free_at_least(&self) -> u64 {
         let whole = (self.whole_blocks() as u64).saturating_mul(u64::from(PAGEBLOCK_FRAMES));

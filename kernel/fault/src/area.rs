@@ -1,7 +1,8 @@
 //! Areas are ranges of addresses with the same rights (Linux's VMAs). An area map holds all areas of an
 //! address space.
 //!
-//! A map never changes. A writer makes a new map, which shares the unchanged areas, so readers need no lock.
+//! An area map never changes. A writer makes a new map, which shares the unchanged areas with the old one, so
+//! readers need no lock.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -51,9 +52,10 @@ pub(crate) struct Area {
     pub(crate) prot: Prot,
     /// Number of the area, unique in the engine.
     pub(crate) id: u32,
-    /// With V2, faults in this area hold this lock as readers.
+    /// Under strategy V2, a fault in this area holds this lock as a reader.
     pub(crate) lock: RwSem,
-    /// Number of the last write that changed this area. While that write goes on, the area is closed.
+    /// The number of the last write that changed this area. The area is closed while that write is in
+    /// progress.
     marked: AtomicU64,
 }
 
@@ -68,26 +70,27 @@ impl Area {
         Line::AreaLock { area: self.id }
     }
 
-    /// Closes the area for write number `write`.
+    /// Closes the area to faults until write number `write` ends.
     pub(crate) fn mark(&self, write: u64) {
         self.marked.store(write, Ordering::Release);
     }
 
-    /// Whether the area is closed. `write` is the number of the write in progress, or of the next one if
-    /// there is none.
+    /// Whether the area is closed. If a write is in progress, `write` is its number; otherwise `write` is the
+    /// number of the next write.
     #[inline]
     pub(crate) fn is_marked(&self, write: u64) -> bool {
         self.marked.load(Ordering::Acquire) == write
     }
 }
 
-/// All areas in ascending order. No two areas overlap. If two areas touch, they have different rights.
+/// All areas in ascending order. Areas do not overlap. Two adjacent areas have different rights, otherwise
+/// they would be one area.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AreaMap {
     areas: Vec<Arc<Area>>,
 }
 
-/// A new map, and the areas of the old map that it replaces.
+/// A new map, and the areas of the old map that changed or disappeared.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) map: AreaMap,
@@ -135,8 +138,8 @@ impl AreaMap {
         at >= range.end
     }
 
-    /// Builds the map that gives `range` these rights, or no area if `prot` is `None`. Overlapping areas are
-    /// cut. Touching areas with equal rights are joined.
+    /// Builds a map in which `range` has these rights, or no area if `prot` is `None`. Areas that overlap the
+    /// range are cut. Adjacent areas with equal rights are joined.
     pub(crate) fn with(
         &self,
         range: Range<u64>,
@@ -169,7 +172,7 @@ impl AreaMap {
             put(&mut map, area.range.start.max(range.end)..area.range.end, area.prot);
         }
         map.areas.extend_from_slice(&self.areas[after..]);
-        // An adjacent area that did not change stays the same object, so the writer need not close it.
+        // Keep the object of an adjacent area that did not change, so that the writer need not close it.
         for area in &mut map.areas[before..] {
             let same = |old: &&Arc<Area>| old.range == area.range && old.prot == area.prot;
             if let Some(old) = self.areas[before..after].iter().find(same) {

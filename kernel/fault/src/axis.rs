@@ -1,13 +1,13 @@
-//! The macro behind the three parts (axes) of a strategy. A name is a letter and a number of the
-//! specification. P stands for the page table, V for areas (Linux's VMAs), R for the count of resident
-//! pages. The specification has more numbers than the code has files.
+//! The macro behind the three parts (axes) of a strategy. A value of an axis has a name from the
+//! specification: a letter and a number. The letter P stands for the page table, V for areas (Linux's VMAs),
+//! R for the count of resident pages. The specification describes more values than this crate implements.
 //!
 //! To add a value to an axis, add one file, and one line in the axis's list. The line has the name, the
 //! module, and the name in words.
 
-/// `axis!` turns lines `Name = module, "the name in words";` into these items:
-/// - `$kind`: the public enum of names, with `ALL`, `name`, `summary` and `from_name`.
-/// - `$any`: an enum with the state that each value of the axis needs. `new` builds it.
+/// `axis!` turns each line `Name = module, "the name in words";` into these items:
+/// - `$kind`: the public enum of all values, with `ALL`, `name`, `summary` and `from_name`.
+/// - `$any`: an enum with the state that each value needs at run time. `$any::new` builds this state.
 /// - `each!(value, strategy => call)`: a macro that makes the call on the state inside `value`.
 macro_rules! axis {
     (
@@ -27,7 +27,7 @@ macro_rules! axis {
             /// All values of this axis.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// The short name, such as `P1`, as tables print it.
+            /// The short name, such as `P1`.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => stringify!($name),)* }

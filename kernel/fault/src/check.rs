@@ -14,7 +14,7 @@ use crate::pte::{Meaning, Pte, TableId};
 use crate::space::AddressSpace;
 use crate::world::World;
 
-/// Counts taken by a successful check.
+/// What a successful check counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
     /// Pages mapped, in all address spaces. A shared page counts once in each.
@@ -31,20 +31,23 @@ pub struct Census {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Violation {
-    /// A page is mapped outside every area, or with more rights than its area has.
+    /// A page is mapped where no area is, or with more rights than its area has.
     Stray(u64, Pte),
-    /// A word is marked "busy", but no task is changing it.
+    /// A word is marked "busy", although no task is changing it.
     Busy(u64, Pte),
-    /// A shared page is writable.
+    /// A page with several users is writable.
     SharedWritable(u64, Pte),
-    /// A block's reference count is wrong. Holds the block, the number of words that map it, and its count.
+    /// A block's reference count is wrong. Holds the block, the number of words that map the block, and the
+    /// count.
     References(Pfn, u32, u32),
-    /// An address space's counts differ from its page table. Holds its counts, then the right ones.
+    /// An address space's counts differ from its page table. Holds the counts, then the numbers found in the
+    /// page table.
     Counts(Counts, Counts),
-    /// The allocator has handed out more or fewer frames than are in use. Holds both numbers.
+    /// The allocator has handed out more or fewer frames than are in use. Holds the allocator's number, then
+    /// the number in use.
     Frames(u64, u64),
-    /// The number of blocks on the lists of pages in use differs from the number of blocks in use. Holds
-    /// both.
+    /// The number of blocks on the lists of pages in use differs from the number of blocks in use. Holds the
+    /// number on the lists, then the number in use.
     Listed(u64, u64),
 }
 
@@ -52,11 +55,11 @@ impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stray(va, word) => {
-                write!(f, "{word:?} at {va:#x} has no area, or more rights than its area")
+                write!(f, "{word:?} at {va:#x} lies in no area, or has more rights than its area")
             }
             Self::Busy(va, word) => write!(f, "{word:?} at {va:#x} is busy though no task runs"),
             Self::SharedWritable(va, word) => {
-                write!(f, "{word:?} at {va:#x} can be written though it is shared")
+                write!(f, "{word:?} at {va:#x} is writable though several words map its page")
             }
             Self::References(pfn, found, counted) => {
                 write!(f, "block {pfn} is mapped by {found} words, but its count is {counted}")
@@ -70,7 +73,7 @@ impl fmt::Display for Violation {
 
 impl core::error::Error for Violation {}
 
-/// Number of words that map each block.
+/// For each block, its order and the number of words that map it.
 type Blocks = BTreeMap<u64, (Order, u32)>;
 
 impl<W: World> Engine<W> {
@@ -120,7 +123,7 @@ impl<W: World> Engine<W> {
     }
 }
 
-/// A pass over one address space's tables.
+/// The state of a pass over one address space's tables.
 struct Look<'a, W: World> {
     engine: &'a Engine<W>,
     map: &'a AreaMap,

@@ -3,8 +3,8 @@
 /// Numbers of pages and tables, or differences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Resident pages. All are anonymous here, but Linux counted both numbers in 2005, so the cost of both
-    /// is part of a fault.
+    /// Resident pages. All pages of this crate are anonymous, so both numbers are equal. Linux counted both
+    /// in 2005, so the cost of two counters is part of a fault.
     pub rss: i64,
     /// Anonymous resident pages.
     pub anon_rss: i64,
@@ -13,12 +13,12 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// `pages` resident pages, all anonymous.
+    /// Makes counts of `pages` resident pages, all anonymous.
     pub(crate) fn pages(pages: i64) -> Self {
         Self { rss: pages, anon_rss: pages, tables: 0 }
     }
 
-    /// `tables` page tables.
+    /// Makes counts of `tables` page tables.
     pub(crate) fn tables(tables: i64) -> Self {
         Self { tables, ..Self::default() }
     }

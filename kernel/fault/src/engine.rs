@@ -1,4 +1,4 @@
-//! An engine: its world, its frames, the arena of tables, and the state that all address spaces share.
+//! An engine: the host (its *world*), frames, page tables, and the state that all address spaces share.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -21,36 +21,38 @@ use crate::world::World;
 /// Sizes of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineConfig {
-    /// Shape of all page tables.
+    /// The shape of all page tables.
     pub geometry: Geometry,
-    /// CPUs, numbered from 0.
+    /// The number of CPUs. CPUs are numbered from 0.
     pub cpus: u32,
-    /// Tasks that can exist at one time. Usually one per CPU and a few spare ones.
+    /// The number of tasks that can exist at one time. Usually one per CPU and a few spare ones.
     pub tasks: u32,
-    /// Page tables that can exist at one time, over all address spaces. Their words are on the heap: 4 KiB
-    /// per table with 4 KiB pages.
+    /// The number of page tables that can exist at one time, in all address spaces together. The words of the
+    /// tables are on the heap: 4 KiB per table with 4 KiB pages.
     pub tables: u32,
-    /// Cleared frames per CPU that [`Task::prezero`](crate::Task::prezero) may keep. 0 for no pool.
+    /// The number of frames per CPU that [`Task::prezero`](crate::Task::prezero) may clear in advance and
+    /// keep. With 0, there is no such pool.
     pub prezeroed: u32,
-    /// Size of a task's magazine: the frames that it fetches with one allocator call and keeps for its next
-    /// faults. At most 32. With 0, each fault calls the allocator, as Linux does. Other tasks cannot use a
-    /// task's remaining frames, even when memory is short.
+    /// Size of a task's magazine: the frames that a task fetches with one allocator call and keeps for its
+    /// next faults. At most 32. With 0, each fault calls the allocator, as in Linux. Other tasks cannot use
+    /// the frames that are left in a task's magazine, even when memory is short.
     pub magazine: u32,
-    /// Number of lists of pages in use, each with a lock. Linux has one per node. With fewer lists than
-    /// CPUs, CPUs share lists. Under strategies without other shared cache lines, a shared list's lock is
-    /// then the first limit to scaling.
+    /// The number of lists of pages in use, each with its own lock. Linux has one list per node. With fewer
+    /// lists than CPUs, several CPUs share a list. If the strategy has no other shared cache line, the lock
+    /// of such a list is what first limits scaling.
     pub lru_lists: u16,
 }
 
 impl EngineConfig {
-    /// Sizes for CPUs that run one task each: a list of pages in use per CPU, and tables for `pages` pages in
-    /// one address space plus a few spare ones.
+    /// Sizes for one task per CPU: one list of pages in use per CPU, and enough tables to map `pages` pages
+    /// in one address space.
     #[must_use]
     pub fn new(geometry: Geometry, cpus: u32, pages: u64) -> Self {
         let leaves = pages.div_ceil(u64::from(geometry.entries()));
         let upper = leaves.div_ceil(u64::from(geometry.entries())) + u64::from(geometry.root_level());
-        // Each CPU may have prepared one table per level that it will not need, because another CPU was
-        // faster. A range may begin in the middle of a table.
+        // Add some spare tables to the number that is needed. Each CPU may have prepared one table per level
+        // that it does not need, because another CPU was faster. A range may also begin in the middle of a
+        // table.
         let spare =
             u64::from(cpus) * u64::from(geometry.root_level()) + 2 * u64::from(geometry.root_level()) + 2;
         let tables = u32::try_from(leaves + upper + spare).unwrap_or(u32::MAX);
@@ -59,11 +61,11 @@ impl EngineConfig {
     }
 }
 
-/// Frames of one CPU that were cleared ahead of time.
+/// A stack of frames of one CPU that were cleared in advance.
 type ZeroPool<W> = Padded<Mutex<<W as pageset_core::Platform>::RawLock, Vec<Pfn>>>;
 
-/// An engine: a host's frames, with page tables and lists for them. Its address spaces share these, and may
-/// share pages.
+/// An engine: the frames of a host, with page tables and lists for them. All address spaces of an engine use
+/// them, and may share pages.
 pub struct Engine<W: World> {
     pub(crate) world: W,
     pub(crate) geometry: Geometry,
@@ -71,7 +73,7 @@ pub struct Engine<W: World> {
     pub(crate) frames: FrameTable,
     pub(crate) grace: Grace,
     pub(crate) lru: Lru<W::RawLock>,
-    /// For each CPU, frames that were cleared ahead of time.
+    /// For each CPU, the frames that were cleared in advance.
     pub(crate) prezeroed: Box<[ZeroPool<W>]>,
     pub(crate) prezeroed_max: usize,
     pub(crate) magazine: u32,
@@ -82,7 +84,8 @@ pub struct Engine<W: World> {
 }
 
 impl<W: World> Engine<W> {
-    /// Builds an engine around `world`. It takes 16 bytes per frame and one page per table from the heap.
+    /// Builds an engine around `world`. The engine takes 16 bytes per frame and one page per table from the
+    /// heap.
     #[must_use]
     pub fn new(world: W, config: &EngineConfig) -> Arc<Self> {
         let frames = FrameTable::new(world.frames().span());
@@ -103,7 +106,7 @@ impl<W: World> Engine<W> {
         })
     }
 
-    /// The world that the engine was built with.
+    /// The host's part of the engine, which was passed to `new`.
     pub fn world(&self) -> &W {
         &self.world
     }
@@ -118,7 +121,8 @@ impl<W: World> Engine<W> {
         self.prezeroed.len() as u32
     }
 
-    /// Blocks on the lists of pages in use. Blocks that still wait in tasks' batches are not counted.
+    /// The number of blocks on the lists of pages in use. Blocks in a task's batch, on their way to a list,
+    /// are not counted.
     pub fn listed_blocks(&self) -> u64 {
         self.lru.len()
     }
@@ -151,8 +155,8 @@ impl<W: World> Engine<W> {
         }
     }
 
-    /// As [`take_table`](Self::take_table), for a task. If memory is short, gives the task's magazine back
-    /// and tries again.
+    /// Does the same as [`take_table`](Self::take_table), for a task. If memory is short, gives the frames in
+    /// the task's magazine back and tries again.
     pub(crate) fn take_table_for(&self, local: &mut Local) -> Option<TableId> {
         match self.take_table(local.cpu) {
             None if self.empty_magazine(local) => self.take_table(local.cpu),
@@ -170,7 +174,7 @@ impl<W: World> Engine<W> {
         }
     }
 
-    /// Gives back the magazine's frames. Returns whether it held any.
+    /// Gives the magazine's frames back to the allocator. Returns whether there were any.
     pub(crate) fn empty_magazine(&self, local: &mut Local) -> bool {
         let mut held = false;
         while let Some(pfn) = local.magazine.pop() {
@@ -202,12 +206,12 @@ impl<W: World> Engine<W> {
         blocks.clear();
     }
 
-    /// Whether no word maps the block and it is on no list.
+    /// Whether no word maps the block, and the block is on no list.
     fn is_unused(&self, pfn: Pfn) -> bool {
         self.frames.refs(pfn) == 0 && Lru::<W::RawLock>::is_unmarked(self.frames.frame(pfn))
     }
 
-    /// Frees tables that were taken out of the tree. No task may be walking them.
+    /// Frees tables that were taken out of the page-table tree. No task may be walking through these tables.
     pub(crate) fn free_tables(&self, local: &mut Local, tables: &mut Vec<TableId>) {
         for table in tables.drain(..) {
             let frame = self.tables.put(table);

@@ -8,7 +8,7 @@ use core::fmt;
 pub enum FaultError {
     /// The address belongs to no area: a segmentation fault.
     NoArea(u64),
-    /// The area does not allow this access: also a segmentation fault.
+    /// The area does not allow this access, which is a segmentation fault too.
     NotAllowed(u64),
     /// No frame or table is left for this address. Nothing changed.
     OutOfMemory(u64),
@@ -40,19 +40,19 @@ impl core::error::Error for FaultError {}
 pub enum SpaceError {
     /// The range is empty, does not begin and end at page boundaries, or leaves the address space.
     BadRange,
-    /// The range overlaps an area.
+    /// A part of the range already belongs to an area.
     Occupied,
     /// A part of the range belongs to no area.
     NoArea,
-    /// No frame or table is left. Nothing changed, except that a later write may copy a page that it need
-    /// not have copied.
+    /// No frame or table is left. Nothing changed, with one exception: pages that lost the right to be
+    /// written are copied at the next store, although no other task uses them.
     OutOfMemory,
     /// All tasks that the engine was built for exist already.
     TooManyTasks,
     /// The engine has no such CPU.
     BadCpu,
-    /// The operation does not apply to this page: it is not mapped, shared, part of a larger block, or being
-    /// moved.
+    /// The operation does not apply to this page: the page is not mapped, is shared, is part of a larger
+    /// block, or is being moved.
     NotEligible,
     /// The host cannot keep the contents of reclaimed pages.
     NoSwap,
@@ -63,7 +63,9 @@ pub enum SpaceError {
 impl fmt::Display for SpaceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::BadRange => "a range must begin and end at pages of the address space, and not be empty",
+            Self::BadRange => {
+                "a range must begin and end at page boundaries inside the address space, and not be empty"
+            }
             Self::Occupied => "a part of the range is mapped already; unmap it first",
             Self::NoArea => "a part of the range is not mapped",
             Self::OutOfMemory => "no frame or page table is left",

@@ -1,4 +1,5 @@
-//! The engine's data per frame: 16 bytes (Linux's struct page, as far as anonymous memory needs it).
+//! The engine's data about each frame: 16 bytes. These bytes hold what anonymous memory needs of Linux's
+//! struct page.
 
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -7,20 +8,20 @@ use pageset_core::{Order, Pfn};
 
 use crate::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
-/// One frame. Data of a block of several frames is kept with its first frame.
+/// The data of one frame. The data of a block of several frames is kept with the block's first frame.
 pub(crate) struct Frame {
     /// Number of page-table words that map the block or a part of it, plus temporary references.
     refs: AtomicU32,
     /// Order of the block that the frame belongs to.
     order: AtomicU8,
-    /// The block's mark: whether it is on a list of pages in use, see [`lru`](crate::lru).
+    /// The mark that says whether the block is on a list of pages in use, see [`lru`](crate::lru).
     pub(crate) listed: AtomicU16,
-    /// Next newer block on that list: frame index + 1, 0 for none.
+    /// The next newer block on the same list: its frame index + 1, or 0 if there is none.
     pub(crate) newer: AtomicU32,
     pub(crate) older: AtomicU32,
 }
 
-/// All frames of an engine.
+/// The data of all frames of an engine.
 pub(crate) struct FrameTable {
     frames: Box<[Frame]>,
     start: u64,
@@ -60,8 +61,8 @@ impl FrameTable {
         (Pfn(pfn.0 & !u64::from(order.frames() - 1)), order)
     }
 
-    /// Prepares a new block that `refs` words are about to map. No word maps the block yet. Race: a task
-    /// that read an older word with the same frame may take a temporary reference from now on. So the caller
+    /// Prepares a new block that `refs` words are about to map. Race: no word maps the block yet, but a task
+    /// that read an older word for the same frame may take a temporary reference from now on. So the caller
     /// must give the block up by [`put`](Self::put), even if no word ever mapped it.
     #[inline]
     pub(crate) fn begin(&self, pfn: Pfn, order: Order, refs: u32) {
@@ -85,13 +86,13 @@ impl FrameTable {
     /// block, so the block cannot be freed meanwhile.
     pub(crate) fn get(&self, pfn: Pfn, refs: u32) {
         let before = self.frame(self.block(pfn).0).refs.fetch_add(refs, Ordering::Relaxed);
-        debug_assert!(before > 0, "frame {pfn} is free, and mapped once more");
+        debug_assert!(before > 0, "frame {pfn} is free, and a task maps it");
     }
 
-    /// Takes a temporary reference, unless the block is free. Returns the block's head, which
-    /// [`put`](Self::put) needs. Race: after the caller has read the word that names the frame, the frame is
-    /// freed and used in another block. So the caller reads the word and [`block`](Self::block) again
-    /// afterwards, and gives the reference back if one of them has changed.
+    /// Takes a temporary reference, unless the block is free. Returns the block's first frame, which
+    /// [`put`](Self::put) needs. Race: the caller read a word that names the frame; since then, other tasks
+    /// may have freed the frame and used it in another block. So after this call, the caller reads the word
+    /// and [`block`](Self::block) again, and gives the reference back if one of them has changed.
     pub(crate) fn try_get(&self, pfn: Pfn) -> Option<Pfn> {
         let more = |refs: u32| (refs > 0).then_some(refs + 1);
         let head = self.block(pfn).0;

@@ -1,4 +1,4 @@
-//! The source of frames: a page-frame allocator, or a counter that hands out each frame once.
+//! The sources of frames for an engine: a page-frame allocator, or a counter that hands out each frame once.
 
 use core::ops::Range;
 
@@ -6,17 +6,17 @@ use pageset_core::{CpuId, FrameAllocator, FreeError, Order, Pfn, Request};
 
 use crate::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Purpose of an allocated frame.
+/// What a frame is allocated for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameUse {
-    /// Contents of an address space. Movable.
+    /// The frame holds a page of an address space, and is movable.
     Anon,
-    /// A page table. Not movable.
+    /// The frame holds a page table, and is not movable.
     Table,
 }
 
 impl FrameUse {
-    /// The core's request for a block of this order and purpose.
+    /// The request to the core's allocator for a block of this order and use.
     #[must_use]
     pub const fn request(self, order: Order) -> Request {
         match self {
@@ -26,7 +26,7 @@ impl FrameUse {
     }
 }
 
-/// Hands out blocks of `2^order` frames. The engine needs no more of an allocator.
+/// A source of blocks of `2^order` frames: all that the engine needs of an allocator.
 pub trait FrameSource {
     /// The range of all frames that may ever be handed out.
     fn span(&self) -> Range<u64>;
@@ -35,7 +35,7 @@ pub trait FrameSource {
     fn alloc(&self, cpu: CpuId, order: Order, wanted_for: FrameUse) -> Option<Pfn>;
 
     /// Fills the empty slots of `frames` with single frames, first to last. Returns the number of slots
-    /// filled. If memory is short, some stay empty.
+    /// filled. If memory is short, some slots stay empty.
     fn alloc_many(&self, cpu: CpuId, wanted_for: FrameUse, frames: &mut [Option<Pfn>]) -> usize {
         let mut got = 0;
         for slot in frames.iter_mut().filter(|slot| slot.is_none()) {
@@ -48,22 +48,22 @@ pub trait FrameSource {
         got
     }
 
-    /// Takes a block back.
+    /// Takes back a block that was allocated here.
     ///
     /// # Errors
-    /// Fails if the block was not handed out. Nothing changes then.
+    /// An error if the block was not handed out. In that case nothing changes.
     fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError>;
 
     /// Takes many blocks back.
     ///
     /// # Errors
-    /// The error of the first block that was refused. All blocks that were not refused are free.
+    /// If blocks were refused, the error of the first one. All other blocks are free.
     fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), FreeError> {
         blocks.iter().map(|(pfn, order)| self.free(cpu, *pfn, *order)).fold(Ok(()), Result::and)
     }
 
-    /// Number of frames handed out and not yet freed, or `None` if it is not counted. May be slow. Exact only
-    /// while no CPU allocates or frees.
+    /// The number of frames that are handed out now, or `None` if the source does not count them. May be
+    /// slow. Exact only while no CPU allocates or frees.
     fn frames_allocated(&self) -> Option<u64> {
         None
     }
@@ -99,8 +99,8 @@ impl<A: FrameAllocator> FrameSource for A {
     }
 }
 
-/// The cheapest possible allocator: it hands out frames in ascending order, each once. A free only counts
-/// the frame.
+/// The cheapest possible source: it hands out frames in ascending order, each frame once. A freed frame is
+/// only counted.
 #[derive(Debug)]
 pub struct Bump {
     next: AtomicU64,
@@ -109,7 +109,7 @@ pub struct Bump {
 }
 
 impl Bump {
-    /// An allocator of these frames.
+    /// Makes a source that hands out these frames.
     #[must_use]
     pub fn new(span: Range<u64>) -> Self {
         Self { next: AtomicU64::new(span.start), freed: AtomicU64::new(0), span }
@@ -129,7 +129,7 @@ impl FrameSource for Bump {
             start.checked_add(frames).filter(|end| *end <= self.span.end).map(|end| (start, end))
         };
         let before = self.next.fetch_update(Relaxed, Relaxed, |next| Some(place(next)?.1)).ok()?;
-        // Frames that alignment skips are never handed out.
+        // Frames that are skipped for alignment are lost.
         let (start, _) = place(before)?;
         self.freed.fetch_add(start - before, Relaxed);
         Some(Pfn(start))

@@ -20,7 +20,8 @@ impl Geometry {
     /// table covers 32 MiB, addresses have 47 bits.
     pub const PAGES_16K: Self = Self { page_shift: 14, index_bits: 11, levels: 3 };
 
-    /// Makes another shape, for models. Returns `None` outside these limits.
+    /// Makes a page table of another shape, for tests with models. Returns `None` if a number is outside the
+    /// limits of the type.
     #[must_use]
     pub const fn new(page_shift: u8, index_bits: u8, levels: u8) -> Option<Self> {
         let sane = 6 <= page_shift
@@ -29,7 +30,7 @@ impl Geometry {
             && index_bits <= 16
             && 2 <= levels
             && levels <= 6;
-        // INVARIANT: checked here.
+        // INVARIANT: these conditions check all limits.
         if sane && page_shift + index_bits * levels <= 62 {
             Some(Self { page_shift, index_bits, levels })
         } else {
@@ -89,7 +90,7 @@ impl Geometry {
         self.levels - 1
     }
 
-    /// Index of `va` in its table of `level`.
+    /// The index of the word for `va` in its table of level `level`.
     #[inline]
     pub(crate) const fn index(self, va: u64, level: u8) -> u32 {
         (va >> (self.page_shift + self.index_bits * level)) as u32 & (self.entries() - 1)
@@ -101,7 +102,7 @@ impl Geometry {
         va & !(self.page_bytes() - 1)
     }
 
-    /// The addresses of the table of `level` around `va`.
+    /// The range of addresses that the table of level `level` for `va` covers.
     pub(crate) const fn span_around(self, va: u64, level: u8) -> core::ops::Range<u64> {
         let start = va & !(self.table_span(level) - 1);
         start..start + self.table_span(level)

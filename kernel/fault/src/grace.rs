@@ -1,8 +1,9 @@
 //! Grace periods, as in RCU: a writer unlinks a table, an area or a page, then waits until no task can still
-//! use it (E5, E6).
+//! use it (orderings E5 and E6 of spec §1.3).
 //!
-//! Each task has a counter on its own cache line. The counter is odd while the task is inside a section.
-//! There the task may use table numbers, areas or translations that it has read. A writer waits until every
+//! Each task has a counter on its own cache line. The counter is odd while the task is inside a section. Only
+//! inside a section may the task use table numbers, areas or translations that it has read. A writer waits
+//! until every counter that was odd has changed. Decision 0007 says why this is not crossbeam-epoch.
 //! counter that was odd has changed. Decision 0007 says why this is not crossbeam-epoch.
 
 use alloc::boxed::Box;
@@ -20,7 +21,7 @@ impl Grace {
         Self { sections: (0..tasks).map(|_| Padded(AtomicU64::new(0))).collect() }
     }
 
-    /// Begins a section. Only the task itself calls this. Sections do not nest.
+    /// Begins a section. Only the task itself calls this. A task is in at most one section at a time.
     #[inline]
     pub(crate) fn enter(&self, task: u32) {
         let section = &self.sections[task as usize].0;
@@ -33,7 +34,7 @@ impl Grace {
         fence(Ordering::SeqCst);
     }
 
-    /// Ends the section. The task may no longer use anything it read inside.
+    /// Ends the section. From here on, the task must not use anything that it read inside the section.
     #[inline]
     pub(crate) fn leave(&self, task: u32) {
         let section = &self.sections[task as usize].0;

@@ -1,4 +1,5 @@
-//! The right to change words: a lock that is held, or nothing if words are changed by compare-exchange.
+//! The right to change page-table words. The right is either a lock that the task holds, or nothing if the
+//! strategy changes words by compare-exchange.
 
 use lock_api::{Mutex, MutexGuard};
 use pageset_core::CpuId;
@@ -6,16 +7,16 @@ use pageset_core::CpuId;
 use crate::stats::LockStats;
 use crate::world::World;
 
-/// The right to change words. It ends when this value is dropped.
+/// The right to change page-table words. The right ends when this value is dropped.
 pub(crate) enum Held<'a, W: World> {
-    /// No lock: the words are changed by compare-exchange.
+    /// No lock is held: words are changed by compare-exchange.
     Nothing,
     /// A lock.
     Lock { _guard: MutexGuard<'a, W::RawLock, ()> },
 }
 
 impl<'a, W: World> Held<'a, W> {
-    /// Takes a lock and counts that. If it has to wait, measures the time.
+    /// Takes a lock and counts the acquisition. If the task has to wait, measures how long.
     #[inline]
     pub(crate) fn lock(
         world: &W,

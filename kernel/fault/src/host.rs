@@ -1,5 +1,5 @@
-//! A world assembled from a lock type, an allocator and a memory: enough for threads, if nothing is to be
-//! measured.
+//! A world made of a lock type, an allocator and a memory. Such a world suffices for real threads, if nothing
+//! is to be measured.
 
 use core::marker::PhantomData;
 
@@ -14,7 +14,7 @@ use crate::world::{Memory, World};
 pub struct Locks<R>(PhantomData<fn() -> R>);
 
 impl<R> Locks<R> {
-    /// The platform.
+    /// Makes the platform.
     #[must_use]
     pub const fn new() -> Self {
         Self(PhantomData)

@@ -1,11 +1,12 @@
-//! A kernel's page-fault code for anonymous memory, without the kernel. Its locking and its accounting can
-//! be chosen.
+//! The code of a kernel that handles page faults for anonymous memory, as a library. The locking and the
+//! accounting of faults can be chosen.
 //!
 //! An address space has areas (Linux's VMAs), a page table of real atomic words, and frames from an
-//! allocator. A [`Strategy`] says how they stay consistent while tasks run at once. It has three parts.
+//! allocator. A [`Strategy`] says how areas, page table and counts stay consistent while several tasks run. A
+//! strategy has three parts.
 //! - P: [`TableSync`] protects the page table, by one lock, a lock per table, or compare-exchange.
-//! - V: [`Stabilise`] keeps an area unchanged during a fault, by mmap_sem, a lock per area, a second look,
-//!   or an epoch.
+//! - V: [`Stabilise`] keeps an area unchanged during a fault: by mmap_sem, a lock per area, a second look at
+//!   the area, or an epoch.
 //! - R: [`Account`] counts resident pages, in atomics, in each task, or in each CPU.
 //!
 //! So strategies of different kernels can be compared: on threads, in virtual time, or under a model
@@ -17,7 +18,8 @@
 //!
 //! - *Area*: a range of addresses with the same rights.
 //!
-//! - *Write*: a change of an address space's areas. *Closed* areas let no fault in until the write ends.
+//! *Write*: a change of an address space's areas. While a write goes on, the areas that it changes are
+//! *closed*: no fault may use them.
 //!
 //! - *Section*: the part of a fault during which the task may use tables, areas and translations. A writer
 //!   waits for a *grace period* before it frees them, as in RCU.
@@ -51,15 +53,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A fault meets the modules in this order. `task` is the thread, and `local` its private state. `fault` has
-//! the steps. `stabilise` keeps the area from changing, and `area` has its rights. `table` and `pte` have
-//! the words. `frames` and `prezero` supply the page. `sync` changes the word. `account` counts the page,
-//! and `lru` lists it.
+//! A fault uses the modules in this order. `task` is the thread, and `local` its private state. `fault` has
+//! the steps. `stabilise` keeps the area from changing, and `area` has the area's rights. `table` and `pte`
+//! have the page-table words. `frames` and `prezero` supply the page. `sync` changes the word. `account`
+//! counts the page, and `lru` puts it on a list of pages in use.
 //!
-//! Beside them are `space` (changes areas), `mm` (the state all strategies share), `grace` (when memory may
-//! be freed), `frame_table` (references to frames) and `check` (the invariants).
+//! Other modules are `space` (changes areas), `mm` (the state that all strategies share), `grace` (when
+//! memory may be freed), `frame_table` (references to frames) and `check` (the invariants).
 //!
-//! "Spec §n" in comments is `docs/spec/fault.md`; E1 to E9 are the orderings of its §1.3.
+//! "Spec §n" in comments refers to `docs/spec/fault.md`; E1 to E9 are the memory orderings of its §1.3.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -99,7 +101,7 @@ mod table;
 mod task;
 mod world;
 
-// Re-exported because its types appear in this crate's signatures.
+// Re-exported because types of `pageset_core` appear in this crate's signatures.
 pub use pageset_core;
 
 pub use account::Account;

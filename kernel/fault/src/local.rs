@@ -1,5 +1,5 @@
-//! A task's private state. Operations of the engine take this state as an argument; no thread-local storage
-//! is needed.
+//! A task's private state. Operations of the engine take this state as an argument, so no thread-local
+//! storage is needed.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -18,17 +18,18 @@ pub(crate) struct Local {
     pub(crate) cpu: CpuId,
     /// The task's number in the engine.
     pub(crate) slot: u32,
-    /// Number of the task's own address space.
+    /// The number of the task's own address space.
     pub(crate) home: u32,
     pub(crate) stats: Stats,
     pub(crate) deltas: Counts,
-    /// Faults since the deltas were last folded (R3).
+    /// Faults since the task last added its counts to the address space's counters. Strategy R3 uses this
+    /// number.
     pub(crate) events: u32,
     pub(crate) areas: KnownAreas,
     pub(crate) lru: LruBatch,
     pub(crate) magazine: Magazine,
     pub(crate) prefault: Prefault,
-    /// Blocks to free once the fault is over and no task can hold a translation to them.
+    /// Blocks to free when the fault is over and no task can hold a translation to them any more.
     pub(crate) unmapped: Vec<(Pfn, Order)>,
 }
 
@@ -50,14 +51,16 @@ impl Local {
     }
 }
 
-/// A task's copy of the area map. A task that reads its own copy writes no shared cache line, not even a
-/// reference count.
+/// A task's copy of the area map. A task that reads its own copy writes no cache line that CPUs share, not
+/// even that of a reference count.
 #[derive(Default)]
 pub(crate) struct KnownAreas {
-    /// Address space and map number of the copy. `None` before the first use.
+    /// The address space that the copy belongs to, and the number of the copied map. `None` before the first
+    /// use.
     pub(crate) version: Option<(u32, u64)>,
     pub(crate) map: Arc<AreaMap>,
-    /// Result of the last search. It is tried first, because consecutive faults are often in the same area.
+    /// The result of the last search. The next search tries it first, because consecutive faults are often in
+    /// the same area.
     last: usize,
 }
 

@@ -1,12 +1,13 @@
 //! Lists of blocks in use, newest first, each with a lock. Tasks add blocks in batches. Linux has such lists
-//! for each node (LRU), and calls the batches pagevecs. Nothing is reclaimed from the lists here. They exist
-//! because a fault in Linux pays for their locks.
+//! for each node (LRU), and calls the batches pagevecs. This crate reclaims nothing from the lists. The crate
+//! has the lists because a fault in Linux pays for their locks.
 //!
-//! Each block has a mark: 0 if it is not listed, 1 if it is in a task's batch, 2 or more if it is on a list.
-//! A task that frees a block clears the mark, but does not search the batches of other tasks. So a batch may
-//! have old entries for blocks that are free or in new use. Only blocks with mark 1 move from a batch to a
-//! list. A block in new use may have mark 1 too, so it may reach a list through an old entry, even before it
-//! is mapped. That is safe: it would be listed soon anyway, and if it is freed, it is taken off the list.
+//! Each block has a mark: 0 if the block is not listed, 1 if it is in a task's batch, 2 or more if it is on a
+//! list. A task that frees a block clears the mark, but does not search the batches of other tasks. So a
+//! batch may have old entries for blocks that are free or have a new user. Only blocks with mark 1 move from
+//! a batch to a list. If a block with a new user has mark 1 again, an old entry may move the block to a list,
+//! even before a word maps the block. That is safe: the new user would list the block soon anyway, and if the
+//! block is freed, it is taken off the list.
 
 use alloc::boxed::Box;
 
@@ -16,24 +17,25 @@ use pageset_core::{CpuId, Order, Pfn};
 use crate::atomic::{Ordering::Relaxed, Padded};
 use crate::frame_table::{Frame, FrameTable};
 
-/// Blocks that a task collects before it takes the lock. Chosen: a guess at the size of Linux's pagevec.
+/// The number of blocks that a task collects before it takes the lock. Chosen: a guess at the size of Linux's
+/// pagevec.
 const BATCH: usize = 15;
 
 const UNLISTED: u16 = 0;
 const PENDING: u16 = 1;
-/// Mark of blocks on list 0. List n has mark `LISTED + n`.
+/// The mark of blocks on list 0. The mark of blocks on list n is `LISTED + n`.
 const LISTED: u16 = 2;
-/// Largest number of lists that marks can distinguish.
+/// The largest number of lists that a mark of 16 bits can distinguish.
 pub(crate) const LISTS_MAX: u16 = u16::MAX - LISTED;
 
-/// Blocks of a task that are not yet on the list.
+/// Blocks that a task has collected and that are not yet on a list.
 #[derive(Default)]
 pub(crate) struct LruBatch {
     blocks: [Pfn; BATCH],
     len: usize,
 }
 
-/// A list. Links are frame-table indices + 1, with 0 for none.
+/// One list. A link is a frame's index + 1, or 0 if there is no further block.
 #[derive(Default)]
 struct List {
     newest: u32,
@@ -47,7 +49,7 @@ pub(crate) struct Lru<R> {
 }
 
 impl<R: lock_api::RawMutex> Lru<R> {
-    /// Makes `lists` lists, at least one. CPUs share them evenly.
+    /// Makes `lists` lists, at least one. Each list serves the same number of CPUs, as far as possible.
     pub(crate) fn new(lists: u16) -> Self {
         Self { lists: (0..lists.clamp(1, LISTS_MAX)).map(|_| Padded(Mutex::new(List::default()))).collect() }
     }
@@ -64,12 +66,12 @@ impl<R: lock_api::RawMutex> Lru<R> {
         frame.listed.store(PENDING, Relaxed);
     }
 
-    /// Whether a block has no mark. Free blocks have none.
+    /// Whether a block has no mark. Free blocks have no mark.
     pub(crate) fn is_unmarked(frame: &Frame) -> bool {
         frame.listed.load(Relaxed) == UNLISTED
     }
 
-    /// Adds a marked block to the batch. A full batch goes to the CPU's list.
+    /// Adds a marked block to the task's batch. A full batch moves to the CPU's list.
     #[inline]
     pub(crate) fn add(&self, frames: &FrameTable, cpu: CpuId, batch: &mut LruBatch, pfn: Pfn) {
         batch.blocks[batch.len] = pfn;
@@ -96,8 +98,8 @@ impl<R: lock_api::RawMutex> Lru<R> {
         batch.len = 0;
     }
 
-    /// Takes blocks that are about to be freed off their lists. For consecutive blocks of one list, it takes
-    /// the lock once.
+    /// Takes blocks that are about to be freed off their lists. If consecutive blocks are on the same list,
+    /// this takes the list's lock only once for them.
     pub(crate) fn remove(&self, frames: &FrameTable, blocks: &[(Pfn, Order)]) {
         let mut held = None;
         for (pfn, _) in blocks {
@@ -117,8 +119,8 @@ impl<R: lock_api::RawMutex> Lru<R> {
     }
 }
 
-/// The list that a block is on. If the block is still in a batch, clears its mark, which cancels the batch's
-/// entry.
+/// The list that a block is on. If the block is still in a batch, this clears the block's mark, so that the
+/// batch's entry has no effect.
 fn list_of(frame: &Frame) -> Option<u16> {
     match frame.listed.load(Relaxed) {
         UNLISTED => None,

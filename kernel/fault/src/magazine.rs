@@ -1,7 +1,7 @@
 //! A magazine: a few frames that a task fetches with one allocator call and keeps for its next faults. So a
 //! fault pays only a part of the call.
 //!
-//! No other task can take these frames. So a task gives them back when it ends, and before it reports that
+//! Other tasks cannot use these frames. So the task gives them back when it ends, and before it reports that
 //! memory is short.
 
 use pageset_core::{CpuId, Order, Pfn};
@@ -11,13 +11,13 @@ use crate::frames::{FrameSource, FrameUse};
 /// Largest size of a magazine. A sleeping task keeps its frames, so they must be few.
 const FRAMES_MAX: usize = 32;
 
-/// Frames of one task, as the allocator returned them.
+/// Frames of one task, in the order in which the allocator returned them.
 #[derive(Default)]
 pub(crate) struct Magazine {
     frames: [Option<Pfn>; FRAMES_MAX],
-    /// Index of the next frame to use. Earlier slots are empty.
+    /// The index of the next frame to use. Slots before it are empty.
     next: usize,
-    /// Slots filled by one refill. 0 if the task has no magazine.
+    /// How many slots a refill fills. 0 if the task has no magazine.
     slots: usize,
 }
 

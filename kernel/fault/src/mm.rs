@@ -14,21 +14,21 @@ use crate::pte::TableId;
 use crate::rwsem::RwSem;
 use crate::world::{Line, World};
 
-/// Areas, the root of the page table, and the locks that strategies may take.
+/// The areas of an address space, the root of its page table, and the locks that strategies may take.
 pub(crate) struct Mm<W: World> {
     engine: Arc<Engine<W>>,
     id: u32,
     root: TableId,
-    /// Map of all areas. Its number is stored beside it.
+    /// The map of all areas. The map's number is stored beside it.
     areas: Mutex<W::RawLock, Arc<AreaMap>>,
     map_number: AtomicU64,
     /// Number of the write in progress, or of the next write.
     write_number: AtomicU64,
-    /// mmap_sem: keeps writers apart and, with V1, faults from writers.
+    /// mmap_sem: a reader-writer lock that lets in one writer at a time. Under V1, faults are its readers.
     mmap_lock: Padded<RwSem>,
     /// Linux's page_table_lock.
     pub(crate) page_table_lock: Padded<Mutex<W::RawLock, ()>>,
-    /// Lock for folding counters (R4).
+    /// The lock under which strategy R4 adds a CPU's counts to the shared counters.
     pub(crate) fold_lock: Padded<Mutex<W::RawLock, ()>>,
 }
 
@@ -39,7 +39,7 @@ impl<W: World> Mm<W> {
             root,
             areas: Mutex::new(Arc::new(areas)),
             map_number: AtomicU64::new(0),
-            // Writes begin with number 1, because areas begin with mark 0, which must mean "not closed".
+            // Begin with write number 1, because a new area has mark 0, which must mean "not closed".
             write_number: AtomicU64::new(1),
             mmap_lock: Padded(RwSem::new()),
             page_table_lock: Padded(Mutex::new(())),
@@ -94,7 +94,7 @@ impl<W: World> Mm<W> {
         self.mmap_lock.0.write(self.world(), cpu, self.mmap_line());
     }
 
-    /// Ends a write. Areas closed under its number are open from here on.
+    /// Ends a write. The areas that this write closed are open from here on.
     pub(crate) fn end_write(&self, cpu: CpuId) {
         self.write_number.fetch_add(1, Ordering::Release);
         self.mmap_lock.0.end_write(self.world(), cpu, self.mmap_line());

@@ -1,5 +1,5 @@
-//! Prefaulting as in the patches of December 2004 (spec §1.9): if a task's faults are consecutive, each maps
-//! a run of pages twice as long as the last.
+//! Prefaulting as in the patches of December 2004 (spec §1.9): if a task's faults are consecutive, each fault
+//! maps a run of pages twice as long as the one before.
 
 use crate::geometry::Geometry;
 
@@ -15,11 +15,12 @@ pub(crate) struct Prefault {
 }
 
 impl Prefault {
-    /// No prediction. No page begins at this address, so no fault matches it.
+    /// The value for "no prediction": an address that is not the start of a page, so that no fault matches
+    /// it.
     pub(crate) const NONE: Self = Self { next: u64::MAX, order: 0 };
 
-    /// Returns how many pages a fault at `page` maps, its own included: at most 2^`largest` and at most
-    /// `room`. Records where the next fault is expected.
+    /// Returns how many pages a fault at `page` maps, including `page` itself: at most 2^`largest` and at
+    /// most `room`. Records where the next fault is expected.
     pub(crate) fn foresee(&mut self, geometry: Geometry, page: u64, largest: u8, room: u32) -> u32 {
         let largest = largest.min(ORDER_MAX);
         self.order = if self.next == page { (self.order + 1).min(largest) } else { 0 };

@@ -1,4 +1,4 @@
-//! Frames cleared ahead of time by idle CPUs (spec §1.9, Jan 2005): a stack per CPU.
+//! Frames that idle CPUs cleared in advance (spec §1.9, Jan 2005). Each CPU has a stack of such frames.
 
 use pageset_core::{CpuId, Order, Pfn};
 
@@ -33,7 +33,8 @@ impl<W: World> Engine<W> {
         Some(pfn)
     }
 
-    /// Empties a CPU's pool, for a CPU that will not fault any more. Returns the number of frames.
+    /// Frees the cleared frames of a CPU, for a CPU that will handle no more faults. Returns the number of
+    /// frames.
     pub fn empty_prezeroed(&self, cpu: CpuId) -> usize {
         let frames = core::mem::take(&mut *self.prezeroed[cpu.index()].0.lock());
         for pfn in &frames {
@@ -43,7 +44,7 @@ impl<W: World> Engine<W> {
         frames.len()
     }
 
-    /// Number of frames in all pools.
+    /// The number of cleared frames in the pools of all CPUs.
     pub fn prezeroed_frames(&self) -> u64 {
         self.prezeroed.iter().map(|pool| pool.0.lock().len() as u64).sum()
     }

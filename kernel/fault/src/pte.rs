@@ -7,26 +7,27 @@ use pageset_core::Pfn;
 
 use crate::area::Access;
 
-/// One 8-byte word of a page table. Bits have x86-64's places where x86-64 defines them.
+/// One 8-byte word of a page table. Bits that x86-64 defines have the same positions here.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Pte(u64);
 
-/// A table, by its index among all tables. A word that leads to a table holds this index instead of a frame.
+/// A page table, by its index among all tables. A word that leads to a table holds this index instead of a
+/// frame number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct TableId(pub(crate) u32);
 
-/// The meaning of a word.
+/// What a page-table word means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// Nothing is mapped: any fault may fill the word.
     Empty,
     /// A page, or on level 1 a huge page.
     Page,
-    /// The next table.
+    /// The word leads to this table of the next lower level.
     Table(TableId),
-    /// The page was reclaimed. Its contents are in this slot of the host.
+    /// The page was reclaimed. The host keeps its contents in this slot.
     Reclaimed(u64),
-    /// Another task is changing the word: start again from the root.
+    /// Another task is changing the word: start the fault again from the root.
     Busy,
 }
 
@@ -45,16 +46,16 @@ impl Pte {
     const POISONED: u64 = 1 << 53;
     const META: u64 = 1 << 54;
     const MIGRATING: u64 = 1 << 55;
-    /// The shared zero page. It has no reference count, and no address space counts it.
+    /// The shared zero page. The zero page has no reference count, and no address space counts it.
     const ZERO_PAGE: u64 = 1 << 56;
-    /// Mapped by prefaulting, not by a fault on this page.
+    /// Prefaulting mapped the page, and not a fault on this page itself.
     const PREFAULTED: u64 = 1 << 57;
     const NUMBER_SHIFT: u32 = 12;
     const NUMBER: u64 = ((1 << 40) - 1) << Self::NUMBER_SHIFT;
 
-    /// A word of a table that leaves the tree. No fault may fill it.
+    /// The value of a word in a table that leaves the tree. No fault may fill such a word.
     pub(crate) const POISON: Self = Self(Self::POISONED);
-    /// A word whose table is being replaced by a huge page.
+    /// The value of a word whose table is being replaced by a huge page.
     pub(crate) const MIGR: Self = Self(Self::MIGRATING);
 
     #[inline]
@@ -73,7 +74,7 @@ impl Pte {
         (self.0 & Self::NUMBER) >> Self::NUMBER_SHIFT
     }
 
-    /// An anonymous page that was read and not written.
+    /// The word for an anonymous page that was read and not yet written.
     #[inline]
     pub(crate) const fn anon(pfn: Pfn) -> Self {
         Self(
@@ -85,7 +86,7 @@ impl Pte {
         )
     }
 
-    /// The shared zero page.
+    /// The word that maps the shared page of zeros.
     pub(crate) const fn zero_page() -> Self {
         Self(Self::PRESENT | Self::USER | Self::ACCESSED | Self::ZERO_PAGE)
     }
@@ -107,12 +108,12 @@ impl Pte {
         Self(self.0 & !Self::WRITE)
     }
 
-    /// The page stays mapped, but no access is allowed.
+    /// The same word without any access rights. The page stays mapped.
     pub(crate) const fn hidden(self) -> Self {
         Self(self.0 & !(Self::WRITE | Self::USER))
     }
 
-    /// Allows loads again.
+    /// The same word with loads allowed again.
     pub(crate) const fn visible(self) -> Self {
         Self(self.0 | Self::USER)
     }
@@ -121,7 +122,7 @@ impl Pte {
         Self(self.0 | Self::HUGE)
     }
 
-    /// The word that maps page `index` of this huge page as a small page.
+    /// The word that maps page number `index` of this huge page as a small page.
     pub(crate) const fn small(self, index: u32) -> Self {
         Self((self.0 & !Self::HUGE) + ((index as u64) << Self::NUMBER_SHIFT))
     }
@@ -134,7 +135,7 @@ impl Pte {
         Self(self.0 | Self::ACCESSED)
     }
 
-    /// Whether a page is mapped here.
+    /// Whether the word maps a page.
     #[inline]
     #[must_use]
     pub const fn is_present(self) -> bool {
@@ -148,7 +149,7 @@ impl Pte {
         self.0 & Self::WRITE != 0
     }
 
-    /// Whether the page-table walker permits this access.
+    /// Whether the processor's page-table walk would permit this access.
     #[inline]
     #[must_use]
     pub const fn permits(self, access: Access) -> bool {
@@ -165,7 +166,7 @@ impl Pte {
         self.0 & Self::HUGE != 0
     }
 
-    /// Whether this is the shared zero page, which belongs to no address space.
+    /// Whether the word maps the shared zero page, which belongs to no address space.
     #[must_use]
     pub const fn is_zero_page(self) -> bool {
         self.0 & Self::ZERO_PAGE != 0
@@ -177,15 +178,16 @@ impl Pte {
         self.0 & (Self::PREFAULTED | Self::ACCESSED) == Self::PREFAULTED
     }
 
-    /// The frame of a present word.
+    /// The frame that a mapping word names.
     #[inline]
     #[must_use]
     pub const fn pfn(self) -> Pfn {
         Pfn(self.number())
     }
 
-    /// Whether this word may become `new` in one step. Only the all-zero word may get a page or table. A
-    /// writable page must not be replaced directly by another page. Tests and debug builds check every step.
+    /// Whether a task may change this word to `new` in one step. Only the all-zero word may get a page or a
+    /// table. A writable page must not be replaced directly by another page. Tests and debug builds check
+    /// every step.
     pub(crate) fn may_become(self, new: Self) -> bool {
         let is_page = |word: Self| word.0 & (Self::ANON | Self::ZERO_PAGE) != 0;
         let is_table = |word: Self| word.is_present() && !is_page(word);

@@ -1,5 +1,5 @@
-//! A reader-writer lock in one word, as mmap_sem was. A reader makes one atomic operation to enter and one
-//! to leave. A waiting writer keeps later readers out.
+//! A reader-writer lock in one word, as Linux's mmap_sem was. A reader makes one atomic operation to enter
+//! and one to leave. A waiting writer keeps new readers out.
 
 use crate::atomic::{AtomicU64, Ordering};
 use crate::stats::LockStats;
@@ -8,10 +8,10 @@ use pageset_core::CpuId;
 
 const WRITER: u64 = 1 << 63;
 
-/// The lock. Callers say which cache line it is on, for [`World::shares`].
+/// The lock. Each caller passes the cache line that the lock is on, for [`World::shares`].
 #[derive(Debug, Default)]
 pub(crate) struct RwSem {
-    /// Number of readers, and a bit for a writer that waits or is inside.
+    /// The number of readers, and a bit that is set while a writer waits or is inside.
     word: AtomicU64,
 }
 
@@ -63,7 +63,7 @@ impl RwSem {
         debug_assert_ne!(before & !WRITER, 0, "a reader leaves, and none is inside");
     }
 
-    /// Enters as the writer: keeps new readers out, then waits for the readers inside.
+    /// Enters as the writer: keeps new readers out, then waits until the readers inside have left.
     pub(crate) fn write<W: World>(&self, world: &W, cpu: CpuId, line: Line) {
         loop {
             world.shares(cpu, line);

@@ -1,21 +1,21 @@
-//! Counters of a task (spec §1.2). Each task has its own plain numbers, so no counter is on a shared cache
-//! line.
+//! Counters of a task (spec §1.2). Each task has its own plain numbers, so that no counter is on a shared
+//! cache line.
 
 use core::ops::AddAssign;
 
 macro_rules! stats {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Counters of a task since it began. They only grow.
+        /// Counters of a task since its start. The counters only grow.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Stats {
-            /// Locks of the engine: page tables, areas, the address space. The frame allocator's locks are
-            /// not counted.
+            /// Acquisitions of the engine's locks: page tables, areas, the address space. The frame
+            /// allocator's locks are not counted.
             pub locks: LockStats,
             $($(#[$doc])* pub $name: u64,)*
         }
 
         impl Stats {
-            /// All counters with their names, in the order of the struct, locks last.
+            /// All counters with their names, in the order of the struct. The counters of locks come last.
             pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [
                     $((stringify!($name), self.$name),)*
@@ -38,12 +38,12 @@ macro_rules! stats {
     };
 }
 
-/// How often locks were taken and waited for.
+/// How many times locks were taken, and how many times a task waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockStats {
     /// Times a lock was taken.
     pub acquired: u64,
-    /// Times another task held the lock, so that this task had to wait.
+    /// How many times this task had to wait, because another task held the lock.
     pub contended: u64,
     /// Time waited, in nanoseconds of the host's clock; 0 without a clock.
     pub wait_ns: u64,
@@ -52,13 +52,13 @@ pub struct LockStats {
 stats! {
     /// Faults handled, successful or not.
     faults,
-    /// Pages that this task mapped into empty words: small ones, or parts of larger blocks.
+    /// Pages that this task mapped into empty words, as small pages or as parts of larger blocks.
     installed,
     /// Pages that this task prepared and freed again, because another task filled the word first.
     lost_pte,
     /// Tables that this task prepared and freed again, because another task filled the word first.
     lost_table,
-    /// Faults on words that already allowed the access.
+    /// Faults on words that already allowed the access, so that nothing had to be done.
     spurious,
     /// Times a fault started again because a table was being replaced or an area changed.
     retries,
@@ -80,7 +80,7 @@ stats! {
     tables_alloc,
     /// Tables taken out of the tree.
     tables_freed,
-    /// Faults whose area was found without the address space's lock.
+    /// Faults that found their area without the address space's lock.
     vma_fast,
     /// Faults that had to take the address space's lock.
     vma_fallback,
@@ -94,8 +94,8 @@ stats! {
     prefault_wasted,
     /// Frames taken from the pool of cleared frames.
     prezeroed,
-    /// Blocks that the frame allocator refused to take back. Any number above 0 is a defect, which `check`
-    /// finds too.
+    /// Blocks that the frame allocator refused to take back. Any number above 0 is a bug, which `check` finds
+    /// too.
     refused_frees,
     /// Time in the frame allocator, in nanoseconds; 0 unless the world is timed.
     alloc_ns,

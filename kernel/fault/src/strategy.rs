@@ -26,10 +26,10 @@ pub struct Strategy {
 }
 
 impl Strategy {
-    /// Combines one value of each axis. Fails if the combination cannot work.
+    /// Combines one value of each axis. Returns an error if the values cannot work together.
     ///
     /// # Errors
-    /// [`StrategyError::NeedsLock`] for V3 with P2, [`StrategyError::NeedsWholeLock`] for R0 without P0 or
+    /// [`StrategyError::NeedsLock`] for V3 with P2; [`StrategyError::NeedsWholeLock`] for R0 without P0 or
     /// P0n.
     pub const fn new(sync: TableSync, stabilise: Stabilise, account: Account) -> Result<Self, StrategyError> {
         if matches!((sync, stabilise), (TableSync::P2, Stabilise::V3)) {
@@ -41,7 +41,7 @@ impl Strategy {
         Ok(Self { sync, stabilise, account })
     }
 
-    /// All combinations that can work.
+    /// All combinations of values that can work together.
     pub fn all() -> impl Iterator<Item = Self> {
         TableSync::ALL.iter().flat_map(|sync| {
             Stabilise::ALL.iter().flat_map(move |stabilise| {
@@ -50,27 +50,27 @@ impl Strategy {
         })
     }
 
-    /// How page-table words are changed.
+    /// How page-table words are changed: a value of the P axis.
     #[must_use]
     pub const fn sync(self) -> TableSync {
         self.sync
     }
 
-    /// How a fault keeps its area from changing.
+    /// How a fault keeps its area from changing: a value of the V axis.
     #[must_use]
     pub const fn stabilise(self) -> Stabilise {
         self.stabilise
     }
 
-    /// How resident pages are counted.
+    /// How resident pages are counted: a value of the R axis.
     #[must_use]
     pub const fn account(self) -> Account {
         self.account
     }
 
-    /// Whether areas may change while faults run. If not (V0 without P3), the caller must see to it that
-    /// they do not. A fault could map a page into an area that is being removed, and only `check` would find
-    /// the page.
+    /// Whether areas may change while faults run. If not (V0 without P3), the caller must ensure that they do
+    /// not. If areas changed during a fault, the fault could map a page into an area that is being removed,
+    /// and only `check` would find that page.
     #[must_use]
     pub const fn areas_may_change(self) -> bool {
         !matches!(self.stabilise, Stabilise::V0) || matches!(self.sync, TableSync::P3)
@@ -112,9 +112,10 @@ pub enum StrategyError {
     UnknownAccount,
     /// There are more than three names.
     TooManyNames,
-    /// V3 must check the area again under a table's lock, but P2 takes none.
+    /// V3 must check the area again while it holds a table's lock, but P2 takes no lock.
     NeedsLock,
-    /// R0 counts in plain numbers. They need the lock over the whole page table, which only P0 and P0n take.
+    /// R0 counts in plain numbers, which the lock over the whole page table must protect. Only P0 and P0n
+    /// take that lock.
     NeedsWholeLock,
 }
 
@@ -135,11 +136,11 @@ impl fmt::Display for StrategyError {
             Self::UnknownAccount => list(f, "the third name of a strategy is one of", Account::ALL),
             Self::TooManyNames => f.write_str("a strategy has three names, as in P1,V1,R1"),
             Self::NeedsLock => f.write_str(
-                "V3 looks again under the lock of a table, and P2 takes none: use V2 or V7 with P2",
+                "V3 checks an area again under a table's lock, and P2 takes no lock: use V2 or V7 with P2",
             ),
-            Self::NeedsWholeLock => {
-                f.write_str("R0's numbers need the lock over the whole page table: use it with P0 or P0n")
-            }
+            Self::NeedsWholeLock => f.write_str(
+                "R0's plain numbers need the lock over the whole page table: use R0 with P0 or P0n",
+            ),
         }
     }
 }
@@ -155,8 +156,8 @@ mod tests {
     #[test]
     fn every_combination_is_found_by_its_name() {
         let all: Vec<_> = Strategy::all().collect();
-        // 24 pairs of P and V, because P2,V3 is invalid. Each goes with six R, and the ten pairs with P0 or
-        // P0n also with R0.
+        // There are 24 pairs of P and V, because P2,V3 is invalid. Each pair works with six values of R, and
+        // the ten pairs with P0 or P0n work with R0 too.
         assert_eq!(all.len(), 24 * 6 + 2 * 5);
         for strategy in all {
             assert_eq!(strategy.to_string().parse(), Ok(strategy));

@@ -15,8 +15,8 @@ use crate::space::AddressSpace;
 use crate::stats::Stats;
 use crate::world::World;
 
-/// A task in an address space. Dropping a task folds its counts into the address space. An address space ends
-/// with its last task, if nothing else refers to it.
+/// A task in an address space. Dropping a task adds its counts to the address space's counters. If nothing
+/// else refers to the address space, it ends with its last task.
 ///
 /// ```
 /// # use pageset_core::CpuId;
@@ -76,23 +76,24 @@ impl<W: World> Task<W> {
     /// another task may do so meanwhile, use [`access`](Self::access).
     ///
     /// # Errors
-    /// [`FaultError`]. Nothing is mapped then.
+    /// [`FaultError`]. In case of an error, nothing is mapped.
     #[inline]
     pub fn fault(&mut self, va: u64, access: Access) -> Result<Backing, FaultError> {
         self.space.fault(&mut self.local, va, access)
     }
 
-    /// As [`fault`](Self::fault), in another address space of the same engine (a debugger's access).
+    /// Does the same as [`fault`](Self::fault) in another address space of the same engine, as a debugger
+    /// does.
     ///
     /// # Errors
-    /// As `fault`, and [`FaultError::OtherMachine`].
+    /// The errors of `fault`, and [`FaultError::OtherMachine`].
     pub fn fault_in(
         &mut self,
         space: &AddressSpace<W>,
         va: u64,
         access: Access,
     ) -> Result<Backing, FaultError> {
-        // The task's CPU, slot and frames have no meaning in another engine.
+        // In another engine, the task's CPU, slot and frames would have no meaning.
         if !Arc::ptr_eq(space.engine(), self.space.engine()) {
             return Err(FaultError::OtherMachine(va));
         }
@@ -103,7 +104,7 @@ impl<W: World> Task<W> {
     /// while the translation is valid. `touch` must not use the engine, because it runs inside a section.
     ///
     /// # Errors
-    /// As [`fault`](Self::fault).
+    /// The errors of [`fault`](Self::fault).
     pub fn access<T>(
         &mut self,
         va: u64,
@@ -113,7 +114,7 @@ impl<W: World> Task<W> {
         self.space.access(&mut self.local, va, access, touch)
     }
 
-    /// Whether a load or store would need no fault. If so, sets the accessed bit, as hardware does.
+    /// Whether a load or store would succeed without a fault. If so, sets the accessed bit, as hardware does.
     pub fn reaches(&mut self, va: u64, access: Access) -> bool {
         self.space.reaches(&self.local, va, access)
     }
@@ -147,7 +148,7 @@ impl<W: World> Task<W> {
     /// Copies the address space as `fork` does: both sides share pages until one writes.
     ///
     /// # Errors
-    /// [`SpaceError::OutOfMemory`]. There is no copy then.
+    /// [`SpaceError::OutOfMemory`]. In that case no copy exists.
     pub fn fork(&mut self) -> Result<Arc<AddressSpace<W>>, SpaceError> {
         self.space.fork(&mut self.local)
     }
@@ -155,8 +156,9 @@ impl<W: World> Task<W> {
     /// Replaces the small pages around `va` by one huge page with their contents.
     ///
     /// # Errors
-    /// [`SpaceError::NotEligible`] if there is no leaf table, a page of it was reclaimed, or the area does
-    /// not cover it; [`SpaceError::OutOfMemory`]; [`SpaceError::NoHugePages`] if the geometry has none.
+    /// [`SpaceError::NotEligible`] if there is no leaf table, if one of its pages was reclaimed, or if the
+    /// area does not cover all of it; [`SpaceError::OutOfMemory`]; [`SpaceError::NoHugePages`] if the
+    /// geometry cannot have huge pages.
     pub fn collapse(&mut self, va: u64) -> Result<(), SpaceError> {
         self.space.collapse(&mut self.local, va)
     }
@@ -169,14 +171,15 @@ impl<W: World> Task<W> {
         self.space.reclaim(&mut self.local, va)
     }
 
-    /// Tells the engine that the task was scheduled away. With R2, the task then folds its counts, if the
-    /// lock is free.
+    /// Tells the engine that the scheduler took the task off its CPU. Under R2, the task then adds its counts
+    /// to the address space's counters, if the lock is free.
     pub fn schedule(&mut self) {
         self.space.account.on_schedule(&self.space.mm, &mut self.local);
     }
 
-    /// Clears up to `frames` frames for later faults on this CPU, which should be idle. Returns the number
-    /// cleared, which is lower if the pool is full or memory is short.
+    /// Clears up to `frames` frames in advance for later faults on this CPU. Call it while the CPU is idle.
+    /// Returns the number of cleared frames, which is lower than `frames` if the pool is full or memory is
+    /// short.
     pub fn prezero(&mut self, frames: usize) -> usize {
         self.space.engine().prezero(&mut self.local, frames)
     }
@@ -189,7 +192,7 @@ impl<W: World> Drop for Task<W> {
         self.space.note_exit(self.local.cpu);
         engine.lru.flush(&engine.frames, self.local.cpu, &mut self.local.lru);
         engine.empty_magazine(&mut self.local);
-        debug_assert_eq!(self.local.deltas, Counts::default(), "a task leaves, and takes counts with it");
+        debug_assert_eq!(self.local.deltas, Counts::default(), "a task ends, and its counts were not added");
         debug_assert!(
             self.local.unmapped.is_empty(),
             "a task leaves, and takes {:?} with it",

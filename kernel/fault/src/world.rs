@@ -9,13 +9,14 @@ use crate::frames::FrameSource;
 /// The host's part of an engine. Frames and memory are required. The hooks have defaults that do nothing,
 /// except that `relax` gives a spin-loop hint.
 ///
-/// Locks come from the platform. They may suspend the caller in virtual time, or belong to a model checker.
+/// Locks come from the platform. Such a lock may suspend the caller in virtual time, or belong to a model
+/// checker.
 pub trait World: Platform + Sized {
     /// The source of frames.
     type Frames: FrameSource;
     /// The contents of frames.
     type Memory: Memory;
-    /// Whether each fault reads [`now_ns`](Self::now_ns). If not, only waits are timed.
+    /// Whether each fault reads [`now_ns`](Self::now_ns). If not, only the times of waits are measured.
     const TIMED: bool = false;
 
     /// The source of frames.
@@ -31,35 +32,35 @@ pub trait World: Platform + Sized {
         let _ = (cpu, line);
     }
 
-    /// Called again and again while `cpu` waits for another CPU and not for a lock. Spins once, or lets
-    /// other CPUs run. Meanwhile the engine holds no platform lock that those CPUs need.
+    /// Called again and again while `cpu` waits for another CPU, but not for a lock. Spins once, or lets
+    /// other CPUs run. Meanwhile the engine holds no platform lock that the other CPUs need.
     #[inline]
     fn relax(&self, cpu: CpuId) {
         let _ = cpu;
         core::hint::spin_loop();
     }
 
-    /// Called when `cpu` makes all CPUs drop translations. A simulator charges the cost of the interrupts
-    /// here.
+    /// Called when `cpu` makes all CPUs drop their translations. A simulator charges the cost of the
+    /// interrupts here.
     #[inline]
     fn shoot_down(&self, cpu: CpuId) {
         let _ = cpu;
     }
 
-    /// Called after a leaf table was put into the tree of address space `space`. `start` is the first
-    /// address the table covers. Its words begin at `words` in the host's memory, in x86-64's format. For
-    /// hosts whose processor walks this table itself.
+    /// Called after a leaf table was put into the tree of address space `space`. `start` is the first address
+    /// that the table covers. The table's words begin at `words` in the host's memory, in x86-64's format.
+    /// Use this hook if the host's processor walks the leaf tables itself.
     ///
-    /// Huge pages are not reported, so such a host must not use them. Another CPU may fill words before the
-    /// processor sees the table; its access then faults once more. Only strategies that close areas (V1, V2,
-    /// V7) order this call with [`unlink_leaf`](Self::unlink_leaf).
+    /// The hook does not report huge pages, so such a host must not use them. Another CPU may fill words
+    /// before the processor sees the table; that CPU's access then faults once more. Only under strategies
+    /// that close areas (V1, V2, V7) are this call and [`unlink_leaf`](Self::unlink_leaf) in the right order.
     #[inline]
     fn link_leaf(&self, cpu: CpuId, space: u32, start: u64, words: *const AtomicU64) {
         let _ = (cpu, space, start, words);
     }
 
-    /// Called after the leaf table whose first address is `start` left the tree.
-    /// [`shoot_down`](Self::shoot_down) follows, and then the table is used again.
+    /// Called after the leaf table whose first address is `start` was taken out of the tree. The engine then
+    /// calls [`shoot_down`](Self::shoot_down), and reuses the table after that.
     #[inline]
     fn unlink_leaf(&self, cpu: CpuId, space: u32, start: u64) {
         let _ = (cpu, space, start);
@@ -86,8 +87,8 @@ pub enum Line {
         /// Number of the area.
         area: u32,
     },
-    /// The count of resident pages. R1b has only this counter, and both counters of R1 are on this line. A
-    /// host may treat it as the same line as the lock's.
+    /// The count of resident pages. R1b has only this counter, and R1 has both counters on this line. A host
+    /// may treat this line as the cache line of the address space's lock.
     Rss {
         /// Number of the address space.
         space: u32,
@@ -108,7 +109,7 @@ pub enum Line {
     Frame(Pfn),
 }
 
-/// Page contents. For orders above 0, `target` is the page of the block that will be touched first.
+/// The contents of pages. For orders above 0, `target` is the page of the block that will be touched first.
 ///
 /// A host that only counts pages clears nothing.
 pub trait Memory {
@@ -125,14 +126,14 @@ pub trait Memory {
     /// Copies one frame.
     fn copy(&self, cpu: CpuId, from: Pfn, to: Pfn);
 
-    /// Saves a frame's contents in a slot, and returns the slot's number (below 2^40). The slot has one user.
-    /// The default, `None`, means that there is no slot, so nothing can be reclaimed.
+    /// Saves a frame's contents in a slot, and returns the slot's number, which is below 2^40. The new slot
+    /// has one user. The default returns `None`: there is no slot, so nothing can be reclaimed.
     fn save(&self, cpu: CpuId, pfn: Pfn) -> Option<u64> {
         let _ = (cpu, pfn);
         None
     }
 
-    /// Copies the contents of a slot back into a frame. The slot keeps its users.
+    /// Copies the contents of a slot back into a frame. The number of the slot's users does not change.
     fn restore(&self, cpu: CpuId, slot: u64, pfn: Pfn) {
         let _ = (cpu, slot, pfn);
     }
@@ -148,7 +149,7 @@ pub trait Memory {
     }
 }
 
-/// Page contents that do not exist, for counting and for virtual time.
+/// A memory without contents, for counting and for virtual time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoMemory;
 

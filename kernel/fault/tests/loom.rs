@@ -16,8 +16,8 @@ use pageset_fault::{
     Access, AddressSpace, Backing, Bump, Engine, EngineConfig, Geometry, Memory, Options, Prot, Task, World,
 };
 
-/// A lock that loom sees and that sleeps, since loom cannot follow spin loops. Its mutex is made inside the
-/// model, at its first use.
+/// A lock that sleeps, because loom cannot follow spin loops. The mutex inside is made at the first use of
+/// the lock, because it must be made inside the model.
 struct LoomLock {
     mutex: OnceLock<Mutex<()>>,
     guard: StdCell<Option<MutexGuard<'static, ()>>>,
@@ -25,7 +25,7 @@ struct LoomLock {
 
 // SAFETY: only the holder of the mutex touches the guard.
 unsafe impl Sync for LoomLock {}
-// SAFETY: as above.
+// SAFETY: as for `Sync`.
 unsafe impl Send for LoomLock {}
 
 impl LoomLock {
@@ -63,7 +63,8 @@ unsafe impl RawMutex for LoomLock {
     }
 }
 
-/// Contents of frames, in cells that loom watches: an access without an ordering is an error.
+/// The contents of frames, in cells that loom watches: loom reports an access that is not ordered with the
+/// others.
 struct Cells(Vec<UnsafeCell<u64>>);
 
 impl Memory for Cells {
@@ -80,9 +81,9 @@ struct LoomWorld {
     memory: Cells,
 }
 
-// SAFETY: cells are watched by loom.
+// SAFETY: loom watches every access to the cells.
 unsafe impl Sync for LoomWorld {}
-// SAFETY: as above.
+// SAFETY: as for `Sync`.
 unsafe impl Send for LoomWorld {}
 
 impl Platform for LoomWorld {
@@ -126,8 +127,8 @@ fn task(strategy: &str) -> Task<LoomWorld> {
     let space =
         AddressSpace::new(&engine, Options::new(strategy.parse().expect("a strategy"))).expect("memory");
     let mut task = Task::new(&space, CpuId(0)).expect("a task is free");
-    // Use all locks once here. Their flags are created at first use, and loom must see that this precedes the
-    // threads.
+    // Use all locks once before the threads start. The flags of the locks are created at their first use, and
+    // loom must see that this happens before the threads use the flags.
     task.map(0..4 * PAGE, Prot::ReadWrite).expect("free");
     for page in [0, 2] {
         task.fault(page * PAGE, Access::Write).expect("memory");
@@ -137,7 +138,7 @@ fn task(strategy: &str) -> Task<LoomWorld> {
     task
 }
 
-/// Runs a model with at most two preemptions. Nearly all mistakes show with so few.
+/// Runs a model with at most two preemptions. With so few, nearly all mistakes show.
 fn check(test: impl Fn() + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
@@ -145,8 +146,8 @@ fn check(test: impl Fn() + Send + Sync + 'static) {
     model.check(test);
 }
 
-/// Faults, then reads the frame. By E1 and E2 the clearing precedes the read, whichever task installed the
-/// page.
+/// Faults, then reads the frame. By the orderings E1 and E2, the page was cleared before the read, whichever
+/// task mapped it.
 fn fault_and_read(task: &mut Task<LoomWorld>, va: u64) {
     if let Ok(Backing::Frame(pfn)) = task.fault(va, Access::Write) {
         let engine = std::sync::Arc::clone(task.space().engine());

@@ -1,6 +1,6 @@
-//! The race catalogue: a test for each row of the table of races in spec §1.7, under every strategy. Shuttle
-//! decides at every lock and hook which thread runs next. With `--cfg shuttle` (`cargo xtask ci night
-//! shuttle`) it decides at every atomic operation of the engine, too.
+//! The race catalogue: a test for each row of the table of races in spec §1.7, under every strategy. The
+//! model checker shuttle decides at every lock and hook which thread runs next. With `--cfg shuttle` (`cargo
+//! xtask ci night shuttle`) it also decides at every atomic operation of the engine.
 //!
 //! `SHUTTLE_ITERATIONS` sets the number of schedules of the whole catalogue. `SHUTTLE_ROW` (such as "9 ")
 //! selects rows by the beginning of their names. A failure prints its schedule, which `shuttle::replay`
@@ -42,7 +42,7 @@ impl Scene {
         Task::new(&self.space, CpuId(cpu)).expect("a task is free")
     }
 
-    /// Runs both closures at once, each with a task of its own.
+    /// Runs both closures at the same time, each with its own task.
     fn race(
         &self,
         left: impl FnOnce(&mut ShuttleTask) + Send + 'static,
@@ -58,7 +58,7 @@ impl Scene {
         other.join().expect("no panic");
     }
 
-    /// Checks the invariants. Drops the address space and checks them again.
+    /// Checks the invariants. Drops the address space and checks again.
     fn finish(self) -> pageset_fault::Census {
         let census = self.engine.check(&[&self.space]).expect("the invariants");
         drop(self.space);
@@ -82,7 +82,7 @@ fn load(task: &mut ShuttleTask, page: u64) -> Result<u64, FaultError> {
     task.access(page * PAGE, Access::Read, |found| engine.world().memory.load(found))
 }
 
-/// Row 1: two faults on the same word. No store is lost, no page leaks.
+/// Row 1: two faults on the same word. No store may be lost and no page may leak.
 fn same_word(options: Options) {
     let scene = Scene::new(options);
     scene.race(|task| add(task, 3, 1).expect("mapped"), |task| add(task, 3, 10).expect("mapped"));
@@ -109,7 +109,7 @@ fn same_word_of_a_copy(options: Options) {
     assert_eq!(scene.finish().pages, 2);
 }
 
-/// Row 2: two faults that miss the same table.
+/// Row 2: two faults that need the same missing table.
 fn same_table(options: Options) {
     let scene = Scene::new(options);
     scene.race(|task| add(task, 8, 1).expect("mapped"), |task| add(task, 9, 2).expect("mapped"));
@@ -198,7 +198,7 @@ fn huge_and_small(options: Options) {
     assert!(pages == 8 || pages == 2, "{pages}");
 }
 
-/// Row 7 again: a fault that maps a gang or a run, and a fault that maps one of its pages.
+/// Row 7 again: one fault maps a gang or a run, and another maps one of its pages.
 fn gang_and_small(options: Options) {
     let gang = thread_rng().gen_range(0..2) == 0;
     let scene = Scene::new(Options {
@@ -214,7 +214,8 @@ fn gang_and_small(options: Options) {
     scene.finish();
 }
 
-/// Row 8: a store to a page that becomes read-only. The contents do not change once the right is gone.
+/// Row 8: a store to a page that becomes read-only. Once the right to write is gone, the contents must not
+/// change.
 fn protect(options: Options) {
     let scene = Scene::new(options);
     add(&mut scene.task(0), 2, 1).expect("mapped");
@@ -365,7 +366,7 @@ fn fork(options: Options) {
     scene.finish();
 }
 
-/// Whether a row changes areas while faults run. V0 without P3 does not allow that.
+/// Whether a row of the catalogue changes areas while faults run. V0 without P3 does not allow that.
 #[derive(PartialEq)]
 enum Areas {
     Stay,

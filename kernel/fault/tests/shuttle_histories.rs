@@ -1,10 +1,10 @@
-//! Linearizability: tasks operate on a few pages at once. The operations must have an order that gives the
-//! same answers in a sequential model, each operation taking effect between its call and its return (Wing and
-//! Gong, 1993).
+//! Linearizability: several tasks operate on a few pages at the same time. It must be possible to order the
+//! operations so that a sequential model gives the same answers, with each operation between its call and its
+//! return (Wing and Gong, 1993).
 //!
-//! An operation on a range is one operation on each page, as in any kernel, so pages are compared one by one.
-//! Loads, stores, map, unmap, protect and fork are compared. Reclaim and collapse run between them and must
-//! not be visible. The final state counts as loads after everything else.
+//! An operation on a range counts as one operation on each page, as in any kernel, so pages are compared one
+//! by one. Loads, stores, map, unmap, protect and fork are compared. Reclaim and collapse run in between and
+//! must not be visible. The final state is compared as loads after all other operations.
 
 mod host;
 #[path = "host/schedules.rs"]
@@ -35,7 +35,7 @@ enum Deed {
     Protect(Prot, Result<(), SpaceError>),
 }
 
-/// A deed, when it was called, and when it returned.
+/// An operation, the time of its call, and the time of its return.
 #[derive(Clone, Copy, Debug)]
 struct Event {
     page: u64,
@@ -47,7 +47,7 @@ struct Event {
 /// The model's state of a page.
 type State = Option<(Prot, u64)>;
 
-/// The state after a deed, or `None` if the model would give another answer.
+/// The model's state after an operation, or `None` if the model would give another answer.
 fn step(state: State, page: u64, deed: Deed) -> Option<State> {
     let va = page * PAGE;
     let refused = |access| match state {
@@ -91,7 +91,7 @@ fn has_an_order(state: State, left: &[Event]) -> bool {
         })
 }
 
-/// The history that all tasks write.
+/// The history of operations, which all tasks append to.
 #[derive(Default)]
 struct Record {
     clock: AtomicU64,
@@ -115,7 +115,7 @@ impl Record {
         self.note([page], called, Deed::Load(value));
     }
 
-    /// One random operation.
+    /// Makes one random operation.
     fn act(&self, task: &mut ShuttleTask, stamp: u64) {
         let mut rng = thread_rng();
         let page = rng.gen_range(PAGES.start..PAGES.end);
@@ -131,7 +131,7 @@ impl Record {
                 self.note([page], called, Deed::Store(stamp, stored));
             }
             7 => {
-                // One page at a time: the answer for each depends on whether it was mapped before.
+                // Map one page at a time: the answer for each page depends on whether it was mapped before.
                 let mapped = task.map(page * PAGE..(page + 1) * PAGE, Prot::ReadWrite);
                 self.note([page], called, Deed::Map(mapped));
             }

@@ -1,19 +1,20 @@
-//! The caches of this CPU. They decide how much of a page is worth keeping in them.
+//! The sizes of this CPU's caches, which decide how much of a page is worth keeping in the cache.
 
 /// Sizes of the caches of one core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caches {
-    /// First level, data.
+    /// Bytes of the first-level data cache.
     pub l1_bytes: usize,
-    /// Second level.
+    /// Bytes of the second-level cache.
     pub l2_bytes: usize,
 }
 
 impl Caches {
-    /// Sizes that are assumed if the CPU does not report them: a guess, for small cores.
+    /// Sizes to use if the CPU does not report them. The values are a guess for small cores.
     pub const GUESS: Self = Self { l1_bytes: 32 << 10, l2_bytes: 512 << 10 };
 
-    /// The sizes that the CPU reports, else [`Caches::GUESS`]. Only x86-64 reports them.
+    /// The sizes that the CPU reports, or [`Caches::GUESS`] if it reports none. Only x86-64 CPUs report cache
+    /// sizes.
     #[must_use]
     pub fn detect() -> Self {
         #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::BASE_PAGE_BYTES;
 
-/// The reason why an operation was refused. Nothing was written.
+/// Why an operation was refused. Nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadPage {
     /// The length is 0 or not a multiple of [`BASE_PAGE_BYTES`].
@@ -17,9 +17,9 @@ pub enum BadPage {
         /// The address.
         address: usize,
     },
-    /// The hint is not in the page.
+    /// The hint lies outside the page.
     Hint {
-        /// The hint, an offset in bytes.
+        /// The hint: an offset in bytes from the page's start.
         offset: usize,
         /// Length of the page.
         bytes: usize,
@@ -49,7 +49,7 @@ impl BadPage {
         }
     }
 
-    /// Checks a source for a page that has passed [`BadPage::check`].
+    /// Checks the source of a copy. [`BadPage::check`] has already checked the page.
     #[inline]
     pub(crate) fn check_source(source: &[u8], bytes: usize) -> Result<(), Self> {
         if source.len() != bytes {
@@ -77,7 +77,7 @@ impl fmt::Display for BadPage {
             Self::Lengths { bytes, source_bytes } => {
                 write!(
                     f,
-                    "{source_bytes} bytes cannot be copied to a page of {bytes}: pass slices of one length"
+                    "{source_bytes} bytes cannot fill a page of {bytes} bytes: pass slices of equal length"
                 )
             }
         }
@@ -109,7 +109,7 @@ mod tests {
             ),
             (
                 BadPage::check_source(&[0; 3], 4096),
-                "3 bytes cannot be copied to a page of 4096: pass slices of one length",
+                "3 bytes cannot fill a page of 4096 bytes: pass slices of equal length",
             ),
         ] {
             assert_eq!(error.unwrap_err().to_string(), text);

@@ -1,5 +1,5 @@
-//! Gigantic pages, processed in parts. Between parts the caller can do other work, or stop and continue
-//! later.
+//! Clears or copies a gigantic page in parts. Between parts the caller can do other work, or stop and
+//! continue later.
 
 use core::iter::FusedIterator;
 use core::ops::{ControlFlow, Range};
@@ -11,24 +11,24 @@ use crate::{BASE_PAGE_BYTES, BadPage, Method, Page, VisitOrder};
 pub struct Part {
     /// The bytes of the page in this part.
     pub bytes: Range<usize>,
-    /// Offset of the hint in this part, if it is in this part.
+    /// The offset of the hint from the start of this part, if the hint is in this part.
     pub hint: Option<usize>,
 }
 
-/// The parts of a page in processing order: ascending. With [`VisitOrder::StreamTargetLast`] and a hint, the
-/// part with the hint comes last. A pure iterator, which can be kept to continue later.
+/// The parts of a page, in ascending order. With [`VisitOrder::StreamTargetLast`] and a hint, the part with
+/// the hint comes last. `Parts` is a pure iterator, so a caller can keep it to continue later.
 #[derive(Clone, Debug)]
 pub struct Parts {
     page_bytes: usize,
     part_bytes: usize,
-    /// The number of the last part, and the hint's offset in it.
+    /// The number of the part that comes last, and the hint's offset in that part.
     last: Option<(usize, usize)>,
     done: usize,
 }
 
 impl Parts {
-    /// Default bytes of a part: 2 MiB. Chosen: clearing it takes some 25 us, which is the longest time until
-    /// the caller can stop. A fence after each part costs less than 1 %.
+    /// The default size of a part: 2 MiB. Chosen: clearing a part takes about 25 us, and a caller can stop
+    /// only after a part. A fence after each part costs less than 1 %.
     pub const PART_BYTES: usize = 2 << 20;
 
     fn new(order: VisitOrder, page_bytes: usize, hint: Option<usize>) -> Self {
@@ -38,13 +38,13 @@ impl Parts {
         Self { page_bytes, part_bytes, last, done: 0 }
     }
 
-    /// Number of all parts.
+    /// The number of all parts.
     #[must_use]
     pub const fn total(&self) -> usize {
         self.page_bytes.div_ceil(self.part_bytes)
     }
 
-    /// Number of finished parts.
+    /// The number of finished parts.
     #[must_use]
     pub const fn done(&self) -> usize {
         self.done
@@ -72,7 +72,8 @@ impl Iterator for Parts {
 
 impl FusedIterator for Parts {}
 
-/// A page that is being cleared in parts. Dropping it leaves the rest unchanged. Keep it to continue.
+/// A page that is being cleared in parts. Keep this value to continue. Dropping it leaves the rest of the
+/// page unchanged.
 ///
 /// ```
 /// # use pageset_pageops::{BASE_PAGE_BYTES, Method};
@@ -107,7 +108,8 @@ pub struct Copying<'p, 's> {
 impl Method {
     /// Prepares to clear a page in parts of [`Parts::PART_BYTES`]. Nothing is written yet.
     ///
-    /// [`VisitOrder::StreamTargetLast`] does the part with the hint last. The other orders ignore the hint.
+    /// Under [`VisitOrder::StreamTargetLast`], the part with the hint comes last. The other orders ignore the
+    /// hint.
     ///
     /// # Errors
     ///
@@ -141,8 +143,8 @@ impl Method {
         Ok(Copying { method: self.for_parts(), page, source, parts })
     }
 
-    /// Only [`VisitOrder::StreamTargetLast`] has a target within a part. With the other orders, parts and
-    /// their base pages are done in ascending order.
+    /// Only [`VisitOrder::StreamTargetLast`] has a target within a part. With the other orders, the parts and
+    /// the base pages in them are processed in ascending order.
     fn for_parts(self) -> Self {
         match self.order() {
             VisitOrder::PageByPage | VisitOrder::StreamTargetLast => self,
@@ -152,15 +154,15 @@ impl Method {
 }
 
 impl Clearing<'_> {
-    /// Does the next part. `None` when all are done.
+    /// Clears the next part and returns it. `None` if all parts are finished.
     pub fn part(&mut self) -> Option<Part> {
         let part = self.parts.next()?;
         self.method.clear_ordered(&mut self.page.part(part.bytes.clone()), part.hint);
         Some(part)
     }
 
-    /// Does parts until all are done, or until `between` breaks. `between` is called after each part with the
-    /// progress.
+    /// Clears parts until all are finished, or until `between` breaks. `between` is called with the progress
+    /// after each part.
     pub fn run(&mut self, mut between: impl FnMut(&Parts) -> ControlFlow<()>) -> ControlFlow<()> {
         while self.part().is_some() {
             between(&self.parts)?;
@@ -168,7 +170,7 @@ impl Clearing<'_> {
         ControlFlow::Continue(())
     }
 
-    /// The progress.
+    /// The parts, which also tell how many of them are finished.
     #[must_use]
     pub const fn parts(&self) -> &Parts {
         &self.parts
@@ -176,7 +178,7 @@ impl Clearing<'_> {
 }
 
 impl Copying<'_, '_> {
-    /// Does the next part. `None` when all are done.
+    /// Copies the next part and returns it. `None` if all parts are finished.
     pub fn part(&mut self) -> Option<Part> {
         let part = self.parts.next()?;
         let source = &self.source[part.bytes.clone()];
@@ -184,8 +186,8 @@ impl Copying<'_, '_> {
         Some(part)
     }
 
-    /// Does parts until all are done, or until `between` breaks. `between` is called after each part with the
-    /// progress.
+    /// Copies parts until all are finished, or until `between` breaks. `between` is called with the progress
+    /// after each part.
     pub fn run(&mut self, mut between: impl FnMut(&Parts) -> ControlFlow<()>) -> ControlFlow<()> {
         while self.part().is_some() {
             between(&self.parts)?;
@@ -193,7 +195,7 @@ impl Copying<'_, '_> {
         ControlFlow::Continue(())
     }
 
-    /// The progress.
+    /// The parts, which also tell how many of them are finished.
     #[must_use]
     pub const fn parts(&self) -> &Parts {
         &self.parts

@@ -1,8 +1,8 @@
-//! Clears and copies pages of 4 KiB to 1 GiB, and does last the part that the program will touch next.
+//! Clears and copies pages of 4 KiB to 1 GiB. The part that the program will touch next is processed last.
 //!
 //! A kernel clears or copies a huge page because a program has touched one place of it, the *hint*. The part
-//! that is done last is in the cache afterwards. This crate has the visit orders that Linux has used, and
-//! one that is faster.
+//! that is processed last is in the CPU's cache afterwards. This crate has the visit orders that Linux has
+//! used, and a faster one.
 //!
 //! ```
 //! let mut memory = vec![1_u8; 3 << 20];
@@ -17,26 +17,26 @@
 //!
 //! An operation uses these types, in this order:
 //!
-//! - A [`Method`] is a visit order, a kernel, and the size of the neighbourhood around the hint. It is
-//!   detected once for the CPU, or you choose it. The functions [`clear`] and [`copy`] use the chosen
+//! - A [`Method`] is a visit order, a kernel, and the size of the neighbourhood around the hint. The best
+//!   method for the CPU is detected once, or you choose one. The functions [`clear`] and [`copy`] use this
 //!   method.
 //! - A [`VisitOrder`] says which part of a page comes next. Orders are pure iterators.
-//! - A [`Clearing`] or a [`Copying`] does a gigantic page in parts. Between parts you can do other work, or
-//!   stop.
-//! - A [`Source`] may fail half way. A [`CopyError`] then says how far the copy came.
+//! - A [`Clearing`] or a [`Copying`] processes a gigantic page in parts. Between parts you can do other work,
+//!   or stop.
+//! - A [`Source`] may fail half way. In this case a [`CopyError`] says how much was copied.
 //! - A [`Kernel`] has the loops that clear and copy, with one instruction set ([`Isa`]). Kernels and
 //!   [`Page`] have the only unsafe code.
 //!
 //! # In an operating system
 //!
-//! There is no heap, no lock and no thread-local state. The loops of [`Method::without_vectors`] use only
-//! general registers. The compiler's code around them depends on the target. For a target without vector
-//! registers, such as `x86_64-unknown-none`, there is no vector code at all. An operating-system kernel
-//! passes pages by [`Page::from_raw`].
+//! This crate uses no heap, no lock and no thread-local state. The loops of [`Method::without_vectors`] use
+//! only general registers. The compiler's code around the loops depends on the target. For a target without
+//! vector registers, such as `x86_64-unknown-none`, there is no vector code at all. An operating-system
+//! kernel passes pages by [`Page::from_raw`].
 //!
 //! When a function returns, all its stores are ordered before every later store of the same CPU. This
-//! includes stores streamed past the cache, and it holds even if a [`Source`] panics. So the caller may
-//! publish the page by an ordinary release store.
+//! includes stores that were streamed past the cache, and it holds even if a [`Source`] panics. So the caller
+//! may publish the page by an ordinary release store.
 #![no_std]
 
 mod arch;
@@ -55,14 +55,14 @@ pub use method::Method;
 pub use source::{CopyError, Poisoned, Source, Target};
 pub use visit_order::{GIGANTIC_PAGES, RANGES_RADIUS_PAGES, Step, Steps, Store, VisitOrder};
 
-/// Bytes of a base page: the unit of orders, and the smallest page.
+/// Bytes of a base page: the unit in which orders count, and the smallest page.
 pub const BASE_PAGE_BYTES: usize = 4096;
 
 /// Clears a page by [`Method::chosen`]: see [`Method::clear`].
 ///
 /// # Errors
 ///
-/// An error if the memory is not a page, or the hint is not in it. Nothing is written then.
+/// An error if the memory is not a page, or if the hint is not in it. In that case nothing is written.
 #[inline]
 pub fn clear<'p>(page: impl Into<Page<'p>>, hint: Option<usize>) -> Result<(), BadPage> {
     Method::chosen().clear(page, hint)
@@ -72,7 +72,8 @@ pub fn clear<'p>(page: impl Into<Page<'p>>, hint: Option<usize>) -> Result<(), B
 ///
 /// # Errors
 ///
-/// An error if the memory is not two pages of one size, or the hint is not in them. Nothing is written then.
+/// An error if the memory is not two pages of one size, or if the hint is not in them. In that case nothing
+/// is written.
 #[inline]
 pub fn copy<'p>(page: impl Into<Page<'p>>, source: &[u8], hint: Option<usize>) -> Result<(), BadPage> {
     Method::chosen().copy(page, source, hint)

@@ -5,17 +5,18 @@ use crate::{
     BASE_PAGE_BYTES, BadPage, Caches, CopyError, Isa, Kernel, Page, Source, Store, Target, VisitOrder,
 };
 
-/// The neighbourhood is this fraction of the second-level cache: 64 KiB of 1 MiB. Chosen: so small a part
-/// stays in the cache, whatever else the program uses. `pageset bench pages --choose` measures its gain and
-/// cost.
+/// The neighbourhood of a hint is the second-level cache divided by this number: 64 KiB of 1 MiB. Chosen: so
+/// small a part stays in the cache, whatever else the program uses. `pageset bench pages --choose` measures
+/// what it gains and costs.
 const L2_SHARE: usize = 16;
 
-/// Longest range that a kernel copies in one call. A streamed copy works at two places of its range in turn,
-/// half a range apart. A copy of 1 GiB took 36 ms with the places 1 MiB apart, and 48 ms with 512 MiB (EPYC
-/// of family 26).
+/// The longest range that a kernel copies in one call. A streamed copy reads two places of its range in turn,
+/// half a range apart. Measured: a copy of 1 GiB took 36 ms with the places 1 MiB apart, and 48 ms with 512
+/// MiB (EPYC of family 26).
 const COPY_RANGE_BYTES: usize = 2 << 20;
 
-/// Maximum radius in base pages. A larger number does not fit into the word that stores the choice.
+/// The largest radius in base pages. A larger number does not fit into the word that stores the chosen
+/// method.
 const RADIUS_PAGES_MAX: usize = (1 << 21) - 1;
 
 static CHOSEN: Cell = Cell::new();
@@ -29,8 +30,8 @@ pub struct Method {
 }
 
 impl Method {
-    /// Makes a method from its parts. About `neighbourhood_bytes` stay in the cache around a hint. Only
-    /// [`VisitOrder::StreamTargetLast`] uses them.
+    /// Makes a method from its parts. About `neighbourhood_bytes` around a hint stay in the cache. Only
+    /// [`VisitOrder::StreamTargetLast`] uses this number.
     #[must_use]
     pub const fn new(order: VisitOrder, kernel: Kernel, neighbourhood_bytes: usize) -> Self {
         let radius_pages = neighbourhood_bytes / 2 / BASE_PAGE_BYTES;
@@ -40,7 +41,7 @@ impl Method {
 
     /// The best method for this CPU, judging by its features.
     ///
-    /// Asks the CPU on each call, which takes microseconds in a virtual machine. [`Method::chosen`] remembers
+    /// Each call asks the CPU, which takes microseconds in a virtual machine. [`Method::chosen`] remembers
     /// the answer.
     #[must_use]
     pub fn detect() -> Self {
@@ -49,9 +50,9 @@ impl Method {
         Self::of_kernel(kernel.unwrap_or(Kernel::PORTABLE))
     }
 
-    /// As [`Method::detect`], but with loops over general registers only, since operating-system kernels do
-    /// not save other registers. On architectures other than x86-64 and aarch64 it uses [`Kernel::PORTABLE`];
-    /// see [`Isa::uses_vector_registers`].
+    /// Does the same as [`Method::detect`], but considers only loops over general registers, because
+    /// operating-system kernels do not save other registers. On architectures other than x86-64 and aarch64,
+    /// the method uses [`Kernel::PORTABLE`]; see [`Isa::uses_vector_registers`].
     #[must_use]
     pub fn without_vectors() -> Self {
         let preferred = [Isa::Clzero, Isa::Zva, Isa::Rep];
@@ -63,8 +64,9 @@ impl Method {
         Self::new(VisitOrder::StreamTargetLast, kernel, Caches::detect().l2_bytes / L2_SHARE)
     }
 
-    /// The method of [`clear`](crate::clear) and [`copy`](crate::copy): the one given to [`Method::choose`],
-    /// else [`Method::detect`], called once. Costs one load from memory.
+    /// The method that [`clear`](crate::clear) and [`copy`](crate::copy) use: the one that was given to
+    /// [`Method::choose`]. If there is none, [`Method::detect`] is called once. Afterwards a call costs one
+    /// load from memory.
     #[inline]
     #[must_use]
     pub fn chosen() -> Self {
@@ -90,19 +92,19 @@ impl Method {
         Self { order: VisitOrder::ALL[(number & 7) as usize], kernel, radius_pages: (number >> 3) as usize }
     }
 
-    /// The order.
+    /// The order of visits to base pages.
     #[must_use]
     pub const fn order(self) -> VisitOrder {
         self.order
     }
 
-    /// The kernel.
+    /// The kernel whose loops clear and copy.
     #[must_use]
     pub const fn kernel(self) -> Kernel {
         self.kernel
     }
 
-    /// Number of base pages on each side of the hint's that stay in the cache.
+    /// The radius: how many base pages on each side of the hint's base page stay in the cache.
     #[must_use]
     pub const fn radius_pages(self) -> usize {
         self.radius_pages
@@ -115,7 +117,7 @@ impl Method {
     ///
     /// # Errors
     ///
-    /// An error if the memory is not a page, or the hint is not in it. Nothing is written then.
+    /// An error if the memory is not a page, or if the hint is not in it. In that case nothing is written.
     #[inline]
     pub fn clear<'p>(self, page: impl Into<Page<'p>>, hint: Option<usize>) -> Result<(), BadPage> {
         let mut page = page.into();
@@ -128,13 +130,13 @@ impl Method {
         Ok(())
     }
 
-    /// Copies a page, and leaves the surroundings of `hint`, an offset in bytes, in the cache. Sizes as for
-    /// [`Method::clear`]. O(bytes).
+    /// Copies a page, and leaves the surroundings of `hint`, an offset in bytes, in the cache. Address and
+    /// lengths must be multiples of [`BASE_PAGE_BYTES`]. O(bytes).
     ///
     /// # Errors
     ///
-    /// An error if the memory is not two pages of one size, or the hint is not in them. Nothing is written
-    /// then.
+    /// An error if the memory is not two pages of one size, or if the hint is not in them. In that case
+    /// nothing is written.
     #[inline]
     pub fn copy<'p>(
         self,
@@ -158,7 +160,7 @@ impl Method {
     ///
     /// # Errors
     ///
-    /// [`CopyError::Poisoned`] says how far the copy came. With [`CopyError::BadPage`] nothing was written.
+    /// [`CopyError::Poisoned`] says how much was copied. With [`CopyError::BadPage`], nothing was written.
     pub fn copy_from<'p>(
         self,
         page: impl Into<Page<'p>>,
@@ -203,12 +205,12 @@ impl Method {
         });
     }
 
-    /// Calls `step` with the bytes of each step, and orders streamed stores before all that follows.
+    /// Calls `step` with the byte range of each step, and orders streamed stores before all later stores.
     fn each_step(self, bytes: usize, hint: Option<usize>, mut step: impl FnMut(usize, usize, Store)) {
         let target = hint.map(|offset| offset / BASE_PAGE_BYTES);
         let mut fence = None;
         for next in self.order.steps(bytes / BASE_PAGE_BYTES, target, self.radius_pages) {
-            // One fence serves a run of streamed steps. It comes when a cached step follows, or at the end.
+            // One fence serves a run of streamed steps. Execute it before a cached step, and at the end.
             if fence.is_none() || next.store == Store::Cached {
                 fence = Fence::of(self.kernel, next.store);
             }

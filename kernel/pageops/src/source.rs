@@ -1,8 +1,8 @@
-//! Copies from memory that may be broken.
+//! Copies from memory that may be damaged.
 //!
 //! A program can survive a machine check during a copy if it copies through a [`Source`] that reports the
-//! check. In an operating-system kernel, the source reads with instructions that are in the exception table.
-//! In a program that handles `SIGBUS`, the source asks the handler.
+//! damage. In an operating-system kernel, the source reads with instructions that the exception table lists.
+//! In a program that handles `SIGBUS`, the source asks the signal handler.
 
 use core::fmt;
 
@@ -10,17 +10,17 @@ use crate::{BadPage, Kernel, Page, Store};
 
 /// The source of a copy.
 pub trait Source {
-    /// Fills `target` from `offset` bytes into the source. A source without special instructions passes its
+    /// Fills `target` with the bytes from `offset` on. A source that needs no special instructions passes the
     /// bytes to [`Target::copy`].
     ///
     /// # Errors
     ///
-    /// An error if memory of the source is poisoned. It has the number of good bytes at the start of
-    /// `target`.
+    /// An error if a byte of the source is damaged. The error says how many good bytes at the start of
+    /// `target` were copied.
     fn read(&mut self, offset: usize, target: Target<'_>) -> Result<(), Poisoned>;
 }
 
-/// A base page that a [`Source`] fills, with the method's kind of store.
+/// A base page that a [`Source`] fills, and the kind of stores that the method wants.
 #[derive(Debug)]
 pub struct Target<'p> {
     page: Page<'p>,
@@ -29,38 +29,40 @@ pub struct Target<'p> {
 }
 
 impl<'p> Target<'p> {
-    /// The caller must fence before any other access to the page.
+    /// Makes a target. Before any other access to the page, the caller must execute a fence.
     pub(crate) fn new(page: Page<'p>, kernel: Kernel, store: Store) -> Self {
         Self { page, kernel, store }
     }
 
-    /// The method's kind of store.
+    /// The kind of stores that the method wants.
     #[must_use]
     pub const fn store(&self) -> Store {
         self.store
     }
 
-    /// The page, for a source with its own instructions. If these stream, they need their own fence.
+    /// The page, for a source that uses its own instructions. If these are streamed stores, the source must
+    /// execute its own fence.
     #[must_use]
     pub fn into_page(self) -> Page<'p> {
         self.page
     }
 
-    /// Fills the page with these bytes, with the method's kernel.
+    /// Fills the page with `bytes`, by the method's kernel.
     ///
     /// # Panics
     ///
-    /// Panics if they are not a base page.
+    /// Panics if `bytes` is not as long as a base page.
     pub fn copy(self, bytes: &[u8]) {
-        // This value owns the page. The fence for the whole copy comes before its borrow ends.
+        // This value owns the page. The fence for the whole copy is executed before the borrow of the page
+        // ends.
         self.kernel.copy_unfenced(self.page, bytes, self.store);
     }
 }
 
-/// A base page of a source that could not be read completely.
+/// The error if a base page of a source could not be read completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Poisoned {
-    /// Good bytes before the poison.
+    /// The number of good bytes before the damaged one.
     pub copied_bytes: usize,
 }
 
@@ -69,12 +71,12 @@ pub struct Poisoned {
 pub enum CopyError {
     /// The destination is not a page. Nothing was written.
     BadPage(BadPage),
-    /// The source is poisoned. `copied_bytes` bytes were copied: the base pages that
-    /// [`VisitOrder::steps`](crate::VisitOrder::steps) visits first. The others are unchanged.
+    /// The source is damaged. `copied_bytes` bytes were copied: the base pages that
+    /// [`VisitOrder::steps`](crate::VisitOrder::steps) visits first. The other base pages are unchanged.
     Poisoned {
-        /// Offset in the source of the first unreadable byte.
+        /// The offset of the first unreadable byte in the source.
         offset: usize,
-        /// Bytes that were copied before.
+        /// The number of bytes that were copied before the failure.
         copied_bytes: usize,
     },
 }

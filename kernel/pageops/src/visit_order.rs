@@ -1,15 +1,15 @@
-//! The order of visits to the base pages of a page, and the kind of stores for each visit, as pure
+//! The orders in which the base pages of a page are visited, and the kind of stores for each visit, as pure
 //! iterators.
 //!
-//! An order does not touch memory. Its inputs are the number of base pages, the base page that will be
-//! touched, and the size of its neighbourhood. It returns the steps in sequence. Each order visits every base
-//! page exactly once.
+//! An order does not touch memory. The inputs of an order are the number of base pages, the base page that
+//! the program will touch, and the size of the neighbourhood around that base page. The output is the steps
+//! in sequence. Each order visits every base page exactly once.
 
 use core::iter::FusedIterator;
 use core::ops::Range;
 
-/// Number of base pages above which [`VisitOrder::Converge2018`] is ascending: 4 MiB, the largest block of a
-/// buddy allocator on x86-64 (docs/spec/pcp.md, appendix A: not used for "gigantic" pages).
+/// With more base pages than this, [`VisitOrder::Converge2018`] is ascending: 4 MiB, the largest block of a
+/// buddy allocator on x86-64 (docs/spec/pcp.md, appendix A: the order is not used for "gigantic" pages).
 pub const GIGANTIC_PAGES: usize = 1024;
 
 /// Base pages on each side of the target in [`VisitOrder::RangesTargetLast`]: the radius of the merged 2026
@@ -19,17 +19,17 @@ pub const RANGES_RADIUS_PAGES: usize = 2;
 /// The kind of stores of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Store {
-    /// Through the cache, which then contains the bytes.
+    /// Stores through the cache. Afterwards the cache contains the bytes.
     Cached,
-    /// Past the cache, if the kernel has such stores. They evict no other data, and do not read memory
-    /// first.
+    /// Stores past the cache, if the kernel has such stores. Such stores evict no other data, and do not read
+    /// memory first.
     Stream,
 }
 
 /// One step: store these base pages in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Step {
-    /// Indices of base pages.
+    /// The indices of base pages.
     pub pages: Range<usize>,
     /// The kind of stores.
     pub store: Store,
@@ -39,28 +39,29 @@ pub struct Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VisitOrder {
     /// Ascending, one base page at a time, as in Linux before 2017 and still for gigantic pages. Ignores the
-    /// hint. The 2018 series' figures compare with this.
+    /// hint. The figures of the 2018 series compare with this order.
     PageByPage,
-    /// The order of the 2018 series (docs/spec/pcp.md, appendix A). It visits base pages one by one: first
-    /// from the far end towards the target, then alternately left and right of it, the target last. Without a
-    /// hint, the target is the first base page, so the order is descending. Pages above [`GIGANTIC_PAGES`]
-    /// are visited in ascending order.
+    /// The order of the 2018 series (docs/spec/pcp.md, appendix A). Base pages are visited one by one: first
+    /// from the far end towards the target, then alternately left and right of the target, the target last.
+    /// Without a hint, the target is the first base page, so the order is descending. If there are more base
+    /// pages than [`GIGANTIC_PAGES`], the order is ascending.
     Converge2018,
     /// Ascending in one range, through the cache: the first commit of the series merged in 2026. Ignores the
     /// hint.
     Sequential,
-    /// The order of the series merged in 2026: three ranges through the cache. They are the part right of
-    /// the target's neighbourhood, the part left of it, and the neighbourhood. Without a hint, the target is
-    /// the first base page.
+    /// The order of the series merged in 2026: three ranges, all stored through the cache. The first is right
+    /// of the target's neighbourhood, the second left of it, and the third is the neighbourhood. Without a
+    /// hint, the target is the first base page.
     RangesTargetLast,
     /// This project's order. One ascending pass streams all base pages outside the target's neighbourhood
-    /// past the cache. Then the neighbourhood is stored through the cache, the target last. Without a hint
-    /// everything is streamed. A page not larger than the neighbourhood is stored through the cache.
+    /// past the cache. After that, the neighbourhood is stored through the cache, the target last. Without a
+    /// hint, everything is streamed. A page that is not larger than the neighbourhood is stored through the
+    /// cache.
     StreamTargetLast,
 }
 
 impl VisitOrder {
-    /// All orders, by the age of the kernels that had them. This project's own is last.
+    /// All orders, from the oldest kernel to the newest. This project's own order comes last.
     pub const ALL: [Self; 5] = [
         Self::PageByPage,
         Self::Converge2018,
@@ -69,7 +70,7 @@ impl VisitOrder {
         Self::StreamTargetLast,
     ];
 
-    /// Name in results and on command lines.
+    /// The name in results and on command lines.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -90,8 +91,8 @@ impl VisitOrder {
     /// The steps for a page of `pages` base pages. `target` is the base page that will be touched.
     ///
     /// `radius` is half the neighbourhood that [`VisitOrder::StreamTargetLast`] keeps in the cache: the
-    /// number of base pages on each side of the target. At the edge of the page, more are kept on the other
-    /// side. The other orders have no radius or their own. A target outside the page counts as none. The
+    /// number of base pages on each side of the target. At the edge of the page, more base pages are kept on
+    /// the other side. The other orders ignore `radius`. A target outside the page counts as no target. The
     /// iterator takes constant memory, and constant time per step.
     #[must_use]
     pub fn steps(self, pages: usize, target: Option<usize>, radius: usize) -> Steps {
@@ -116,7 +117,7 @@ fn stream_target_last(pages: usize, target: Option<usize>, radius: usize) -> Few
     let Some(target) = target else {
         return Few::new([if pages <= kept { cached(0..pages) } else { stream(0..pages) }]);
     };
-    // At the edge of a page, the neighbourhood has its full size too.
+    // At the edge of a page, the neighbourhood is as large as elsewhere.
     let start = target.saturating_sub(radius).min(pages.saturating_sub(kept));
     let end = start.saturating_add(kept).min(pages);
     Few::new([
@@ -128,7 +129,7 @@ fn stream_target_last(pages: usize, target: Option<usize>, radius: usize) -> Few
     ])
 }
 
-/// The target and `radius` base pages on each side, limited to the page.
+/// The target and `radius` base pages on each side of it, as far as the page has them.
 fn neighbourhood(pages: usize, target: usize, radius: usize) -> Range<usize> {
     target.saturating_sub(radius)..target.saturating_add(radius).saturating_add(1).min(pages)
 }
@@ -141,7 +142,7 @@ fn stream(pages: Range<usize>) -> Step {
     Step { pages, store: Store::Stream }
 }
 
-/// The steps of an order; see [`VisitOrder::steps`].
+/// The steps of a visit order; see [`VisitOrder::steps`].
 #[derive(Clone, Debug)]
 pub struct Steps {
     plan: Plan,
@@ -168,7 +169,7 @@ impl Iterator for Steps {
 
 impl FusedIterator for Steps {}
 
-/// At most five ranges. Empty ranges are skipped.
+/// Steps of at most five ranges. Empty ranges are skipped.
 #[derive(Clone, Debug)]
 struct Few {
     steps: [Step; 5],
@@ -195,7 +196,7 @@ impl Few {
     }
 }
 
-/// Single base pages that converge on the target.
+/// Steps of single base pages that converge on the target.
 #[derive(Clone, Debug)]
 struct Converge {
     pages: usize,

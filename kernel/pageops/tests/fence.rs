@@ -1,6 +1,6 @@
-//! Tests that no function returns without a fence after its streamed stores. A missing fence seldom shows in
-//! a result. So a child process runs the function one instruction at a time, and its parent reads the
-//! instructions.
+//! Tests that each function executes a fence after its streamed stores, before it returns. A missing fence
+//! seldom shows in a result. So a child process runs the function one instruction at a time, and its parent
+//! reads each instruction.
 #![cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 
 use std::io::Write as _;
@@ -12,24 +12,24 @@ use pageset_pageops::{BASE_PAGE_BYTES, Isa, Kernel, Method, Poisoned, Source, St
 #[path = "outside/memory.rs"]
 mod memory;
 
-/// Exit status of a child that may not be traced.
+/// Exit status of a child that the system does not allow to be traced.
 const UNTRACEABLE: i32 = 77;
 
-/// The streamed stores of a child.
+/// The numbers of streamed stores that a child executed.
 #[derive(Debug, Default)]
 struct Streams {
     stores: usize,
-    /// Streamed stores that no fence followed.
+    /// Streamed stores with no fence after them so far.
     unfenced: usize,
 }
 
 impl Streams {
-    /// Notes an instruction that is about to run.
+    /// Counts an instruction that is about to run.
     fn note(&mut self, code: [u8; 8]) {
         // `movnti` may have a REX prefix.
         let plain = if code[0] & 0xF0 == 0x40 { &code[1..] } else { &code[..] };
         let is_store = match code {
-            // `vmovntdq`, in its three encodings, and `clzero`.
+            // These bytes are `vmovntdq` in its three encodings, and `clzero`.
             [0xC5, _, 0xE7, ..] | [0xC4, _, _, 0xE7, ..] | [0x62, _, _, _, 0xE7, ..] => true,
             [0x0F, 0x01, 0xFC, ..] => true,
             _ => plain.starts_with(&[0x0F, 0xC3]),
@@ -49,15 +49,15 @@ fn trace(function: impl FnOnce()) -> Option<Streams> {
     let child = unsafe { libc::fork() };
     assert_ne!(child, -1, "{}", std::io::Error::last_os_error());
     if child == 0 {
-        // SAFETY: it requests to be traced, which changes no memory.
+        // SAFETY: the call asks that the parent trace this process, which changes no memory.
         if unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) } != 0 {
-            // SAFETY: it ends this process.
+            // SAFETY: the call ends this process.
             unsafe { libc::_exit(UNTRACEABLE) };
         }
-        // SAFETY: the signal stops this process until its parent goes on.
+        // SAFETY: the signal stops this process until its parent continues it.
         unsafe { libc::raise(libc::SIGSTOP) };
         function();
-        // SAFETY: as above.
+        // SAFETY: the call ends this process.
         unsafe { libc::_exit(0) };
     }
     let mut streams = Streams::default();
@@ -72,7 +72,7 @@ fn trace(function: impl FnOnce()) -> Option<Streams> {
         }
         assert!(libc::WIFSTOPPED(status), "the child ended with status {status:#x}");
         streams.note(next_instruction(child));
-        // SAFETY: the child is stopped, and goes on by one instruction.
+        // SAFETY: the child is stopped, and this call makes it run one instruction.
         assert_eq!(unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, child, 0, 0) }, 0);
     }
 }
@@ -82,7 +82,7 @@ fn next_instruction(child: libc::pid_t) -> [u8; 8] {
     let offset = std::mem::offset_of!(libc::user, regs) + std::mem::offset_of!(libc::user_regs_struct, rip);
     // SAFETY: the child is stopped, and the offset is that of a register.
     let at = unsafe { libc::ptrace(libc::PTRACE_PEEKUSER, child, offset, 0) };
-    // SAFETY: it reads the child's memory, or fails.
+    // SAFETY: the call reads the child's memory, or fails.
     unsafe { libc::ptrace(libc::PTRACE_PEEKTEXT, child, at, 0) }.to_ne_bytes()
 }
 
@@ -103,7 +103,7 @@ fn check_of(kernels: impl Iterator<Item = Kernel>, function: impl Fn(Kernel)) {
     }
 }
 
-/// A page of three base pages. All but the last are streamed.
+/// A method for a page of three base pages: all but the last are streamed.
 fn method(kernel: Kernel) -> (Method, Option<usize>) {
     (Method::new(VisitOrder::StreamTargetLast, kernel, 0), Some(2 * BASE_PAGE_BYTES))
 }
@@ -136,7 +136,7 @@ fn a_method_fences_what_it_streams() {
     }
 }
 
-/// A source that panics after the first base page, the worst moment.
+/// A source that panics after the first base page. At that moment the most streamed stores have no fence yet.
 struct Panics<'s>(&'s [u8]);
 
 impl Source for Panics<'_> {
@@ -152,7 +152,7 @@ impl Source for Panics<'_> {
 #[test]
 fn a_copy_whose_source_panics_is_fenced() {
     let source = Memory::patterned(BASE_PAGE_BYTES, 2);
-    // One kernel suffices, since unwinding takes a hundred thousand instructions.
+    // Test one kernel only, because unwinding takes a hundred thousand instructions.
     check_of(Kernel::new(Isa::Rep).into_iter(), |kernel| {
         let mut page = Memory::new(3 * BASE_PAGE_BYTES);
         let (method, hint) = method(kernel);

@@ -1,7 +1,8 @@
 //! `pageset advise`: is it the page sets, and would another setting help?
 //!
-//! Without a recording, `recorder` records this machine: counts, and events only if `counts_first` finds that
-//! they are needed. `apply` tries a setting. `fleet` judges many recordings.
+//! If the user gives no recording, `recorder` records this machine: first counts, and events only if
+//! `counts_first` finds that they are needed. `apply` tries a setting. `fleet` gives advice for many
+//! recordings.
 
 mod apply;
 pub(crate) mod args;
@@ -49,11 +50,11 @@ const THIS_MACHINE: &str = "This machine";
 pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
     if args.recordings.iter().any(|recording| recording.as_os_str() == "-") {
         exit_with_usage(
-            "advice reads a recording twice, so it cannot come from the standard input: give a file",
+            "advice reads a recording twice, so the recording cannot come from the standard input: give a file",
         );
     }
     if !args.recordings.is_empty() && args.apply.is_none() && !args.command.is_empty() {
-        exit_with_usage("a COMMAND is for recordings: leave out the file, or say --apply");
+        exit_with_usage("a COMMAND is run to record it: leave out the file, or add --apply");
     }
     let settings = Settings::of_this_machine();
     if args.put_back {
@@ -67,7 +68,7 @@ pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
         && args.recordings.iter().all(|recording| !recording.exists())
     {
         exit_with_usage(format!(
-            "there is no file of these names; a command to record stands behind `--`: 'pageset advise -- {} ...'",
+            "there is no file of these names; write a command to record after `--`: 'pageset advise -- {} ...'",
             command.display()
         ));
     }
@@ -81,7 +82,8 @@ pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
     judged
 }
 
-/// Records if no recording is given, prints the advice, and tries the advised setting with `--apply`.
+/// Runs `pageset advise`: records if no recording is given, prints the advice, and with `--apply` tries the
+/// advised setting.
 fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signals: &Signals) -> Result<()> {
     let provenance = invocation.provenance();
     if let Some(file) = &args.keep_recording {
@@ -135,8 +137,8 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
         None => None,
     };
     let provenance = with_machine(provenance, &advice);
-    // A Yes is printed with its table, since the user is told to change a setting. A No is the whole answer
-    // unless `--evidence` is given.
+    // Print a Yes together with its table, because it asks the user to change a setting. For a No, the
+    // sentence is enough unless `--evidence` is given.
     let is_change = matches!(advice.verdict, Verdict::Set { .. } | Verdict::ChangeKernel { .. });
     let is_brief = !is_change && tried.is_none() && !args.evidence && !advice.forecasts.is_empty();
     let said = Printed { advice: &advice, tried: tried.as_ref(), provenance: &provenance, is_brief };
@@ -152,7 +154,7 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
     }
 }
 
-/// The provenance of advice, with the recorded machine.
+/// The provenance of advice: command, version, commit, and the recorded machine.
 fn with_machine(provenance: Provenance, advice: &Advice) -> Provenance {
     Provenance {
         machine: format!(
@@ -165,12 +167,12 @@ fn with_machine(provenance: Provenance, advice: &Advice) -> Provenance {
     }
 }
 
-/// An answer other than No, for a caller with --exit-code. The advice itself is printed already.
+/// The answer is not No, and `--exit-code` was given. The advice itself has been printed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer {
-    /// A setting or another kernel helps.
+    /// A setting or another kernel would help.
     Yes,
-    /// The recording does not say.
+    /// The recording does not show whether page sets are the problem.
     Unknown,
 }
 
@@ -208,11 +210,11 @@ struct Printed<'a> {
     advice: &'a Advice,
     tried: Option<&'a TrialResult>,
     provenance: &'a Provenance,
-    /// Whether the evidence is left out: a No needs none unless `--evidence` asks for it.
+    /// Whether the evidence is left out, which is so for a No without `--evidence`.
     is_brief: bool,
 }
 
-/// Sentences that are printed for a No without the evidence.
+/// How many sentences are printed for a No without the evidence.
 const BRIEF: usize = 4;
 
 /// The advice and its trial in JSON. Keys are stable.
@@ -316,8 +318,9 @@ impl Printed<'_> {
         }
         let mut table = table(advice);
         table.note(format!(
-            "`now` is what was recorded. Each other row is what a setting or kernel would have made of the load. `from` and \
-             `to` are its 80 % interval; in percent of the recorded kernel's visits, `least` and `most`. {INTERVAL_COVERAGE}",
+            "`now` is what was recorded. Each other row is the forecast for a setting or kernel. `from` and \
+             `to` are its 80 % interval; `least` and `most` are the same in percent of the recorded kernel's \
+             visits.  {INTERVAL_COVERAGE}",
         ));
         Ok(format.exporter().export(&table.with_provenance(provenance.clone()), out)?)
     }

@@ -1,4 +1,4 @@
-//! The command line. Every text here is a help page, a man page and a completion.
+//! The command line. The texts in this file appear in help pages, man pages and completion scripts.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ use crate::verify::args::VerifyArgs;
 
 const EXAMPLES: &str = "\
 Examples:
-  sudo pageset advise -- make -j4        is it the page sets?
+  sudo pageset advise -- make -j4        are page sets the problem?
   sudo pageset record -- make -j4        a recording of what this machine does
   pageset stat my.pgtrace                allocations, frees, lifetimes
   pageset replay my.pgtrace              the load on other kernels
@@ -32,16 +32,16 @@ Examples:
 Where data comes from:
   A recording holds the kernel's page events. Without a RECORDING, commands
   use one that is built in: Lua compiled with make -j4 on Linux 6.18, 2 CPUs.
-  More are in data/traces/ of the sources. `pageset record` makes one of your
-  own machine; that needs root.
+  More recordings are in data/traces/ of the sources. To record your own
+  machine, run `pageset record` as root.
 
 Exit status: 0 done, 1 failed, 2 the command line is wrong.";
 
 /// See Linux's page allocation at work on your machine, and try other settings and kernels on its load.
 ///
 /// A recording holds each page that a kernel allocated or freed, with its CPU. pageset shows its contents,
-/// and replays the load on the per-CPU page sets (PCP) of other kernels. It counts how often they fetch pages
-/// from the zone and give pages back, and so how often they take the zone lock.
+/// and replays the load on the per-CPU page sets (PCP) of other kernels. It counts how often these page sets
+/// fetch pages from the zone and give pages back, and so how often they take the zone lock.
 #[derive(Debug, Parser)]
 #[command(name = "pageset", version, after_help = EXAMPLES, max_term_width = 80)]
 #[command(arg_required_else_help = true)]
@@ -70,8 +70,8 @@ pub(crate) enum Command {
     Man(ManArgs),
 }
 
-/// Groups of commands, in the order of a user's day. Commands that are not named here are for shells and
-/// packagers.
+/// Groups of commands for the help, in the order in which a user needs them. Commands that are in no group
+/// are for shells and packagers.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Your machine", &["record", "advise", "top"]),
     ("A recording", &["stat", "replay", "report", "verify", "convert"]),
@@ -102,12 +102,12 @@ pub(crate) fn definition() -> clap::Command {
     definition.help_template(template.replace("{options-heading}", "Options:"))
 }
 
-/// Columns of a help page, and columns of the names in it.
+/// The width of a help page, and the width of its column of names.
 const WIDTH: usize = 80;
 const NAME_WIDTH: usize = 13;
 
-/// Wraps words into lines of this width. All lines but the first are indented to the column where the first
-/// one begins.
+/// Wraps words into lines of this width. All other lines are indented to the column where the first line
+/// begins.
 fn textwrap_at(text: &str, width: usize) -> String {
     let (mut lines, mut line) = (Vec::new(), String::new());
     for word in text.split_ascii_whitespace() {
@@ -162,7 +162,7 @@ mod tests {
         definition().debug_assert();
     }
 
-    /// `-f` once had three meanings. Now it has one.
+    /// Regression test: `-f` once had three meanings, and must have one.
     #[test]
     fn an_option_letter_means_the_same_everywhere() {
         fn collect(command: &clap::Command, letters: &mut std::collections::BTreeMap<char, String>) {

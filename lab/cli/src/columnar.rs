@@ -25,11 +25,11 @@ impl Columnar {
         }
     }
 
-    /// Whether this build can write it.
+    /// Whether this build can write the format.
     ///
     /// # Errors
     ///
-    /// This build cannot; the error names one that can.
+    /// An error if this build cannot write the format. The error names a build that can.
     pub(crate) fn check(self) -> Result<()> {
         #[cfg(not(feature = "arrow"))]
         anyhow::bail!(

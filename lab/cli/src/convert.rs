@@ -1,5 +1,5 @@
-//! `pageset convert`: a recording of any format as a native file, for Perfetto, or as the layout of its
-//! machine.
+//! `pageset convert`: writes a recording of any format as a native file, as a trace for Perfetto, or as the
+//! layout of its machine.
 
 pub(crate) mod args;
 mod layout;
@@ -25,16 +25,16 @@ use crate::units::size;
 
 pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
     if !args.policies.is_empty() && args.to != ConvertTo::Perfetto {
-        exit_with_usage("--policy goes with --to perfetto");
+        exit_with_usage("--policy needs --to perfetto");
     }
     if args.without_recorder && args.to != ConvertTo::Pgtrace {
-        exit_with_usage("--without-recorder goes with --to pgtrace");
+        exit_with_usage("--without-recorder needs --to pgtrace");
     }
     if args.without_names && args.to != ConvertTo::Pgtrace {
-        exit_with_usage("--without-names goes with --to pgtrace");
+        exit_with_usage("--without-names needs --to pgtrace");
     }
     if args.machine.layout.is_some() && args.to == ConvertTo::Layout {
-        exit_with_usage("--layout goes with --to pgtrace and --to perfetto");
+        exit_with_usage("--layout needs --to pgtrace or --to perfetto");
     }
     let existing = if args.force { Existing::Replace } else { Existing::Refuse };
     match args.to {
@@ -74,7 +74,7 @@ fn native(args: &ConvertArgs, output: &Path, existing: Existing) -> Result<()> {
         convert(reader, &mut file, WriteOptions::default(), |events| progress.show(events)).map_err(|error| {
             match error {
                 TraceError::Io { source, action: CONVERT_WRITES, .. } => {
-                    // The error already names the file, so nothing is added.
+                    // Add nothing to this error, because it names the file.
                     anyhow!(source)
                 }
                 error => hint::of_trace(error),

@@ -1,9 +1,8 @@
 //! The command lines in texts: help, the book, READMEs. Tests parse all command lines, and run those in the
 //! help.
 
-/// Command lines in a text. Examples are indented: all lines below `Examples:`, and elsewhere lines that
-/// begin with the command and one of its subcommands. The explanation behind a line, after two spaces, is
-/// left out.
+/// Command lines in a text. An example is a line below `Examples:`, or an indented line that begins with the
+/// command and one of its subcommands. A comment after two spaces is left out.
 pub(crate) fn command_lines(text: &str, subcommands: &[String]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut is_example = false;
@@ -36,7 +35,7 @@ pub(crate) fn pageset_parts(line: &str) -> impl Iterator<Item = Vec<String>> {
 }
 
 /// The commands of a shell line, as words. `;`, `|` and `&&` separate commands; redirections are left out.
-/// Single quotes are understood.
+/// Words in single quotes may contain spaces.
 fn commands(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![vec![String::new()]];
     let mut is_quoted = false;

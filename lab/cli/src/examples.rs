@@ -23,7 +23,7 @@ fn subcommands() -> Vec<String> {
 
 /// clap's error for a call of pageset in a line, if there is one.
 fn refused(line: &str) -> Option<String> {
-    // Examples name a policy file that only the reader has.
+    // Write the policy file that the examples name, because only the reader has it.
     let mine = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/policies/half-drain.toml");
     let refused = |words: Vec<String>| {
         let there = words.iter().map(|word| word.replace("data/policies/half-drain.toml", mine));
@@ -70,7 +70,7 @@ fn documents(root: &Path) -> Vec<PathBuf> {
     while let Some(directory) = directories.pop() {
         for path in fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()) {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            // Transcripts are left out: they are run, and some of them show errors.
+            // Transcripts are left out, because another test runs them, and some show errors.
             if path.is_dir() && !matches!(name, "target" | "tests") && !path.is_symlink() {
                 directories.push(path);
             } else if name.ends_with(".md") {
@@ -94,7 +94,7 @@ fn every_command_of_the_book_can_be_typed() {
                 fence = if fence.is_some() { None } else { Some(kind) };
                 continue;
             }
-            // Blocks of `console` are transcripts: each is run.
+            // Leave out blocks of `console`: they are transcripts, which another test runs.
             if !matches!(fence, Some("sh" | "text" | "")) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! A fleet: many recordings of one load. This is the part that its subcommands share.
+//! A fleet: many recordings of one load. This file has the code that the subcommands share.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::args::exit_with_usage;
 use crate::options::{OpeningArgs, SourceArgs};
 use crate::progress::Progress;
 
-/// Whether these paths are a fleet. A single folder is one.
+/// Whether these paths are a fleet: several paths, or a folder.
 pub(crate) fn is_one(recordings: &[PathBuf]) -> bool {
     if !fleet::is_fleet(recordings) {
         return false;
@@ -29,18 +29,18 @@ pub(crate) struct Member<R> {
     file: PathBuf,
     /// The result, or the error.
     pub(crate) read: Result<R, String>,
-    /// The subcommand's JSON document for this recording alone, if JSON was asked for.
+    /// The JSON document that the subcommand prints for this recording alone, if the user wants JSON.
     document: Option<Box<RawValue>>,
 }
 
 /// All recordings of a fleet.
 pub(crate) struct Fleet<R> {
     pub(crate) members: Vec<Member<R>>,
-    /// Names for tables: file names without `.pgtrace`. If two are equal, the paths are used.
+    /// Names for tables: file names without `.pgtrace`, or paths if two file names are equal.
     names: Vec<String>,
 }
 
-/// Does `work` for each recording, on all CPUs. `work` returns the result, and with `--format json` the
+/// Does `work` for each recording, on all CPUs. `work` returns the result, and with `--format json` also the
 /// document.
 pub(crate) fn read<R: Send>(
     (recordings, opening): (&[PathBuf], &OpeningArgs),
@@ -70,7 +70,7 @@ pub(crate) fn read<R: Send>(
     Ok(Fleet { names: names.collect(), members })
 }
 
-/// An error without the file's name, which stands in the same line.
+/// An error without the file's name, because the line already has the name.
 fn without_path(error: &str, file: &Path) -> String {
     error.strip_prefix(&format!("{}: ", file.display())).unwrap_or(error).to_owned()
 }
@@ -78,7 +78,7 @@ fn without_path(error: &str, file: &Path) -> String {
 /// A document of one recording.
 ///
 /// # Errors
-/// It cannot be written as JSON.
+/// An error if the result cannot be written as JSON.
 pub(crate) fn document(document: &impl Serialize) -> Result<Box<RawValue>> {
     Ok(serde_json::value::to_raw_value(document)?)
 }
@@ -146,8 +146,8 @@ impl<R> Fleet<R> {
         }
     }
 
-    /// An error if a recording could not be read. It comes after all results are printed, and sets the exit
-    /// status.
+    /// An error if a recording could not be read. The error is returned after all results are printed, and
+    /// sets the exit status.
     pub(crate) fn finish(&self) -> Result<()> {
         match self.unread() {
             0 => Ok(()),
@@ -156,7 +156,7 @@ impl<R> Fleet<R> {
     }
 }
 
-/// Median, least and most of the known values.
+/// The median, the smallest and the largest of the known values.
 pub(crate) fn spread(values: impl IntoIterator<Item = Option<f64>>) -> Option<Spread> {
     Spread::of(&values.into_iter().flatten().collect::<Vec<_>>())
 }

@@ -3,14 +3,14 @@
 use anyhow::anyhow;
 use pageset_trace::TraceError;
 
-/// Adds a remedy to errors of the system, and to others the option that helps.
+/// Adds a remedy to an error of the system, and to other errors the option that helps.
 pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
     let hint = match &error {
         TraceError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Some(
             "`pageset record -o FILE -- COMMAND` makes a recording; without a name, the bundled one is read",
         ),
-        error if error.to_string().contains("leniently") => Some("the option for that is --lenient"),
-        TraceError::Damaged { .. } => Some("the option for that is --recover"),
+        error if error.to_string().contains("leniently") => Some("the option --lenient does that"),
+        TraceError::Damaged { .. } => Some("the option --recover does that"),
         _ => None,
     };
     match hint {
@@ -19,7 +19,7 @@ pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
     }
 }
 
-/// Like [`of_trace`], for subcommands without the options for opening a trace.
+/// Does the same as [`of_trace`], for subcommands without the options for opening a trace.
 pub(crate) fn of_conversion(error: anyhow::Error) -> anyhow::Error {
     let option = match error.downcast_ref() {
         Some(TraceError::Damaged { .. }) => "--recover",
@@ -41,7 +41,7 @@ pub(crate) fn of_layout(error: &TraceError, text: &str) -> anyhow::Error {
     let is_description =
         matches!(error, TraceError::File { remedy, .. } if remedy.contains("machine description"));
     match is_description {
-        true => anyhow!("{error}; `pageset convert --to layout` prints one to start from"),
+        true => anyhow!("{error}; `pageset convert --to layout` prints a layout that you can edit"),
         false => anyhow!("{error}"),
     }
 }

@@ -1,4 +1,4 @@
-//! The command line that gives the same result again.
+//! Makes the command line that gives the same result again.
 
 use std::ffi::OsStr;
 
@@ -6,8 +6,8 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use pageset_report::{Provenance, shell_word};
 
-/// Options that do not change a result: where and how it is written, the number of workers. The command line
-/// that repeats a result has all other options.
+/// Options that do not change a result: where and how it is written, and the number of workers. The command
+/// line that repeats a result leaves these out.
 const OUTSIDE: [&str; 12] = [
     "format",
     "output",
@@ -28,8 +28,8 @@ const OUTSIDE: [&str; 12] = [
 pub(crate) struct Invocation(String);
 
 impl Invocation {
-    /// The command line that clap has parsed, built from clap's own lists, so that no option is forgotten.
-    /// `definition` must be the one that clap used.
+    /// The command line that clap has parsed. It is made from clap's lists of arguments, so that no option is
+    /// forgotten. `definition` must be the definition that clap used.
     pub(crate) fn of(definition: &Command, matches: &ArgMatches) -> Self {
         let mut line = definition.get_name().to_owned();
         let (mut definition, mut matches) = (definition, matches);
@@ -47,8 +47,8 @@ impl Invocation {
         let options: Vec<_> = options.flat_map(|arg| option(arg, matches)).collect();
         let places = definition.get_positionals().filter(typed).flat_map(|arg| values(arg, matches));
         let places: Vec<_> = places.flatten().collect();
-        // An option with many values would swallow the arguments after it, so arguments come first. Arguments
-        // that look like options come last, behind `--`.
+        // Write arguments first, because an option with many values would take arguments after it as values.
+        // Write arguments that look like options last, after `--`.
         let parts = if places.iter().any(|place| place.len() > 1 && place.starts_with('-')) {
             [options, vec!["--".to_owned()], quoted_all(&places)].concat()
         } else {
@@ -58,7 +58,8 @@ impl Invocation {
         Self(line)
     }
 
-    /// Command, version and commit. The subcommand adds machine, policies and seed.
+    /// The provenance of a result: command, version and commit. The subcommand adds machine, policies and
+    /// seed.
     pub(crate) fn provenance(&self) -> Provenance {
         Provenance {
             command: self.0.clone(),
@@ -115,7 +116,7 @@ mod tests {
     use super::*;
     use crate::args::{Args, definition};
 
-    /// Splits a line that [`shell_word`] has written into words, as a shell does.
+    /// Splits a line of words that [`shell_word`] has quoted, as a shell does.
     fn words(line: &str) -> Vec<String> {
         let mut words = vec![String::new()];
         let mut is_quoted = false;

@@ -15,13 +15,13 @@ use crate::source::{self, Source};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LayoutOrigin {
-    /// From the recording.
+    /// The layout is in the recording.
     Recorded,
-    /// From a file the user named.
+    /// The layout is in a file that the user named.
     Given,
-    /// Made up from the events.
+    /// The layout is guessed from the events.
     Guessed,
-    /// From a copy of `/proc/zoneinfo` that is read in place of a trace.
+    /// The layout is in a copy of `/proc/zoneinfo` that is read in place of a trace.
     Copied,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct LayoutSummary {
     architecture: String,
     pub(crate) cpus: u32,
     nodes: usize,
-    /// Frames the allocator manages, in bytes.
+    /// The size of all frames that the allocator manages, in bytes.
     managed_bytes: u64,
     zones: Vec<ZoneSummary>,
     /// Facts that the layout's source lacks, and that are assumed.
@@ -93,8 +93,8 @@ impl LayoutSummary {
     }
 }
 
-/// The machine to replay `source` on. If the recording does not describe its machine, a layout is made up
-/// from a first reading of the events, so the recording must allow a second reading.
+/// The machine to replay `source` on. If the recording does not describe its machine, all events are read
+/// once to guess a layout. In that case it must be possible to read the recording twice.
 pub(crate) fn find(
     source: &Source,
     args: &SourceArgs,
@@ -113,7 +113,7 @@ pub(crate) fn find(
         let size = given.facts.page_size.filter(|size| *size != machine.page_size);
         if size.is_some() || given.facts.node_cpus.is_some() {
             bail!(
-                "{}: the recording describes its machine, with pages of {} bytes: leave --page-size and --node-cpus out",
+                "{}: the recording describes its machine, with pages of {} bytes: leave out --page-size and --node-cpus",
                 source::title(source.info()),
                 machine.page_size
             );
@@ -122,15 +122,15 @@ pub(crate) fn find(
     }
     if given.facts.node_cpus.is_some() {
         bail!(
-            "{}: --node-cpus goes with a copy of /proc/zoneinfo: give one with --layout",
+            "{}: --node-cpus needs a copy of /proc/zoneinfo: give one with --layout",
             source::title(source.info())
         );
     }
     let path = args.recording.as_deref();
     if path.is_some_and(|path| !path.is_file()) {
         bail!(
-            "{}: the recording does not describe its machine, and a pipe cannot be read twice to make one up; pass \
-             --layout FILE, or save the recording to a file first",
+            "{}: the recording does not describe its machine, and a pipe cannot be read twice to guess one; \
+             pass --layout FILE, or save the recording to a file first",
             source.argument
         );
     }

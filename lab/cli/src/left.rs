@@ -30,7 +30,7 @@ pub(crate) fn offer(settings: &Settings) -> Result<()> {
     }
 }
 
-/// Puts back settings that were left changed. The user has asked for it, so there is no question.
+/// Puts back settings that were left changed, without a question, because the user asked for this.
 pub(crate) fn put_back(settings: &Settings) -> Result<()> {
     match settings.left() {
         Some(left) => told(&left.put_back()?),
@@ -41,7 +41,7 @@ pub(crate) fn put_back(settings: &Settings) -> Result<()> {
     }
 }
 
-/// The error of a command that must not change settings while others are left changed.
+/// The error of a command that must not change settings, because a killed command left some changed.
 pub(crate) fn refused(left: &Left) -> String {
     format!("{left} {}", way_back())
 }
@@ -50,7 +50,7 @@ fn way_back() -> String {
     format!("`{}` puts them back.", rights::as_root(&["advise", "--put-back"]))
 }
 
-/// Reports each setting, and fails if one is not as it was before.
+/// Reports each setting. Returns an error if a setting does not have its old value.
 fn told(all: &[PutBack]) -> Result<()> {
     all.iter().for_each(|one| say(&one.to_string()));
     if all.iter().any(|one| !one.is_settled()) {

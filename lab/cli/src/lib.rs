@@ -1,18 +1,20 @@
 //! The `pageset` command: the contents of a recording of a kernel's page events, and forecasts for other
 //! kernels.
 //!
-//! Each subcommand has one file, and beside it `args` with its options. `args` here is the whole command
-//! line, `options` has options that several subcommands share.
-//! - Reading: `fleet` reads many recordings, `source` opens recordings, `layouts` finds the layout of a
-//!   trace's machine.
-//! - Writing: `output`, `page` and `paragraph` write results, `limits` makes a limit of files an error,
-//!   `invocation` and `origin` name the sources of a result, `progress` shows that a long run is alive.
-//! - Ending: `signals` delays the end until settings are put back, `left` finds settings that a killed
-//!   command left changed.
-//! - Helpers: `terminal` asks, `units` knows times and sizes, `rights` names the work that only root may do,
-//!   and `examples` parses the command lines in texts, in tests.
+//! Each subcommand has a file, and a file `args` with its options in a folder of the same name. The top
+//! `args` has the whole command line, and `options` has options that several subcommands share.
+//! - To read recordings: `source` opens a recording, `fleet` reads many, and `layouts` finds the layout of a
+//!   recording's machine.
+//! - To write results: `output`, `page` and `paragraph` write them, and `limits` turns a limit on file sizes
+//!   into an error. `invocation` makes the command that repeats a result, and `origin` describes the
+//!   recording that it comes from. `progress` shows how far a long run is.
+//! - To end properly: `signals` delays the end of the process until settings are put back. `left` finds
+//!   settings that a killed command left changed.
+//! - Further files: `terminal` asks the user questions, `units` parses and prints times and sizes, and
+//!   `rights` explains errors about missing rights. `examples` tests the command lines in help texts and
+//!   documents.
 //!
-//! Results are computed in `pageset-replay`, `pageset-study` and `pageset-measure`.
+//! This crate computes no results: the crates `pageset-replay`, `pageset-study` and `pageset-measure` do.
 #![forbid(unsafe_code)]
 
 mod advise;
@@ -84,7 +86,7 @@ pub fn command(typed: impl IntoIterator<Item = OsString>) -> u8 {
         Args::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.format(&mut definition).exit());
     match check.and_then(|()| run(args.command, &invocation)) {
         Ok(()) => 0,
-        // The reader of our output has closed the pipe. That is no error.
+        // The program that reads the output has closed the pipe. This is not an error.
         Err(error) if is_broken_pipe(&error) => 0,
         Err(error) => {
             if let Some(answer) = error.downcast_ref::<advise::Answer>() {
@@ -106,7 +108,7 @@ fn with_dashes(mut error: clap::Error, words: &[String]) -> clap::Error {
         && !rest.contains(&"--".to_owned())
         && !rest[at..].iter().all(|word| word.starts_with('-'))
     {
-        let tip = format!("a command to record stands behind `--`: 'pageset {verb} -- {} ...'", rest[at]);
+        let tip = format!("write a command to record after `--`: 'pageset {verb} -- {} ...'", rest[at]);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     error
@@ -166,7 +168,7 @@ mod tests {
     }
 }
 
-/// The crate's README, its example run as a test.
+/// The crate's README. Tests run its example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -7,13 +7,14 @@ use signal_hook::consts::SIGXFSZ;
 use signal_hook::flag;
 
 /// After this call, a write past the limit of file sizes (`ulimit -f`) fails, like a write to a full disk.
-/// Without it the kernel ends the process by a signal, and a half-written file stays beside the result.
+/// Without this call, the kernel would end the process by a signal, and leave a temporary file that is half
+/// written.
 ///
-/// The signal gets a handler instead of being ignored: recorded commands inherit an ignored signal, but not a
-/// handler.
+/// Handle the signal instead of ignoring it: a recorded command would inherit that a signal is ignored, but
+/// it does not inherit a handler.
 pub(crate) fn make_errors() {
     // Python runs several commands in one process.
     static ONCE: Once = Once::new();
-    // If the handler cannot be set, the limit kills this process, as it kills any other.
+    // If the handler cannot be set, the limit kills this process, as it does other programs.
     ONCE.call_once(|| drop(flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))));
 }

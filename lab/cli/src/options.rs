@@ -15,7 +15,7 @@ use crate::columnar::Columnar;
 /// Which recording, and how it is opened.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceArgs {
-    /// `-` is the standard input; `None` is the bundled one.
+    /// `-` is the standard input; `None` is the bundled recording.
     pub(crate) recording: Option<PathBuf>,
     pub(crate) opening: OpeningArgs,
 }
@@ -23,8 +23,8 @@ pub(crate) struct SourceArgs {
 /// Which recordings, and how they are opened.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SourcesArgs {
-    /// Recording to read, of any known format; `-` is the standard input. Several, or a folder with .pgtrace
-    /// files, are a fleet: one line each, and a summary [default: the bundled one]
+    /// Recording to read, of any known format; `-` is the standard input. For several, or a folder with
+    /// .pgtrace files, prints one line each and a summary [default: the bundled one]
     #[arg(value_name = "RECORDING", value_hint = ValueHint::AnyPath)]
     pub(crate) recordings: Vec<PathBuf>,
     #[command(flatten)]
@@ -41,16 +41,16 @@ impl SourcesArgs {
 /// How a recording is opened.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct OpeningArgs {
-    /// Skip damaged lines, samples and ring-buffer pages, read a cut .gz, .xz or .zst up to the cut, and
-    /// count what is missing as lost
+    /// Skip damaged lines, samples and ring-buffer pages, read a truncated .gz, .xz or .zst up to its end, and
+    /// count the missing events as lost
     #[arg(long, help_heading = "Reading")]
     pub(crate) lenient: bool,
-    /// Read a damaged .pgtrace up to the damage, and count the rest as lost
+    /// Read a damaged .pgtrace up to the damage, and count all later events as lost
     #[arg(long, help_heading = "Reading")]
     pub(crate) recover: bool,
 }
 
-/// Another machine than the recorded one.
+/// Options for a machine other than the recorded one.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct MachineArgs {
     /// Machine to use, instead of the recorded one: a file as `pageset convert --to layout` writes it, or a
@@ -61,13 +61,13 @@ pub(crate) struct MachineArgs {
     pub(crate) facts: MachineFacts,
 }
 
-/// Facts about a machine that neither a text of events nor a copy of /proc/zoneinfo has.
+/// Options for facts about a machine that are in neither a text of events nor a copy of /proc/zoneinfo.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct MachineFacts {
-    /// Size of a page, as 4K, 16K or 64K: `getconf PAGESIZE` prints it, /proc/zoneinfo does not say it
+    /// Size of a page, such as 4K, 16K or 64K: `getconf PAGESIZE` prints it, /proc/zoneinfo does not
     #[arg(long, value_name = "SIZE", value_parser = page_size)]
     pub(crate) page_size: Option<u32>,
-    /// CPUs of each node, as 0=0-3,1=4-7: `lscpu` prints them, /proc/zoneinfo does not say them
+    /// CPUs of each node, such as 0=0-3,1=4-7: `lscpu` prints them, /proc/zoneinfo does not
     #[arg(long, value_name = "LIST", value_parser = node_cpus)]
     pub(crate) node_cpus: Option<LayoutOptions>,
 }
@@ -101,7 +101,7 @@ fn node_cpus(typed: &str) -> Result<LayoutOptions, String> {
 /// How a result is written.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct OutputArgs {
-    /// How to write the result: `table` is for people, 80 columns of plain ASCII; the others have every digit
+    /// How to write the result: `table` is for people, 80 columns of plain ASCII; other formats have all digits
     #[arg(short, long, default_value = "table", help_heading = "Output", value_name = "FORMAT")]
     #[arg(value_parser = one_of(Format::ALL.map(|format| (format.name(), format))))]
     format: Format,
@@ -109,10 +109,10 @@ pub(crate) struct OutputArgs {
     pub(crate) target: TargetArgs,
 }
 
-/// How rows are written, as columns too.
+/// The formats of rows, including formats that store columns.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RowsOutputArgs {
-    /// How to write the result: `table` is for people, 80 columns of plain ASCII; the others have every digit
+    /// How to write the result: `table` is for people, 80 columns of plain ASCII; other formats have all digits
     #[arg(short, long, default_value = "table", help_heading = "Output", value_name = "FORMAT")]
     #[arg(value_parser = one_of(RowsFormat::named()))]
     pub(crate) format: RowsFormat,
@@ -149,7 +149,7 @@ impl RowsOutputArgs {
 /// Where a result goes.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct TargetArgs {
-    /// Write to FILE instead of the standard output; it appears whole or not at all
+    /// Write to FILE instead of the standard output; it appears only when it is complete
     #[arg(short, long, value_name = "FILE", help_heading = "Output", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
     /// Replace files that exist
@@ -175,7 +175,7 @@ impl OutputArgs {
     }
 }
 
-/// The number of jobs asked for, or one for each CPU of this machine.
+/// The number of jobs that the user wants, or one for each CPU of this machine.
 pub(crate) fn jobs(asked: Option<u16>) -> usize {
     asked.map_or_else(pageset_study::jobs_of_this_machine, usize::from)
 }

@@ -15,13 +15,13 @@ pub(crate) struct TraceDocument {
     path: String,
     /// The recorder's name for the recording.
     name: Option<String>,
-    /// Format of the first file of this recording; a converted one keeps its origin.
+    /// Format of the recording's first file. Conversion does not change it.
     format: &'static str,
     kernel: Option<String>,
     /// The recorded command and its arguments.
     command: Vec<String>,
     events: u64,
-    /// From the first to the last event.
+    /// The time from the first to the last event.
     seconds: Option<f64>,
     /// CPUs of the machine.
     cpus: Option<u32>,
@@ -29,7 +29,7 @@ pub(crate) struct TraceDocument {
     zones: Vec<String>,
     /// Events that are missing or could not be used, by reason.
     lost: LostEvents,
-    /// Facts that the recording lacks, and that are assumed.
+    /// Facts that the recording lacks, so that they are assumed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     assumed: Vec<String>,
     machine: Option<LayoutSummary>,
@@ -61,7 +61,7 @@ impl TraceDocument {
     }
 }
 
-/// Sentences about missing events, or one sentence that none is missing.
+/// Sentences about missing events, or one that says that no event is missing.
 pub(crate) fn lost_notes(lost: &LostEvents) -> Vec<String> {
     let missing = reasons([
         (lost.overrun, "overwritten in the kernel's buffer"),
@@ -70,7 +70,7 @@ pub(crate) fn lost_notes(lost: &LostEvents) -> Vec<String> {
         (lost.gaps_of_unknown_size, "gaps of unknown size"),
         (lost.malformed_lines, "malformed lines"),
         (lost.oversized_lines, "oversized lines"),
-        (lost.taken, "read by another program in the kernel's buffer"),
+        (lost.taken, "taken from the kernel's buffer by another program"),
     ]);
     let unused = reasons([
         (lost.unknown_events, "events of other kinds skipped"),
@@ -97,7 +97,7 @@ pub(crate) fn lost_notes(lost: &LostEvents) -> Vec<String> {
             "Events are missing: small differences mean nothing.".to_owned(),
         ],
     };
-    notes.extend(unused.map(|unused| format!("Also in the trace: {unused}.")));
+    notes.extend(unused.map(|unused| format!("The trace also has: {unused}.")));
     notes
 }
 
@@ -108,7 +108,7 @@ fn reasons<const N: usize>(counts: [(u64, &str); N]) -> Option<String> {
     (!list.is_empty()).then(|| list.join(", "))
 }
 
-/// Prints a line for each thing that could not be recorded, with the reason.
+/// Prints a line for each fact that could not be recorded, with the reason.
 pub(crate) fn print_not_recorded(out: &mut dyn Write, not_recorded: &[String]) -> io::Result<()> {
     for what in not_recorded {
         writeln!(out, "Not recorded: {}.", printable(what))?;
@@ -131,7 +131,8 @@ mod tests {
         let unknown = LostEvents { gaps_of_unknown_size: 2, taken: 5, ..LostEvents::default() };
         assert_eq!(
             lost_notes(&unknown)[0],
-            "Lost events: at least 7 (2 gaps of unknown size, 5 read by another program in the kernel's buffer)."
+            "Lost events: at least 7 (2 gaps of unknown size, 5 taken from the kernel's buffer by another \
+             program)."
         );
         let lost = LostEvents { overrun: 3, out_of_order: 1, ..LostEvents::default() };
         assert_eq!(
@@ -139,7 +140,7 @@ mod tests {
             [
                 "Lost events: 3 (3 overwritten in the kernel's buffer).",
                 "Events are missing: small differences mean nothing.",
-                "Also in the trace: 1 events out of order, kept.",
+                "The trace also has: 1 events out of order, kept.",
             ]
         );
     }

@@ -1,6 +1,6 @@
 //! Writes results to the standard output, or to a file that appears whole or not at all. Results may contain
-//! texts from other programs; their control characters are replaced here. A test checks that no other file
-//! writes to a terminal.
+//! texts from other programs. So this file replaces control characters, and a test checks that no other file
+//! of the crate writes to a terminal.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ use pageset_report::printable_lines;
 use crate::options::TargetArgs;
 
 /// Writes a result to the target's file, or to the standard output if there is none. The result is first made
-/// in memory. So if making it fails, nothing is written, and an error of writing comes from the system alone.
+/// in memory. If making it fails, nothing is written. An error of writing can only be the system's.
 pub(crate) fn write(target: &TargetArgs, make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     match &target.output {
         None => print(make),
@@ -36,7 +36,8 @@ pub(crate) fn print(make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<(
     Ok(out.flush()?)
 }
 
-/// A result, in memory. Binary columns for other programs are not text, and stay as they are.
+/// A result in memory. Binary results for other programs contain no text for terminals, so nothing in them is
+/// replaced.
 fn made(make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Vec<u8>> {
     let mut result = Vec::new();
     make(&mut result)?;
@@ -52,8 +53,8 @@ pub(crate) fn say(text: &str) {
     drop(writeln!(io::stderr(), "{}", printable_lines(text)));
 }
 
-/// Refuses an output file that must not be written, before hours of work go into the result. Works for any
-/// subcommand with `--output` or `--html`, and `--force`.
+/// Refuses an output file that must not be written, before hours of work go into the result. Every subcommand
+/// with `--output` or `--html`, and with `--force`, is checked.
 pub(crate) fn check(matches: &ArgMatches) -> Result<()> {
     if let Some((_, below)) = matches.subcommand() {
         return check(below);

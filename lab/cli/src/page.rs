@@ -1,4 +1,4 @@
-//! `--html FILE`: the output of a subcommand as a page, too.
+//! `--html FILE`: also writes the output of a subcommand as a page.
 
 use std::path::PathBuf;
 
@@ -19,12 +19,12 @@ pub(crate) struct PageArgs {
 }
 
 impl PageArgs {
-    /// Whether a page is asked for.
+    /// Whether the user wants a page.
     pub(crate) const fn is_asked_for(&self) -> bool {
         self.html.is_some()
     }
 
-    /// Writes the page, if it is asked for.
+    /// Writes the page, if the user wants it.
     pub(crate) fn write(&self, existing: Existing, make: impl FnOnce() -> Result<Page>) -> Result<()> {
         let Some(path) = &self.html else { return Ok(()) };
         let html = make()?.to_html()?;
@@ -32,7 +32,7 @@ impl PageArgs {
     }
 }
 
-/// A page of these sections, without those that have nothing.
+/// Makes a page of these sections, without empty ones.
 pub(crate) fn page(title: &str, sections: impl IntoIterator<Item = Section>) -> Page {
     let mut page = Page::new(title);
     let filled = sections.into_iter().filter(|section| !section.is_empty());
@@ -63,7 +63,8 @@ pub(crate) fn sentences<'s>(heading: &str, sentences: impl IntoIterator<Item = &
     section
 }
 
-/// Each column of numbers as a picture, with a bar for each row. A bar has the name in the row's first label.
+/// Draws each column of numbers as a picture, with a bar for each row. A bar's name is the first label of its
+/// row.
 pub(crate) fn multiples(table: &Table) -> Section {
     let label = table.columns().iter().position(|column| column.kind == Kind::Label);
     let name = |cells: &[Cell]| match label.map(|label| &cells[label]) {

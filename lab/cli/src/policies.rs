@@ -1,4 +1,4 @@
-//! `pageset policies`: the rules behind the names.
+//! `pageset policies`: shows which rules a policy has.
 
 pub(crate) mod args;
 mod wording;

@@ -1,5 +1,5 @@
 //! Names of policies as people type them: `6.12` is `linux-6.12`. For a wrong name, the nearest names are
-//! suggested. A file name stands for the policy in the file.
+//! suggested. In place of a name, users may type the name of a policy file.
 
 use std::path::Path;
 
@@ -59,7 +59,7 @@ pub(crate) fn policy_or_ours() -> impl TypedValueParser<Value = String> {
                 .find(|ours| *ours == name)
                 .map(str::to_owned),
         },
-        // Keep only the path: a run reads the file again, as it does with a machine file.
+        // Keep only the path, because each run reads the policy file again, like a machine file.
         of_file: |path: &str, _: &'static Policy| path.to_owned(),
     }
 }
@@ -74,12 +74,12 @@ fn described() -> Vec<PossibleValue> {
     POLICIES.iter().map(named).collect()
 }
 
-/// Parses a name into the value with that name.
+/// Makes the value for a typed name.
 #[derive(Clone)]
 struct Names<P, K, F> {
     possible: P,
     known: K,
-    /// Makes the value from a file's path and the policy in it.
+    /// Makes the value for a policy file: from its path and its policy.
     of_file: F,
 }
 
@@ -122,7 +122,7 @@ where
                 nearest(&typed, possible.iter().map(PossibleValue::get_name))
             };
             let Some(nearest) = alike else {
-                let why = format!("no policy is called `{typed}`; `pageset policies` lists all\n");
+                let why = format!("no policy is called `{typed}`; `pageset policies` lists all names\n");
                 return clap::Error::raw(ErrorKind::InvalidValue, why).with_cmd(command);
             };
             error.insert(ContextKind::InvalidValue, ContextValue::String(typed));
@@ -136,15 +136,15 @@ where
     }
 }
 
-/// Names that the user may mean: the typed name; a release without `linux-`; a release with a third number,
-/// whose first two numbers have a policy.
+/// Names that the user may mean: the typed name; for a release such as `6.12`, the name with `linux-`; for a
+/// release such as `6.12.4`, the name with the first two numbers.
 fn full_names(typed: &str) -> Vec<String> {
     let release = typed.strip_prefix("linux-").unwrap_or(typed);
     let numbers: Vec<_> = release.splitn(3, '.').take(2).collect();
     vec![typed.to_owned(), format!("linux-{release}"), format!("linux-{}", numbers.join("."))]
 }
 
-/// The name that is most similar to the typed word, if one is similar enough.
+/// The name that is most similar to the typed word, if any is similar enough.
 fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
     // Nearly all names begin with `linux-`, so this prefix is not compared.
     let own = |name: &str| name.strip_prefix("linux-").unwrap_or(name).to_owned();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use pageset_report::Cancelled;
 
-/// Work that ends sooner shows nothing.
+/// For work that ends sooner than this, no progress is shown.
 const DELAY: Duration = Duration::from_secs(1);
 
 /// Shows stages of work, one after another, on a terminal.
@@ -26,7 +26,7 @@ struct Stage {
 }
 
 impl Progress {
-    /// Progress that is shown on a terminal. The work begins its stages itself.
+    /// Progress that is shown on a terminal. The work itself tells when a stage begins.
     pub(crate) fn on_terminal() -> Self {
         Self { is_terminal: io::stderr().is_terminal(), stage: None }
     }
@@ -53,7 +53,7 @@ impl Progress {
     }
 }
 
-/// Never cancels: an interrupt ends the process.
+/// Never cancels the work, because an interrupt ends the whole process.
 impl pageset_report::Progress for Progress {
     fn begin(&mut self, what: &'static str, unit: &'static str, total: Option<u64>) {
         self.start(what, unit, total);
@@ -91,12 +91,12 @@ fn bar(what: &'static str, unit: &str, total: Option<u64>) -> ProgressBar {
     bar
 }
 
-/// A short form of a number: two digits or three, and the letter of a power of a thousand.
+/// A short form of a number: two or three digits, and a letter such as k or M.
 fn rounded(number: f64) -> String {
     const LETTERS: [&str; 5] = ["", " k", " M", " G", " T"];
     let mut scaled = number;
     let mut power = 0;
-    // A number that would be printed as 1000 gets the next letter.
+    // If the digits would be printed as 1000, use the next letter.
     while scaled >= 999.5 && power + 1 < LETTERS.len() {
         scaled /= 1000.0;
         power += 1;

@@ -21,7 +21,7 @@ use args::RecordArgs;
 pub(crate) use ending::is_running;
 pub(crate) use live::Live;
 
-/// The file that is written without `-o`.
+/// The file that is written if there is no `-o`.
 const FILE: &str = "recording.pgtrace";
 /// Exit status that a shell reports for a program ended by an interrupt.
 const STATUS_INTERRUPTED: i32 = 130;
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<()> {
     let session = Session::prepare(options)?;
     for name in &session.removed {
         output::say(&format!(
-            "Removed the tracing instance {name}, which a recorder that was killed had left."
+            "Removed the tracing instance {name}, which was left by a recorder that was killed."
         ));
     }
     let file = output::begin_file(path, existing)?;

@@ -1,4 +1,4 @@
-//! `pageset replay`: a recording under several policies, one row each.
+//! `pageset replay`: replays a recording under several policies, and prints a row for each.
 //!
 //! `result` has the printed result. `fleet` replays many recordings.
 
@@ -32,7 +32,7 @@ use result::{Columns, Finished};
 pub(crate) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
     args.output.check()?;
     let SourcesArgs { recordings, .. } = &args.source;
-    // Files alone are repeats of one load.
+    // Several files, without a folder, are repeats of one load.
     if crate::fleet::is_one(recordings) && recordings.iter().any(|path| path.is_dir()) {
         return fleet::run(args, invocation);
     }
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
     output::write(&args.output.target, |out| finished.write(args.output.format, out))
 }
 
-/// Replays one recording, with the repeats of its load. `is_shown` says whether a person sees the progress.
+/// Replays one recording, with the repeats of its load. `is_shown` says whether progress is shown.
 fn finished(
     args: &ReplayArgs,
     (source_args, repeats): (&SourceArgs, &[PathBuf]),
@@ -77,7 +77,8 @@ fn policy_of(info: &TraceInfo) -> Option<Policy> {
     info.kernel.as_deref().or(machine).and_then(policy_of_kernel).copied()
 }
 
-/// Releases whose policies differ, beginning with the oldest that is still maintained.
+/// Releases whose policies differ. The first is the oldest release that was still maintained when this list
+/// was made.
 const RELEASES: [&str; 7] =
     ["linux-5.14", "linux-6.1", "linux-6.6", "linux-6.7", "linux-6.12", "linux-6.18", "linux-6.19"];
 
@@ -102,8 +103,8 @@ fn choose(args: &ReplayArgs, recorded: Option<Policy>) -> Vec<Candidate> {
         let base = match named.as_slice() {
             [] => recorded.unwrap_or_else(|| {
                 exit_with_usage(
-                    "a sweep varies the recorded kernel's policy, and this recording does not say which kernel it is \
-                     of: give --policy one name",
+                    "a sweep varies the recorded kernel's policy, but this recording does not name its kernel: \
+                     give --policy one name",
                 )
             }),
             [policy] => *policy,
@@ -171,8 +172,8 @@ impl Comparison<'_> {
             }
             progress.lock().unwrap_or_else(PoisonError::into_inner).show(done);
         };
-        // If the machine is the recorded one, the replay is not given it. It then finds the machine itself,
-        // and also uses the recorded state of memory.
+        // If the machine is the recorded one, do not pass it to the replay. The replay then takes the machine
+        // from the recording, and also uses the recorded state of memory.
         let machine = Some(machine).filter(|_| origin != LayoutOrigin::Recorded);
         let options = ReplayOptions {
             candidates: self.candidates.clone(),

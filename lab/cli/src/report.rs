@@ -1,8 +1,9 @@
 //! `pageset report`: recordings as one HTML file, to send and to keep.
 //!
-//! In the order of the page: `comparison` (of several recordings), `verdict`, `over_time`, `traffic` (blocks
-//! by CPU, lifetimes), `elsewhere` (other kernels and settings), `evidence`. `cpu_rows` names the rows of
-//! charts that have one for each CPU, `settings` the settings in force and their changes.
+//! Files for the sections, in the order of the page: `comparison` (of several recordings), `verdict`,
+//! `over_time`, `traffic` (blocks by CPU, lifetimes), `elsewhere` (other kernels and settings), `evidence`.
+//! `cpu_rows` names the rows of charts with a row for each CPU. `settings` prints the settings in force and
+//! their changes.
 
 pub(crate) mod args;
 mod comparison;
@@ -40,7 +41,8 @@ pub(crate) fn run(args: &ReportArgs, invocation: &Invocation) -> Result<()> {
         .collect();
     if args.traces.iter().any(|trace| trace.as_os_str() == "-") {
         exit_with_usage(
-            "a report reads a recording three times, so it cannot come from the standard input: give a file",
+            "a report reads a recording three times, so the recording cannot come from the standard input: \
+             give a file",
         );
     }
     if sources.is_empty() {
@@ -62,7 +64,7 @@ pub(crate) fn run(args: &ReportArgs, invocation: &Invocation) -> Result<()> {
     Ok(())
 }
 
-/// The whole page. A recording's sections stand together.
+/// Makes the whole page. All sections of one recording follow each other.
 fn page(dossiers: &[ReportData], provenance: &Provenance) -> Page {
     let names: Vec<String> = dossiers.iter().map(name).collect();
     let mut page = Page::new(names.join(", "));
@@ -78,7 +80,7 @@ fn page(dossiers: &[ReportData], provenance: &Provenance) -> Page {
         let is_one = dossiers.len() == 1;
         let heading = |words: &str| if is_one { words.to_owned() } else { format!("{}: {words}", names[at]) };
         let first = verdict::section(report_data, heading("Verdict"));
-        // In the page's list, each of several recordings is one entry.
+        // If there are several recordings, the page's list has one entry for each.
         let rest = [
             over_time::section(report_data, at, heading("Over time")),
             over_time::map(report_data, at, heading("Which CPU, and when")),

@@ -1,4 +1,4 @@
-//! `pageset reproduce`: a published study run again. `sections` is the result as text.
+//! `pageset reproduce`: runs a published study again. `sections` writes the result as text.
 
 pub(crate) mod args;
 mod sections;
@@ -30,13 +30,13 @@ pub(crate) fn run(args: &ReproduceArgs, invocation: &Invocation) -> Result<()> {
     };
     if args.fit.is_some() && !study.has_parameters() {
         let name = study.name();
-        exit_with_usage(format!("{name} has no parameters that could be chosen again: leave --fit out"));
+        exit_with_usage(format!("{name} has no parameters to choose again: leave out --fit"));
     }
     if args.seeds.is_some() && !study.has_seeds() {
-        exit_with_usage(format!("{} is not simulated with seeds: leave --seeds out", study.name()));
+        exit_with_usage(format!("{} has no runs with seeds: leave out --seeds", study.name()));
     }
     if !study.plays_days() && (args.day.is_some() || !args.policies.is_empty()) {
-        exit_with_usage(format!("{} plays no day: leave --policy and --day out", study.name()));
+        exit_with_usage(format!("{} plays no day: leave out --policy and --day", study.name()));
     }
     let existing = args.output.target.existing();
     let options = Options {

@@ -1,4 +1,5 @@
-//! Errors about missing rights. If root has the right, the error shows a command line that works.
+//! Errors about missing rights. If root has the right, the error shows a command line that runs the command
+//! as root.
 
 use std::env;
 use std::path::Path;
@@ -17,7 +18,7 @@ const NAME: &str = "pageset";
 const PATHS_OF_ROOT: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
 /// The text of an error, with each cause once. If a right is missing, it shows the command line that would
-/// work. `typed` has the words after the program's name.
+/// work. `typed` has the words that the user typed after the program's name.
 pub(crate) fn told(error: &Error, typed: &[String]) -> String {
     let missing = error.chain().find_map(|cause| {
         let not_root = |what: &str| Some(format!("{what}: run `{}`", as_root(typed)));
@@ -35,7 +36,7 @@ pub(crate) fn told(error: &Error, typed: &[String]) -> String {
     missing.unwrap_or_else(|| causes(error))
 }
 
-/// An error and its causes. A cause that an earlier text contains is left out.
+/// An error and its causes. A cause is left out if an earlier text contains it.
 fn causes(error: &Error) -> String {
     let mut told = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -50,7 +51,7 @@ fn causes(error: &Error) -> String {
 
 /// The command line that runs this program with these words as root.
 pub(crate) fn as_root(words: &[impl AsRef<str>]) -> String {
-    // If another program such as Python runs this code, the process has that program's name.
+    // If this code runs within another program such as Python, the process has that program's name.
     let found = env::current_exe()
         .ok()
         .filter(|found| found.file_name().is_some_and(|name| name.to_string_lossy().starts_with(NAME)));
@@ -60,7 +61,7 @@ pub(crate) fn as_root(words: &[impl AsRef<str>]) -> String {
     line
 }
 
-/// The words that root must type to run this program: its name if root's PATH leads to it, and otherwise its
+/// The words that root must type to run this program: its name if root's PATH contains it, and otherwise its
 /// path.
 fn program_of_root(typed: &str, found: Option<&Path>) -> String {
     match found {

@@ -1,5 +1,5 @@
-//! Signals that end the command. Before it ends, it removes its tracing instances from the kernel, and puts
-//! its settings back.
+//! Signals that end the command. Before the command ends, it removes its tracing instances from the kernel,
+//! and puts its settings back.
 
 use std::error::Error;
 use std::fmt;
@@ -15,14 +15,14 @@ use anyhow::{Context as _, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
-/// A signal is noticed within this time.
+/// The longest time until the command notices a signal.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 
-/// The last signal that came; 0 as long as there is none.
+/// The number of the last signal that came; 0 before the first signal.
 #[derive(Clone)]
 pub(crate) struct Signals(Arc<AtomicUsize>);
 
-/// A signal has come.
+/// Error: a signal has come.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interrupted;
 
@@ -34,7 +34,8 @@ impl fmt::Display for Interrupted {
 
 impl Error for Interrupted {}
 
-/// Signals that end a command, without those that this process was started to ignore, as by `nohup`.
+/// Signals that end a command, except those that this process ignores since its start, for example because of
+/// `nohup`.
 pub(crate) fn ending() -> impl Iterator<Item = i32> {
     let ignored = ignored(&fs::read_to_string("/proc/self/status").unwrap_or_default());
     [SIGHUP, SIGINT, SIGTERM].into_iter().filter(move |signal| ignored >> (signal - 1) & 1 == 0)
@@ -67,7 +68,7 @@ impl Signals {
 
     /// Sleeps for `interval`, or until a signal comes. Returns whether the whole time has passed.
     pub(crate) fn sleep(&self, interval: Duration) -> bool {
-        // Count the time down instead of computing its end: the end could be later than the clock can
+        // Count the remaining time down instead of computing the end, which could be later than the clock can
         // represent.
         let began = Instant::now();
         loop {
@@ -80,7 +81,7 @@ impl Signals {
     }
 
     /// Does `work` on another thread, and returns when it is done or a signal comes. After a signal the work
-    /// runs on until the process ends, so it must not hold anything that has to be put back.
+    /// continues until the process ends. Therefore `work` must not change anything that has to be put back.
     pub(crate) fn during<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

@@ -1,7 +1,7 @@
 //! `pageset simulate`: a workload on a simulated machine, one row for each policy.
 //!
-//! `recording` plays a recording's blocks on whole allocators. `played` counts the requests of a recording
-//! that were played or left out, `list` names machines and workloads, `table` prints.
+//! `recording` plays a recording's blocks on complete allocators. `played` counts the requests of a recording
+//! that were played or left out. `list` names machines and workloads, and `table` prints results.
 
 pub(crate) mod args;
 mod list;
@@ -34,7 +34,7 @@ pub(crate) fn execute(args: &SimulateArgs, invocation: &Invocation) -> Result<()
             if first != second {
                 let (policy, one, other) = (&spec.policy, &first.digest, &second.digest);
                 bail!(
-                    "{policy}: two runs with one seed ({}) differ ({one}, {other}); this is a bug",
+                    "{policy}: two runs with the same seed ({}) differ ({one}, {other}); this is a bug",
                     spec.seed
                 );
             }
@@ -58,7 +58,7 @@ fn specs(args: &SimulateArgs) -> Vec<RunSpec> {
         cpus: args.cpus,
         batch: None,
         high: None,
-        // All policies run inside the kernel of the base: its sockets and slabs.
+        // All policies run with the sockets and slabs of the base's kernel.
         kernel_of: policies(args).first().cloned(),
         tick_phase: None,
         seed,
@@ -70,7 +70,7 @@ fn specs(args: &SimulateArgs) -> Vec<RunSpec> {
     policies(args).iter().flat_map(of_policy).collect()
 }
 
-/// The named policies. By default, a kernel before the series of 2023 and one after it.
+/// The policies that the user named, or by default a kernel before the series of 2023 and a kernel after it.
 pub(super) fn policies(args: &SimulateArgs) -> Vec<String> {
     match args.policies.is_empty() {
         true => ["linux-6.6", "linux-6.12"].map(str::to_owned).to_vec(),
@@ -78,7 +78,7 @@ pub(super) fn policies(args: &SimulateArgs) -> Vec<String> {
     }
 }
 
-/// Runs all, several at once; the results are in the order of the runs.
+/// Makes all runs, several at the same time. The results are in the order of the runs.
 fn run_all(specs: &[RunSpec], asked: Option<u16>) -> Result<Vec<RunResult>> {
     simulate_all(specs, jobs(asked), &mut Progress::on_terminal()).map_err(hint::of_conversion)
 }

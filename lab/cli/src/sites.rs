@@ -1,4 +1,4 @@
-//! Tables of call sites, and of locks other than the zones', for `stat` and `advise --evidence`.
+//! Tables of call sites, and of locks that are not zone locks, for `stat` and `advise --evidence`.
 
 use pageset_replay::sites::{Lock, Site, Sites};
 use pageset_report::{Cell, Column, Row, Table, printable};
@@ -21,7 +21,7 @@ fn call_sites(all: &[Site]) -> Table {
         Column::measure("zone_wait_ms", "their time").with_unit("ms"),
         Column::ratio("zone_wait_percent", "%"),
     ];
-    let mut table = Table::new("Where it was, by call site", columns);
+    let mut table = Table::new("Visits and waits by call site", columns);
     let (unknown, known): (Vec<_>, Vec<_>) = all.iter().partition(|site| site.function.is_none());
     let (first, others) = own_rows(&known);
     for site in first {
@@ -35,8 +35,8 @@ fn call_sites(all: &[Site]) -> Table {
         table.push(site_row("unknown", &unknown));
     }
     table.note(
-        "A call site is the first function of the call chain outside the allocators. Of unknown visits and waits, the chain does \
-         not say it.",
+        "A call site is the first function of the call chain outside the allocators. For unknown visits and \
+         waits, the chain does not show it.",
     );
     if all.iter().any(|site| site.visits.is_some()) {
         table.note("Visits are estimates, by those that were seen in slices of time.");
@@ -87,10 +87,10 @@ fn other_locks(all: &[Lock]) -> Table {
         table.push(lock_row("unknown", &unknown));
     }
     table.note(if all.is_empty() {
-        "No CPU waited for one."
+        "No CPU waited for such a lock."
     } else {
-        "A lock that is a variable of the kernel has its name. Others are named after the function that took them: they may be \
-         several. Of unknown ones, the call chain is missing."
+        "A lock that is a variable of the kernel has its name. Other locks are named after the function that \
+         took them, so one name may stand for several locks. Unknown locks have no call chain."
     });
     table
 }
@@ -148,6 +148,6 @@ mod tests {
         for part in ["tasklist_lock ", "taken in folio_lruvec_lock_irqsave ", "unknown ", "1.500"] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        assert!(other_locks(&[]).to_text(80).contains("No CPU waited for one."));
+        assert!(other_locks(&[]).to_text(80).contains("No CPU waited for such a lock."));
     }
 }

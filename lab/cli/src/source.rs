@@ -1,4 +1,4 @@
-//! Opening traces: files, the standard input, and the one that is built in.
+//! Opens recordings: files, the standard input, and the recording that is built in.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use crate::options::{OpeningArgs, SourceArgs};
 /// An open recording that remembers when its events happened.
 pub(crate) struct Source {
     reader: Box<dyn TraceReader>,
-    /// The argument for a command line that reads the same recording; empty for the bundled one.
+    /// The argument of a command line that reads the same recording. Empty for the bundled recording.
     pub(crate) argument: String,
     times_ns: Option<(u64, u64)>,
 }
@@ -35,8 +35,8 @@ impl Source {
         }
     }
 
-    /// Opens the recording at a path; `-` is the standard input. A layout file replaces the trace's own
-    /// description.
+    /// Opens the recording at a path; `-` is the standard input. If a layout file is given, it replaces the
+    /// machine's description in the recording.
     pub(crate) fn open_path(
         path: &Path,
         args: &OpeningArgs,
@@ -64,7 +64,7 @@ impl Source {
         Self { reader, argument, times_ns: None }
     }
 
-    /// Time from the first to the last event that was read, in seconds; `None` if there was none.
+    /// Time from the first to the last event that was read, in seconds. `None` if no event was read.
     pub(crate) fn seconds(&self) -> Option<f64> {
         self.times_ns.map(|(first, last)| (last - first) as f64 / 1e9)
     }
@@ -90,7 +90,7 @@ impl TraceReader for Source {
 
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
         let count = self.reader.read_block(events)?;
-        // Events are nearly sorted, and events out of order lie next to each other.
+        // Events are nearly sorted by time: an event that is out of order is near its right place.
         for event in events.first().into_iter().chain(events.last()) {
             let (first, last) = self.times_ns.unwrap_or((event.ts_ns, event.ts_ns));
             self.times_ns = Some((first.min(event.ts_ns), last.max(event.ts_ns)));
@@ -159,7 +159,7 @@ mod tests {
         }
         let cut = &BUNDLED[..BUNDLED.len() / 2];
         let error = opened(".pgtrace", cut, &strict).unwrap_err();
-        assert!(error.ends_with("the option for that is --recover"), "{error}");
+        assert!(error.ends_with("the option --recover does that"), "{error}");
         let cut_file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(cut_file.path(), cut).unwrap();
         let error = pageset_trace::open(cut_file.path()).err().unwrap();
@@ -179,7 +179,10 @@ mod tests {
                 .unwrap();
         let error = error.to_string();
         assert!(error.starts_with(file.path().to_str().unwrap()), "{error}");
-        assert!(error.ends_with("`pageset convert --to layout` prints one to start from"), "{error}");
+        assert!(
+            error.ends_with("`pageset convert --to layout` prints a layout that you can edit"),
+            "{error}"
+        );
         assert!(!error.contains("Layout::"), "no Rust in messages: {error}");
     }
 

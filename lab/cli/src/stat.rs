@@ -1,7 +1,7 @@
 //! `pageset stat`: the contents of a trace.
 //!
-//! `sections` turns a survey into tables, `counts` a recording that has no events, `document` into JSON.
-//! `fleet` has a line for each of many recordings.
+//! `sections` turns a survey into tables, and `document` turns it into JSON. `counts` does this for a
+//! recording of counts. `fleet` prints a line for each of many recordings.
 
 pub(crate) mod args;
 mod counts;
@@ -94,7 +94,8 @@ fn write(
     Ok(())
 }
 
-/// All sections as one table with a line for each number. CSV cannot hold tables of different shapes.
+/// All sections as one table with a row for each number, because a CSV file cannot contain tables of
+/// different shapes.
 fn long(sections: &[Section], provenance: &Provenance, out: &mut dyn Write) -> Result<()> {
     let columns = vec![
         Column::label("section", "section"),
@@ -105,7 +106,7 @@ fn long(sections: &[Section], provenance: &Provenance, out: &mut dyn Write) -> R
     let mut all = Table::new("", columns);
     for section in sections {
         let columns = section.table.columns();
-        // Rows without a label are named after their first number.
+        // A row without a label is named after its first number.
         let has_label = columns.iter().any(|column| column.kind == Kind::Label);
         for row in section.table.rows() {
             let cells = || columns.iter().zip(&row.cells).enumerate();

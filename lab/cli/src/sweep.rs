@@ -1,7 +1,7 @@
 //! `pageset sweep`: many simulations from one plan.
 //!
-//! `args` has the options; `elsewhere` gives runs to other processes and computers. `table` shows finished runs,
-//! and `figure` the answers to questions.
+//! `args` has the options, and `elsewhere` runs the plan in other processes or on other computers. `table`
+//! prints finished runs, and `figure` draws the answers to the plan's questions.
 
 pub(crate) mod args;
 mod elsewhere;
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &SweepArgs, invocation: &Invocation) -> Result<()> {
     output::write(&args.output.target, |out| match args.output.format {
         RowsFormat::Printed(format) => {
             format.exporter().export(&table, out)?;
-            // CSV and JSON are one table: every run.
+            // CSV and JSON contain one table, with a row for every run.
             for question in
                 plan.questions.iter().filter(|_| matches!(format, Format::Table | Format::Markdown))
             {
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &SweepArgs, invocation: &Invocation) -> Result<()> {
     })
 }
 
-/// Draws the figures that were asked for. Returns the table.
+/// Draws the figures that the user wants. Returns a table with the points of each figure.
 fn show(args: &SweepArgs, mut provenance: Provenance, plan: &Plan, finished: &[Shown]) -> Result<Table> {
     provenance.policies = distinct(finished, "policy");
     provenance.machine = distinct(finished, "machine").join(", ");
@@ -93,7 +93,7 @@ fn show(args: &SweepArgs, mut provenance: Provenance, plan: &Plan, finished: &[S
     Ok(table.with_provenance(provenance))
 }
 
-/// The file for a question's figure.
+/// The file into which a question's figure is drawn.
 fn drawing(directory: &Path, question: &Question) -> PathBuf {
     directory.join(format!("{}.svg", question.file))
 }

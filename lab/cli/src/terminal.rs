@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Write as _};
 
 use pageset_report::printable_lines;
 
-/// The terminal that this process was started from; `None` if there is none.
+/// The terminal that this process was started from. `None` if there is no terminal.
 pub(crate) fn open() -> Option<File> {
     OpenOptions::new().read(true).write(true).open("/dev/tty").ok().filter(File::is_terminal)
 }

@@ -1,6 +1,6 @@
-//! `pageset top`: the activity of this machine's page sets. `args` has the options, `tables` turns a view
-//! into tables. `once` prints them; `frame` makes lines from the part that `selection` chose, for `plain` or
-//! `screen`.
+//! `pageset top`: the activity of this machine's page sets. `args` has the options. `tables` turns the
+//! readings of one interval, called a *view*, into tables. `once` prints these tables once. `frame` makes the
+//! lines of a screen from the page sets that `selection` chose, and `plain` or `screen` shows them.
 
 pub(crate) mod args;
 mod frame;
@@ -51,11 +51,21 @@ fn show(args: &TopArgs, monitor: Monitor, signals: &Signals) -> Result<()> {
     if io::stdin().is_terminal() {
         screen::run(args, monitor, signals)
     } else {
-        plain::run(args, monitor, signals, "No keys: the standard input is no terminal. Ctrl-C ends.")
+        plain::run(
+            args,
+            monitor,
+            signals,
+            "Keys do nothing: the standard input is not a terminal. Ctrl-C ends.",
+        )
     }
 }
 
 #[cfg(not(feature = "screen"))]
 fn show(args: &TopArgs, monitor: Monitor, signals: &Signals) -> Result<()> {
-    plain::run(args, monitor, signals, "No keys here: the default build has them. Ctrl-C ends.")
+    plain::run(
+        args,
+        monitor,
+        signals,
+        "Keys do nothing in this build; they work in the default build. Ctrl-C ends.",
+    )
 }

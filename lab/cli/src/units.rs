@@ -1,4 +1,4 @@
-//! Times and sizes with their units: as people type them, and as they read them.
+//! Times and sizes with their units: parses what people type, and prints what people read.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     time.ok_or_else(|| "write a time like 500ms, 10s, 5m or 1h".to_owned())
 }
 
-/// A number and its unit: nothing else, not even a sign.
+/// Splits a number and its unit. Nothing else is accepted, not even a sign.
 fn with_unit(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let end = text.find(|character: char| !character.is_ascii_digit() && character != '.')?;
     let (number, unit) = text.split_at(end);

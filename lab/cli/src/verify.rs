@@ -73,20 +73,22 @@ fn given(args: &VerifyArgs) -> Result<Option<Layout>> {
     layout.as_deref().map(|path| layouts::load(path, &facts.options())).transpose()
 }
 
-/// A forecast beside the measurement, with its notes.
+/// The table of a forecast and the measurement, with its notes.
 pub(crate) fn compared(found: &Against) -> Table {
     against::compared(found)
 }
 
-/// A verification, and how well the policies of the next older and newer kernels fit.
+/// A verification, and how well the policies of neighbouring kernels fit: the next older and the next newer
+/// ones.
 #[derive(Serialize)]
 struct Verified {
     #[serde(flatten)]
     verification: Verification,
-    /// Empty if the user named the policy, or if the recording cannot be read twice.
+    /// How well other policies fit. Empty if the user named the policy, or if the recording cannot be read
+    /// twice.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     neighbours: Vec<Fit>,
-    /// Facts that neither the recording nor the description of its machine has, and that are assumed.
+    /// Facts that are assumed, because they are in neither the recording nor the description of its machine.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     assumed: Vec<String>,
 }
@@ -195,7 +197,7 @@ fn table(verified: &[Verified]) -> Table {
     table
 }
 
-/// Two digits, so that one miss in some thousands shows.
+/// Print two decimals, so that one wrong decision in some thousands is visible.
 fn percent(part: u64, whole: u64) -> Cell {
     if whole == 0 { Cell::Absent } else { Cell::real(100.0 * part as f64 / whole as f64, 2) }
 }
@@ -226,8 +228,8 @@ fn notes(verified: &[Verified]) -> Vec<String> {
     }
     let cold: u64 = verified.iter().map(|one| one.verification.refills.cold).sum();
     notes.push(format!(
-        "Left out: {cold} first refills of a list, since what it held before is not recorded. `pageset verify \
-         --explain 1` shows the events around the first mismatch."
+        "Left out: {cold} first refills of lists, because the contents of the lists before are not known. \
+         `pageset verify --explain 1` shows the events around the first mismatch."
     ));
     notes.push(taken_for_refills(verified));
     let mut assumed: Vec<_> = verified.iter().flat_map(|one| one.assumed.iter().cloned()).collect();
@@ -237,22 +239,22 @@ fn notes(verified: &[Verified]) -> Vec<String> {
     notes
 }
 
-/// Says how refills are recognised, since no event of these recordings names one, and how many cases are
-/// uncertain.
+/// A sentence on how refills are recognised, because these recordings have no event for a refill, and on how
+/// many cases are uncertain.
 fn taken_for_refills(verified: &[Verified]) -> String {
     let fetches = verified.iter().map(|one| one.verification.fetches());
     let [all, past, unknown] = fetches.fold([0; 3], |[all, past, unknown], fetches| {
         [all + fetches.all, past + fetches.past_page_sets, unknown + fetches.unknown]
     });
     format!(
-        "Taken for a refill: a run of mm_page_alloc_zone_locked of one CPU, order and type, unless it is a lone block that the page \
-         set would not have fetched so. The event's own percpu_refill would be wrong for {past} of {all} runs; {unknown} may be \
-         either."
+        "A run of mm_page_alloc_zone_locked of one CPU, order and type counts as a refill, unless it is a \
+         single block that the page set would not have fetched. The event's field percpu_refill would be wrong \
+         for {past} of {all} runs; {unknown} runs may be either."
     )
 }
 
-/// Says which of the next older and newer kernels fits better, if one does: vendors take changes into older
-/// kernels.
+/// A sentence that says whether the policy of a neighbouring kernel fits better, because vendors add changes
+/// to older kernels.
 fn nearest(one: &Verified) -> Option<String> {
     let own = one.verification.fit();
     let best = one.neighbours.iter().min_by_key(|fit| fit.wrong())?;

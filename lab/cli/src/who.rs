@@ -3,20 +3,20 @@
 use pageset_replay::who::{Part, PartOf, Who};
 use pageset_report::{Cell, Column, Row, Table, printable};
 
-/// Parts that get a row of their own in a table. The parts after these share one row.
+/// The number of parts that have a separate row in a table. The other parts share one row.
 const ROWS: usize = 10;
 
-/// Splits parts into those with a row of their own and those that share the row `others`. If there is only
-/// one more than [`ROWS`], it gets its own row: `others` would not make the table shorter.
+/// Splits parts into those with a separate row and those that share the row `others`. If there is only one
+/// part more than [`ROWS`], it also has a separate row, because `others` would not make the table shorter.
 pub(crate) fn own_rows<'p, T>(all: &'p [&T]) -> (&'p [&'p T], &'p [&'p T]) {
     all.split_at(if all.len() > ROWS + 1 { ROWS } else { all.len() })
 }
 
 /// Only the last characters of a control group's path are shown.
 const PATH_CHARACTERS: usize = 24;
-/// A word of this many hexadecimal digits in a path is a container's id.
+/// The number of hexadecimal digits in a container's id.
 const NUMBER_DIGITS: usize = 32;
-/// Shown digits of a container's id: enough to tell it from others.
+/// The number of digits of a container's id that are shown: enough to distinguish containers.
 const SHOWN_DIGITS: usize = 12;
 
 /// The tables with their names in CSV.
@@ -26,7 +26,7 @@ pub(crate) fn tables(who: &Who) -> Vec<(&'static str, Table)> {
         let mut table = table("The command, and the rest of the machine", "whose", "tasks", parts, name);
         if who.is_incomplete {
             table.note(
-                "Events are missing: a child of the command whose fork is among them counts as another's.",
+                "Events are missing: if the fork of a child is among them, the child does not count as part of the command.",
             );
         }
         if who.by_process.is_none() {
@@ -38,15 +38,15 @@ pub(crate) fn tables(who: &Who) -> Vec<(&'static str, Table)> {
         let mut table = table("Load by process", "process", "processes", parts, name);
         let is_of_events = parts.iter().any(|part| part.allocated_pages.is_some());
         table.note(if is_of_events {
-            "Page blocks are those that changed their migratetype or became mixed. What happened in interrupts is charged to no \
-             process. Unknown are tasks that began unseen."
+            "Page blocks are those that changed their migratetype or became mixed. What happened in interrupts \
+             counts for no process. Tasks are unknown if their beginning was not recorded."
         } else {
-            "Visits are estimates, by those that were seen in slices of time. The process counts that ran meanwhile, also where \
-             an interrupt made the visit. Unknown are tasks that began unseen."
+            "Visits are estimates, by those that were seen in slices of time. A visit counts for the process \
+             that ran, even if an interrupt made it. Tasks are unknown if their beginning was not recorded."
         });
         if who.tasks_left_out > 0 {
             table.note(format!(
-                "{} tasks found no room in the file, and are among the unknown.",
+                "{} tasks did not fit into the file, and count as unknown.",
                 who.tasks_left_out
             ));
         }
@@ -74,8 +74,8 @@ fn table(title: &str, what: &str, number: &str, parts: &[Part], name: fn(&Part) 
         share("pageblocks_percent"),
     ];
     let mut table = Table::new(title, columns);
-    // Interrupts and the unknown part stand at the end. Neither is a process, so the row `others` does not
-    // include them.
+    // Interrupts and the unknown part are at the end. Interrupts and unknown tasks are not processes, so the
+    // row `others` does not include them.
     let is_apart = |part: &&Part| matches!(part.of, PartOf::Interrupts | PartOf::Unknown);
     let (apart, known): (Vec<_>, Vec<_>) = parts.iter().partition(is_apart);
     let (first, others) = own_rows(&known);
@@ -108,8 +108,7 @@ fn row(name: &str, part: &Part) -> Row {
     ])
 }
 
-/// The name of a row. A process may have any name, so control characters are replaced: none reaches a
-/// terminal.
+/// The name of a row. A process may have any name, so control characters in it are replaced.
 fn name(part: &Part) -> String {
     match part.of {
         PartOf::Named => printable(part.name.as_deref().unwrap_or_default()).into_owned(),
@@ -121,7 +120,7 @@ fn name(part: &Part) -> String {
     }
 }
 
-/// The end of a control group's path. People recognise the group by it.
+/// The end of a control group's path, by which people recognise the group.
 fn path(part: &Part) -> String {
     let name = short_numbers(&name(part));
     let characters = name.chars().count();
@@ -150,8 +149,8 @@ mod tests {
 
     use super::*;
 
-    /// A recording with a process of each name, and a task without a known process. Each process has more
-    /// pages than the one before.
+    /// A recording with a process for each name, and a task without a known process. Each process has more
+    /// pages than the process before it.
     fn recorded(names: &[&[u8]]) -> (TraceInfo, Survey) {
         let mut book = TaskBook::default();
         let mut events = Vec::new();

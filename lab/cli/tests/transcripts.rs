@@ -1,8 +1,8 @@
 //! Runs the commands in the transcripts of `cmd/`, which the book shows. Each command must print the text in
 //! its transcript.
 //!
-//! After an intended change, run `TRYCMD=overwrite cargo test -p pageset-cli --test transcripts`, and look at
-//! the diff.
+//! If you changed the output on purpose, run `TRYCMD=overwrite cargo test -p pageset-cli --test transcripts`,
+//! and look at the diff.
 
 use std::path::Path;
 

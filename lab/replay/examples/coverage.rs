@@ -1,23 +1,24 @@
-//! Counts how often intervals hold the true value, by class: `cargo run --release --example coverage FOLDER
-//! [--rows] [--together] [--before=FILE]`.
+//! Counts how often forecast intervals contain the true value, for each class of recordings: `cargo run
+//! --release --example coverage FOLDER [--rows] [--together] [--before=FILE]`.
 //!
-//! FOLDER has recordings as for the example `pairs`. In a name without `_rN`, a last part such as `f64` is
-//! the setting. Each recording forecasts the visits of the same load under each other kernel and setting;
-//! each run under that kernel or setting is one truth. If one of the two runs was made on a busy machine
-//! (`.busy` in its name), the forecast is in the class `busy`.
+//! FOLDER has recordings named as for the example `pairs`. In a name without `_rN`, a last part such as `f64`
+//! is the setting. Each recording is used to forecast the visits of the same load under each other kernel and
+//! setting. Each recording made under that kernel or setting gives one true value (*truth*). If either was
+//! made on a busy machine (`.busy` in its name), the forecast is in the class `busy`.
 //!
-//! Prints Markdown: the share of truths that intervals hold, the median width (upper end by lower end), and
-//! the score. Of the truths outside, it prints how many lie within a factor of 2 of the nearer end, and the ten
-//! worst. The score is the interval score of the logarithm of visits; lower is better. It adds the width, and
-//! 10 times the distance of each truth that lies outside, since intervals are meant to hold 80 %. `--rows`
-//! prints every forecast, too. `--before=FILE` compares with another version of the replay: FILE has the rows
-//! that it printed for the same folder. With `--together`, the runs of a load under one kernel and setting make
-//! one forecast, like several files of `pageset replay`.
+//! Prints Markdown: the share of truths that lie in their intervals, the median width (upper end divided by
+//! lower end), and the score. Of the truths outside, it prints how many lie within a factor of 2 of the
+//! nearer end, and the ten worst. The score is the interval score of the logarithm of visits; lower is
+//! better. It is the width, plus 10 times the distance of the truth from the interval, because intervals are
+//! meant to contain 80 % of the truths. `--rows` prints every forecast, too. `--before=FILE` compares with
+//! another version of the replay: FILE has the rows that the other version printed for the same folder. With
+//! `--together`, the runs of a load under one kernel and setting make one forecast, like several files of
+//! `pageset replay`.
 //!
 //! Repeats of one load are not independent, so a class counts each pair (load, from, to) once. A class of at
-//! least 40 pairs *may be 80 %* if the binomial interval of its coverage includes 80 %. Its level is 1 less
-//! 5 % divided by the number of such classes. The 95 % interval of the difference to the version before is a
-//! bootstrap that draws loads, or pairs in a class of one load.
+//! least 40 pairs *may be 80 %* if the binomial interval of its coverage includes 80 %. The level of that
+//! interval is 1 minus 5 % divided by the number of such classes. The 95 % interval of the difference from
+//! the other version comes from a bootstrap that draws loads, or pairs in a class with one load.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,15 +30,15 @@ use pageset_trace::TraceReader;
 
 /// Share of true values that an interval is meant to miss.
 const MISSED: f64 = 0.2;
-/// Repeats agree if they differ by no more than this part.
+/// Repeats agree if they differ by no more than this part of their value.
 const QUIET: f64 = 0.25;
 
 /// Fewest pairs of a class whose coverage is judged.
 const JUDGED_PAIRS: usize = 40;
-/// Draws of a bootstrap.
+/// How many samples a bootstrap draws.
 const DRAWS: usize = 2000;
 
-/// Load, from, and to.
+/// A load, the kernel and setting that it was recorded under, and those that it is forecast for.
 type Pair = (String, String, String);
 
 #[derive(Default)]
@@ -49,11 +50,13 @@ struct Class {
     scores: Vec<f64>,
     /// For each truth outside, the factor between it and the nearer end.
     outside: Vec<f64>,
-    /// Scores by pair: the truths, and the sums of the scores now and before.
+    /// For each pair, the number of truths, and the sums of the scores of this version and of the other
+    /// version.
     pairs: BTreeMap<Pair, [f64; 3]>,
 }
 
-/// How far a truth lies outside of an interval, as a logarithm; 0 is inside. Then the width and the score.
+/// Returns how far a truth lies outside of an interval, as a logarithm (0 is inside), and the interval's
+/// width and score.
 fn judged(Interval(low, high): Interval, truth: u64) -> (f64, f64, f64) {
     let log = |value: u64| (value as f64 + 1.0).ln();
     let (low, high, truth) = (log(low), log(high), log(truth));
@@ -62,7 +65,7 @@ fn judged(Interval(low, high): Interval, truth: u64) -> (f64, f64, f64) {
 }
 
 impl Class {
-    /// Adds a truth. Returns how far outside it lies, as a factor; 1 is inside.
+    /// Adds a truth. Returns how far outside of the interval it lies, as a factor. The factor is 1 inside.
     fn add(&mut self, pair: &Pair, interval: Interval, before: Option<Interval>, truth: u64) -> f64 {
         let (outside, width, score) = judged(interval, truth);
         if outside > 0.0 {
@@ -82,11 +85,12 @@ impl Class {
         self.pairs.len() >= JUDGED_PAIRS
     }
 
-    /// Whether 80 % lie in the binomial interval of the coverage that leaves `left_out` outside.
+    /// Whether the binomial interval of the coverage contains 80 %. The interval has the level 1 -
+    /// `left_out`.
     fn may_be_right(&self, left_out: f64) -> bool {
         let pairs = self.pairs.len();
         let held = (self.covered as f64 / self.scores.len() as f64 * pairs as f64).round() as usize;
-        // Logarithms, since the chance of no covered pair may be below the smallest number.
+        // Compute with logarithms, because the chance that no pair is covered may be too small for a float.
         let mut chance = pairs as f64 * MISSED.ln();
         let (mut up_to, mut at_held) = (0.0, 0.0);
         for count in 0..=held {
@@ -98,7 +102,7 @@ impl Class {
         up_to.min(from_on) > left_out / 2.0
     }
 
-    /// The score less the score before, and its 95 % interval.
+    /// The score minus the score of the other version, and the 95 % interval of this difference.
     fn difference(&self) -> (f64, f64, f64) {
         let mut loads: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
         let is_one = self.pairs.keys().all(|pair| pair.0 == self.pairs.keys().next().unwrap().0);
@@ -158,7 +162,7 @@ fn next(state: &mut u64) -> u64 {
     mixed ^ mixed >> 31
 }
 
-/// The intervals of the rows that another version printed, in their order.
+/// Reads the rows that another version printed, and returns their intervals in order.
 fn rows_of(path: &str) -> BTreeMap<Pair, Vec<Interval>> {
     let mut rows: BTreeMap<Pair, Vec<Interval>> = BTreeMap::new();
     for line in std::fs::read_to_string(path).expect("readable rows").lines() {
@@ -180,7 +184,7 @@ struct Run {
     is_busy: bool,
 }
 
-/// A recording's name without its endings: kernel, load, setting.
+/// Splits a recording's name without its endings into kernel, load and setting.
 fn parts(stem: &str) -> Option<(&str, &str, &str)> {
     let (kernel, rest) = stem.split_once('_')?;
     let number = |text: &str| text.parse::<u32>().is_ok();
@@ -234,7 +238,8 @@ fn main() {
         let mut truths: BTreeMap<(&str, &str), Vec<(u64, bool)>> = BTreeMap::new();
         for run in runs {
             let own = (run.kernel.as_str(), run.setting.as_str());
-            // Together they make one forecast.
+            // With `--together`, the runs of a group make one forecast, so count it only for the first of
+            // them.
             let is_counted = !is_together || groups[&own][0].path == run.path;
             let others: Vec<_> = groups.iter().filter(|(group, _)| is_counted && **group != own).collect();
             let candidates = others.iter().map(|(_, to)| candidate(&run.path, &to[0].path)).collect();
@@ -300,7 +305,7 @@ fn main() {
     worst.iter().take(10).for_each(|(by, what)| println!("- {by:.1}: {what}"));
 }
 
-/// Whether a load's repeats agree; `None` for a single run.
+/// Whether the repeats of a load agree. `None` for a single run.
 fn agreement(visits: &[u64]) -> Option<&'static str> {
     let range = visits.iter().max()? - visits.iter().min()?;
     let mean = visits.iter().sum::<u64>() as f64 / visits.len() as f64;
@@ -327,7 +332,7 @@ fn candidate(from: &Path, to: &Path) -> Candidate {
     Candidate { policy, settings: settings.unwrap_or_default() }
 }
 
-/// `None` for a recording that cannot be replayed, with the reason on the standard error.
+/// Replays a recording. If that is not possible, prints the reason to standard error and returns `None`.
 fn replayed(
     path: &Path,
     mut repeats: Vec<Box<dyn TraceReader>>,

@@ -1,7 +1,7 @@
 //! Compares replays with the kernels that were recorded: `cargo run --release --example forecasts FILE...`.
 //!
-//! Each recording is replayed under its own kernel's policy. Prints both totals, and the errors over all
-//! recordings.
+//! Each recording is replayed under its own kernel's policy. Prints the totals of the kernel and of the
+//! replay, and the errors over all recordings.
 
 use pageset_replay::{Outcome, ReplayOptions, replay};
 
@@ -11,7 +11,7 @@ fn main() {
         let mut reader = pageset_trace::open(path.as_ref()).expect("a readable recording");
         let replay = replay(reader.as_mut(), &ReplayOptions::default(), |_| {}).expect("a replay");
         let (kernel, Some(own)) = (replay.kernel_itself, replay.own) else { continue };
-        // Where there is an own row, all of the kernel's events were recorded.
+        // A recording that has an own row also has all of the kernel's events.
         let kernel = [kernel.refills, kernel.refilled_pages, kernel.drains, kernel.drained_pages]
             .map(|count| count.unwrap_or(0));
         let Outcome { refills, refilled_pages, drains, drained_pages, .. } = own;

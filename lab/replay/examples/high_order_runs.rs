@@ -1,5 +1,5 @@
-//! Counts runs of high-order frees in recordings: how many blocks of orders 1 to 3 a CPU frees one after
-//! another, before it frees a block of another order. Such runs cause drains by `free_high`.
+//! Counts how many blocks of orders 1 to 3 a CPU frees in a row. Long runs of these frees cause drains by
+//! `free_high`.
 //!
 //! `cargo run --release -p pageset-replay --example high_order_runs -- FILE...`
 

@@ -1,10 +1,11 @@
-//! Checks every forecast that a folder of recordings allows: `cargo run --release --example pairs FOLDER`.
+//! Checks every forecast that can be checked with the recordings of a folder: `cargo run --release --example
+//! pairs FOLDER`.
 //!
 //! The folder has recordings of loads under several kernels and settings. A file is called
 //! `KERNEL_LOAD_SETTING_rN.*` if there are several of its kind, and otherwise `KERNEL_LOAD.*`. The recordings
 //! of a load under one kernel and setting forecast that load under each other kernel and setting of the same
-//! machine. Prints Markdown: the sums over all pairs, the same with repeats in place of forecasts, then a row
-//! for each pair.
+//! machine. Prints Markdown: sums over all pairs, the same sums with repeats in place of forecasts, then a
+//! row for each pair.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,8 @@ use std::path::{Path, PathBuf};
 use pageset_replay::{Change, KernelTotals, against};
 use pageset_trace::TraceReader;
 
-/// Repeats agree if they differ by no more than this part. Otherwise the truth is their range.
+/// Repeated recordings agree if their values differ by no more than this part. If they differ more, any value
+/// in their range counts as true.
 const QUIET: f64 = 0.25;
 
 type Group = BTreeMap<(String, String), Vec<PathBuf>>;
@@ -89,14 +91,14 @@ fn visits_of(runs: &[KernelTotals]) -> Vec<u64> {
     runs.iter().filter_map(KernelTotals::visits).collect()
 }
 
-/// The least and the most.
+/// The smallest and the largest value.
 fn range(values: &[u64]) -> (u64, u64) {
     let least = values.iter().copied().min().unwrap_or(0);
     (least, values.iter().copied().max().unwrap_or(0))
 }
 
-/// Prints how good the best possible forecast would be. It is another run of the same load under the same
-/// kernel and settings, so its misses come from the load.
+/// Prints how good the best possible forecast would be: another run of the same load under the same kernel
+/// and settings. Such a forecast misses only because runs of the load differ.
 fn print_repeats(groups: &[Vec<u64>]) {
     let noisy = groups.iter().filter(|runs| {
         let mean = runs.iter().sum::<u64>() as f64 / runs.len().max(1) as f64;
@@ -133,7 +135,7 @@ fn print_repeats(groups: &[Vec<u64>]) {
     println!();
 }
 
-/// Sums over all pairs: first the pairs whose repeats agree, then the others.
+/// Sums over all pairs, separately for pairs whose repeats agree and for the others.
 #[derive(Default)]
 struct Sums {
     off_by: [Vec<f64>; 2],

@@ -1,8 +1,8 @@
 //! Measures the error of recording only some CPUs: `cargo run --release --example subset FILE...`.
 //!
 //! Each recording is replayed whole, and then once for each CPU as if only that CPU had been recorded. Prints
-//! the zone visits of all these parts together beside those in the whole recording, under the recorded
-//! kernel's policy and under others.
+//! the sum of the zone visits of these parts beside the zone visits of the whole recording, under the
+//! recorded kernel's policy and under others.
 
 use pageset_core::Policy;
 use pageset_replay::{Candidate, ReplayOptions, replay};
@@ -49,7 +49,7 @@ fn main() {
     }
 }
 
-/// Visits to the zones.
+/// Zone visits in a replay.
 struct Played {
     itself: u64,
     own: u64,

@@ -1,4 +1,4 @@
-//! A forecast against the truth: one load recorded under two kernels or settings.
+//! Compares a forecast with a measurement: the same load was recorded under two kernels or settings.
 
 use pageset_core::Policy;
 use pageset_trace::TraceReader;
@@ -13,16 +13,16 @@ use crate::replay::{
 /// Recordings of one kernel and setting, and the counts of their kernels.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Side {
-    /// The policy of its kernel.
+    /// The policy of the recorded kernel.
     pub policy: &'static str,
-    /// The counts of each run's kernel.
+    /// The kernel's counts in each run.
     pub runs: Vec<KernelTotals>,
 }
 
-/// One quantity: as the first side predicts it, and as the second side had it.
+/// One quantity: the value that the first side predicts, and the value that the second side had.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
-    /// What is counted.
+    /// The name of the quantity.
     pub quantity: &'static str,
     /// Mean of the first side's runs.
     pub from: f64,
@@ -30,30 +30,30 @@ pub struct Change {
     pub to: f64,
     /// Mean of the predictions, one from each run of the first side.
     pub predicted: f64,
-    /// Noise of the second side: its largest run less its smallest run, as a part of their mean.
+    /// Noise of the second side: its largest run minus its smallest run, as a part of the mean of all runs.
     pub noise: f64,
-    /// Mean of the predictions' lower ends, and mean of their upper ends; `None` for quantities without an
-    /// interval.
+    /// The mean of the lower ends of the predictions' intervals, and the mean of the upper ends. `None` for
+    /// quantities without an interval.
     pub interval: Option<(f64, f64)>,
-    /// Each run of the second side is compared with each interval. How many lie inside, and how many
+    /// Each run of the second side is compared with each interval: how many runs lie inside, and how many
     /// comparisons there were.
     pub covered: Option<(u64, u64)>,
 }
 
 impl Change {
-    /// The measured factor of the change.
+    /// The factor by which the quantity changed, as measured.
     #[must_use]
     pub fn real_ratio(&self) -> f64 {
         ratio(self.to, self.from)
     }
 
-    /// The predicted factor of the change.
+    /// The factor by which the quantity changes, as predicted.
     #[must_use]
     pub fn predicted_ratio(&self) -> f64 {
         ratio(self.predicted, self.from)
     }
 
-    /// The factor between prediction and truth, at least 1.
+    /// The factor between prediction and measurement: the larger of the two divided by the smaller.
     #[must_use]
     pub fn off_by(&self) -> f64 {
         let ratio = ratio(self.predicted, self.to);
@@ -61,7 +61,7 @@ impl Change {
     }
 }
 
-/// Adds a half to both counts, so that a count of 0 causes no division by zero.
+/// The ratio of two counts. Half is added to both, so that a count of 0 causes no division by zero.
 fn ratio(a: f64, b: f64) -> f64 {
     (a + 0.5) / (b + 0.5)
 }
@@ -71,16 +71,17 @@ fn ratio(a: f64, b: f64) -> f64 {
 pub struct Against {
     /// The side whose load is replayed.
     pub from: Side,
-    /// The side that its replay is compared with.
+    /// The side that the replay is compared with.
     pub to: Side,
-    /// The second side's settings that are not the first side's.
+    /// The settings of the second side that differ from those of the first side.
     pub settings: String,
     /// Refills, refilled pages, drains, drained pages, visits.
     pub changes: Vec<Change>,
 }
 
-/// Forecasts the load of each of the first recordings under the kernel of the second recordings, and
-/// compares. Repeats of either side show how far the kernel itself differs from run to run.
+/// Forecasts the load of each of the first recordings under the kernel of the second recordings, and compares
+/// the forecasts with the second recordings. Repeats of either side show how far the kernel itself differs
+/// from run to run.
 ///
 /// # Errors
 /// If a recording is damaged, does not describe its machine, lacks events, or comes from a kernel whose
@@ -166,7 +167,7 @@ pub fn against(
     })
 }
 
-/// A replay of a recording that shows its kernel's visits.
+/// Replays a recording, which must show the visits of its kernel.
 fn replayed(reader: &mut dyn TraceReader, options: &ReplayOptions) -> Result<Replay, ReplayError> {
     let replay = replay(reader, options, |_| {})?;
     replay.recorded.require(needs::VISITS, reader.info())?;

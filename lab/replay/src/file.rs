@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all, and that never replace another file unasked.
+//! Writes files that appear complete or not at all, and that replace another file only on request.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
@@ -10,9 +10,9 @@ use tempfile::NamedTempFile;
 /// What to do with an existing file of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// The file stays, and writing is an error: it may be the only copy of something else.
+    /// Keep the existing file, and return an error: the file may be the only copy of something else.
     Refuse,
-    /// The new one takes its place.
+    /// Replace the existing file by the new one.
     Replace,
 }
 
@@ -31,18 +31,19 @@ pub fn write_file(
 
 /// Creates a file under its final name at once, so that its content stays even if this process is killed. A
 /// device or a pipe is written to directly. The file is locked while it is open: if two processes begin the
-/// same file, the second gets an error, and their writes never mix.
+/// same file, the second process gets an error, so their writes never mix.
 ///
 /// # Errors
 ///
-/// A file of this name exists and stays, another process writes the file, or the system refuses.
+/// An error if a file of this name exists and must stay, if another process writes the file, or if the system
+/// refuses.
 pub fn begin_file(path: &Path, existing: Existing) -> Result<File> {
     check_file(path, existing)?;
     open_without_check(path, existing)
 }
 
-/// Opens the file without relying on `check_file`, since another process may have created one of this name
-/// meanwhile.
+/// Opens the file. Race: another process may create a file of this name after `check_file`. So this does not
+/// rely on that check: the open itself fails if the file exists and must stay.
 fn open_without_check(path: &Path, existing: Existing) -> Result<File> {
     match File::options().write(true).create_new(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -52,7 +53,7 @@ fn open_without_check(path: &Path, existing: Existing) -> Result<File> {
             return Ok(made);
         }
     }
-    // The file is truncated only after it is open and known to be a file: it may be a device or a pipe.
+    // Do not truncate yet: what was opened may be a device or a pipe.
     let opened = File::options().write(true).create(existing == Existing::Replace).truncate(false).open(path);
     let file = opened.with_context(|| cannot_write(path))?;
     if file.metadata().with_context(|| cannot_write(path))?.is_file() {
@@ -75,7 +76,7 @@ fn lock(file: &File, path: &Path) -> Result<()> {
                 format!(", {} (process {pid})", name.trim())
             });
             bail!(
-                "{}: another program writes it{whose}; wait for its end, or choose another name",
+                "{}: another program is writing this file{whose}; wait for its end, or choose another name",
                 path.display()
             )
         }
@@ -95,11 +96,11 @@ fn writer(file: &File) -> Option<u32> {
     })
 }
 
-/// Removes a file that [`begin_file`] has begun, if nothing useful was written to it. A device or a pipe
-/// stays.
+/// Removes a file that [`begin_file`] has begun, if nothing useful was written to it. Devices and pipes are
+/// not removed.
 pub fn remove_begun(path: &Path) {
     if fs::symlink_metadata(path).is_ok_and(|kind| kind.is_file()) {
-        // If this fails, the file stays; the caller reports its own error.
+        // If the removal fails, ignore this error: the caller has a more important one to report.
         drop(fs::remove_file(path));
     }
 }
@@ -119,7 +120,8 @@ fn exists(path: &Path) -> anyhow::Error {
     anyhow!("{}: exists already; choose another name, or replace it with --force", path.display())
 }
 
-/// A file that gets its name when it is finished. If it is dropped before, nothing remains on disk.
+/// A file that gets its name when it is finished. If this value is dropped before that, nothing remains on
+/// disk.
 pub struct AtomicFile {
     target: PathBuf,
     existing: Existing,
@@ -130,7 +132,8 @@ enum Sink {
     /// The file has no name until it is linked, so nothing remains on disk however this process ends.
     #[cfg(target_os = "linux")]
     Nameless(File, PathBuf),
-    /// The file is beside the target and is renamed in the end. For file systems that have no nameless files.
+    /// The file has a temporary name beside the target, and is renamed at the end. This method is for file
+    /// systems without nameless files.
     Beside(NamedTempFile),
     /// The target is a device or a pipe, which must not be replaced.
     Device(File),
@@ -141,7 +144,7 @@ impl Write for Sink {
         match self {
             #[cfg(target_os = "linux")]
             Self::Nameless(file, _) => file.write(bytes),
-            // Not through the library's own `write`, whose errors name a file that has no name yet.
+            // Write to the inner file: the errors of the library's `write` would name the temporary file.
             Self::Beside(file) => file.as_file_mut().write(bytes),
             Self::Device(file) => file.write(bytes),
         }
@@ -158,23 +161,25 @@ impl Write for Sink {
 }
 
 impl AtomicFile {
-    /// Begins a file that will get this name.
+    /// Begins a file that will have this name.
     ///
     /// # Errors
     ///
-    /// The name is taken and stays, there is no such directory, or the system refuses.
+    /// An error if a file of this name exists and must stay, if the directory does not exist, or if the
+    /// system refuses.
     pub fn create(target: &Path, existing: Existing) -> Result<Self> {
         check_file(target, existing)?;
         let is_device = fs::metadata(target).is_ok_and(|kind| !kind.is_file() && !kind.is_dir());
         let (target, sink) = if is_device {
             let file = File::options().write(true).open(target).with_context(|| cannot_write(target))?;
             if file.metadata().with_context(|| cannot_write(target))?.is_file() {
-                // Another process has put a file in the device's place since the check above.
+                // Race: since the check above, another process has replaced the device by a file. Do not
+                // write to that file.
                 return Err(exists(target));
             }
             (target.to_owned(), Sink::Device(file))
         } else {
-            // A link's target is replaced, not the link.
+            // Replace the target of a symbolic link, not the link.
             let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
             let directory = match target.parent() {
                 Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
@@ -209,8 +214,8 @@ impl AtomicFile {
                     Existing::Replace => file.persist(&target),
                 };
                 match named.map_err(|error| error.error) {
-                    // Another process has created the file since `check_file` looked. Nothing was
-                    // overwritten.
+                    // Race: another process has created the file since `check_file`. This process loses and
+                    // returns an error, and the other file is not overwritten.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                         return Err(exists(&target));
                     }
@@ -233,7 +238,7 @@ impl Write for AtomicFile {
     }
 }
 
-/// Names the file in an error. A caller both reads and writes, and its user must see which of the two failed.
+/// Adds the file's name to an error, so that a user sees whether reading or writing failed.
 fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", cannot_write(path)))
 }
@@ -249,14 +254,14 @@ impl Sink {
             use std::os::unix::fs::OpenOptionsExt as _;
             let flags = rustix::fs::OFlags::TMPFILE.bits().cast_signed();
             let nameless = File::options().write(true).custom_flags(flags).mode(0o666).open(&directory);
-            // The file gets its name later, through /proc.
+            // A nameless file gets its name later, through /proc.
             if let Ok(file) = nameless
                 && fs::symlink_metadata(own(&file)).is_ok()
             {
                 return Ok(Self::Nameless(file, directory));
             }
         }
-        // The library's error names its temporary file, which means nothing to the user.
+        // Drop the library's message: it names a temporary file, which means nothing to the user.
         new_file_in(&directory).map(Self::Beside).map_err(|error| io::Error::from(error.kind()))
     }
 }
@@ -275,7 +280,7 @@ fn link(file: &File, directory: &Path, target: &Path, existing: Existing) -> io:
     let name = |name: &Path| linkat(CWD, own(file), CWD, name, AtFlags::SYMLINK_FOLLOW);
     match (name(target), existing) {
         (Err(rustix::io::Errno::EXIST), Existing::Replace) => {
-            // `linkat` cannot replace a file, so the file gets a second name, which is then renamed.
+            // `linkat` cannot replace a file, so give the file a temporary name first, and rename that.
             let beside =
                 tempfile::Builder::new().prefix(".pageset-").make_in(directory, |path| Ok(name(path)?))?;
             beside.persist(target).map(drop).map_err(|error| error.error)
@@ -344,7 +349,7 @@ mod tests {
         let first = begin_file(&target, Existing::Refuse).unwrap();
         let second = begin_file(&target, Existing::Replace).unwrap_err().to_string();
         let me = format!("(process {})", std::process::id());
-        assert!(second.contains("another program writes it") && second.contains(&me), "{second}");
+        assert!(second.contains("another program is writing this file") && second.contains(&me), "{second}");
         drop(first);
         begin_file(&target, Existing::Replace).unwrap();
     }
@@ -357,7 +362,7 @@ mod tests {
         let mut file = AtomicFile::create(&target, Existing::Refuse).unwrap();
         file.write_all(b"half").unwrap();
         file.flush().unwrap();
-        // The directory now is the directory after a kill at this point.
+        // A kill at this point would leave the directory as it is now.
         if matches!(file.out.get_ref(), Sink::Nameless(..)) {
             assert!(names(directory.path()).is_empty());
         }

@@ -2,7 +2,7 @@
 //!
 //! [`files`] finds the recordings in a folder, and [`each`] does some work for all of them in parallel.
 //! [`Answers`] sums up the verdicts of [`advise`]. If a recording cannot be read, its result is an error, and
-//! the others go on.
+//! work on the other recordings continues.
 //!
 //! [`advise`]: crate::advise::advise
 
@@ -19,17 +19,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::advise::{Advice, Verdict, Why};
 
-/// The end of a recording's name in a folder. A folder has other files beside: layouts, notes, results.
+/// The end of the name of each recording in a folder. A folder may have other files too: layouts, notes,
+/// results.
 const SUFFIX: &str = ".pgtrace";
 
-/// Whether the user names several recordings: more than one path, or a folder.
+/// Whether the user asked for several recordings: more than one path, or a folder.
 #[must_use]
 pub fn is_fleet(paths: &[PathBuf]) -> bool {
     paths.len() > 1 || paths.iter().any(|path| path.is_dir())
 }
 
-/// The recordings that the user names, each once: files as given, and for a folder the files in it that end
-/// in `.pgtrace`, by name.
+/// The recordings that the user asked for, each of them once. A folder stands for the files in it whose names
+/// end in `.pgtrace`, sorted by name.
 ///
 /// # Errors
 /// A folder cannot be read, or has no recording.
@@ -63,12 +64,13 @@ pub fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Does `work` for each recording, on all CPUs. The results have the order of `files`. One thread reads a
-/// recording, so there are never more recordings in memory than CPUs. If there are fewer recordings than
-/// CPUs, `work` may use several threads.
+/// Does `work` for each recording, on all CPUs. The results are in the order of `files`. Each recording is
+/// read by one thread, so there are never more recordings in memory than CPUs. If there are fewer recordings
+/// than CPUs, `work` may use several threads.
 ///
 /// # Errors
-/// [`Cancelled`](pageset_report::Cancelled), as soon as the recordings at hand are done, or that the system gives no threads.
+/// [`Cancelled`](pageset_report::Cancelled), once the recordings that were begun are done, or an error if the
+/// system gives no threads.
 pub fn each<R: Send>(
     files: &[PathBuf],
     progress: &mut dyn Progress,
@@ -79,11 +81,12 @@ pub fn each<R: Send>(
     let cpus = cpus_of_this_machine();
     let workers = cpus.min(files.len()).max(1);
     let pool = || rayon::ThreadPoolBuilder::new().num_threads(cpus.div_ceil(workers)).build();
-    // Each worker has a thread pool of its own. In a shared pool, a thread that waits for its recording's
-    // parallel work would begin another recording meanwhile.
+    // Each worker has its own thread pool. In a shared pool, a thread that waits for the parallel work of its
+    // recording would begin another recording in the meantime.
     let pools = (0..workers).map(|_| pool()).collect::<Result<Vec<_>, _>>().context("cannot make threads")?;
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    // The results, how many there are, the receiver of progress, and its answer whether to go on.
+    // The results, the number of results so far, the receiver of progress, and its last answer: whether to
+    // continue.
     let results = Mutex::new((files.iter().map(|_| None).collect::<Vec<Option<R>>>(), 0, progress, Ok(())));
     thread::scope(|scope| {
         for pool in &pools {
@@ -111,11 +114,11 @@ pub fn each<R: Send>(
     Ok(results.into_iter().flatten().collect())
 }
 
-/// The verdict of advice, in a word.
+/// The verdict of an advice, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// Something matters. In most cases a setting or kernel helps.
+    /// An effect of page sets matters. In most cases a setting or a kernel helps.
     Yes,
     /// Leave the settings alone.
     No,
@@ -124,7 +127,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// The answer in an advice; its first sentence begins with it.
+    /// The answer of an advice, with which its first sentence begins.
     #[must_use]
     pub fn of(advice: &Advice) -> Self {
         use crate::advise::Matter::{CpuTime, HeldMemory};
@@ -149,8 +152,8 @@ impl Answer {
     }
 }
 
-/// The advice: settings as `sysctl` takes them, or a kernel; and the CPU time that it saves in percent, least
-/// and most.
+/// What is advised: settings in the form that `sysctl` takes, or a kernel. The two numbers are the least and
+/// the most CPU time that the change saves, in percent.
 fn advised(advice: &Advice) -> Option<(&str, Option<(f64, f64)>)> {
     let (Verdict::Set { forecast, .. } | Verdict::ChangeKernel { forecast, .. }) = advice.verdict else {
         return None;
@@ -159,7 +162,7 @@ fn advised(advice: &Advice) -> Option<(&str, Option<(f64, f64)>)> {
     Some((forecast.kernel.as_deref().unwrap_or(&forecast.settings), forecast.saved_percent))
 }
 
-/// Why a recording does not say, in a few words; `None` if it does.
+/// A few words on why a recording gives no answer. `None` if it gives one.
 fn why_unknown(advice: &Advice) -> Option<&'static str> {
     let Verdict::Unknown { why } = advice.verdict else { return None };
     Some(match why {
@@ -179,26 +182,26 @@ fn why_unknown(advice: &Advice) -> Option<&'static str> {
 /// The answer for one recording, in a line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Line {
-    /// In words; `None` if the recording could not be read.
+    /// The answer in words. `None` if the recording could not be read.
     pub answer: Option<String>,
     /// The setting or kernel that is advised.
     pub advised: Option<String>,
-    /// CPU time that it saves, in percent.
+    /// The least CPU time that the advised change saves, in percent.
     pub saved_percent_least: Option<f64>,
-    /// At most.
+    /// The most CPU time that the advised change saves, in percent.
     pub saved_percent_most: Option<f64>,
     /// The most that any setting could save, in percent.
     pub most_percent: Option<f64>,
     /// Visits to the zones a second.
     pub visits_per_s: Option<f64>,
-    /// Why the recording does not say.
+    /// Why the recording gives no answer.
     pub why_unknown: Option<String>,
-    /// Why it could not be read.
+    /// Why the recording could not be read.
     pub error: Option<String>,
 }
 
 impl Line {
-    /// The line for an advice, or for the reason why there is none.
+    /// Makes the line for an advice, or for the reason why there is no advice.
     #[must_use]
     pub fn new(read: Result<&Advice, String>) -> Self {
         let advice = match read {
@@ -227,17 +230,18 @@ impl Line {
 pub struct Answers {
     /// Recordings.
     pub recordings: usize,
-    /// The recordings that say *Yes*, by their places in the fleet: the worst first.
+    /// The recordings whose answer is *Yes*, as indices into the fleet's recordings: the worst first.
     pub yes: Vec<usize>,
-    /// The number of recordings that say *No*.
+    /// The number of recordings whose answer is *No*.
     pub no: usize,
-    /// The number of recordings that do not say.
+    /// The number of recordings without an answer.
     pub unknown: usize,
-    /// The reasons why recordings do not say, with their numbers: the most frequent first.
+    /// The reasons why recordings give no answer, and the number of recordings for each reason: the most
+    /// frequent first.
     pub why_unknown: Vec<(String, usize)>,
     /// The number of recordings that could not be read.
     pub unread: usize,
-    /// Each advice with its number of recordings, the most frequent first.
+    /// Each advice, and the number of recordings with this advice: the most frequent first.
     pub advised: Vec<(String, usize)>,
     /// All recordings, the worst first: Yes, then unknown, then No, then those that could not be read.
     #[serde(skip)]
@@ -256,7 +260,8 @@ impl Answers {
                 keys.push((3, 0.0, at));
                 continue;
             };
-            // The least saving that is certain, or else the most that is possible.
+            // The key to sort answers: the saving that is certain, or if none is known, the largest possible
+            // saving.
             let most = || advice.findings.spending.most_percent.unwrap_or(0.0);
             let saved = advised(advice).and_then(|(_, saved)| saved).map_or_else(most, |(least, _)| least);
             let class = match Answer::of(advice) {
@@ -328,7 +333,7 @@ mod tests {
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let results = each(&files, &mut (), |file| {
             most.fetch_max(now.fetch_add(1, Relaxed) + 1, Relaxed);
-            // A thread that waits for parallel work of its own must not begin another recording meanwhile.
+            // While a thread waits for its own parallel work, it must not begin another recording.
             (0..8).into_par_iter().for_each(|_| thread::sleep(Duration::from_micros(50)));
             now.fetch_sub(1, Relaxed);
             file.to_owned()

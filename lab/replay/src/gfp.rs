@@ -1,4 +1,4 @@
-//! Bits of allocation flags that decide something in this crate. They are the same in Linux 4.20 to 6.18.
+//! The bits of allocation flags that this crate needs. Linux 4.20 to 6.18 have the same bits.
 //!
 //! Source: `/sys/kernel/tracing/events/kmem/mm_page_alloc/format`.
 

@@ -1,9 +1,10 @@
-//! From a kernel's release to the policy that describes it.
+//! Finds the policy that describes a kernel, from the kernel's release.
 
 use pageset_core::Policy;
 
-/// First release of each policy, oldest first. 6.2 to 6.6 decide as the base of the auto-tuning series;
-/// stable 6.1 has one of its patches. Source: `Policy::kernel` and `Policy::summary` of each.
+/// The first release that each policy describes, oldest first. Linux 6.2 to 6.6 have the same rules as the
+/// base of the auto-tuning series; stable 6.1 has one patch of that series. Source: `Policy::kernel` and
+/// `Policy::summary` of each policy.
 const SINCE: [(Release, &str); 11] = [
     ((4, 0, 0), "linux-4.9"),
     ((4, 18, 0), "linux-4.18"),
@@ -17,14 +18,15 @@ const SINCE: [(Release, &str); 11] = [
     ((6, 19, 0), "linux-6.19"),
     ((7, 2, 0), "linux-7.2"),
 ];
-/// Changes that came to a stable series later: the first release with the change, and its policy.
+/// Changes that a stable series got later: the first release with the change, and the policy with it.
 const STABLE: [(Release, &str); 2] = [((6, 12, 67), "linux-6.12"), ((6, 18, 7), "linux-6.18")];
 
 /// Major, minor and stable number.
 type Release = (u32, u32, u32);
 
-/// The policy of the kernel with this release, as `uname -r` prints it. This is a guess: vendors take changes
-/// into older kernels, and some do not print the stable number. [`neighbours`] gives the next guesses.
+/// The policy of the kernel with this release, as `uname -r` prints it. The result is a guess: vendors
+/// backport changes to older kernels, and some do not print the stable number. If the guess is wrong, try the
+/// results of [`neighbours`].
 #[must_use]
 pub fn policy_of_kernel(release: &str) -> Option<&'static Policy> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
@@ -37,8 +39,8 @@ pub fn policy_of_kernel(release: &str) -> Option<&'static Policy> {
     Policy::named(name)
 }
 
-/// The policies of the kernels before and after this one. A vendor may have left out the last changes, or
-/// taken the next ones.
+/// The policies of the kernels before and after this kernel: a vendor may have left out the last changes, or
+/// backported the next ones.
 #[must_use]
 pub fn neighbours(policy: &Policy) -> Vec<&'static Policy> {
     let mut names: Vec<(Release, &str)> = [SINCE.as_slice(), &STABLE].concat();

@@ -10,16 +10,18 @@ use crate::replay::{Candidate, VmSettings};
 /// The policies of a published table. The first is the base that the others are compared with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ladder {
-    /// The 2023 auto-tuning series: base, the patches its tables show, and the merged form.
+    /// The auto-tuning series of 2023: its base, the patches that its tables show, and the merged form.
     #[default]
     Series,
-    /// The 2016 high-order series: vanilla 4.9, version 5, and its reviewers' proposals.
+    /// The high-order series of 2016: vanilla 4.9, version 5, and proposals of its reviewers.
     HighOrder,
-    /// The 2018 batch-size study, phase one: batches from 31 to 511, each with a limit of six batches.
+    /// The first phase of the 2018 batch-size study: batches from 31 to 511, each with a limit of six
+    /// batches.
     Batch,
 }
 
-/// Batches of the study's phase one. Source: its tables, which have the same twenty on every machine.
+/// The batches in the first phase of the study. Source: the study's tables, which have the same twenty
+/// batches for every machine.
 const STUDY_BATCHES: [i32; 20] =
     [31, 53, 63, 73, 119, 127, 137, 165, 188, 223, 255, 267, 299, 320, 393, 424, 458, 467, 498, 511];
 
@@ -78,16 +80,16 @@ impl FromStr for Ladder {
     }
 }
 
-/// Values to try for a policy's constants; a key without values stays as the policy has it.
+/// Values to try for a policy's constants. A constant without values keeps the policy's value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sweep {
     /// Pages that a refill or drain moves.
     pub batch: Vec<i32>,
-    /// Limit of a page set, in pages. It is fixed: nothing tunes it.
+    /// Limit of a page set, in pages. A fixed limit switches off the kernel's tuning.
     pub high: Vec<i32>,
     /// Values of `scale_max`: refills and drains move at most `batch << scale_max` pages.
     pub scale_max: Vec<u8>,
-    /// Settings of `/proc/sys/vm`: for each key the values to try.
+    /// Settings of `/proc/sys/vm`: for each setting, the values to try.
     pub settings: Vec<Vec<VmSettings>>,
 }
 
@@ -98,7 +100,7 @@ impl Sweep {
     /// Parses settings such as `batch=31,63,127` and `high=186,378`.
     ///
     /// # Errors
-    /// A sentence with the setting and its possible values.
+    /// A sentence that names the setting and its possible values.
     pub fn parse<'s>(settings: impl IntoIterator<Item = &'s str>) -> Result<Self, String> {
         let mut sweep = Self::default();
         for setting in settings {
@@ -138,8 +140,8 @@ impl Sweep {
         constants.into_iter().chain(self.settings.iter().map(Vec::len)).all(|count| count <= 1)
     }
 
-    /// `base` with every combination of the values, in the order given: constants of the policy first, then
-    /// settings.
+    /// The policy `base` with every combination of the values, in the order given: constants of the policy
+    /// vary first, then settings.
     #[must_use]
     pub fn candidates(&self, base: &Policy) -> Vec<Candidate> {
         let mut candidates: Vec<Candidate> = self.policies(base).into_iter().map(Candidate::from).collect();
@@ -155,7 +157,8 @@ impl Sweep {
         candidates
     }
 
-    /// `base` with every combination of the values of its constants, the first key varying slowest.
+    /// The policy `base` with every combination of the values of its constants. The results are sorted by the
+    /// first constant, then by the next.
     fn policies(&self, base: &Policy) -> Vec<Policy> {
         let mut policies = Vec::new();
         for batch in choices(&self.batch) {
@@ -183,7 +186,7 @@ impl Sweep {
     }
 }
 
-/// The values, or one "as it is".
+/// The values as options. If there are none, a single `None`: keep the policy's value.
 fn choices<T: Copy>(values: &[T]) -> Vec<Option<T>> {
     if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
 }
@@ -204,8 +207,8 @@ where
         .collect()
 }
 
-/// The policy under another name. Policies have static names, so this name is never freed; a command makes
-/// only a few.
+/// Renames a policy. Policies have static names, so the new name is never freed. A command makes only a few
+/// names.
 fn labelled(mut policy: Policy, label: String) -> Policy {
     policy.name = label.leak();
     policy

@@ -1,10 +1,11 @@
-//! Analyses of a recording of page events: its contents, whether a policy explains it, forecasts for other
-//! policies, and advice about the machine.
+//! Analyses of a recording of page events: counts of its contents, a check whether a policy explains it,
+//! forecasts for other policies, and advice about the machine.
 //!
 //! | what | where |
 //! |---|---|
 //! | counts of what a recording itself contains | [`survey()`], [`timeline`] |
-//! | its allocations and frees put to the core's page sets, under any number of policies and settings | [`replay`](fn@replay) |
+//! | its allocations and frees repeated on the core's page sets, under any number of policies and settings |
+//! [`replay`](fn@replay) |
 //! | such a forecast beside a recording of the load under another kernel or setting | [`against`](fn@against) |
 //! | each decision of the recorded kernel beside a policy's | [`verify`](fn@verify) |
 //! | what to do about a machine, from a recording of its load | [`advise`] |
@@ -15,8 +16,9 @@
 //! | a recording in the formats of other programs | [`export`] |
 //! | recordings that are built in | [`recordings`] |
 //!
-//! Both `replay` and `verify` use the recorded machine, and say how far they may be off. Long work reports
-//! its progress to a [`Progress`](pageset_report::Progress), which may end it. This crate prints nothing.
+//! `replay` and `verify` simulate the recorded machine, and say how large their error may be. Long work
+//! reports its progress to a [`Progress`](pageset_report::Progress), which may end the work. This crate
+//! prints nothing.
 #![forbid(unsafe_code)]
 
 pub mod advise;
@@ -44,7 +46,7 @@ mod survey;
 mod verify;
 pub mod who;
 
-// Their types are in signatures here.
+// Public functions of this crate have types of these crates in their signatures.
 pub use {pageset_core, pageset_report, pageset_trace};
 
 pub use against::{Against, Change, Side, against};
@@ -68,7 +70,7 @@ pub use verify::{
     Samples, Verification, VerifyError, VerifyOptions, verify,
 };
 
-/// The crate's README, its example run as a test.
+/// The crate's README. Tests run its example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

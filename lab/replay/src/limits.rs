@@ -1,4 +1,4 @@
-//! The limits of a recorded machine's page sets: as its kernel printed them, or as a policy computes them.
+//! The limits of a recorded machine's page sets: the kernel printed them, or a policy computes them.
 
 use pageset_core::Policy;
 use pageset_core::pcp::Limits;
@@ -41,7 +41,7 @@ pub(crate) fn has_large_slice(policy: &Policy, machine: &Layout, cpu: u32, batch
     cache_slice(machine, cpu).is_large(rule, batch, machine.page_size)
 }
 
-/// A printed count as `i32`, capped far below the values where sums would overflow.
+/// Converts a printed count to `i32`. Large counts are capped, so that sums never overflow.
 pub(crate) fn to_i32(value: u64) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX / 4).min(i32::MAX / 4)
 }

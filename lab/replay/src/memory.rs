@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
-/// The memory that this process can still get, in bytes: the least of the machine's free memory, the rest of
-/// its control groups, and the rest of `ulimit -v`. `None` if none of them is known.
+/// The memory that this process can still get, in bytes: the smallest of the machine's available memory, what
+/// its control groups still allow, and what `ulimit -v` still allows. `None` if none of these is known.
 pub(crate) fn to_be_had() -> Option<u64> {
     [free_of_machine(), left_of_groups(), left_of_address_space()].into_iter().flatten().min()
 }
@@ -15,13 +15,13 @@ fn free_of_machine() -> Option<u64> {
     available(&fs::read_to_string("/proc/meminfo").ok()?)
 }
 
-/// Source: proc_meminfo(5).
+/// Reads the available memory from `/proc/meminfo`. Source: proc_meminfo(5).
 fn available(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     Some(line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()?.saturating_mul(1024))
 }
 
-/// What `ulimit -v` allows, less what is mapped already.
+/// What `ulimit -v` allows, minus what is already mapped.
 fn left_of_address_space() -> Option<u64> {
     let most = getrlimit(Resource::As).current?;
     let pages: u64 = fs::read_to_string("/proc/self/statm").ok()?.split(' ').next()?.parse().ok()?;

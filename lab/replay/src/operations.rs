@@ -1,8 +1,9 @@
-//! The requests of a recorded load to its allocator, in order, with a name for each block. Programs that play
-//! a recording on another allocator use them.
+//! The requests of a recorded load to its allocator, in order, with a name for each block. Programs that
+//! repeat a recording on another allocator use this module.
 //!
-//! A replay of page sets does not use this: to a page set all pages are alike. A replay also corrects an
-//! earlier event when a later event shows more.
+//! A replay of page sets does not use this module, for two reasons. To a page set all pages are alike, so
+//! they need no names. And a replay corrects an earlier event when a later event shows more, while this
+//! module reads events strictly in order.
 
 use std::collections::HashMap;
 
@@ -16,7 +17,7 @@ use crate::recorded::{self, RecordedKinds, needs};
 /// A request of one CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// When, in nanoseconds of the recording's clock.
+    /// The time, in nanoseconds of the recording's clock.
     pub ts_ns: u64,
     /// The CPU.
     pub cpu: u16,
@@ -27,18 +28,18 @@ pub struct Operation {
 /// The kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// Allocate a block, which has this name from now on.
+    /// Allocate a block.
     Alloc {
-        /// Its name.
+        /// The block's name.
         block: BlockName,
-        /// Its size.
+        /// The block's size.
         order: Order,
-        /// Its type.
+        /// The block's migratetype.
         migratetype: MigrateType,
         /// The highest zone that the block may be from.
         highest: ZoneKind,
     },
-    /// Allocate single pages in bulk. Their names are the numbers from `first` on.
+    /// Allocate single pages in bulk. The pages are named by the numbers from `first` on.
     Bulk {
         /// The first page's number.
         first: u32,
@@ -47,7 +48,7 @@ pub enum What {
     },
     /// Free the block with this name.
     Free {
-        /// Its name.
+        /// The block's name, from the request that allocated it.
         block: BlockName,
     },
 }
@@ -55,13 +56,13 @@ pub enum What {
 /// The name of a block, unique in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockName {
-    /// The block of the single allocation with this number.
+    /// A block, by the number of its allocation. All allocations except bulk allocations are counted.
     Alone(u32),
-    /// The page with this number, counted over all bulk allocations.
+    /// A page of a bulk allocation, by its number. Pages of all bulk allocations are counted.
     Bulk(u32),
 }
 
-/// Events of a recording that are not played, or are changed.
+/// Counts of recorded events for which no request, or a different request, is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LeftOut {
@@ -71,11 +72,12 @@ pub struct LeftOut {
     pub failed_in_recording: u64,
     /// Allocations with an impossible order, or with an impossible number of pages.
     pub impossible: u64,
-    /// Allocations of frames that were in use. The event of their free is lost, so a free is inserted before.
+    /// Allocations of frames that were in use. The events of their frees are lost, so a free is inserted
+    /// before each.
     pub allocated_twice: u64,
 }
 
-/// Bulk allocations of more pages than this are taken for damage.
+/// A bulk allocation of more pages than this is taken for a damaged event.
 pub const BULK_PAGES_MAX: u32 = 1 << 16;
 
 /// The blocks in use while a recording is read, and counts of requests that are left out.
@@ -87,12 +89,12 @@ pub struct Blocks {
     pub allocated: u32,
     /// Pages that were allocated in bulk.
     pub bulk_pages: u32,
-    /// Pages of bulk allocations that were freed. The events do not name their frames, so the oldest page
-    /// goes first.
+    /// Pages of bulk allocations that were freed. The events do not name the frames of bulk allocations, so
+    /// the oldest page is taken to be freed first.
     pub bulk_freed: u32,
-    /// CPUs that the recording names: the highest number plus 1.
+    /// The highest CPU number in the recording, plus 1.
     pub cpus: u32,
-    /// Requests that are not played.
+    /// Counts of requests that are left out.
     pub left_out: LeftOut,
 }
 
@@ -101,7 +103,8 @@ impl Blocks {
     /// of events read.
     ///
     /// # Errors
-    /// The recording cannot be read, or has no allocations or no frees; an error of `each`.
+    /// An error if the recording cannot be read, or has no allocations or no frees. If `each` fails, its
+    /// error.
     pub fn read(
         reader: &mut dyn TraceReader,
         each: &mut dyn FnMut(Operation) -> Result<(), TraceError>,
@@ -120,7 +123,7 @@ impl Blocks {
         Ok(blocks)
     }
 
-    /// The blocks that the recording does not free, without those of bulk allocations.
+    /// The blocks that the recording does not free, without pages of bulk allocations.
     pub fn kept(&self) -> impl Iterator<Item = u32> {
         self.in_use.values().copied()
     }
@@ -152,7 +155,8 @@ impl Blocks {
         }
     }
 
-    /// An allocation. If its frame was in use, also returns the block there, whose free is lost.
+    /// Makes the request for an allocation. If the frame was in use, also returns the block that used it,
+    /// whose free is lost.
     fn alloc(&mut self, event: &Event) -> Option<(What, Option<u32>)> {
         if event.is_failed_allocation() {
             self.left_out.failed_in_recording += 1;

@@ -1,11 +1,12 @@
-//! Frame numbers that stand for any page. Page sets hold them where only the number of pages matters.
+//! Frame numbers that stand for any page. Use them where only the number of pages in a page set matters, not
+//! which pages they are.
 
 use pageset_core::FrameIndex;
 
 /// Frames of a zone that are in no page set.
 #[derive(Debug)]
 pub(crate) struct Placeholders {
-    /// The first placeholder that was not used yet.
+    /// The first frame number that was not used as a placeholder yet.
     fresh: FrameIndex,
     end: FrameIndex,
     returned: Vec<FrameIndex>,

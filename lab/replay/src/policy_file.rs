@@ -12,8 +12,8 @@ use serde::Deserialize as _;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
-/// Tables that a file may give in part: a key that is missing keeps the base's value. Any other table is one
-/// of several choices, so it replaces the base's choice as a whole.
+/// Tables that a file may write in part: a missing key keeps the value of the base policy. Any other table is
+/// one of several choices, so it replaces the whole table of the base policy.
 const OF_KEYS: [&str; 7] = [
     "tuning",
     "tuning.decay",
@@ -24,10 +24,10 @@ const OF_KEYS: [&str; 7] = [
     "buddy",
 ];
 
-/// End of an error message: where the user finds all keys.
-const SHOWN: &str = "`pageset policies linux-6.18 --toml` shows what may stand there";
+/// The end of an error message, which tells the user how to see all keys.
+const SHOWN: &str = "`pageset policies linux-6.18 --toml` shows all keys and their values";
 
-/// Largest `scale_max` in a file. A batch scaled by more exceeds every page set.
+/// Largest `scale_max` in a file. With a larger value, a scaled batch would exceed every page set.
 const SCALE_MAX: u8 = 24;
 
 /// Why a file does not describe a policy: file, line, column and mistake.
@@ -45,11 +45,11 @@ pub fn names_policy_file(name: &str) -> bool {
 ///
 /// # Errors
 ///
-/// The file cannot be read, has unknown keys or values that cannot be, or its base is unknown.
+/// An error if the file cannot be read, has unknown keys or impossible values, or names an unknown base.
 pub fn read_policy(path: &Path) -> Result<&'static Policy, PolicyFileError> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         let why = match error.kind() {
-            ErrorKind::InvalidData => "is no text, so no policy; recordings stand without -p".to_owned(),
+            ErrorKind::InvalidData => "is not text, so not a policy; write recordings without -p".to_owned(),
             ErrorKind::NotFound => "there is no such policy file; `pageset policies` lists names".to_owned(),
             _ => error.to_string(),
         };
@@ -63,17 +63,18 @@ pub fn read_policy(path: &Path) -> Result<&'static Policy, PolicyFileError> {
     Ok(Box::leak(Box::new(policy)))
 }
 
-/// A policy as a file: all its rules.
+/// Writes a policy as the text of a file, with all its rules.
 ///
 /// # Panics
 ///
-/// Never: what a policy is made of is in TOML.
+/// Never panics, because TOML can express all parts of a policy.
 #[must_use]
 pub fn policy_to_toml(policy: &Policy) -> String {
     let mut text = String::new();
     let lines = [
         format!("{} (Linux {}): {}", policy.name, policy.kernel, policy.summary),
-        "What is left out is the base's. A name is the file's without one.".to_owned(),
+        "The file may leave out rules, which are then those of the base policy, and the name, which is then the file's name."
+            .to_owned(),
     ];
     for line in lines {
         _ = writeln!(text, "# {line}");
@@ -82,7 +83,7 @@ pub fn policy_to_toml(policy: &Policy) -> String {
     text += &rules(policy);
     _ = writeln!(text, "\n# Other choices:");
     let own = choices(policy);
-    // Sources are from named policies; constants differ from all of them.
+    // Take the rules' texts from named policies, whatever the constants are.
     let mut fixed = *policy;
     (fixed.batch, fixed.high) = (BatchRule::Fixed(31), HighRule::Fixed(186));
     let others = POLICIES.iter().chain([&fixed]).flat_map(choices).collect::<BTreeMap<_, _>>();
@@ -94,7 +95,7 @@ pub fn policy_to_toml(policy: &Policy) -> String {
     text
 }
 
-/// The choices of a policy, by key and name, each as a line of a file.
+/// All choices of a policy's rules: for each key and choice, the line of a file.
 fn choices(policy: &Policy) -> BTreeMap<(String, String), String> {
     let mut found = BTreeMap::new();
     let rules = rules(policy).parse::<toml::Table>().expect("what was written is TOML");
@@ -104,8 +105,8 @@ fn choices(policy: &Policy) -> BTreeMap<(String, String), String> {
     found
 }
 
-/// Adds the choices of a rule and of the rules below it. A choice is a word, or a table whose only key says
-/// which choice it is. A table in [`OF_KEYS`] has further rules.
+/// Adds the choices of a rule, and of the rules in its table. A choice is a word, or a table whose only key
+/// names the choice. A table that [`OF_KEYS`] lists contains further rules.
 fn find_choices(path: &str, value: &toml::Value, found: &mut BTreeMap<(String, String), String>) {
     match value {
         toml::Value::String(word) => {
@@ -132,7 +133,7 @@ fn rules(policy: &Policy) -> String {
     toml::to_string(policy).expect("tables, words and numbers are TOML")
 }
 
-/// The mistake, and its place in the text if it has one.
+/// A mistake, and its position in the text if there is one.
 type Wrong = (Option<Range<usize>>, String);
 
 fn policy_from_toml(text: &str, stem: &str) -> Result<Policy, Wrong> {
@@ -142,12 +143,12 @@ fn policy_from_toml(text: &str, stem: &str) -> Result<Policy, Wrong> {
         None => Ok(None),
         Some(value) => match value.get_ref().as_str() {
             Some(word) => Ok(Some((value.span(), word.to_owned()))),
-            None => Err((Some(value.span()), format!("`{key}` is a name in quotes"))),
+            None => Err((Some(value.span()), format!("`{key}` needs a name in quotes"))),
         },
     };
     let (base, name) = (word("base")?, word("name")?);
     let Some((at, base)) = base else {
-        return Err((None, "say which policy it begins with: base = \"linux-6.18\"".to_owned()));
+        return Err((None, "name the policy that this one is based on: base = \"linux-6.18\"".to_owned()));
     };
     let base = Policy::named(&base).or_else(|| Policy::named(&format!("linux-{base}"))).ok_or_else(|| {
         let nearest = nearest(&base, POLICIES.iter().map(|policy| policy.name));
@@ -155,13 +156,13 @@ fn policy_from_toml(text: &str, stem: &str) -> Result<Policy, Wrong> {
     })?;
     let name = match name {
         Some((at, name)) if name.is_empty() || Policy::named(&name).is_some() => {
-            return Err((Some(at), format!("`{name}` cannot be its name: choose one that no policy has")));
+            return Err((Some(at), format!("`{name}` is the name of another policy: choose a new name")));
         }
         Some((_, name)) => name,
         None if Policy::named(stem).is_some() => format!("{stem}.toml"),
         None => stem.to_owned(),
     };
-    // The base's text is padded, so that its byte positions lie behind the file's positions.
+    // Pad the base's text, so that its byte positions are larger than all positions in the file.
     let padded = " ".repeat(text.len() + 1) + &rules(base);
     let whole = DeTable::parse(&padded).expect("what was written is TOML");
     let mut merged = whole.into_inner();
@@ -192,14 +193,14 @@ fn merge<'t>(base: &mut DeTable<'t>, file: DeTable<'t>, path: &str) {
         {
             merge(of_base, std::mem::take(of_file), &below);
         } else {
-            // The key is replaced too, since it holds its position in the text.
+            // Replace the key too, because the key holds its position in the text.
             base.remove(key.get_ref().as_ref());
             base.insert(key, value);
         }
     }
 }
 
-/// Positions of a file's outermost keys.
+/// The positions of a file's top-level keys.
 struct Places(Vec<(String, Range<usize>)>);
 
 impl Places {
@@ -212,7 +213,7 @@ impl Places {
     }
 }
 
-/// A rule that no machine could follow, and why.
+/// Finds a rule that no machine could follow, and says why.
 fn impossible(policy: &Policy) -> Option<(&'static str, &'static str)> {
     match (policy.batch, policy.high) {
         (BatchRule::Fixed(pages), _) if pages < 1 => return Some(("batch", "a batch is at least one page")),
@@ -243,7 +244,7 @@ fn place(text: &str, byte: usize) -> String {
     format!(":{line}:{column}")
 }
 
-/// Serde's message about an unknown word, with the nearest word that it knows.
+/// Adds to serde's message about an unknown word the nearest word that serde knows.
 fn with_nearest(message: &str) -> String {
     let mut words = message.split('`').skip(1).step_by(2);
     match words.next() {

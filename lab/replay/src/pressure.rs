@@ -1,12 +1,12 @@
-//! A zone's flags at each moment: below its high watermark, being reclaimed. No event reports a flag; both
-//! follow from events.
+//! Two flags of a zone at each moment: whether it is below its high watermark, and whether it is being
+//! reclaimed. No event reports the flags, but both follow from events.
 
 use pageset_core::pcp::Pressure;
 use pageset_trace::ZoneDescription;
 
 use crate::gfp;
 
-/// A zone's free pages, as far as events show them, and its flags.
+/// The free pages of a zone, as far as events show them, and the zone's flags.
 #[derive(Clone, Debug)]
 pub(crate) struct ZonePressure {
     /// Free pages: the number in the last sample, changed by all refills, drains and other events since then.
@@ -20,7 +20,7 @@ pub(crate) struct ZonePressure {
     high: i64,
     protection: Vec<i64>,
     /// Pages that are free but do not count in the watermark checks, such as a reserve for atomic requests.
-    /// The number follows from the kernel's decisions.
+    /// No event reports their number, so it is inferred from the kernel's decisions.
     unusable: i64,
     /// `visible` when a drain last cleared the flag `below_high`.
     cleared_at: Option<i64>,
@@ -53,7 +53,7 @@ impl ZonePressure {
         Pressure { reclaim_active: self.reclaim_active, below_high: self.below_high }
     }
 
-    /// Adopts the flags that the kernel's decision showed.
+    /// Sets the flags to those that the kernel's decision showed.
     pub(crate) fn learn(&mut self, flags: Pressure) {
         let above = |visible: i64| (visible - self.high - self.reserve(usize::MAX)).clamp(0, self.high);
         match (self.below_high, flags.below_high, self.cleared_at) {
@@ -80,7 +80,7 @@ impl ZonePressure {
         text
     }
 
-    /// Adds `pages` to the free pages, changed on this CPU.
+    /// Adds `pages` to the free pages. `cpu` is the CPU that made the change.
     pub(crate) fn change(&mut self, cpu: usize, pages: i64) {
         self.free += pages;
         let Some(pending) = self.pending.get_mut(cpu) else { return };
@@ -93,7 +93,7 @@ impl ZonePressure {
         }
     }
 
-    /// A tick: the CPU's changes become visible.
+    /// Makes the CPU's changes visible, as a tick does.
     pub(crate) fn fold(&mut self, cpu: usize) {
         if let Some(pending) = self.pending.get_mut(cpu) {
             self.visible += i64::from(std::mem::take(pending));
@@ -107,13 +107,13 @@ impl ZonePressure {
         self.visible = free;
     }
 
-    /// An allocation of `pages` with these flags checks this zone. If the zone is below its high watermark,
-    /// that sets the flag (spec §2.9).
+    /// Models the check of this zone by an allocation of `pages` with these flags. If the zone is below its
+    /// high watermark, the check sets the flag (spec §2.9).
     pub(crate) fn walk(&mut self, gfp: u32, pages: i64) {
         self.walk_to(highest_zone(gfp), pages);
     }
 
-    /// Like [`walk`](Self::walk), for a request that may use zones up to `highest_zone`.
+    /// Does the same as [`walk`](Self::walk), for a request that may use zones up to `highest_zone`.
     #[inline]
     pub(crate) fn walk_to(&mut self, highest_zone: usize, pages: i64) {
         self.cleared_at = None;
@@ -123,13 +123,14 @@ impl ZonePressure {
         }
     }
 
-    /// An allocation found too few pages here and went on, to another zone or to reclaim.
+    /// Models an allocation that found too few pages in this zone, and then tried another zone or reclaimed
+    /// memory.
     pub(crate) fn passed(&mut self) {
         self.below_high = true;
         self.cleared_at = None;
     }
 
-    /// A drain ends. If the zone is above its high watermark, that clears the flag (spec §2.8).
+    /// Models the end of a drain. If the zone is above its high watermark, this clears the flag (spec §2.8).
     pub(crate) fn drained(&mut self) {
         if self.below_high && self.visible - self.unusable > self.high + self.reserve(usize::MAX) {
             self.below_high = false;

@@ -1,17 +1,17 @@
-//! Which kinds of events were recorded. Data that was not recorded is unknown, not zero: no figure is made
-//! from its absence.
+//! Which kinds of events were recorded. A figure that needs events of a kind that was not recorded is
+//! unknown, not zero.
 //!
-//! A recording of `pageset record` names its tracepoints, and so does a `perf.data`. Text does not: there,
-//! one event of a kind shows that the kind was recorded, and no event shows nothing.
+//! A recording of `pageset record` names its tracepoints, and so does a `perf.data`. Text does not name them.
+//! One event of a kind shows that the kind was recorded; if there is none, this is unknown.
 
 use pageset_trace::{Event, EventKind, SourceFormat, TraceError, TraceInfo, TraceReader};
 
 /// Whether events of a kind were recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorded {
-    /// They were. If the recording has no event of this kind, none happened.
+    /// Events of the kind were recorded. If the recording has none, none happened.
     Yes,
-    /// They were not.
+    /// Events of the kind were not recorded.
     No,
     /// The recording has no event of this kind, and does not tell whether the kind was recorded.
     Unknown,
@@ -21,7 +21,7 @@ pub enum Recorded {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedKinds([Recorded; EventKind::COUNT]);
 
-/// The kinds of a recording that was not read.
+/// All kinds are unknown, as in a recording that was not read.
 impl Default for RecordedKinds {
     fn default() -> Self {
         Self([Recorded::Unknown; EventKind::COUNT])
@@ -46,16 +46,19 @@ pub mod needs {
     pub const LOAD: &[EventKind] = &[MmPageAlloc, MmPageFree];
     /// Pages that left the zones.
     pub const ZONE_PAGES: &[EventKind] = &[MmPageAllocZoneLocked];
-    /// Single refills. The event of an allocation shows where a refill ends.
+    /// Each single refill. These kinds include the events of allocations, because these show where a refill
+    /// ends.
     pub const REFILLS: &[EventKind] = &[MmPageAlloc, MmPageAllocZoneLocked];
-    /// Single drains. Between two drains there is the event of an allocation or of a free.
+    /// Each single drain. These kinds include the events of allocations and frees, because one of these lies
+    /// between two drains.
     pub const DRAINS: &[EventKind] = &[MmPageAlloc, MmPageFree, MmPageFreeBatched, MmPagePcpuDrain];
-    /// Each single refill and drain, and so how long zone locks were held.
+    /// Each single refill and drain, which also show how long zone locks were held.
     pub const VISITS: &[EventKind] =
         &[MmPageAlloc, MmPageFree, MmPageFreeBatched, MmPagePcpuDrain, MmPageAllocZoneLocked];
     /// Waits for locks.
     pub const WAITS: &[EventKind] = &[ContentionBegin, ContentionEnd];
-    /// Waits for zone locks. Whether a lock is a zone's shows in the waiter's next events.
+    /// Waits for zone locks. These kinds include events of moved blocks, because the waiter's next events
+    /// show whether the lock is a zone's.
     pub const ZONE_WAITS: &[EventKind] = &[
         MmPageAlloc,
         MmPageFree,
@@ -77,7 +80,8 @@ const NOT_ALWAYS: [EventKind; 3] =
 const BULK: [EventKind; 2] = [EventKind::BulkAllocEntry, EventKind::BulkAllocReturn];
 
 impl RecordedKinds {
-    /// From a recording's description of itself, and from the kinds of its events.
+    /// Makes the table from a recording's description of itself, and from the numbers of its events of each
+    /// kind.
     #[must_use]
     pub fn new(info: &TraceInfo, counts: &KindCounts) -> Self {
         Self(EventKind::ALL.map(|kind| match announced(info, kind, counts) {
@@ -88,7 +92,7 @@ impl RecordedKinds {
         }))
     }
 
-    /// Like [`RecordedKinds::new`], but reads only the reader's first events.
+    /// Does the same as [`RecordedKinds::new`], but reads only the first events of the reader.
     ///
     /// # Errors
     /// The recording cannot be read.
@@ -111,7 +115,8 @@ impl RecordedKinds {
         needed.iter().all(|kind| self.of(*kind) == Recorded::Yes)
     }
 
-    /// A figure that is made from events of these kinds; `None` if one of them is not known to be recorded.
+    /// Returns a figure that was made from events of these kinds, or `None` if a kind among them is not known
+    /// to be recorded.
     #[must_use]
     pub fn known<T>(&self, needed: &[EventKind], figure: T) -> Option<T> {
         self.has(needed).then_some(figure)
@@ -129,7 +134,8 @@ impl RecordedKinds {
         self.unsaid_beside(needed, &[])
     }
 
-    /// Like [`RecordedKinds::unsaid`]. Also tells how to record missing kinds in `others`.
+    /// Does the same as [`RecordedKinds::unsaid`], and also tells how to record kinds of `others` that are
+    /// missing.
     #[must_use]
     pub fn unsaid_beside(&self, needed: &[EventKind], others: &[EventKind]) -> Option<String> {
         let lacking = self.lacking(needed);
@@ -140,15 +146,15 @@ impl RecordedKinds {
     /// Requires that a recording has these kinds.
     ///
     /// # Errors
-    /// A kind is not known to be recorded. The error names the missing kinds, and how to record
-    /// them.
+    /// An error if a kind is not known to be recorded. The error names the missing kinds, and says how to
+    /// record them.
     pub fn require(&self, needed: &[EventKind], info: &TraceInfo) -> Result<(), TraceError> {
         let lacking = self.lacking(needed);
         if lacking.is_empty() {
             return Ok(());
         }
         if info.counts.is_some() {
-            let problem = "it has counts, which `pageset stat` and `pageset advise` print, and no events";
+            let problem = "it has no events, only counts, which `pageset stat` and `pageset advise` print";
             let remedy = "record the load again without --counts".to_owned();
             return Err(TraceError::File { path: info.path.clone(), problem: problem.to_owned(), remedy });
         }
@@ -171,8 +177,8 @@ fn remedy(lacking: &[EventKind]) -> String {
     format!("record them with `pageset record`, or with `perf record -a -e {}`", groups.join(" -e "))
 }
 
-/// Patterns for `perf record -e`, each with the kinds that need it. The whole pattern is recommended if one
-/// of its kinds is missing, since other figures need the rest.
+/// Patterns for `perf record -e`, each with the kinds that it records. If one kind is missing, the whole
+/// pattern is recommended, because other figures need the rest.
 const GROUPS: [(&[EventKind], &str); 3] = [
     (needs::VISITS, "'kmem:mm_page_*'"),
     (needs::WAITS, "'lock:contention_*'"),
@@ -192,14 +198,14 @@ fn announced(info: &TraceInfo, kind: EventKind, counts: &KindCounts) -> Option<b
     if BULK.contains(&kind) && info.not_recorded.is_empty() {
         return None;
     }
-    // Before this project's recorders listed the recorded kinds, they recorded all kinds, and took a snapshot
-    // first.
+    // Older recorders of this project did not list the recorded kinds. These recorders recorded all kinds,
+    // and first took a snapshot, by which they are recognised.
     let is_ours = matches!(info.source, SourceFormat::Native | SourceFormat::Pcpt) && info.before.is_some();
     if !is_ours || NOT_ALWAYS.contains(&kind) {
         return None;
     }
-    // Some of these recorders recorded neither end of waits. If only beginnings are missing, a filter left
-    // them out.
+    // Some of these recorders recorded neither beginnings nor ends of waits. If only beginnings are missing,
+    // a filter removed the beginnings.
     if needs::WAITS.contains(&kind) && needs::WAITS.iter().all(|kind| counts[kind.index()] == 0) {
         return None;
     }

@@ -4,23 +4,23 @@ use std::path::Path;
 
 use pageset_trace::{OpenOptions, TraceError, TraceReader};
 
-/// Recorded on Linux 6.18.44 with 2 CPUs: `make -j4` of Lua, 1.1 million events. It is built in, so that a
-/// first try needs no recording.
+/// Recorded on Linux 6.18.44 with 2 CPUs: `make -j4` of Lua, 1.1 million events. The recording is part of the
+/// program, so that users can try the program without recording anything.
 pub static BUNDLED: &[u8] = include_bytes!("../bundled/k618_2c_make_lua_j4.pgtrace");
-/// Its name in messages and results, instead of a path.
+/// The name of the built-in recording in messages and results, where other recordings have a path.
 const BUNDLED_NAME: &str = "k618_2c_make_lua_j4 (bundled)";
 
 /// All recordings that are built in, by name: `make -j4` of Lua, and the first 4 s of `make -j4` of OpenSSL
-/// on the same machine, with no file in memory before. A study plays copies of the second.
+/// on the same machine, begun with an empty page cache. A study uses copies of the second recording.
 const ALL: [(&str, &[u8]); 2] = [
     ("k618_2c_make_lua_j4", BUNDLED),
     ("k618_2c_make_openssl_j4", include_bytes!("../bundled/k618_2c_make_openssl_j4.pgtrace")),
 ];
 
-/// Opens one of the recordings that are built in; `None` if none has this name.
+/// Opens the built-in recording with this name. `None` if there is no such recording.
 ///
 /// # Errors
-/// As [`pageset_trace::open`]; they are whole, so there are none.
+/// The errors of [`pageset_trace::open`]. The built-in recordings are complete, so no error occurs.
 #[must_use]
 pub fn bundled_named(name: &str) -> Option<Result<Box<dyn TraceReader>, TraceError>> {
     let (name, bytes) = ALL.iter().find(|(known, _)| *known == name)?;
@@ -30,7 +30,7 @@ pub fn bundled_named(name: &str) -> Option<Result<Box<dyn TraceReader>, TraceErr
 /// Opens the recording that is built in.
 ///
 /// # Errors
-/// As [`pageset_trace::open`]; it is whole, so there are none.
+/// The errors of [`pageset_trace::open`]. The built-in recording is complete, so no error occurs.
 pub fn bundled() -> Result<Box<dyn TraceReader>, TraceError> {
     bundled_with(&OpenOptions::new())
 }
@@ -38,7 +38,7 @@ pub fn bundled() -> Result<Box<dyn TraceReader>, TraceError> {
 /// Opens the recording that is built in, with options.
 ///
 /// # Errors
-/// As [`pageset_trace::open`], for the files that the options name.
+/// The errors of [`pageset_trace::open`] for the files that the options name.
 pub fn bundled_with(options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
     options.open_bytes(Path::new(BUNDLED_NAME), BUNDLED.to_vec())
 }

@@ -1,7 +1,7 @@
-//! Call sites of visits to zones and of waits for their locks, and the names of the other locks that CPUs
-//! wait for.
+//! Call sites of visits to zones and of waits for zone locks, and the names of the other locks that CPUs wait
+//! for.
 //!
-//! A call site is the function that wanted pages or gave them back. The recorder found its name.
+//! A call site is a function that requested or freed pages. The recording contains the function's name.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -13,47 +13,48 @@ use crate::Survey;
 use crate::recorded::needs;
 use crate::who::{VISITS_MIN, percent};
 
-/// Call sites and locks. `None` is not recorded.
+/// Call sites and locks. `None` stands for a list that was not recorded.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sites {
-    /// Most visits first, or the longest waits where visits have no call sites. The unknown site stands last.
+    /// The call sites with the most visits first. If visits have no call sites, those with the longest waits
+    /// come first. The unknown site comes last.
     pub call_sites: Option<Vec<Site>>,
-    /// Spinning locks that are no zone's, the longest waits first. The unknown lock stands last.
+    /// Spinning locks other than zone locks, those with the longest waits first. The unknown lock comes last.
     pub other_locks: Option<Vec<Lock>>,
 }
 
 /// Visits and waits of one call site. Percentages are of all call sites together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Site {
-    /// The function; `None` is unknown.
+    /// The function. `None` if it is not known.
     pub function: Option<String>,
     /// Visits to zones.
     pub visits: Option<u64>,
-    /// Their share.
+    /// The share of these visits in all visits, in percent.
     pub visits_percent: Option<f64>,
     /// Waits for zone locks.
     pub zone_waits: Option<u64>,
-    /// Their time.
+    /// Time of these waits, in nanoseconds.
     pub zone_wait_ns: Option<u64>,
-    /// The share of their time.
+    /// The time of these waits, in percent of the time of all waits.
     pub zone_wait_percent: Option<f64>,
 }
 
-/// Waits for a lock, or for several of one name.
+/// Waits for a lock, or for several locks with the same name.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Lock {
     /// The lock's name, as far as it is known.
     pub lock: LockName,
-    /// How many waits.
+    /// The number of waits.
     pub waits: u64,
-    /// Their time.
+    /// Time of these waits, in nanoseconds.
     pub wait_ns: u64,
-    /// The share of their time.
+    /// The time of these waits, in percent of the time of all waits.
     pub wait_percent: Option<f64>,
 }
 
 impl Sites {
-    /// The call sites of a recording, from its description of itself and its survey. `None` if it has no call
+    /// Finds the call sites in a recording's description and survey. `None` if the recording has no call
     /// chain.
     #[must_use]
     pub fn new(info: &TraceInfo, survey: &Survey) -> Option<Self> {
@@ -85,7 +86,7 @@ impl Sites {
         }
     }
 
-    /// Events have the call sites of waits, but not of visits.
+    /// Makes the call sites of a recording of events, which has call sites of waits but not of visits.
     fn of_events(names: &CallSites, survey: &Survey) -> Self {
         let locks = &survey.kernel.zone_locks;
         let mut sites: HashMap<Option<&str>, (u64, u64)> = HashMap::new();
@@ -133,7 +134,7 @@ fn shares(mut sites: Vec<Site>) -> Vec<Site> {
     sites
 }
 
-/// Locks of one name share a row.
+/// Makes the rows of locks. Locks with the same name share a row.
 fn ranked(locks: impl Iterator<Item = (LockName, (u64, u64))>) -> Vec<Lock> {
     let mut all: HashMap<LockName, (u64, u64)> = HashMap::new();
     for (lock, (waits, wait_ns)) in locks {

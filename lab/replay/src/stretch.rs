@@ -1,11 +1,11 @@
-//! The longest part of a recording under one setting. A kernel decides by its settings, so a forecast or
-//! comparison must not span a change of settings.
+//! Finds the longest part of a recording in which no setting changed. A kernel's decisions depend on its
+//! settings, so a forecast or comparison must be about a part without changes.
 
 use pageset_trace::{Event, Layout, LostEvents, SettingChange, Sysctls, TraceError, TraceInfo, TraceReader};
 
 use crate::replay::VmSettings;
 
-/// The beginning of a recorder's note that a setting had changed at an unknown time.
+/// How a recorder's note begins that says that a setting changed at an unknown time.
 const UNTIMED: &str = "when vm.";
 /// Settings that do not affect page sets.
 const IDLE: [&str; 1] = ["numa_stat"];
@@ -14,12 +14,12 @@ const IDLE: [&str; 1] = ["numa_stat"];
 pub struct OneSetting<R> {
     reader: R,
     info: TraceInfo,
-    /// Times: the part begins at the first, and ends before the second. `None` if it is the whole recording.
+    /// The part's begin, and the time before which it ends. `None` if the part is the whole recording.
     part: Option<(u64, u64)>,
     said: Option<String>,
 }
 
-/// A change of a setting that has no time, in words.
+/// Words for a change of a setting at an unknown time. `None` if no setting changed like that.
 #[must_use]
 pub fn untimed(info: &TraceInfo) -> Option<String> {
     let change = info.not_recorded.iter().find_map(|what| what.strip_prefix(UNTIMED))?;
@@ -27,10 +27,10 @@ pub fn untimed(info: &TraceInfo) -> Option<String> {
 }
 
 impl<R: TraceReader> OneSetting<R> {
-    /// The longest part of `reader` under one setting.
+    /// Limits `reader` to its longest part in which no setting changed.
     ///
     /// # Errors
-    /// A setting changed, and the recording does not say when.
+    /// An error if a setting changed and the recording does not say when.
     pub fn new(reader: R) -> Result<Self, TraceError> {
         let info = reader.info();
         if let Some(change) = untimed(info) {
@@ -60,17 +60,18 @@ impl<R: TraceReader> OneSetting<R> {
         Self { reader, info, part: None, said: None }
     }
 
-    /// The part and the reason for it, in words; `None` if it is the whole recording.
+    /// The part and the reason for it, in words. `None` if the part is the whole recording.
     #[must_use]
     pub fn said(&self) -> Option<&str> {
         self.said.as_deref()
     }
 }
 
-/// The longest part: from the time when its settings were first seen to the time when they were last seen.
+/// Finds the longest part: from the time when its settings were first seen to the time when they were last
+/// seen.
 fn longest(info: &TraceInfo, changes: &[SettingChange]) -> (u64, u64) {
     let begin = info.t_on_ns.unwrap_or(0);
-    // If the time of the end is unknown, the last sample is near it.
+    // If the time of the recording's end is not known, use the last sample, which is near it.
     let last_sample = || info.samples.last().map_or(begin, |sample| sample.t1_ns);
     let end = info.t_off_ns.unwrap_or_else(last_sample);
     let starts = std::iter::once(begin).chain(changes.iter().map(|change| change.before_ns.max(begin)));
@@ -90,19 +91,19 @@ fn said(info: &TraceInfo, changes: &[SettingChange], (from_ns, to_ns): (u64, u64
         format!("vm.{name} changed from {from} to {to} after {:.1} s", seconds(*before_ns))
     });
     let more = changes.len().saturating_sub(3);
-    let more = if more > 0 { format!(", and settings changed {more} times more") } else { String::new() };
+    let more = if more > 0 { format!(", and settings changed {more} more times") } else { String::new() };
     let part = match (from_ns, to_ns) {
         (0, to) => format!("its first {:.1} s", seconds(to)),
         (from, u64::MAX) => format!("what comes after {:.1} s", seconds(from)),
         (from, to) => format!("{:.1} s to {:.1} s", seconds(from), seconds(to)),
     };
     format!(
-        "{}{more}. What is said here is of the longest part of the recording under one setting: {part}.",
+        "{}{more}. The results are about the longest part of the recording without a change of settings: {part}.",
         named.collect::<Vec<_>>().join(", ")
     )
 }
 
-/// Drops facts about the whole recording that do not hold for a part of it.
+/// Removes from the recording's description what does not hold for a part of the recording.
 fn narrow(info: &mut TraceInfo, changes: &[SettingChange], (from_ns, to_ns): (u64, u64)) {
     info.samples.retain(|sample| sample.t0_ns >= from_ns && sample.t1_ns < to_ns);
     (info.pgalloc_delta, info.pgfree_delta, info.events) = (None, None, None);
@@ -112,7 +113,7 @@ fn narrow(info: &mut TraceInfo, changes: &[SettingChange], (from_ns, to_ns): (u6
     if from_ns == 0 {
         return;
     }
-    // The contents of page sets at that time are not known.
+    // The contents of page sets at the beginning of the part are not known.
     info.before = None;
     if let Some(machine) = &mut info.machine {
         let past = changes.iter().filter(|change| change.before_ns <= from_ns);
@@ -121,7 +122,7 @@ fn narrow(info: &mut TraceInfo, changes: &[SettingChange], (from_ns, to_ns): (u6
     }
 }
 
-/// The machine after these settings have changed.
+/// Returns the machine with its settings after these changes.
 fn under<'c>(machine: &Layout, changes: impl Iterator<Item = &'c SettingChange>) -> Layout {
     let mut settings = VmSettings::default();
     let mut machine = machine.clone();

@@ -1,8 +1,8 @@
 //! Pages, zone visits, waits for zone locks, and pageblocks changed or mixed: by process, by control group,
 //! and by owner (the command, the recorder, interrupts, the rest).
 //!
-//! Processes and control groups are known where the recorder was asked for names (`record --names`). The
-//! command's part is known without names.
+//! Processes and control groups are known if the recorder was asked for names (`record --names`). The part of
+//! the recorded command is known even without names.
 
 use pageset_trace::{Counts, EventKind, Tasks, TraceInfo};
 use serde::Serialize;
@@ -10,50 +10,54 @@ use serde::Serialize;
 use crate::recorded::needs;
 use crate::{Group, GroupName, RecordedKinds, Survey, TaskShare, TaskTotals};
 
-/// The parts of tasks in three groupings. `None` is a grouping that the recording does not allow.
+/// The parts of tasks, grouped in three ways. `None` stands for a grouping that the recording does not allow.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Who {
     /// The command's part, the recorder's, that of interrupts, and the rest of the machine's.
     pub by_party: Option<Vec<Part>>,
-    /// Parts by the name of the process, most pages first. Tasks of unknown processes stand at the end.
+    /// Parts by the name of the process, those with the most pages first. Tasks of unknown processes come
+    /// last.
     pub by_process: Option<Vec<Part>>,
-    /// The same by control group.
+    /// Parts by control group, in the same order.
     pub by_cgroup: Option<Vec<Part>>,
-    /// Tasks that were too many for the file: they are among the unknown.
+    /// The number of tasks that were left out of the file, because there were too many. The activity of these
+    /// tasks counts as unknown.
     pub tasks_left_out: u64,
-    /// Whether events are missing. A task whose fork is missing counts as one of the rest.
+    /// Whether events are missing. If the event of a task's fork is missing, the task counts as part of the
+    /// rest.
     pub is_incomplete: bool,
 }
 
-/// The part of a group of tasks. Percentages are of all tasks together. `None` was not recorded.
+/// The part of a group of tasks. Percentages are of all tasks together. `None` stands for a figure that was
+/// not recorded.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
     /// The tasks.
     pub of: PartOf,
-    /// The name of the processes, or the path of the control group. Programs choose these texts. Print it
-    /// through an escape.
+    /// The name of the processes, or the path of the control group. Programs choose these texts, so escape
+    /// the name before printing it.
     pub name: Option<String>,
-    /// Processes; where their names are not known, tasks.
+    /// The number of processes, or of tasks if their names are not known.
     pub processes: u64,
     /// Pages allocated.
     pub allocated_pages: Option<u64>,
-    /// Their share.
+    /// The share of these pages in all allocated pages, in percent.
     pub allocated_percent: Option<f64>,
     /// Refills and drains of page sets.
     pub visits: Option<u64>,
-    /// Their share.
+    /// The share of these visits in all visits, in percent.
     pub visits_percent: Option<f64>,
     /// Waits for zone locks.
     pub zone_waits: Option<u64>,
-    /// Their time.
+    /// Time of these waits, in nanoseconds.
     pub zone_wait_ns: Option<u64>,
-    /// The share of their time.
+    /// The time of these waits, in percent of the time of all waits.
     pub zone_wait_percent: Option<f64>,
     /// Requests after which a whole pageblock changed its migratetype.
     pub pageblocks_changed: Option<u64>,
-    /// Requests that took a part of a pageblock of another migratetype, which is mixed since.
+    /// Requests that took a part of a pageblock of another migratetype, so that the pageblock became mixed.
     pub pageblocks_mixed: Option<u64>,
-    /// The share of both.
+    /// The share of the requests of the two fields above, in percent.
     pub pageblocks_percent: Option<f64>,
 }
 
@@ -69,14 +73,14 @@ pub enum PartOf {
     Recorder,
     /// All other tasks of the machine.
     Rest,
-    /// Interrupts of any task.
+    /// Interrupts, whatever task they interrupted.
     Interrupts,
     /// Tasks whose name is not known.
     Unknown,
 }
 
 impl Who {
-    /// The parts in a survey. `None` if the recording does not tell tasks apart.
+    /// Finds the parts in a survey. `None` if the recording does not distinguish tasks.
     #[must_use]
     pub fn new(info: &TraceInfo, survey: &Survey) -> Option<Self> {
         let (who, known) = match &info.counts {
@@ -105,7 +109,7 @@ impl Who {
     pub fn sentence(&self) -> Option<String> {
         let parts = self.by_party.as_ref()?;
         let part = |of: PartOf| parts.iter().find(|part| part.of == of);
-        // Counts know visits only.
+        // Recordings of counts have visits, but no pages for each task.
         let knows_pages = part(PartOf::Command)?.allocated_percent.is_some();
         let share = |of: PartOf| {
             let part = part(of)?;
@@ -129,8 +133,8 @@ impl Who {
     }
 }
 
-/// If fewer visits were counted, neither tasks nor call sites are reported: their shares would be off by more
-/// than 10 points.
+/// If fewer visits than this were counted, neither tasks nor call sites are reported, because their shares
+/// could be wrong by more than 10 percentage points.
 pub(crate) const VISITS_MIN: u64 = 25;
 
 /// Which of a recording's figures are known for each task.
@@ -154,7 +158,7 @@ impl Known {
         }
     }
 
-    /// Counts know the visits and the waits for zone locks of each task.
+    /// The figures in a recording of counts: visits and waits for zone locks of each task.
     fn of_counts(counts: &Counts) -> Self {
         let visits = counts.visits.is_some() && counts.visits_counted >= VISITS_MIN;
         let waits = counts.zone_waits.is_some();
@@ -173,7 +177,7 @@ fn of_counts(counts: &Counts) -> crate::Who {
             ..TaskTotals::default()
         };
         match task.tid {
-            // Numbers of tasks are reused; the last task with the number counts.
+            // The kernel reuses task numbers; take the last task with the number.
             Some(tid) => who.tasks.push(TaskShare { tid, first_ns: u64::MAX, party: task.party, totals }),
             None => who.unlisted.add(&totals),
         }
@@ -181,7 +185,7 @@ fn of_counts(counts: &Counts) -> crate::Who {
     who
 }
 
-/// A part of all; `None` if there is nothing.
+/// A part in percent of the whole. `None` if the whole is 0.
 pub(crate) fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64 * 100.0)
 }
@@ -223,7 +227,7 @@ impl Part {
         }
     }
 
-    /// Adds another part. The sum has no name.
+    /// Adds another part, and removes the name, because the sum belongs to several.
     pub fn add(&mut self, other: &Self) {
         fn sum<T: std::ops::Add<Output = T> + Copy>(a: &mut Option<T>, b: Option<T>) {
             *a = a.zip(b).map(|(a, b)| a + b);

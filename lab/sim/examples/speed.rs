@@ -1,14 +1,14 @@
-//! How many allocator calls a second of this computer's time simulates:
-//! `cargo run --profile dist -p pageset-sim --example speed`.
-#![expect(clippy::print_stdout, reason = "it is a program that prints a table")]
+//! Measures how many allocator calls this computer simulates in one second of its own time: `cargo run
+//! --profile dist -p pageset-sim --example speed`.
+#![expect(clippy::print_stdout, reason = "this example prints a table")]
 
 use std::time::Instant;
 
 use pageset_core::{Order, Request};
 use pageset_sim::{Machine, Simulation, SimulationError, Span, VirtualCpu};
 
-/// Largest number of blocks that a CPU holds. It is above the limit of a page set, so that page sets refill
-/// and drain.
+/// Largest number of blocks that a CPU holds. A CPU then holds more blocks than a page set may, so page sets
+/// refill and drain.
 const DEPTH: usize = 2000;
 
 /// Allocates and frees single pages in a sawtooth, and works a little in between.

@@ -23,24 +23,27 @@ use crate::with_arrays::WithArrays;
 pub(crate) enum Choice {
     /// Linux's allocator, under a policy.
     Linux(Policy),
-    /// Our allocator, with an array of free blocks for each CPU above it.
+    /// This project's lock-free allocator (`pageset-blocks`), with an array of free blocks for each CPU above
+    /// it.
     OwnedBlocks,
-    /// Our allocator, called directly.
+    /// This project's lock-free allocator, called directly, without arrays.
     OwnedBlocksStraight,
 }
 
 /// The allocator of a simulation.
 #[derive(Debug)]
 pub(crate) enum Allocator {
-    /// Linux's allocator. Its events are charged as time, and CPUs wait for its locks.
+    /// Linux's allocator. The allocator's events are charged as time, and CPUs wait for its locks.
     Linux(Box<PageAllocator<'static, VirtualPlatform>>),
-    /// Our allocator with an array for each CPU. Each access to its cache lines is charged as time.
+    /// This project's allocator with an array for each CPU. Each access to the allocator's cache lines is
+    /// charged as time.
     OwnedBlocks(WithArrays),
-    /// Our allocator without arrays, charged in the same way.
+    /// This project's allocator without arrays. Each access to its cache lines is charged as time.
     OwnedBlocksStraight(Box<BlockAllocator<'static>>),
 }
 
-/// Whether `lines` is told of each atomic operation. False only if this process has another observer.
+/// Whether the module `lines` is called for each atomic operation. False only if this process has already set
+/// another observer.
 static IS_OBSERVED: LazyLock<bool> = LazyLock::new(|| observe_lines(lines::observe));
 
 impl Choice {
@@ -52,7 +55,7 @@ impl Choice {
         }
     }
 
-    /// Builds the allocator, with the data that CPUs share in it.
+    /// Builds the allocator, together with the lines that model its cache lines.
     pub(crate) fn build(
         self,
         config: &Config<'_>,
@@ -74,7 +77,7 @@ impl Choice {
 }
 
 impl Allocator {
-    /// Operations of both allocators.
+    /// The operations that all allocators have in common.
     #[inline]
     pub(crate) fn frames(&self) -> &dyn FrameAllocator {
         match self {
@@ -84,8 +87,8 @@ impl Allocator {
         }
     }
 
-    /// The use of memory while CPUs run. `cached` is the number of pages in page sets, counted from events:
-    /// the page sets' locks may be held by suspended CPUs.
+    /// The use of memory while CPUs run. The caller counts the pages in page sets from events and passes the
+    /// number as `cached`, because suspended CPUs may hold the page sets' locks.
     pub(crate) fn usage_now(&self, cached: u64) -> FrameUsage {
         match self {
             Self::Linux(allocator) => {
@@ -106,7 +109,7 @@ impl Allocator {
         matches!(self, Self::Linux(_))
     }
 
-    /// Counts that an allocator without events has kept since it was built.
+    /// The counts of an allocator that reports no events, since it was built.
     pub(crate) fn counted(&self) -> SharedCounts {
         let counters = match self {
             Self::Linux(_) => return SharedCounts::default(),
@@ -127,9 +130,9 @@ fn linux(config: &Config<'_>, machine: &Machine) -> Result<(Allocator, LockTable
 }
 
 fn owned_blocks(config: &Config<'_>) -> Result<(BlockAllocator<'static>, Lines), ConfigError> {
-    assert!(*IS_OBSERVED, "this process observes the lines of allocators for something else");
+    assert!(*IS_OBSERVED, "another part of this process already observes the allocators' cache lines");
     let tables = pageset_blocks::Tables::on_heap(config)?;
-    // The tables in the order of `LineTraffic::TABLES`. The table that is used most often comes first.
+    // The tables are in the order of `LineTraffic::TABLES`, the one that is used most often first.
     let lines = Lines::new(
         [
             addresses(&tables.rows),
@@ -149,7 +152,7 @@ fn now_ns() -> u64 {
     current::with(|engine| engine.map_or(0, |engine| Time(engine.cpu().clock.get()).as_ns()))
 }
 
-/// Makes the tables on the heap. The system provides memory for the tables of frames only where they are
+/// Makes the tables on the heap. The system provides memory for the tables of frames only for pages that are
 /// written.
 fn tables(config: &Config<'_>) -> Result<Tables<'static, VirtualPlatform>, ConfigError> {
     let needed = TableCounts::for_config(config);
@@ -167,7 +170,7 @@ fn tables(config: &Config<'_>) -> Result<Tables<'static, VirtualPlatform>, Confi
     })
 }
 
-/// The addresses of a table. A table is on the heap, so it stays there when its owner moves.
+/// The addresses of a table. A table is on the heap, so its address stays the same when its owner moves.
 fn addresses<T>(table: &[T]) -> std::ops::Range<usize> {
     let range = table.as_ptr_range();
     range.start.addr()..range.end.addr()

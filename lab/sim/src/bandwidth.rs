@@ -10,15 +10,15 @@ use std::cell::Cell;
 /// Length of a window, in picoseconds: longer than CPUs run ahead of each other, shorter than a phase of a
 /// workload.
 const WINDOW_PS: u64 = 20_000_000;
-/// Number of windows that are remembered. The longest wait is as long as these windows.
+/// How many windows are remembered. A CPU waits at most as long as these windows together.
 const WINDOWS: usize = 64;
 
-/// The memory of every node.
+/// How busy the memory of each node is.
 #[derive(Debug)]
 pub(crate) struct Bandwidth(Box<[Bus]>);
 
-/// The memory of one node. Window `n` is at index `n` modulo [`WINDOWS`]: the window's number, and how long
-/// memory is busy in the window.
+/// The windows of one node's memory. Window `n` is at index `n` modulo [`WINDOWS`]. An entry has the window's
+/// number, and how long memory is busy in the window.
 #[derive(Debug)]
 struct Bus([Cell<(u64, u64)>; WINDOWS]);
 
@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(bandwidth.wait_ps(0, 100, half), WINDOW_PS - 100, "the window is full");
         assert_eq!(bandwidth.wait_ps(0, WINDOW_PS, half), 0, "half of the next window is left");
         assert_eq!(bandwidth.wait_ps(0, WINDOW_PS, half), WINDOW_PS);
-        assert_eq!(bandwidth.wait_ps(1, 100, half), 0, "each node has windows of its own");
+        assert_eq!(bandwidth.wait_ps(1, 100, half), 0, "each node has its own windows");
         assert_eq!(bandwidth.wait_ps(2, 100, half), 0, "no such node");
     }
 

@@ -7,11 +7,11 @@ use std::rc::Rc;
 use crate::cpu::VirtualCpu;
 use crate::time::Time;
 
-/// A bounded queue that virtual CPUs send to and receive from. A clone is a handle of the same queue.
+/// A bounded queue that virtual CPUs send to and receive from. A clone refers to the same queue.
 ///
-/// A message arrives at the time on its sender's clock. It costs the receiver two lines from the sender: the
-/// queue's entry and the message's head (a guess). A CPU that waits is idle. When it is woken, it goes on
-/// after the machine's wake-up time.
+/// A message arrives at the time on its sender's clock. The receiver fetches two cache lines from the sender:
+/// the queue's entry and the message's head (a guess). A CPU that waits is idle. When it is woken, it
+/// continues after the machine's wake-up time.
 #[derive(Debug)]
 pub struct Channel<T>(Rc<Inner<T>>);
 
@@ -39,7 +39,7 @@ pub enum TryReceived<T> {
     Message(T),
     /// The channel is empty now.
     Empty,
-    /// The channel is empty and stays so: all senders have closed it.
+    /// The channel is empty and will stay empty, because all senders have closed it.
     Closed,
 }
 
@@ -62,7 +62,7 @@ impl<T> Channel<T> {
         }))
     }
 
-    /// Sends a message; waits while the channel is full.
+    /// Sends a message. Waits while the channel is full.
     pub fn send(&self, cpu: &VirtualCpu, message: T) {
         let mut message = message;
         while let Err(returned) = self.try_send(cpu, message) {
@@ -90,7 +90,7 @@ impl<T> Channel<T> {
         Ok(())
     }
 
-    /// Takes the first message; waits while there is none. Returns `None` if the channel is empty and all
+    /// Takes the first message. Waits while there is none. Returns `None` if the channel is empty and all
     /// senders have closed it.
     pub fn receive(&self, cpu: &VirtualCpu) -> Option<T> {
         loop {
@@ -155,10 +155,10 @@ mod tests {
     use super::*;
     use crate::{MACHINES, Simulation, Span};
 
-    /// Race: a waiting receiver does its periodic work and may wait for a lock there, while a sender wakes
-    /// the receiver and removes it from the list of waiting receivers. The receiver must not go back to
-    /// waiting, because no sender would wake it again. The study of frees in slices found this: 176 CPUs
-    /// ended a build, one never did.
+    /// Race: a waiting receiver does its periodic work and may wait for a lock there. Meanwhile a sender
+    /// wakes the receiver and removes it from the list of waiting receivers. The receiver must not wait
+    /// again, because no sender would wake it. A study found this bug: of 177 CPUs that built a program, one
+    /// never ended.
     #[test]
     fn a_cpu_that_is_woken_during_its_periodic_work_does_not_wait_again() {
         let machine = MACHINES[0].parse();
@@ -168,7 +168,7 @@ mod tests {
         let sender = channel.clone();
         let receive = move |cpu: &VirtualCpu| {
             channel.0.waiting_to_receive.borrow_mut().push_back(cpu.engine().cpu_index());
-            // Stands for periodic work: it takes time, so other CPUs run before this CPU goes on.
+            // In place of periodic work, let time pass, so that other CPUs run before this CPU continues.
             cpu.advance(Span::from_us(10));
             cpu.engine().sync();
             cpu.wait_to_be_woken();

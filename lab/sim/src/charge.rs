@@ -10,7 +10,7 @@ use crate::outcome::{CacheCounts, drain_index};
 use crate::prices::DataPrices;
 use crate::recency::Held;
 
-/// The environment of the core in a simulation. Waiting for locks and handling events take virtual time.
+/// The platform of `pageset-core` in a simulation. Waiting for locks and handling events take virtual time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VirtualPlatform(Charges);
 
@@ -57,7 +57,7 @@ impl Engine {
         }
     }
 
-    /// Cost for CPU `to` to get a line that `from` wrote last.
+    /// The cost for CPU `to` of fetching a cache line that CPU `from` wrote last.
     #[inline]
     pub(crate) fn line(&self, from: u32, to: u32) -> u64 {
         match self.near(from, to) {
@@ -72,7 +72,8 @@ impl Engine {
         }
     }
 
-    /// Whether a line from one CPU to another uses a plane.
+    /// Whether a cache line that moves between these CPUs uses a plane (see
+    /// [`Planes`](crate::machine::Planes)).
     pub(crate) fn is_between_bricks(&self, from: u32, to: u32) -> bool {
         let brick_nodes = self.prices.planes.as_ref().map_or(u16::MAX, |planes| planes.brick_nodes);
         self.cpus[from as usize].node / brick_nodes != self.cpus[to as usize].node / brick_nodes
@@ -88,8 +89,8 @@ impl Engine {
             Touched::Data(_, data) => &data.levels,
             Touched::Metadata => &prices.metadata,
         };
-        // The machine file has the cost of data from a core under the same last level. Data from farther
-        // cores costs more in proportion.
+        // The machine file has the cost of data from another core under the same last-level cache. For more
+        // distant cores, multiply the cost in proportion to the cost of a line.
         let from = |last| self.line(last, me);
         let other = |last| match touched {
             Touched::Data(_, DataPrices { core: Some(core), .. }) => {
@@ -124,7 +125,7 @@ impl Engine {
         touched.lines() * line + waited
     }
 
-    /// Charges for touching a frame's metadata on the running CPU.
+    /// Charges the running CPU for touching a frame's metadata.
     #[inline]
     fn touch_metadata(&self, pfn: Pfn) {
         let cost = self.touch(pfn, Touched::Metadata);
@@ -132,8 +133,8 @@ impl Engine {
     }
 
     /// Charges for taking a block from a free list or putting one back. The CPU also writes the links of the
-    /// entries before and after the block in the list. It does not read these entries, so it does not wait
-    /// for their cache lines.
+    /// entries before and after the block in the list. The CPU does not read these entries, so it does not
+    /// wait for the entries' cache lines.
     fn move_block(&self, pfn: Pfn, work: u64) {
         let blocks = &self.cpu().scratch.blocks_in_hold;
         blocks.set(blocks.get() + 1);
@@ -147,7 +148,7 @@ impl Engine {
         self.charge(self.prices.zone_lines * self.cpu().scratch.lock_line.get());
     }
 
-    /// Notes that the running CPU gets a block, or none.
+    /// Records the result of an allocation on the running CPU: a block, or none.
     pub(crate) fn note_alloc(&self, pfn: Option<Pfn>, order: Order) {
         let Some(pfn) = pfn else {
             self.tally.borrow_mut().counts.failures += 1;
@@ -225,12 +226,12 @@ impl Engine {
     }
 }
 
-/// Longest time for one line, in picoseconds: a second. The limit keeps sums of such times from overflowing,
+/// Longest time that a line may take, in picoseconds: a second. The limit keeps sums from overflowing,
 /// whatever the machine file says.
 const LINE_PS_MAX: u64 = 1_000_000_000_000;
 
-/// Scales `price` by `from` / `near`, the costs of one line from two distances. Returns `price` if `near` is
-/// 0.
+/// Scales `price` by `from` / `near`, where `from` and `near` are the costs of one line at two distances.
+/// Returns `price` if `near` is 0.
 fn in_proportion(price: u64, from: u64, near: u64) -> u64 {
     let farther = (u128::from(price) * u128::from(from)).checked_div(u128::from(near));
     farther.map_or(price, |farther| farther.min(LINE_PS_MAX.into()) as u64)

@@ -23,14 +23,14 @@ pub(crate) struct World {
     pub(crate) page_bytes: u64,
     /// Each node's highest zone, where nearly all of its memory is.
     pub(crate) main_zones: Vec<ZoneId>,
-    /// Time at which bodies should end.
+    /// The virtual time at which the CPUs' code (*bodies*) should end.
     pub(crate) deadline: Time,
     pub(crate) tick: Span,
     /// Set when the result is no longer wanted.
     pub(crate) cancel: Arc<AtomicBool>,
 }
 
-/// The reason why a body touches memory.
+/// What a body does with memory that it touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
     /// The memory is cleared.
@@ -71,8 +71,8 @@ impl VirtualCpu {
         Time(self.engine().cpus[self.id.index()].clock.get())
     }
 
-    /// Whether the body should go on: the simulated time is not over and the run is not cancelled. When this
-    /// is false, the body should free everything and end.
+    /// Whether the body should continue. Once the simulated time is over or the run is cancelled, this is
+    /// false, and the body should free everything and end.
     #[must_use]
     pub fn running(&self) -> bool {
         self.now() < self.world.deadline && !self.world.cancel.load(Relaxed)
@@ -84,18 +84,20 @@ impl VirtualCpu {
         random::stream(self.world.seed, purpose, self.id)
     }
 
-    /// Counts finished units of work. Their sum is the run's score.
+    /// Adds finished units of work to the run's score.
     pub fn score(&self, units: u64) {
         self.engine().tally.borrow_mut().counts.score += units;
     }
 
-    /// Computes for `span`, or for longer while another hardware thread of the core computes too.
+    /// Lets the CPU compute for `span`. Computing takes longer while another hardware thread of the core
+    /// computes too.
     pub fn advance(&self, span: Span) {
         self.engine().work(span.0);
         self.interrupt();
     }
 
-    /// Works like [`advance`](Self::advance). The time counts as the user program's, not the kernel's.
+    /// Does the same as [`advance`](Self::advance), but counts the time as the user program's, not the
+    /// kernel's.
     pub fn advance_in_user_mode(&self, span: Span) {
         let engine = self.engine();
         let begin = engine.cpu().clock.get();
@@ -262,13 +264,13 @@ impl VirtualCpu {
         self.interrupt();
         let scratch = &self.engine().cpu().scratch;
         scratch.clear();
-        // With Linux's allocator, each block of a list costs an atomic exchange on the page set's lock. The
-        // prices include these exchanges.
+        // With Linux's allocator, each block of a list takes an atomic exchange on the page set's lock. The
+        // price of the operation already includes these exchanges.
         scratch.exchanges_included.set(blocks as u64);
     }
 
-    /// Touches the first `bytes` of a block. The time depends on where the data is. Afterwards this CPU's
-    /// caches have the data.
+    /// Touches the first `bytes` of a block. The time depends on which cache or memory has the data.
+    /// Afterwards this CPU's caches have the data.
     pub fn touch(&self, pfn: Pfn, bytes: u64, touch: Touch) {
         let engine = self.engine();
         let levels = match touch {

@@ -1,10 +1,10 @@
 //! Tells which cache has a frame's data. The caches of the CPU that touched the frame last have the data,
 //! unless that CPU has since touched more data than its caches hold.
 //!
-//! A frame's data and its metadata each have a mark: the CPU that touched them last, and when. That CPU's
-//! [`Recency`] knows which of the CPU's caches still holds the lines used then. The model is a fully
-//! associative cache that evicts the least recently used line. A workload's own data counts only if the
-//! workload says so.
+//! A frame's data and its metadata each have a mark: the CPU that touched them last, and when. The
+//! [`Recency`] of that CPU knows which of its caches still holds the lines that were used at that time. The
+//! model is a fully associative cache that evicts the least recently used line. A workload's own data takes
+//! part only if the workload touches it explicitly.
 
 use pageset_core::{CpuId, Pfn};
 
@@ -15,7 +15,7 @@ use crate::recency::{Held, Recency};
 /// Bytes of a cache line.
 pub(crate) const LINE_BYTES: u64 = 64;
 /// The last touch of a frame's data or metadata, packed into one word: which CPU, at which step, how many
-/// lines. 0 if no CPU touched it.
+/// lines. The word is 0 if no CPU touched the frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mark(u64);
 
@@ -23,7 +23,7 @@ struct Mark(u64);
 const LINES_BITS: u32 = 17;
 /// Largest number of lines that a mark has room for.
 const LINES_MAX: u64 = (1 << LINES_BITS) - 1;
-/// Bits for the CPU number plus one. There are at most 8192 CPUs.
+/// Bits for the CPU number plus one. A machine has at most 8192 CPUs.
 const CPU_BITS: u32 = 14;
 
 impl Mark {
@@ -32,7 +32,7 @@ impl Mark {
         Self((step << CPU_BITS | u64::from(cpu + 1)) << LINES_BITS | lines)
     }
 
-    /// The mark's CPU, step and number of lines. `None` if no CPU touched the thing.
+    /// The mark's CPU, step and number of lines. `None` if no CPU has touched the data.
     fn parts(self) -> Option<(u32, u64, u64)> {
         let above = self.0 >> LINES_BITS;
         let cpu = (above & ((1 << CPU_BITS) - 1)).checked_sub(1)?;
@@ -45,8 +45,8 @@ impl Mark {
 pub(crate) enum Touched<'p> {
     /// The frame's metadata: one line. The CPU waits for the line's whole latency.
     Metadata,
-    /// Lines of the frame's data, or of the data of the block that begins there. The CPU fetches these lines
-    /// ahead.
+    /// Lines of the frame's data, or of the data of the block that begins with the frame. The CPU prefetches
+    /// these lines.
     Data(u64, &'p DataPrices),
 }
 
@@ -61,9 +61,10 @@ impl Touched<'_> {
     }
 }
 
-/// For each frame, the CPU that touched it last, and when. Also the lines that each CPU's caches hold.
+/// For each frame, the CPU that touched it last, and when. Also knows the lines that each CPU's caches hold.
 pub(crate) struct Footprint {
-    /// Marks of data and of metadata. They are integers, because the system zeroes a vector of integers.
+    /// For each frame, the marks of its data and of its metadata, as integers: a vector of integers is zeroed
+    /// by the system.
     marks: Vec<[u64; 2]>,
     /// Lines that each CPU's caches hold.
     recent: Box<[Recency]>,
@@ -71,8 +72,8 @@ pub(crate) struct Footprint {
 }
 
 impl Footprint {
-    /// Makes a footprint for a run on the machine's first `cpus` CPUs. Idle CPUs leave the last-level cache
-    /// to the others.
+    /// Makes a footprint for a run on the machine's first `cpus` CPUs. CPUs that run no code take no part of
+    /// the last-level cache.
     pub(crate) fn of(machine: &Machine, cpus: u32) -> Self {
         let topology = &machine.topology;
         let slice = topology.cache_slice();
@@ -83,11 +84,11 @@ impl Footprint {
         let shared_kib = topology.caches.l3_kib / sharers_max;
         let lines = |kib: u32| u64::from(kib) * 1024 / LINE_BYTES;
         // Each hardware thread gets an equal part of the caches of its core. Each CPU gets an equal part of a
-        // last-level cache. If some last-level caches have more CPUs of this run than others, all CPUs get
-        // the part of the fullest one.
+        // last-level cache. If the last-level caches have different numbers of CPUs of this run, all CPUs get
+        // the part that a CPU has in the cache with the most CPUs.
         let near_kib = slice.all_kib - slice.last_level_kib;
         Self {
-            // The system gives zeroed memory, which takes pages only where it is written.
+            // The system provides zeroed memory only for pages that are written.
             marks: vec![[0; 2]; machine.memory.end() as usize],
             recent: (0..cpus).map(|_| Recency::new(lines(near_kib), lines(near_kib + shared_kib))).collect(),
             frames_per_node: (machine.memory.end() / u64::from(machine.topology.nodes)).max(1),
@@ -114,7 +115,7 @@ impl Footprint {
         Mark(mark).parts().map(|(cpu, ..)| cpu)
     }
 
-    /// The cache that still holds the touched lines, among the caches of the CPU that the mark names.
+    /// The cache of the mark's CPU that still holds the touched lines.
     #[inline]
     pub(crate) fn held(&self, mark: u64) -> Held {
         let held = Mark(mark).parts().map(|(cpu, step, _)| self.recent[cpu as usize].holder(step));

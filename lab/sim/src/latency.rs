@@ -1,7 +1,7 @@
 //! How long operations took: a histogram with logarithmic buckets.
 
-/// Number of bits after the highest bit of a value that choose the bucket. So the width of a bucket is at
-/// most 1/32 of its values.
+/// A bucket is chosen by the position of a value's highest bit and by this number of bits after it. So the
+/// width of a bucket is at most 1/32 of the values in it.
 const BITS: u32 = 5;
 /// Number of buckets that cover every 64-bit number of picoseconds.
 const BUCKETS: usize = (64 - BITS as usize + 1) << BITS;

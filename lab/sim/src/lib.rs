@@ -1,10 +1,10 @@
 //! A discrete-event machine that runs `pageset-core` on virtual CPUs in virtual time.
 //!
-//! A [`Machine`] describes a computer and the cost of each step there. A [`Simulation`] puts an allocator on
-//! it, and on each CPU a body: ordinary synchronous code over a [`VirtualCpu`]. Each CPU has a clock of its
-//! own. CPUs see each other through locks, shared lines and channels, in the order of virtual time. Nothing
-//! depends on the computer that simulates: equal input gives an equal [`Outcome`], and [`Outcome::digest`]
-//! shows it.
+//! A [`Machine`] describes a computer and the cost of each step there. A [`Simulation`] has such a machine,
+//! an allocator, and for each CPU a *body*: ordinary synchronous code that uses a [`VirtualCpu`]. Each CPU
+//! has its own clock. CPUs see each other through locks, shared lines and channels, in the order of virtual
+//! time. The result does not depend on the computer that simulates: equal input gives an equal [`Outcome`].
+//! To compare two runs, compare [`Outcome::digest`].
 //!
 //! ```
 //! use pageset_core::{CpuId, Order, Request, policy};
@@ -33,18 +33,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! In a body, a [`VirtualCpu`] allocates, frees, touches memory, computes and sleeps. A [`Channel`] sends
-//! between CPUs. [`VirtualMutex`] (made by [`mutex`]), [`Spin`] and [`Gate`] are locks of the workload's own.
-//! A [`SharedLine`] is a cache line that several CPUs write. [`VirtualLock`] is a `lock_api` raw lock, for
-//! code that is generic over one.
+//! In a body, a [`VirtualCpu`] allocates, frees, touches memory, computes and sleeps. CPUs send each other
+//! messages by a [`Channel`]. [`VirtualMutex`] (made by [`mutex`]), [`Spin`] and [`Gate`] are locks for a
+//! workload's own data. A [`SharedLine`] is a cache line that several CPUs write. [`VirtualLock`] implements
+//! `lock_api`'s raw lock, for code that is generic over a lock type.
 //!
-//! One simulation uses one OS thread; run several on several threads. `docs/book/src/limits.md` lists what
-//! the simulator does not model.
+//! A simulation uses one OS thread. Several simulations can run on several threads. `docs/book/src/limits.md`
+//! lists what the simulator does not model.
 //!
-//! Modules, from the top: `simulation` builds and runs; `engine` decides which CPU goes on; `cpu` is a body's
-//! view. CPUs share `lock`, `line`, `link` and `channel`. Costs come from `charge`, `prices`, `footprint` (with
-//! `recency`) and `variation`. Results are in `measure`, `tally`, `latency` and `outcome`. `machine` reads
-//! TOML.
+//! Modules, from the top: `simulation` builds and runs a simulation. `engine` decides which CPU runs next.
+//! `cpu` has the operations of a body. `lock`, `line`, `link` and `channel` are what CPUs share. Costs come
+//! from `charge`, `prices`, `footprint` (with `recency`) and `variation`. Results are in `measure`, `tally`,
+//! `latency` and `outcome`. `machine` reads TOML.
 #![deny(unsafe_code)]
 
 mod allocator;

@@ -11,8 +11,8 @@ use crate::link::Link;
 const NOBODY: u32 = u32::MAX;
 
 /// Models the cost of a cache line that several CPUs change by atomic operations. Each operation moves the
-/// line to the CPU that does it; the time grows with the distance. Operations happen one after another. The
-/// line holds no data.
+/// line to the CPU that does it; the time grows with the distance. Operations on the line happen one after
+/// another. The line holds no data.
 #[derive(Debug)]
 pub struct SharedLine {
     last: AtomicU32,
@@ -23,24 +23,25 @@ pub struct SharedLine {
 }
 
 impl SharedLine {
-    /// A line that no CPU has.
+    /// Makes a line that no CPU has fetched yet.
     #[must_use]
     pub const fn new() -> Self {
         Self { last: AtomicU32::new(NOBODY), free_at: AtomicU64::new(0), link: None }
     }
 
-    /// A line that no CPU has, and that moves over this link.
+    /// Makes a line that no CPU has fetched yet, and that moves over this link.
     #[must_use]
     pub fn over(link: Option<Arc<Link>>) -> Self {
         Self { link, ..Self::new() }
     }
 
-    /// Does an atomic read-modify-write by the running CPU, which waits for earlier operations on the line.
+    /// Does an atomic read-modify-write on the line. The running CPU waits for earlier operations on the
+    /// line.
     pub fn rmw(&self, cpu: &VirtualCpu) {
         self.rmw_by(cpu.engine());
     }
 
-    /// Works like [`rmw`](Self::rmw), for the virtual CPU that runs on this OS thread now. Outside a
+    /// Does the same as [`rmw`](Self::rmw), for the virtual CPU that runs on this OS thread now. Outside a
     /// simulation the operation costs nothing.
     pub fn rmw_here(&self) {
         crate::engine::current::with(|engine| {

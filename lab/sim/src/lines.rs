@@ -2,9 +2,9 @@
 //!
 //! Atomic operations happen in the order of virtual time. A line belongs to the CPU that wrote it last. CPUs
 //! that have read the line since then have copies. A CPU that writes needs the only copy; a CPU that reads
-//! needs any copy. A CPU without the copy that it needs fetches the line, one CPU after another, at a cost
-//! that grows with distance. So if two compare-exchanges race, the second one waits for the line and then
-//! fails, as on a real machine.
+//! needs any copy. A CPU that does not have the copy it needs must fetch the line. CPUs fetch a line one
+//! after another, at a cost that grows with distance. So if two compare-exchanges race, the second one waits
+//! for the line and then fails, as on a real machine.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -20,10 +20,10 @@ use crate::recency::Held;
 pub(crate) struct Lines {
     /// Addresses of each table, and the number of its first line.
     tables: Vec<(Range<usize>, usize)>,
-    /// The fields of each [`Line`]. They are plain integers, so that the system zeroes them and they take
-    /// memory only where they are written.
+    /// The fields of each [`Line`]. The fields are plain integers, so that the system zeroes them, and
+    /// provides memory only for pages that are written.
     lines: RefCell<Vec<[u64; 3]>>,
-    /// For each line with copies, a set of CPUs: one bit for each CPU.
+    /// For each line with copies, the set of CPUs that have one: one bit for each CPU.
     copies: RefCell<Vec<Box<[Cell<u64>]>>>,
     cpus: usize,
 }
@@ -167,8 +167,8 @@ impl Engine {
         }
     }
 
-    /// Charges for a line that the running CPU itself wrote last. The cost depends on how many other lines
-    /// the CPU has used since.
+    /// Charges for using a line that the running CPU itself wrote last. The cost depends on how many other
+    /// lines the CPU has used since then.
     #[inline]
     fn use_own(&self, number: usize, line: Line, me: u32) {
         let mut footprint = self.footprint.borrow_mut();
@@ -187,7 +187,7 @@ impl Engine {
     }
 
     /// Fetches a line for the running CPU from memory or from other CPUs. A CPU that writes must invalidate
-    /// the copies of all other CPUs, so it asks every CPU that has one.
+    /// all other copies, so it sends a request to every CPU that has one.
     fn get_line(&self, table: usize, number: usize, how: LineUse) {
         let (me, cpu) = (self.cpu_index(), self.cpu());
         let mut line = self.lines.get(number);

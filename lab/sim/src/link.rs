@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::{Mutex, PoisonError};
 
-/// The times at which waiting CPUs will have their lines, in picoseconds.
+/// The times at which the waiting CPUs will have received their lines, in picoseconds.
 #[derive(Debug, Default)]
 pub struct Link(Mutex<BinaryHeap<Reverse<u64>>>);
 

@@ -24,7 +24,8 @@ pub(crate) struct Measure {
     result: Option<Measured>,
 }
 
-/// Samples of memory in one measured run. Guess: a sample takes as long as some thousand allocations.
+/// How many samples of the use of memory a run takes. Guess: a sample takes as long as some thousand
+/// allocations, so there must be few.
 const LOOKS: u64 = 20;
 
 /// Samples of memory.
@@ -36,7 +37,7 @@ struct Looks {
     held_sum: u64,
     held_peak: u64,
     at_hand_sum: u64,
-    /// All pages, and the fewest of them that any CPU could take.
+    /// The number of all pages, and the smallest number in any sample that every CPU could take.
     pages: u64,
     available_least: u64,
     /// The allocator's counts before the beginning.
@@ -56,13 +57,13 @@ pub(crate) struct Measured {
 }
 
 impl Measure {
-    /// Enters the beginning and the end in the agenda.
+    /// Makes a measurement, and enters its beginning and its end in the agenda.
     pub(crate) fn new(world: &World, workers: Vec<CpuId>, begins: Time) -> Self {
         let ends = world.deadline;
         world.engine.enter_mark(begins);
         world.engine.enter_mark(ends);
         let every_ps = (ends.since(begins).0 / LOOKS).max(1);
-        // Pages that are in use now were allocated before the run. They do not count as the run's use of
+        // Pages that are in use now were allocated before the run, so they do not count as the run's use of
         // memory.
         let before = current::outside(|| usage(world));
         let pages = available(&before) + before.held;
@@ -76,7 +77,7 @@ impl Measure {
         }
     }
 
-    /// Handles the moment of the beginning, or of the end.
+    /// Begins the measuring at the first call, and ends it at the second.
     pub(crate) fn mark(&mut self, world: &World) {
         if self.began.is_none() {
             self.began = Some(self.clocks(&world.engine, self.begins));
@@ -87,7 +88,7 @@ impl Measure {
         }
     }
 
-    /// Takes a sample of memory if one is due. The scheduler calls this when a CPU goes on.
+    /// Takes a sample of the use of memory if one is due. The scheduler calls this whenever a CPU continues.
     #[inline]
     pub(crate) fn look(&mut self, world: &World, cpu: u32) {
         let now_ps = world.engine.cpus[cpu as usize].clock.get();
@@ -166,7 +167,7 @@ impl Looks {
         self.next_ps += (1 + (now_ps - self.next_ps) / self.every_ps) * self.every_ps;
     }
 
-    /// The use of memory over all samples, the last one included.
+    /// The use of memory over all samples, including the last one.
     fn memory(&self, world: &World) -> MemoryUse {
         let usage = usage(world);
         let mean = |sum: u64, last: u64| (sum + last) as f64 / (self.count + 1) as f64;
@@ -184,7 +185,7 @@ impl Looks {
     }
 }
 
-/// Pages that any CPU could take.
+/// The number of pages that every CPU could take.
 fn available(usage: &FrameUsage) -> u64 {
     usage.free + usage.at_hand
 }

@@ -11,11 +11,11 @@ pub(crate) fn frame_tables(counts: FrameCounts) -> FrameTables<'static> {
     let states = Box::<[FrameState]>::new_zeroed_slice(counts.frames);
     let pageblocks = Box::<[PageblockType]>::new_zeroed_slice(counts.pageblocks);
     FrameTables {
-        // SAFETY: "All-zero bytes are a valid value" of FrameLinks, as its documentation promises.
+        // SAFETY: the documentation of FrameLinks promises that all-zero bytes are a valid value.
         links: Storage::Owned(unsafe { links.assume_init() }),
-        // SAFETY: the same promise of FrameState.
+        // SAFETY: the documentation of FrameState makes the same promise.
         states: Storage::Owned(unsafe { states.assume_init() }),
-        // SAFETY: the same promise of PageblockType.
+        // SAFETY: the documentation of PageblockType makes the same promise.
         pageblocks: Storage::Owned(unsafe { pageblocks.assume_init() }),
     }
 }

@@ -31,7 +31,7 @@ pub struct Counts {
     pub drains: [u64; 5],
     /// Pages that drains returned.
     pub drained_pages: u64,
-    /// How often CPUs used data that other CPUs use too.
+    /// How often CPUs used data of the allocator that other CPUs use too.
     pub shared: SharedCounts,
     /// Number of times that a kernel would have woken the reclaimer.
     pub kswapd_wakes: u64,
@@ -51,7 +51,7 @@ pub struct SharedCounts {
     /// Number of times that a CPU changed the free frames of a pageblock that another CPU had changed last.
     /// Changes of a page set that receives pages from other CPUs count too.
     pub line_transfers: u64,
-    /// Changes (as in the field above) less than 10 us after the other CPU's change.
+    /// The part of `line_transfers` in which the other CPU's change was less than 10 us ago.
     pub contended_lines: u64,
     /// Blocks that came from memory of another migratetype than the request's.
     pub fallbacks: u64,
@@ -125,13 +125,13 @@ impl CacheCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineTraffic {
     /// Number of times that a CPU fetched a line that other CPUs had, for each table of
-    /// [`LineTraffic::TABLES`]. The CPU read a line that another CPU wrote, or wrote a line that other CPUs
-    /// had read or written.
+    /// [`LineTraffic::TABLES`]. A CPU fetches a line if it reads a line that another CPU wrote, or writes a
+    /// line that other CPUs have read or written.
     pub passes: [u64; Self::TABLES.len()],
     /// Number of times that a CPU waited because the line was still on its way to another CPU.
     pub contended: u64,
-    /// Time from asking for a line until the line arrived, waiting included, in picoseconds. Sum of all
-    /// fetches.
+    /// The sum over all fetches of the time from asking for a line until it arrived, including waiting, in
+    /// picoseconds.
     pub(crate) pass_ps: u64,
 }
 
@@ -160,24 +160,25 @@ impl LineTraffic {
 pub struct MemoryUse {
     /// Free pages that one CPU held, so that other CPUs could not take them: average over the measured time.
     pub held_mean: f64,
-    /// Largest number of such pages in any sample.
+    /// Largest number of free pages in any sample that one CPU held.
     pub held_peak: u64,
-    /// Number of such pages at the end of the measured time.
+    /// Number of free pages that single CPUs held at the end of the measured time.
     pub held_at_end: u64,
     /// Largest number of pages in any sample that were in use or held by a CPU. Tools such as `free` call
     /// this used memory.
     pub used_peak: u64,
-    /// Free pages reserved for one CPU that other CPUs could take if they found no other pages: average over
-    /// the measured time.
+    /// Free pages that are reserved for one CPU, but that other CPUs could take if they found no other pages:
+    /// average over the measured time.
     pub at_hand_mean: f64,
     /// Pageblocks that were free as a whole at the end of the measured time.
     pub whole_at_end: u64,
-    /// Free pages outside of whole pageblocks. A free pageblock that one CPU has reserved is a whole
-    /// pageblock too. Pages in page sets are always outside.
+    /// Free pages that are not part of a completely free pageblock, at the end of the measured time. A free
+    /// pageblock that one CPU has reserved counts as completely free. Pages in page sets never count as part
+    /// of a free pageblock.
     pub apart_at_end: u64,
     /// Free pages that CPUs held after all bodies had ended and each CPU had ticked twice.
     pub held_after_two_ticks: u64,
-    /// Pageblocks that were free as a whole after the idle time, when the load is gone.
+    /// Pageblocks that were free as a whole after the idle time that follows the load.
     pub whole_when_gone: u64,
 }
 
@@ -188,11 +189,11 @@ pub struct Outcome {
     pub machine: String,
     /// Name of the allocator's policy, or of the allocator if it is not Linux's.
     pub policy: &'static str,
-    /// CPUs that existed.
+    /// The number of simulated CPUs.
     pub cpus: u32,
-    /// CPUs that a body ran on.
+    /// The number of CPUs that ran a body (*workers*).
     pub workers: u32,
-    /// The seed.
+    /// The seed of the random numbers.
     pub seed: u64,
     /// Fingerprint of everything that happened in order, until the end of the measured time. Equal input
     /// gives an equal fingerprint.
@@ -236,8 +237,8 @@ pub struct Outcome {
     /// Numbers of free, cached, allocated and leaked frames after the run, as the allocator's `validate`
     /// counted them.
     pub census: FrameCensus,
-    /// Workers that never ended. They waited, and no running worker was left that could wake them. The pages
-    /// that they held are lost.
+    /// Workers that never ended, because they waited and no running worker was left that could wake them. The
+    /// pages that they held are lost.
     pub stuck: Vec<pageset_core::CpuId>,
 }
 
@@ -275,8 +276,8 @@ impl Outcome {
         self.share_pct(zone.wait_ps + zone.hold_ps)
     }
 
-    /// Share of the workers' busy time spent waiting for lines of other CPUs, in percent. Only allocators
-    /// without locks have these lines.
+    /// Share of the workers' busy time spent waiting for cache lines of other CPUs, in percent. The share is
+    /// 0 for allocators with locks.
     #[must_use]
     pub fn line_pass_pct(&self) -> f64 {
         self.share_pct(self.lines.pass_ps)

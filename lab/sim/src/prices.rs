@@ -37,7 +37,8 @@ pub(crate) struct Prices {
     pub(crate) planes: Option<PlanePrices>,
     pub(crate) lock_pass: u64,
     pub(crate) wakeup: u64,
-    /// Value of [`Processor::slowdown`](crate::engine::Processor::slowdown) for two busy threads of one core.
+    /// The value of [`Processor::slowdown`](crate::engine::Processor::slowdown) while two threads of a core
+    /// are busy.
     pub(crate) slowdown: u64,
 }
 
@@ -47,8 +48,8 @@ pub(crate) struct DataPrices {
     /// Cost of the line from the core's own caches (near), from the last-level cache (shared), and from
     /// memory.
     pub(crate) levels: [u64; 3],
-    /// Cost from another core's own caches under the same last level. If it is `None`, the cost from memory
-    /// is used.
+    /// Cost of the line from the own caches of another core under the same last-level cache. `None` stands
+    /// for the cost from memory.
     pub(crate) core: Option<u64>,
     /// Time that memory is busy with the line; 0 if the bandwidth is not known.
     pub(crate) service: u64,
@@ -66,14 +67,14 @@ pub(crate) struct PlanePrices {
 }
 
 impl PlanePrices {
-    /// Time that a moving line occupies the plane while `waiting` CPUs wait for lines. Their requests use the
-    /// plane too.
+    /// Time that a moving line occupies the plane while `waiting` CPUs wait for lines. The requests of the
+    /// waiting CPUs use the plane too.
     pub(crate) fn busy(&self, waiting: u64) -> u64 {
         self.line.saturating_add(self.request.saturating_mul(waiting))
     }
 }
 
-/// Lines of 64 bytes in the 4 KiB that machine files give costs for.
+/// The number of lines of 64 bytes in 4 KiB. Machine files give costs for 4 KiB.
 const LINES_OF_4K: f64 = 64.0;
 
 impl Prices {

@@ -2,15 +2,15 @@
 
 use std::collections::VecDeque;
 
-/// Number of steps that the smaller cache is divided into. More steps make the order of lines more exact.
+/// Number of steps that the smaller cache is divided into. With more steps, the order of lines is more exact.
 /// Guess: an error of 1/32 of a cache is smaller than the error of assuming that caches replace exactly the
 /// least recently used line.
 const STEPS_OF_NEAR: u64 = 32;
 /// Largest number of steps that are remembered. A line that is not used for this many steps counts as
 /// evicted, even if few other lines were used. The limit bounds the memory of one CPU at 128 KiB.
 const STEPS_MAX: usize = 1 << 14;
-/// Largest number of steps that both caches together may span. It is a quarter of the remembered steps,
-/// because a line that is used again moves to a new step and leaves the old step smaller.
+/// Largest number of steps that both caches together may span. The number is a quarter of the remembered
+/// steps, because a line that is used again moves to a new step, and the old step becomes smaller.
 const STEPS_OF_ALL: u64 = STEPS_MAX as u64 / 4;
 
 /// The number of a step, which stands for a time of use. Steps are numbered from 1.
@@ -37,7 +37,7 @@ struct Edge {
     capacity: u64,
     /// The oldest step that has lines in the cache.
     step: Step,
-    /// Lines in that step and later ones.
+    /// Number of lines in `step` and in all later steps.
     lines: u64,
 }
 
@@ -66,7 +66,7 @@ impl Edge {
 }
 
 impl Recency {
-    /// Makes the lists for two caches of these sizes in lines. The second contains the first.
+    /// Makes an empty state for two caches of these sizes in lines. `all_lines` includes `near_lines`.
     pub(crate) fn new(near_lines: u64, all_lines: u64) -> Self {
         Self {
             steps: VecDeque::from([0]),
@@ -89,7 +89,7 @@ impl Recency {
         }
     }
 
-    /// Forgets lines, because this CPU uses them again, or because another CPU took them.
+    /// Removes lines of a step, because this CPU uses them again, or because another CPU took them.
     #[inline]
     pub(crate) fn remove(&mut self, step: Step, lines: u64) {
         if step >= self.first {
@@ -209,8 +209,9 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with an exact list of lines, last used first. Lines well within a cache's size are in the
-        /// cache; lines well beyond are not.
+        /// Compares the model with an exact list of lines in the order of their last use. A line whose place
+        /// in the list is well below a cache's size must be in the cache. A line whose place is well above
+        /// must not be.
         #[test]
         fn it_agrees_with_a_list_of_lines(uses in prop::collection::vec(0_usize..120, 0..600)) {
             let (near, all) = (32, 64);
@@ -221,7 +222,8 @@ mod tests {
                 if let Some(step) = steps[line] {
                     let place = order.iter().position(|other| *other == line).unwrap() as u64;
                     let held = recency.holder(step);
-                    // Each step holds one line here, so `place` is the number of lines used since.
+                    // Each step holds one line in this test, so `place` is the number of lines that were used
+                    // since then.
                     let expected = match place {
                         place if place < near => Held::Near,
                         place if place < all => Held::Shared,

@@ -24,7 +24,7 @@ use crate::prices::Prices;
 use crate::time::{Span, Time};
 use crate::variation::Variation;
 
-/// Why a simulation cannot be built or run.
+/// The reason why a simulation cannot be built or run.
 #[derive(Debug, Error)]
 pub enum SimulationError {
     /// The builder asked for more CPUs than the machine has, or for none.
@@ -38,7 +38,7 @@ pub enum SimulationError {
         present: u32,
     },
     /// The CPU does not exist, or already has a body.
-    #[error("CPU {0} cannot take a body: it does not exist, or it already has one")]
+    #[error("CPU {0} cannot run this body: the CPU does not exist, or it already has a body")]
     Body(u32),
     /// The allocator refused the machine.
     #[error("the allocator refuses the machine: {0}")]
@@ -48,13 +48,13 @@ pub enum SimulationError {
         "no memory for the stacks of {0} virtual CPUs: use fewer CPUs, or raise the limit on memory maps"
     )]
     Stack(u32, #[source] std::io::Error),
-    /// CPUs wait for locks that will never be released. This is a bug of the bodies or of the allocator.
+    /// CPUs wait for locks that will never be released, which is a bug of the bodies or of the allocator.
     #[error("deadlock: these CPUs wait for each other's locks: {0:?}")]
     Deadlock(Vec<CpuId>),
     /// The run was [cancelled](Builder::cancel).
     #[error("cancelled")]
     Cancelled,
-    /// The allocator lost frames, or handed out a frame twice. This is a bug.
+    /// The allocator lost frames, or handed out a frame twice, which is a bug.
     #[error("the allocator's state is wrong after the run, which is a bug: {0}")]
     Violation(#[from] Violation),
 }
@@ -306,8 +306,8 @@ impl Finished {
 }
 
 impl Builder<'_> {
-    /// Sets how many CPUs exist. They are the first CPUs of the machine. The memory of all nodes exists, even
-    /// of nodes without CPUs.
+    /// Sets how many CPUs exist, counted from the machine's first CPU. All nodes have their memory, even
+    /// nodes without CPUs.
     #[must_use]
     pub fn cpus(mut self, cpus: u32) -> Self {
         self.cpus = cpus;
@@ -321,15 +321,15 @@ impl Builder<'_> {
         self
     }
 
-    /// Uses our own allocator instead of Linux's. Each CPU has an array of free blocks above the allocator,
-    /// as in a kernel.
+    /// Uses this project's own allocator instead of Linux's. Each CPU has an array of free blocks above the
+    /// allocator, as in a kernel.
     #[must_use]
     pub fn owned_blocks(mut self) -> Self {
         self.choice = Choice::OwnedBlocks;
         self
     }
 
-    /// Uses our own allocator without arrays: bodies call its operations directly.
+    /// Uses this project's own allocator without arrays: bodies call the allocator directly.
     #[must_use]
     pub fn owned_blocks_straight(mut self) -> Self {
         self.choice = Choice::OwnedBlocksStraight;
@@ -400,7 +400,7 @@ impl Builder<'_> {
         self
     }
 
-    /// Ends the run once this flag is set: [`VirtualCpu::running`] is false then.
+    /// Ends the run once this flag is set: from then on, [`VirtualCpu::running`] is false.
     #[must_use]
     pub fn cancel(mut self, cancel: Arc<AtomicBool>) -> Self {
         self.cancel = cancel;

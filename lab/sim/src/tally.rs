@@ -9,7 +9,7 @@ use crate::outcome::{CacheCounts, Counts, LineTraffic};
 pub(crate) struct Tally {
     pub(crate) counts: Counts,
     pub(crate) locks: [LockUse; crate::lock::LockClass::COUNT],
-    /// Zone locks taken to drain a page set: part of the zone class in `locks`.
+    /// Zone locks that were taken to drain a page set. The zone class of `locks` includes these acquisitions.
     pub(crate) drains: LockUse,
     /// Time that bodies spent in the user program, in picoseconds.
     pub(crate) user_ps: u64,

@@ -35,7 +35,7 @@ impl Time {
 }
 
 impl Span {
-    /// A span without length.
+    /// A span of zero picoseconds.
     pub const ZERO: Self = Self(0);
 
     /// A span of whole nanoseconds.

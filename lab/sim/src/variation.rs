@@ -1,8 +1,8 @@
 //! Random variation of the time that a line takes to move between CPUs.
 //!
 //! On a real machine the time depends on other traffic, on the slice of the cache that has the line, and on
-//! the order of requests. If all moves take equal times, CPUs come to a lock at regular times, one after
-//! another. Then no CPU waits, even for a lock that is busy 90 % of the time. So on machines with
+//! the order of requests. If all moves took equal times, CPUs would come to a lock at regular times, one
+//! after another. No CPU would wait, even for a lock that is busy 90 % of the time. So on machines with
 //! `lines_vary`, each move takes a random time from an exponential distribution whose mean is the cost.
 
 use std::cell::Cell;
@@ -11,19 +11,20 @@ use crate::random::mix;
 
 /// Number of fractional bits of a factor.
 const FACTOR_BITS: u32 = 12;
-/// Number of factors to choose from. All of them are equally likely.
+/// Number of factors to choose from. All factors are equally likely.
 const FACTORS: usize = 256;
 
 /// A source of factors with mean 1.
 #[derive(Debug)]
 pub(crate) struct Variation {
     state: Cell<u64>,
-    /// The factors. If there are none, nothing varies.
+    /// The factors. Without factors, all moves take their mean time.
     factors: Box<[u32]>,
 }
 
 impl Variation {
-    /// Makes factors of an exponential distribution. Without `varies` there are none, and every factor is 1.
+    /// Makes factors of an exponential distribution. If `varies` is false, there are no factors, and all
+    /// moves take their mean time.
     pub(crate) fn new(varies: bool, seed: u64) -> Self {
         let part = |index: usize| -(1.0 - (index as f64 + 0.5) / FACTORS as f64).ln();
         // The mean of these factors is slightly below 1, because each factor is the middle of one of 256

@@ -1,4 +1,4 @@
-//! Our own allocator together with the arrays of all CPUs. The arrays borrow the allocator.
+//! This project's own allocator together with the arrays of all CPUs. The arrays borrow the allocator.
 #![expect(unsafe_code, reason = "one field borrows from another field of the same value")]
 
 use std::rc::Rc;
@@ -9,11 +9,12 @@ use pageset_core::{ConfigError, FrameAllocator};
 /// The allocator of blocks, and the array of blocks of each CPU on top of it.
 ///
 /// # Invariants
-/// The arrays are dropped before the allocator: fields are dropped in this order.
+/// The arrays are dropped before the allocator, because fields are dropped in the order of their declaration.
 #[derive(Debug)]
 pub(crate) struct WithArrays {
-    /// The arrays. They are declared `'static`, but the allocator that they borrow lives only as long as this
-    /// value. So the methods never lend an array for longer than `self` is borrowed.
+    /// The arrays. The type of the arrays says that they borrow the allocator for `'static`, but the
+    /// allocator lives only as long as this value. So the methods never lend an array for longer than `self`
+    /// is borrowed.
     arrays: EveryCpu<'static>,
     _allocator: Rc<BlockAllocator<'static>>,
 }

@@ -1,4 +1,4 @@
-//! The files that decide a simulation's result. The build script and a test use this list.
+//! The files that decide a simulation's result. The build script and a test use the lists of this file.
 
 use std::fs;
 use std::io;
@@ -9,9 +9,9 @@ use super::fnv::Fnv;
 /// Directories of the crates below this one whose code computes a simulation's result.
 pub(crate) const COMPUTING: [&str; 7] =
     ["kernel/blocks", "kernel/core", "kernel/fault", "kernel/pageops", "lab/replay", "lab/sim", "lab/trace"];
-/// This crate's own part of a simulation, bundled machines, and versions of external crates. If the other
-/// crates are not in the same repository, as in a package from a registry, this crate's version stands for
-/// theirs, because all crates are released together.
+/// Further paths: this crate's own part of a simulation, bundled machines, and versions of external crates.
+/// In a package from a registry, the directories of the other crates are missing. In such a package, this
+/// crate's version stands for the versions of the others, because all crates are released together.
 const ALSO: [&str; 14] = [
     "src/contest",
     "src/load",
@@ -36,13 +36,13 @@ pub(crate) fn computing(package: &Path) -> Vec<PathBuf> {
     existing(package, crates.chain(ALSO.map(str::to_owned)))
 }
 
-/// A missing path would make cargo run the script at every build, so only existing paths are named.
+/// Keeps only existing paths: a missing path would make cargo run the script at every build.
 fn existing(package: &Path, paths: impl IntoIterator<Item = String>) -> Vec<PathBuf> {
     paths.into_iter().map(|path| package.join(path)).filter(|path| path.exists()).collect()
 }
 
-/// A hash of the names and contents of everything in `paths`. Two trees have the same hash if their files are
-/// equal.
+/// A hash of the names and contents of everything in `paths`. Two directory trees have the same hash if their
+/// files are equal.
 pub(crate) fn fingerprint(package: &Path, paths: &[PathBuf]) -> io::Result<String> {
     let mut files = Vec::new();
     paths.iter().try_for_each(|path| collect(path, &mut files))?;

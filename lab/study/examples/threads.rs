@@ -1,4 +1,5 @@
-//! Runs a workload on this machine's first CPUs: `threads WORKLOAD [CPUS [MS [KEY=VALUE ...]]]`.
+//! Runs a workload on real threads, on this machine's first CPUs: `threads WORKLOAD [CPUS [MS [KEY=VALUE
+//! ...]]]`.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Parsers of option files, for fuzz targets. A target calls them with any bytes. The assertions here hold
-//! for any bytes. The ordinary tests call the same functions.
+//! Checks of the parsers of option files, for fuzz targets and for ordinary tests. The assertions must hold
+//! for any input.
 
 use std::collections::HashSet;
 
@@ -7,12 +7,11 @@ use crate::reproduce::{Fitted, StudyFile};
 use crate::simulate::RunSpec;
 use crate::sweep::{Ending, Extent, Plan, Rows, runs};
 
-/// Largest number of runs that one plan may have here. Larger plans take longer to check and find no further
-/// bugs.
+/// The most runs of a plan that is checked here. Larger plans take longer and find no further bugs.
 const RUNS_MAX: usize = 10_000;
 
-/// Checks a plan of a sweep. If the plan is accepted, it has no run twice and at most the number of runs that
-/// it claims. The text of each run parses to the same run.
+/// Checks a plan of a sweep. If the plan is accepted, no run may occur twice, there may be at most as many
+/// runs as the plan says, and the text of each run must parse to the same run.
 pub fn sweep_plan(text: &str) {
     let Ok(plan) = Plan::parse(text) else { return };
     if plan.runs() > RUNS_MAX {
@@ -29,7 +28,7 @@ pub fn sweep_plan(text: &str) {
 }
 
 /// Checks a file of rows. If the file parses, the part that is kept holds every complete row and parses again
-/// to the same rows. Each row's text is read back as the same row.
+/// to the same rows. The text of each row must parse to the same row.
 pub fn sweep_rows(bytes: &[u8]) {
     let mut rows = Rows::default();
     let Ok(Extent { rows: kept, ending }) = rows.read_from(&mut &bytes[..]) else { return };
@@ -49,7 +48,7 @@ pub fn sweep_rows(bytes: &[u8]) {
     assert_eq!(read(&written), rows);
 }
 
-/// Rows that end with a whole line.
+/// Reads bytes that must be complete rows.
 fn read(bytes: &[u8]) -> Rows {
     let mut rows = Rows::default();
     let extent = rows.read_from(&mut &bytes[..]).expect("these are rows");
@@ -61,14 +60,14 @@ fn read(bytes: &[u8]) -> Rows {
 /// its tables can be made.
 pub fn study(text: &str) {
     let Ok(study) = StudyFile::fuzzed(text) else { return };
-    study.check().expect("its tables were made before");
+    study.check().expect("`read` accepted the study, so its tables can be made");
 }
 
 /// The first lines of a file of fitted parameters.
 pub const FITTED_HEADING: &str = Fitted::HEADING;
 
-/// Checks a file of fitted parameters. If the file is accepted, its text is written anew. The new text is
-/// accepted, and writing it anew changes nothing.
+/// Checks a file of fitted parameters. If the file is accepted, the parameters are written as text. That text
+/// must be accepted too, and writing it again must change nothing.
 pub fn fitted(text: &str) {
     let Ok(fitted) = Fitted::parse(text) else { return };
     let written = fitted.text().expect("parameters are written");
@@ -80,7 +79,7 @@ pub fn fitted(text: &str) {
 mod tests {
     use super::*;
 
-    /// Cuts a text at each place, and changes each of its bytes.
+    /// Calls `parse` with damaged copies of a text: cut at each place, and with each byte changed.
     fn damaged(text: &str, mut parse: impl FnMut(&[u8])) {
         for at in 0..=text.len() {
             parse(&text.as_bytes()[..at]);

@@ -16,7 +16,7 @@ pub fn jobs_of_this_machine() -> usize {
 }
 
 /// Does `work` for each item, up to `jobs` items at once. Calls `done` with each result and the index of its
-/// item, one result at a time, in the order that items are finished. Once `done` fails, no further item is
+/// item: one call at a time, in the order in which items are finished. Once `done` fails, no further item is
 /// begun.
 ///
 /// # Errors
@@ -31,16 +31,16 @@ pub(crate) fn each<T: Sync, R: Send>(
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
     let done = Mutex::new(done);
     pool.context("cannot make threads")?.install(|| {
-        // The bridge hands out items in the order of the iterator, so items at the front are begun first.
+        // `par_bridge` hands out items in the order of the iterator, so the first items are begun first.
         items.iter().enumerate().par_bridge().try_for_each(|(index, item)| {
             let result = work(item);
-            // A panic in `done` is passed on by the pool.
+            // If `done` panics, the thread pool passes the panic on, so ignore the poisoned lock.
             (done.lock().unwrap_or_else(PoisonError::into_inner))(index, result)
         })
     })
 }
 
-/// A stage of progress that counts its finished steps.
+/// Reports the progress of one stage, and counts the stage's finished steps.
 pub(crate) struct Stage<'p> {
     progress: &'p mut dyn Progress,
     done: u64,
@@ -93,8 +93,8 @@ mod tests {
 
     #[test]
     fn a_failure_ends_the_work() {
-        // All items together would take seconds. That is long enough for the other thread to run, even on a
-        // busy machine.
+        // There are so many items that all of them would take seconds: enough time for the other thread to
+        // run, even on a busy machine.
         let items: Vec<u64> = (0..10_000).collect();
         let begun = AtomicUsize::new(0);
         let work = |_: &u64| {

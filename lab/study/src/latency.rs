@@ -1,5 +1,6 @@
 //! Simulated times of a recording's allocations. The simulation runs on a bundled machine that has as many
-//! CPUs as the recorded machine. If there is none, it runs on the one with the next larger number of CPUs.
+//! CPUs as the recorded machine. If no bundled machine has that number, the simulation runs on the machine
+//! with the next larger number.
 
 use std::path::Path;
 
@@ -9,7 +10,8 @@ use pageset_sim::MACHINES;
 use crate::simulate::{RunSpec, simulate};
 
 /// Simulates the recording at `path` twice: under the policy of the recorded kernel, and under the policy of
-/// a forecast. Returns `None` if a simulation fails. The report then leaves these times out.
+/// a forecast. Returns `None` if a simulation fails. If a simulation fails, the report shows no simulated
+/// times.
 #[must_use]
 pub fn simulated(path: &Path, cpus: u32, policy: &str, advised: &Forecast) -> Option<Latency> {
     let of_size = MACHINES.iter().map(|bundled| (bundled.parse().cpus(), bundled.name));

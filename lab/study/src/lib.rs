@@ -1,5 +1,5 @@
-//! Studies of page allocation: workloads on simulated machines, on threads of this one and on whole
-//! allocators; many of them from one plan; the published tables run again.
+//! Studies of page allocation. Workloads run on simulated machines, on threads of this machine, and on whole
+//! allocators. A plan lists many runs. Published tables are reproduced.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -14,9 +14,9 @@
 //! | [`latency`] | how long allocations of a recording would take |
 //! | [`run_on_threads`] | a workload on threads of this machine |
 //!
-//! A function is given a spec and returns a result. Both can be written as JSON. Long work reports its
-//! progress to a [`Progress`](pageset_report::Progress), which may end the work. No function here prints or
-//! ends the process.
+//! Each function takes a description of the work (a *spec*) and returns a result. Specs and results can be
+//! written as JSON. Long work reports to a [`Progress`](pageset_report::Progress), which may stop the work.
+//! No function of this crate prints or ends the process.
 //!
 //! ```
 //! use pageset_study::simulate::{RunSpec, simulate};

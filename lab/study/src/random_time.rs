@@ -1,11 +1,11 @@
 //! Random times with a known mean.
 //!
-//! If all times are equal, workers that queue for a lock return to it in the order that they left it, for
-//! ever. The order of the first round then decides the cost of all rounds. Random times change the order.
+//! If all times were equal, workers that queue for a lock would always queue again in the same order, and the
+//! order of the first round would decide the cost of all rounds. Random times change the order.
 
 use crate::target::Target;
 
-/// A time of an exponential distribution with this mean, in nanoseconds.
+/// A random time from an exponential distribution with this mean, in nanoseconds.
 pub(crate) fn exponential_ns(target: &mut dyn Target, mean_ns: u64) -> u64 {
     scaled(target.random(), mean_ns)
 }

@@ -7,8 +7,8 @@ use crate::slab::object::Object;
 /// A block of pages: its first frame, and its order.
 pub type Block = (Pfn, Order);
 
-/// The world of one worker of a workload. A worker stays on one CPU from beginning to end, and no other
-/// worker runs on that CPU.
+/// The operations that one worker of a workload can call. A worker stays on one CPU from beginning to end,
+/// and no other worker runs on that CPU.
 ///
 /// A call may block the worker: on a lock, on a full or empty channel, or for a while. So a worker holds no
 /// lock of the host language across a call.
@@ -23,7 +23,7 @@ pub trait Target {
     /// returns.
     fn running(&mut self) -> bool;
 
-    /// A random number. The world's seed decides it, and each worker has a sequence of its own.
+    /// A random number. The world's seed decides the number, and each worker has its own sequence.
     fn random(&mut self) -> u64;
 
     /// Counts finished work, in the unit of the workload's score.
@@ -68,8 +68,8 @@ pub trait Target {
     /// Works for `ns` nanoseconds outside the allocator.
     fn compute(&mut self, ns: u64);
 
-    /// Works like [`compute`](Self::compute), but in the user program. A world that separates user time from
-    /// kernel time counts this time as user time.
+    /// Does the same as [`compute`](Self::compute), but in the user program. A world that separates user time
+    /// from kernel time counts this time as user time.
     fn compute_in_user_mode(&mut self, ns: u64) {
         self.compute(ns);
     }
@@ -106,7 +106,7 @@ pub trait Target {
     fn unlock(&mut self, lock: LockId, hold: Hold);
 }
 
-/// Runs `body` while one of the workload's locks is held.
+/// Runs `body` while this worker holds one of the workload's locks.
 pub fn locked<R>(
     target: &mut dyn Target,
     lock: LockId,
@@ -174,6 +174,6 @@ pub enum Received {
     Message(Message),
     /// The channel is empty now.
     Empty,
-    /// The channel is empty and stays so: all senders have closed it.
+    /// The channel is empty and will stay empty, because all senders have closed it.
     Closed,
 }

@@ -1,5 +1,5 @@
-//! Checks that the hash of the sources covers every source file that computes results. Rows of sweeps are
-//! kept by this hash.
+//! Checks that the hash of the sources covers every source file that computes results. A stored result of a
+//! sweep is used only if its hash is the current one.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,8 @@ mod fnv;
 #[path = "../build/sources.rs"]
 mod sources;
 
-/// This crate, whose own part is listed apart, and crates whose code does not take part in simulations.
+/// Crates that `COMPUTING` leaves out: this crate, whose relevant files are listed separately, and crates
+/// whose code does not take part in simulations.
 const OTHERS: [&str; 3] = ["measure", "report", "study"];
 
 #[test]

@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Opens and reads the whole trace.
+/// Opens and reads the whole trace. Returns the events per second.
 fn events_per_second(path: &Path) -> Result<f64, TraceError> {
     let start = Instant::now();
     let mut reader = open(path)?;

@@ -1,9 +1,10 @@
 //! Generates a recording of a large server, to see what reading one costs: 64 CPUs, two nodes of 256 GiB, and
-//! any number of events. Its page sets resemble Linux's only in size, so a replay of it has no meaning.
+//! any number of events. Page sets in the recording are only as large as Linux's and have other rules, so a
+//! replay has no meaning.
 //!
-//! Each CPU maps memory in bursts of single pages and frees it. It passes blocks of eight pages to a CPU of
-//! the other node, which frees them. It keeps file pages until others replace them. The same arguments give
-//! the same recording.
+//! Each CPU maps memory in bursts of single pages and frees it. Each CPU passes blocks of eight pages to a
+//! CPU of the other node, which frees these blocks. Each CPU keeps file pages until other file pages replace
+//! them. The same arguments give the same recording.
 //!
 //! ```text
 //! cargo run --release -p pageset-trace --example server -- OUT EVENTS [CPUS]
@@ -47,7 +48,7 @@ impl Random {
 #[derive(Clone, Copy)]
 enum Size {
     Page,
-    /// Eight pages.
+    /// A block of eight pages.
     Large,
 }
 
@@ -75,7 +76,7 @@ struct Cpu {
     files: VecDeque<u64>,
 }
 
-/// A node's zone: returned blocks by size, and the first frame never used.
+/// A node's zone: the blocks that were returned to it, by size, and the first frame that was never used.
 struct Zone {
     free: [VecDeque<u64>; 2],
     next: u64,
@@ -152,7 +153,7 @@ impl Server {
         }
     }
 
-    /// The work of one CPU before another CPU has its turn.
+    /// The work that a CPU does before the next CPU continues.
     fn step(&mut self) {
         let count = self.cpus.len() as u64;
         let cpu = self.random.below(count) as usize;
@@ -232,7 +233,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         _ => return Err("usage: server OUT EVENTS [CPUS]".into()),
     };
     if cpus < 2 {
-        return Err("two nodes have two CPUs at least".into());
+        return Err("two nodes need at least two CPUs".into());
     }
     let info = info(cpus);
     let mut server = Server::new(cpus as usize);

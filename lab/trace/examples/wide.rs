@@ -1,5 +1,5 @@
-//! Generates a recording of a machine with many CPUs, to test that outputs stay readable and fast. Its task
-//! names contain characters that do harm if they are not escaped.
+//! Generates a recording of a machine with many CPUs, to test that outputs stay readable and fast. The names
+//! of tasks contain characters that do harm if they are not escaped.
 //!
 //! ```text
 //! cargo run --release -p pageset-trace --example wide -- OUT.pgtrace CPUS EVENTS
@@ -17,7 +17,7 @@ use pageset_trace::{
 
 /// Pages of a refill, and of a drain.
 const BATCH: u64 = 63;
-/// CPUs that share a last-level cache, and are one node.
+/// Number of CPUs that share a last-level cache and form a node.
 const CPUS_OF_CACHE: u32 = 8;
 const CPUS_OF_NODE: u32 = 64;
 /// Pages that a CPU may use.
@@ -46,8 +46,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A CPU refills, allocates and waits; the next CPU frees and drains. One CPU of each node does more than the
-/// others.
+/// One CPU refills, allocates and waits, and the next CPU frees and drains. One CPU of each node does more
+/// than the others.
 fn burst(events: &mut Vec<Event>, cpus: u16, turn: u64, ts_ns: u64) {
     events.clear();
     let spread = (turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % u64::from(cpus);

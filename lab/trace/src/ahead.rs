@@ -22,10 +22,11 @@ const BLOCKS_AHEAD: usize = 2;
 /// A reader that reads blocks ahead of the caller.
 pub(crate) struct AheadReader {
     info: TraceInfo,
-    /// `None` while a thread has it.
+    /// The reader. `None` while a thread has the reader.
     reader: Option<Box<dyn TraceReader>>,
     ahead: Option<Ahead>,
-    /// Whether the first block was read. It is often the only one, so it is read without a thread.
+    /// Whether the first block was read. The first block is often the only one, so it is read without a
+    /// thread.
     is_begun: bool,
     /// Blocks that the thread had read before it was stopped.
     waiting: VecDeque<Block>,
@@ -33,12 +34,13 @@ pub(crate) struct AheadReader {
     lost: LostEvents,
 }
 
-/// Events, and the reader's losses after it had read them.
+/// A block of events, and the reader's losses after it read the block.
 type Block = Result<(Vec<Event>, LostEvents), TraceError>;
 
 struct Ahead {
     blocks: Receiver<Block>,
-    /// The caller's used buffers. The thread reads one block into each. It ends when this sender is dropped.
+    /// Sends the caller's used buffers to the thread, which reads one block into each. The thread ends when
+    /// this sender is dropped.
     buffers: Sender<Vec<Event>>,
     thread: JoinHandle<Box<dyn TraceReader>>,
     /// Id of the process that started the thread. A forked child does not have the thread.
@@ -51,8 +53,8 @@ impl AheadReader {
         Self { info, reader: Some(reader), ahead: None, is_begun: false, waiting: VecDeque::new(), lost }
     }
 
-    /// Takes the reader back. If a thread has it, the thread is stopped; the blocks that it had read stay
-    /// available to the caller.
+    /// Takes the reader back. If a thread has the reader, the thread is stopped. The blocks that the thread
+    /// has read stay available to the caller.
     fn here(&mut self) -> Result<&mut Box<dyn TraceReader>, TraceError> {
         if let Some(ahead) = &self.ahead {
             check_process(ahead, &self.info)?;
@@ -76,8 +78,9 @@ impl AheadReader {
                 let read = reader.read_block(&mut events);
                 let is_last = !matches!(read, Ok(1..));
                 let block = read.map(|_| (events, reader.lost()));
-                // Race: the caller stops this thread while it reads a block. The block stays in the channel,
-                // and the caller takes it from there. If the caller is gone, nothing is lost.
+                // Race: the caller stops this thread while the thread reads a block. The block stays in the
+                // channel, and the caller takes it from there, so no block is lost. If the caller is gone,
+                // the block is not needed.
                 if filled.send(block).is_err() || is_last {
                     break;
                 }
@@ -178,7 +181,7 @@ mod tests {
         next: u64,
         end: u64,
         fails_at: Option<u64>,
-        /// Shows whether this reader still exists.
+        /// A counter that shows whether this reader still exists.
         _alive: Arc<()>,
     }
 

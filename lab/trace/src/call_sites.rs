@@ -16,26 +16,26 @@ pub struct CallSites {
 /// A lock that is a variable of the kernel, or a part of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedLock {
-    /// Its address, as events have it.
+    /// The lock's address, as in events.
     pub address: u64,
     /// Name of the variable.
     pub name: String,
 }
 
-/// The known facts about a lock.
+/// What is known about the name of a lock.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LockName {
     /// The lock is this variable of the kernel, or a part of it.
     Variable(String),
-    /// The lock has no name of its own. A CPU waited for it in this function.
+    /// The lock has no name. A CPU waited for the lock in this function.
     TakenIn(String),
-    /// The call chain is missing.
+    /// The wait has no call chain, so nothing is known.
     Unknown,
 }
 
 impl CallSites {
-    /// The function with index `site`.
+    /// The name of the function with index `site`.
     #[must_use]
     pub fn function(&self, site: u16) -> Option<&str> {
         self.functions.get(usize::from(site)).map(String::as_str)

@@ -24,8 +24,8 @@ pub struct ConvertSummary {
     pub lost: LostEvents,
 }
 
-/// Writes the remaining events of `reader`, and its information about the trace, to `out`. Memory holds one
-/// block. `progress` receives the number of events written so far, after each block.
+/// Writes the remaining events of `reader`, and its information about the trace, to `out`. Only one block is
+/// in memory at a time. `progress` receives the number of events written so far, after each block.
 ///
 /// # Errors
 /// The trace is damaged, or `out` cannot be written.
@@ -38,7 +38,7 @@ pub fn convert(
     let path = reader.info().path.clone();
     let refused = |error| TraceError::io(&path, CONVERT_WRITES, error);
     let mut info = reader.info().clone();
-    // Unknown until the events are counted; the index has the true numbers.
+    // The number of events is not known yet; the index at the file's end has it.
     info.events = None;
     info.lost = LostEvents::default();
     let mut writer = NativeWriter::new(out, &info, options).map_err(refused)?;

@@ -7,23 +7,24 @@ use crate::call_sites::LockName;
 /// Hits of tracepoints on all recorded CPUs, with their accuracy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Length of the count in nanoseconds.
+    /// How long events were counted, in nanoseconds.
     pub elapsed_ns: u64,
     /// Number of CPUs that were counted.
     pub cpus: u32,
     /// One entry for each counted tracepoint that the kernel has.
     pub tracepoints: Vec<TracepointCount>,
-    /// Visits to zones: refills and drains of page sets, and blocks that bypassed page sets. `None` is
-    /// unknown.
+    /// Visits to zones: refills and drains of page sets, and blocks that bypassed page sets. `None` if the
+    /// number is not known.
     #[serde(default)]
     pub visits: Option<HitEstimate>,
-    /// Visits that were seen in some segments of time, where each hit was recorded with its time.
+    /// The number of visits that were seen in some segments of time, in which each hit was recorded with its
+    /// time.
     #[serde(default)]
     pub visits_counted: u64,
-    /// Total length of these segments in nanoseconds, the mean of the CPUs.
+    /// Total length of the segments in which visits were seen, in nanoseconds: the mean over the CPUs.
     #[serde(default)]
     pub visits_counted_ns: u64,
-    /// Waits for zone locks; `None` is unknown.
+    /// Waits for zone locks. `None` if they are not known.
     #[serde(default)]
     pub zone_waits: Option<ZoneWaits>,
     /// The activity of each task, most visits first. Empty if tasks were not distinguished.
@@ -32,7 +33,7 @@ pub struct Counts {
     /// Visits and waits by call site. Empty if no call chain was recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sites: Vec<CountedSite>,
-    /// Spinning locks, other than zones', that CPUs waited for. `None` if waits were not recorded.
+    /// Spinning locks other than zone locks that CPUs waited for. `None` if waits were not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locks: Option<Vec<CountedLock>>,
     /// Whether the tasks of the recorded command are known.
@@ -44,13 +45,13 @@ pub struct Counts {
 /// [`TraceInfo::tasks`](crate::TraceInfo::tasks).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountedTask {
-    /// Its number. `None` for interrupts and all tasks that are not listed.
+    /// The task's number. `None` stands for interrupts and all tasks that are not listed.
     pub tid: Option<u32>,
-    /// The party that the task belongs to.
+    /// Whether the task belongs to the recorded command, to the recorder, or to neither.
     pub party: Party,
-    /// Its part of [`Counts::visits`]. Visits of an interrupt count for the task that it interrupted.
+    /// The task's part of [`Counts::visits`]. Visits of an interrupt count for the interrupted task.
     pub visits: u64,
-    /// Its part of [`Counts::zone_waits`].
+    /// The task's part of [`Counts::zone_waits`].
     pub waits: u64,
     /// Time of these waits in nanoseconds.
     pub wait_ns: u64,
@@ -59,11 +60,11 @@ pub struct CountedTask {
 /// Activity of a call site: a function that requested or freed pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountedSite {
-    /// Its name. `None` for call chains that do not show it.
+    /// The function's name. `None` for call chains that do not show it.
     pub function: Option<String>,
-    /// Its part of [`Counts::visits`]; `None` if visits have no call chains.
+    /// The call site's part of [`Counts::visits`]. `None` if visits have no call chains.
     pub visits: Option<u64>,
-    /// Its part of [`Counts::zone_waits`]; `None` if waits were not seen.
+    /// The call site's part of [`Counts::zone_waits`]. `None` if waits were not seen.
     pub waits: Option<u64>,
     /// Time of these waits in nanoseconds.
     pub wait_ns: Option<u64>,
@@ -88,7 +89,7 @@ pub enum Party {
     Command,
     /// The recorder.
     Recorder,
-    /// Neither, or unknown.
+    /// The task belongs to neither, or this is not known.
     Rest,
 }
 
@@ -101,20 +102,20 @@ pub struct ZoneWaits {
     pub wait_ns: u64,
     /// Waits for spinning locks whose call chain does not say which lock it was.
     pub unknown_waits: u64,
-    /// Time of those waits in nanoseconds.
+    /// Time of the waits in `unknown_waits`, in nanoseconds.
     pub unknown_wait_ns: u64,
 }
 
 /// Hits of one tracepoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TracepointCount {
-    /// Group and name, as a path below tracefs' `events`.
+    /// Group and name of the tracepoint, as a path below tracefs' `events`.
     pub name: String,
     /// Hits that were counted.
     pub counted: u64,
-    /// How long it was switched on, in nanoseconds, the mean of the CPUs.
+    /// How long the tracepoint was switched on, in nanoseconds: the mean over the CPUs.
     pub counted_ns: u64,
-    /// Hits in the whole time. `None` if it was switched on too rarely for an estimate.
+    /// Estimated hits in the whole time. `None` if the tracepoint was switched on too rarely for an estimate.
     pub hits: Option<HitEstimate>,
 }
 
@@ -144,7 +145,7 @@ pub struct HitEstimate {
 }
 
 impl HitEstimate {
-    /// The estimate if all hits were counted.
+    /// Makes an estimate from hits that were all counted.
     #[must_use]
     pub const fn exact(hits: u64) -> Self {
         Self { low: hits, hits, high: hits }
@@ -158,13 +159,14 @@ impl HitEstimate {
 }
 
 impl Counts {
-    /// Hits of this tracepoint. `None` if the kernel does not have it, or it was switched on too rarely.
+    /// Hits of this tracepoint. `None` if the kernel does not have the tracepoint, or if it was switched on
+    /// too rarely.
     #[must_use]
     pub fn hits(&self, name: &str) -> Option<HitEstimate> {
         self.tracepoints.iter().find(|tracepoint| tracepoint.name == name)?.hits
     }
 
-    /// Blocks that left a zone or returned to it. `None` is unknown.
+    /// The number of blocks that left a zone or returned to it. `None` if it is not known.
     #[must_use]
     pub fn moved_blocks(&self) -> Option<HitEstimate> {
         let [out, back] =
@@ -177,7 +179,7 @@ impl Counts {
         })
     }
 
-    /// Visits to zones, at most as many as blocks moved. `None` is unknown.
+    /// The number of visits to zones, which is at most the number of moved blocks. `None` if it is not known.
     #[must_use]
     pub fn zone_visits(&self) -> Option<HitEstimate> {
         let (visits, most) = (self.visits?, self.moved_blocks()?.high);
@@ -214,7 +216,8 @@ mod tests {
         let json = serde_json::to_string(&counts).unwrap();
         assert_eq!(serde_json::from_str::<Counts>(&json).unwrap(), counts);
         assert_eq!(counts.hits("kmem/mm_page_free"), Some(estimate));
-        // One tracepoint was switched on too rarely, and the other does not exist. Both are unknown.
+        // The hits of both tracepoints are unknown: one was switched on too rarely, and the other does not
+        // exist.
         assert_eq!(counts.hits("kmem/mm_page_alloc"), None);
         assert_eq!(counts.hits("kmem/mm_page_pcpu_refill"), None);
         assert!(!estimate.is_exact());

@@ -1,27 +1,28 @@
-//! The treatment of damage, and the bytes of a compressed file up to the place where it is damaged.
+//! How damage is handled, and a reader for the undamaged beginning of a compressed file.
 
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The treatment of a malformed line of a known event, or of a malformed sample or page of a binary file.
+/// What a reader does with a malformed line of a known event, or with a malformed sample or page of a binary
+/// file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strictness {
-    /// An error, since a replay of half-understood events would mislead.
+    /// The line or sample is an error, because a replay without it would mislead.
     #[default]
     Strict,
-    /// Skipped, and counted in [`LostEvents::malformed_lines`](crate::LostEvents::malformed_lines) or as a
-    /// gap of unknown size.
+    /// The line or sample is skipped, and counted in
+    /// [`LostEvents::malformed_lines`](crate::LostEvents::malformed_lines) or as a gap of unknown size.
     Lenient,
 }
 
-/// The treatment of a damaged native file.
+/// What a reader does with a damaged native file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
     /// An error.
     #[default]
     Refuse,
-    /// Events before the first damage are delivered. The rest is counted as lost.
+    /// The reader delivers the events before the first damage, and counts the others as lost.
     UpToDamage,
 }
 
@@ -32,7 +33,7 @@ pub(crate) struct UpToTheCut<R> {
 }
 
 impl<R> UpToTheCut<R> {
-    /// Sets `is_cut` when it meets damage.
+    /// Becomes true when the stream meets damage.
     pub(crate) const fn new(stream: R, is_cut: Arc<AtomicBool>) -> Self {
         Self { stream, is_cut }
     }

@@ -1,14 +1,15 @@
 //! Combines the recorded kernel's events into its decisions. A refill is a run of fetched blocks. A drain is
-//! a run of blocks that were given back.
+//! a run of blocks that a page set gave back.
 
 use crate::{Event, EventKind, PFN_NONE};
 
 /// A refill or drain of the recorded kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Order and migratetype number of the blocks that a page set fetched. `None` if it gave blocks back.
+    /// Order and migratetype number of the blocks, if the page set fetched them. `None` if the page set gave
+    /// blocks back.
     pub refill: Option<(u8, i8)>,
-    /// Pages of all blocks.
+    /// The number of pages in all blocks of the decision.
     pub pages: u64,
     /// The first block's frame.
     pub pfn: u64,
@@ -16,20 +17,20 @@ pub struct Decision {
     pub first_ns: u64,
     /// Time of the last block.
     pub last_ns: u64,
-    /// The task that ran at the first block.
+    /// The task that ran when the first block moved.
     pub pid: u32,
-    /// Whether an interrupt had interrupted this task.
+    /// Whether an interrupt, which had interrupted this task, moved the block.
     pub in_interrupt: bool,
 }
 
-/// Combines events, CPU by CPU.
+/// Combines the events of each CPU into decisions.
 #[derive(Debug, Default)]
 pub struct Decisions {
     open: Vec<Option<Decision>>,
 }
 
 impl Decisions {
-    /// Adds an event. Returns the run that this event ends on its CPU.
+    /// Adds an event. If this event ends the run of its CPU, returns the decision.
     #[inline]
     pub fn record(&mut self, event: &Event) -> Option<Decision> {
         let pages = event.block_pages();
@@ -39,8 +40,8 @@ impl Decisions {
                 Some((event.order, event.migratetype))
             }
             EventKind::MmPagePcpuDrain => None,
-            // None of these ends a run: a fallback is a part of a refill, and a wait for the zone lock comes
-            // before each slice.
+            // These events do not end a run: a fallback is a part of a refill, and a wait for the zone lock
+            // may come before each slice of a drain.
             EventKind::MmPageAllocExtfrag | EventKind::ContentionBegin | EventKind::ContentionEnd => {
                 return None;
             }
@@ -59,7 +60,7 @@ impl Decisions {
         open.replace(Decision { refill, pages, pfn: event.pfn, first_ns, last_ns, pid, in_interrupt })
     }
 
-    /// The unfinished runs, with their CPUs.
+    /// The runs that have not ended, with their CPUs.
     pub fn finish(self) -> impl Iterator<Item = (u16, Decision)> {
         self.open.into_iter().enumerate().filter_map(|(cpu, run)| Some((cpu as u16, run?)))
     }

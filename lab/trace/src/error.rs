@@ -16,7 +16,7 @@ pub enum TraceError {
     Io {
         /// The file.
         path: PathBuf,
-        /// The attempted action, as in "cannot read".
+        /// The action that failed, to follow "cannot", such as "read".
         action: &'static str,
         /// The system's reason.
         source: io::Error,
@@ -33,7 +33,7 @@ pub enum TraceError {
         /// The remedy.
         remedy: String,
     },
-    /// A byte of a binary format is wrong.
+    /// A place in a binary file is wrong.
     #[error("{}: byte {offset}: {problem}; {remedy}", path.display())]
     Offset {
         /// The file.
@@ -55,7 +55,7 @@ pub enum TraceError {
         /// The problem.
         problem: String,
     },
-    /// The file as a whole is wrong.
+    /// The whole file is unusable, not only one place in it.
     #[error("{}: {problem}; {remedy}", path.display())]
     File {
         /// The file.

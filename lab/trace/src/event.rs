@@ -1,4 +1,5 @@
-//! A page event: flat and 32 bytes long. Every reader delivers it, and the native file stores it.
+//! A page event: a flat struct of 32 bytes. Every reader delivers such events, and the native file stores
+//! them.
 //!
 //! The meaning of a field depends on the [`EventKind`]. Some kinds (extfrag, contention, bulk allocation)
 //! reuse fields for other values; the accessors here name these values.
@@ -24,13 +25,13 @@ pub mod irq_flag {
     pub const IRQS_OFF: u8 = 0x01;
     /// The task was asked to reschedule.
     pub const NEED_RESCHED: u8 = 0x04;
-    /// In a hardware interrupt.
+    /// The event happened in a hardware interrupt.
     pub const HARDIRQ: u8 = 0x08;
-    /// In a soft interrupt.
+    /// The event happened in a soft interrupt.
     pub const SOFTIRQ: u8 = 0x10;
     /// A reschedule was requested for the next point of preemption.
     pub const PREEMPT_RESCHED: u8 = 0x20;
-    /// In a non-maskable interrupt.
+    /// The event happened in a non-maskable interrupt.
     pub const NMI: u8 = 0x40;
     /// Bottom halves were off.
     pub const BH_OFF: u8 = 0x80;
@@ -48,18 +49,19 @@ pub struct Event {
     pub gfp: u32,
     /// Thread that was running; 0 is the idle task.
     pub pid: u32,
-    /// CPU that ran the thread. Not checked against the machine, since hostile traces hold any number.
+    /// CPU that ran the thread. The number is not checked against the machine, because a damaged or malicious
+    /// trace may hold any number.
     pub cpu: u16,
     /// Kind of the event.
     pub kind: EventKind,
-    /// Size class of the block, or the value that [`EventKind`] documents. Not checked: hostile traces hold
-    /// any number.
+    /// Size class of the block, or the value that [`EventKind`] documents. The number is not checked, because
+    /// a damaged or malicious trace may hold any number.
     pub order: u8,
     /// The kernel's migratetype number, or [`MIGRATETYPE_NONE`]. For [`EventKind::ContentionBegin`], this
     /// field and `refill` hold [`Event::call_site`].
     pub migratetype: i8,
-    /// The meaning depends on the kind. [`EventKind::MmPageAllocZoneLocked`]: 1 if a per-CPU page set could
-    /// hold the block. [`EventKind::MmPageAllocExtfrag`]: the fallback order.
+    /// The meaning of this field depends on the kind. [`EventKind::MmPageAllocZoneLocked`]: 1 if a per-CPU
+    /// page set could hold the block. [`EventKind::MmPageAllocExtfrag`]: the fallback order.
     /// [`EventKind::MmPageFreeBatched`]: 1 if no [`EventKind::MmPageFree`] reported the free. Otherwise 0.
     pub refill: u8,
     /// Interrupt state, bits of [`irq_flag`].
@@ -71,7 +73,7 @@ pub struct Event {
 const _: () = assert!(size_of::<Event>() == 32);
 
 impl Event {
-    /// An event of `kind` at `ts_ns` on `cpu`. All other fields are unknown.
+    /// Makes an event of `kind` at `ts_ns` on `cpu`. All other fields have their values for "unknown".
     #[must_use]
     pub const fn new(kind: EventKind, ts_ns: u64, cpu: u16) -> Self {
         Self {
@@ -132,8 +134,8 @@ impl Event {
         matches!(self.kind, EventKind::MmPageAlloc) && self.pfn == PFN_NONE
     }
 
-    /// Whether the event reports a new free. This holds for `mm_page_free`, and for `mm_pagevec_free` of
-    /// Linux before 3.3.
+    /// Whether the event reports a new free. True for `mm_page_free`, and for `mm_pagevec_free` of Linux
+    /// before 3.3.
     #[must_use]
     pub const fn is_free(&self) -> bool {
         match self.kind {
@@ -171,7 +173,7 @@ impl Event {
         }
     }
 
-    /// The fields of an extfrag event. `None` for other kinds.
+    /// The fields of an event of kind `MmPageAllocExtfrag`. `None` for other kinds.
     #[must_use]
     pub const fn extfrag(&self) -> Option<Extfrag> {
         if !matches!(self.kind, EventKind::MmPageAllocExtfrag) {
@@ -194,7 +196,8 @@ impl Event {
         self.gfp = extfrag.fallback_migratetype as u8 as u32 | (extfrag.change_ownership as u32) << 8;
     }
 
-    /// Address of the contended lock, for the contention kinds. Some text formats hash it or print zero.
+    /// Address of the contended lock, for the contention kinds. Some text formats print a hash of the
+    /// address, or zero.
     #[must_use]
     pub const fn lock_address(&self) -> Option<u64> {
         match self.kind {
@@ -237,7 +240,7 @@ impl Event {
     /// Number of different call sites that an event can store.
     pub const CALL_SITES_MAX: u16 = 0xff00;
 
-    /// Frames requested (entry) or allocated (return), for the bulk-allocation kinds.
+    /// Frames that a bulk allocation requests (at its beginning) or has allocated (at its end).
     #[must_use]
     pub const fn bulk_frames(&self) -> Option<u64> {
         match self.kind {

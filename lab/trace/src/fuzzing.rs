@@ -1,8 +1,8 @@
 //! Entry points to every parser for arbitrary bytes. The smoke tests and the targets in `fuzz/` use them. Not
 //! a public interface.
 //!
-//! Each function accepts any bytes and may return an error's text. It must not panic. Its memory is bounded
-//! by the number of bytes and the documented limits.
+//! Each function accepts any bytes and may return the text of an error. The functions must not panic, and
+//! their memory is bounded by the number of bytes and the documented limits.
 
 use std::path::Path;
 
@@ -17,11 +17,11 @@ use crate::{
 /// A name that no file has.
 const NAME: &str = "\u{0}fuzz";
 
-/// Opens and reads `bytes` in the format that they seem to have. Returns the number of events. With recovery,
-/// first asks for ticks.
+/// Opens and reads `bytes` in the format that they seem to have. Returns the number of events. If `recovery`
+/// allows damage, the function first asks the reader whether there are ticks.
 ///
 /// # Errors
-/// The error's text, which must name the file.
+/// Returns the error's text, after checking that it names the file.
 pub fn trace(bytes: &[u8], strictness: Strictness, recovery: Recovery) -> Result<usize, String> {
     let options = OpenOptions::new().strictness(strictness).recovery(recovery).spool_bytes_max(64 << 20);
     let check = |error: crate::TraceError| {
@@ -64,7 +64,7 @@ pub fn tasks(text: &str) -> Result<(), String> {
     for task in tasks.all() {
         let found = index.find(task.tid, task.since_ns).expect("each is found at its beginning");
         assert_eq!((found.tid, found.since_ns), (task.tid, task.since_ns));
-        // Most indices lead nowhere.
+        // Most indices are out of range, so ignore the results.
         let _ = (tasks.name(task), tasks.cgroup(task), index.process_name(task));
     }
     let json = serde_json::to_string(&tasks).map_err(|error| error.to_string())?;
@@ -72,7 +72,8 @@ pub fn tasks(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Parses `text` as a machine description in TOML. An accepted description must survive writing.
+/// Parses `text` as a machine description in TOML. An accepted description must stay the same when it is
+/// written and parsed again.
 ///
 /// # Errors
 /// The error's text.
@@ -85,7 +86,8 @@ pub fn layout(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Parses `text` as each of the `/proc` files. A layout made of a copy must survive writing.
+/// Parses `text` as each of the `/proc` files. A layout that is made from such a copy must stay the same when
+/// it is written and parsed again.
 pub fn procfs(text: &str) {
     for options in [LayoutOptions::new(), LayoutOptions::new().page_size(65_536)] {
         let Ok(machine) = options.read_zoneinfo(Path::new(NAME), text) else { continue };

@@ -3,11 +3,11 @@
 //! Bits are those of Linux 6.12 on x86-64 (`/sys/kernel/tracing/events/kmem/mm_page_alloc/format` lists
 //! them); raw and named reports of the bundled traces agree with them. Linux 6.1 and 6.18 number bits 0 to 23
 //! in the same way, except 0x200, which is `__GFP_ATOMIC` in 6.1 and unused later. Bits from 24 up depend on
-//! the configuration, so their names are not in the table. Composite names come from the same list.
-//! `GFP_NOWAIT` contains `__GFP_NOWARN` in 6.12 but not in 6.1: so for text of 6.1 that bit is set although
-//! the kernel did not set it.
+//! the configuration, so their names are not in the table. Composite names, such as `GFP_KERNEL`, come from
+//! the same file. `GFP_NOWAIT` contains `__GFP_NOWARN` in 6.12 but not in 6.1: so for text of 6.1, this crate
+//! sets that bit although the kernel did not.
 
-/// Names and bits, longest composites first, as the kernel prints them.
+/// Names and bits. The kernel prints the composite name with the most bits, so this comes first.
 const NAMES: [(&str, u32); 40] = [
     ("GFP_TRANSHUGE", 0x1c_24ca | 0x400),
     ("GFP_TRANSHUGE_LIGHT", 0x1c_20ca),
@@ -51,8 +51,8 @@ const NAMES: [(&str, u32); 40] = [
     ("none", 0),
 ];
 
-/// The bits of `text`, which holds names joined by `|`, or one number; bits without a name are numbers. The
-/// second value is the number of unknown names.
+/// Parses `text`: names joined by `|`, or one number. Bits without a name are written as numbers. Returns the
+/// bits, and the number of unknown names.
 #[must_use]
 pub fn gfp_bits(text: &[u8]) -> (u32, u32) {
     let (mut bits, mut unknown) = (0, 0);
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn names_have_the_bits_that_raw_reports_show() {
-        // The same allocations in two reports of one recording, with names and with `-R`.
+        // Tests two reports of one recording, with names and with `-R`: the allocations are the same.
         for (names, bits) in [
             ("GFP_HIGHUSER_MOVABLE|__GFP_COMP", 0x14_0cca),
             ("GFP_KERNEL_ACCOUNT|__GFP_ZERO", 0x40_0dc0),

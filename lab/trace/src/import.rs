@@ -37,7 +37,7 @@ use crate::{
     reader::TraceReader,
 };
 
-/// A reader of one of the text formats, by `info.source`. `head` is the stream's beginning.
+/// Opens a text in the format that `info.source` names. `head` is the beginning of the stream.
 pub(crate) fn open_text(
     info: TraceInfo,
     head: &[u8],

@@ -16,7 +16,8 @@ pub enum SourceFormat {
     /// This project's own file (`.pgtrace`).
     #[default]
     Native,
-    /// A column file (`.pcpt`), which is read no more: files that were converted from one say so.
+    /// A column file (`.pcpt`). Such files are no longer read, but a file that was converted from one keeps
+    /// this origin.
     Pcpt,
     /// Text of `/sys/kernel/tracing/trace`.
     Ftrace,
@@ -50,14 +51,15 @@ impl SourceFormat {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LostEvents {
-    /// Overwritten in the ring before they were read. For `perf.data`: all events that it reports as lost.
+    /// Events overwritten in the ring before they were read. For `perf.data`: all events that it reports as
+    /// lost.
     pub overrun: u64,
-    /// Rejected because the ring was full.
+    /// Events rejected because the ring was full.
     pub dropped: u64,
-    /// Reported by `LOST` lines in the text.
+    /// Events that `LOST` lines in the text report.
     pub lost_in_text: u64,
-    /// `LOST` lines and pages that do not say how many events are missing. Lenient reading also counts pages
-    /// that contradict themselves.
+    /// The number of `LOST` lines and pages that do not say how many events are missing. Lenient reading also
+    /// counts pages that contradict themselves.
     pub gaps_of_unknown_size: u64,
     /// Lines, records and samples of events that this crate does not know, and repeated lines of one free
     /// (Linux 2.6.32).
@@ -71,17 +73,17 @@ pub struct LostEvents {
     pub oversized_lines: u64,
     /// Names of allocation flags that are not in the table. The event is kept without the flag.
     pub unknown_gfp_names: u64,
-    /// Events with an earlier time than the event before them. They are kept unchanged.
+    /// Events with an earlier time than the event before them. Such events are kept unchanged.
     pub out_of_order: u64,
     /// Blocks of a damaged native file that were not read (only with recovery).
     pub damaged_blocks: u64,
-    /// Written into the ring, but read by another program.
+    /// Events written into the ring, but read by another program.
     #[serde(default)]
     pub taken: u64,
 }
 
 impl LostEvents {
-    /// Events known to be missing from the trace. A gap of unknown size counts as one.
+    /// Events known to be missing from the trace. A gap of unknown size counts as one event.
     #[must_use]
     pub const fn missing(&self) -> u64 {
         self.overrun
@@ -111,9 +113,9 @@ pub struct Gap {
 /// Readers ignore unknown fields, since a later minor version of the native file may add some.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TraceInfo {
-    /// Format of the trace's first file. A converted trace keeps its origin.
+    /// Format of the trace's first file. Conversion does not change this field.
     pub source: SourceFormat,
-    /// The file that the trace was read from. Not stored.
+    /// The format of the file that the trace was read from. Not stored.
     #[serde(skip)]
     pub path: PathBuf,
     /// The trace's name, e.g. the workload.
@@ -145,18 +147,18 @@ pub struct TraceInfo {
     pub lost: LostEvents,
     /// Number of events, if known beforehand.
     pub events: Option<u64>,
-    /// Frames allocated between `before` and `after`, by vmstat.
+    /// Frames allocated between `before` and `after`, according to `/proc/vmstat`.
     pub pgalloc_delta: Option<u64>,
-    /// Frames freed between `before` and `after`, by vmstat.
+    /// Frames freed between `before` and `after`, according to `/proc/vmstat`.
     pub pgfree_delta: Option<u64>,
-    /// Threads of the recorder. Their events do not belong to the recorded load.
+    /// Threads of the recorder, whose events do not belong to the recorded load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recorder_pids: Vec<u32>,
     /// Names of tasks, if the recorder was asked to keep them. `None`: the file holds no task name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<Tasks>,
-    /// Tracepoints that were switched on, by the kernel's names. Empty if the source does not say. The lack
-    /// of events means nothing for a tracepoint that is not in this list.
+    /// Tracepoints that were switched on, by the kernel's names. Empty if the source does not say. If a
+    /// tracepoint is not in the list, the trace does not show whether its events happened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recorded: Vec<String>,
     /// Kernel settings that changed while recording, by time. [`TraceInfo::machine`] has the initial values.
@@ -189,8 +191,8 @@ pub struct TraceInfo {
 }
 
 impl TraceInfo {
-    /// Sentences about facts that are in neither the trace nor the description of `machine`. `machine` may
-    /// differ from the trace's own.
+    /// Sentences about facts that are missing both in the trace and in `machine`, which may come from another
+    /// file.
     #[must_use]
     pub fn assumptions(&self, machine: Option<&Layout>) -> Vec<String> {
         let of_machine = machine.into_iter().flat_map(|machine| &machine.assumed);

@@ -23,14 +23,14 @@ pub(crate) struct Input {
     /// Up to [`HEAD_BYTES`] bytes from the start.
     pub(crate) head: Vec<u8>,
     body: Body,
-    /// Set once damage was met and skipped. `None` if damage is an error.
+    /// Becomes true when damage is met and skipped. `None` if damage is an error.
     is_cut: Option<Arc<AtomicBool>>,
 }
 
 enum Body {
     /// Not compressed.
     Plain(Box<dyn Seekable>),
-    /// Compressed: the bytes after the head.
+    /// Compressed files: the bytes after the head.
     Packed(Box<dyn ByteStream>),
 }
 
@@ -48,13 +48,13 @@ impl Input {
             return Err(TraceError::file(path, "is a directory", "name a file"));
         }
         if !kind.is_file() {
-            // A pipe cannot be rewound, so treat it like a decompressor's output.
+            // A pipe cannot be read twice, so treat it like the output of a decompressor.
             return Self::from_stream(path, Box::new(file), strictness);
         }
         Self::from_seekable(path, Box::new(file), strictness)
     }
 
-    /// The same for bytes in memory. `path` is only for messages.
+    /// Opens bytes in memory. `path` is only for messages.
     pub(crate) fn from_bytes(
         path: &Path,
         bytes: Vec<u8>,
@@ -138,11 +138,12 @@ impl Input {
 }
 
 /// Maximum bytes of a text that a person writes: a machine to simulate, a plan, parameters. Such texts have
-/// some kilobytes. Machines of recordings have another limit.
+/// some kilobytes. Descriptions of recorded machines may be larger.
 pub const DESCRIPTION_BYTES_MAX: u64 = 1 << 20;
 
-/// The text of a description, decompressed if needed. All descriptions are read here or by
-/// [`Layout`](crate::Layout), so a device or a sparse file takes no more memory than the limit.
+/// The text of a description, decompressed if needed. All descriptions are read by this function or by
+/// [`Layout`](crate::Layout). So if the file is a device or a sparse file, memory is still bounded by the
+/// limit.
 ///
 /// # Errors
 /// The file cannot be read, is larger than [`DESCRIPTION_BYTES_MAX`], or is not UTF-8.
@@ -180,7 +181,7 @@ pub(crate) fn unreadable(path: &Path, error: io::Error) -> TraceError {
     unreadable_or(path, error, ", or read leniently up to the damage")
 }
 
-/// The same, with `or` as another remedy for damage.
+/// Makes the error for a failed read, with `or` as a further remedy for damage.
 fn unreadable_or(path: &Path, error: io::Error, or: &str) -> TraceError {
     if !is_damage(&error) {
         return TraceError::io(path, "read", error);
@@ -198,7 +199,7 @@ fn read_head(path: &Path, source: &mut dyn Read) -> Result<Vec<u8>, TraceError> 
     Ok(head)
 }
 
-/// Like `io::copy`, but the error says which side failed.
+/// Does the same as `io::copy`, but the error says whether reading or writing failed.
 fn copy(
     from_path: &Path,
     to_path: &Path,

@@ -23,9 +23,9 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
-    /// Kernel release, as `uname -r`. Selects a replay's policy unless another is given.
+    /// Kernel release, as `uname -r`. A replay uses this kernel's policy, unless the user gives another.
     pub kernel: String,
-    /// As `uname -m`.
+    /// The architecture, as `uname -m` prints it.
     #[serde(default = "x86_64")]
     pub architecture: String,
     /// Bytes in a frame.
@@ -44,7 +44,7 @@ pub struct Layout {
     /// Caches, each as one CPU sees it. Empty if cache sharing is unknown.
     #[serde(default)]
     pub caches: Vec<Cache>,
-    /// Populated zones, by node and kind.
+    /// Zones that have frames, by node and kind.
     pub zones: Vec<ZoneDescription>,
 }
 
@@ -62,7 +62,7 @@ const fn four_kibibytes() -> u32 {
 pub struct Node {
     /// The kernel's node id.
     pub id: u16,
-    /// CPUs local to the node.
+    /// CPUs that belong to the node.
     pub cpus: Vec<u32>,
     /// Distance to each node by id; 10 is the node itself. Empty if unknown: then each other node counts as
     /// 20.
@@ -82,7 +82,7 @@ pub struct Cache {
     pub kind: CacheKind,
     /// Size in bytes.
     pub bytes: u64,
-    /// CPUs that share it, this one included.
+    /// CPUs that share the cache, including `cpu`.
     pub shared_by: Vec<u32>,
 }
 
@@ -101,13 +101,14 @@ pub enum CacheKind {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sysctls {
-    /// 0: the kernel tunes `high` itself. Otherwise the page sets of a zone may hold managed divided by this.
+    /// `percpu_pagelist_high_fraction`: 0 lets the kernel tune `high` itself. With another value, the page
+    /// sets of a zone may hold its managed pages divided by this value.
     pub percpu_pagelist_high_fraction: Option<u32>,
-    /// Kibibytes kept free.
+    /// `min_free_kbytes`: kibibytes that the kernel keeps free.
     pub min_free_kbytes: Option<u64>,
     /// Distance between watermarks in 1/10 000 of the zone.
     pub watermark_scale_factor: Option<u32>,
-    /// Boost on fragmentation in 1/10 000 of the high watermark.
+    /// How far watermarks rise after fragmentation, in 1/10 000 of the high watermark.
     pub watermark_boost_factor: Option<u32>,
     /// Divisors of the reserve for lower zones, by zone index.
     pub lowmem_reserve_ratio: Vec<u32>,
@@ -194,19 +195,19 @@ pub struct PcpSample {
     pub high: u32,
     /// Frames moved by a plain refill or drain.
     pub batch: u32,
-    /// Lower bound of `high`. Kernels 6.1 and 6.12 do not print it.
+    /// Lower bound of `high`. Kernels 6.1 and 6.12 do not print this bound.
     #[serde(default)]
     pub high_min: Option<u32>,
-    /// Upper bound of `high`. Kernels 6.1 and 6.12 do not print it.
+    /// Upper bound of `high`. Kernels 6.1 and 6.12 do not print this bound.
     #[serde(default)]
     pub high_max: Option<u32>,
 }
 
 impl Layout {
-    /// [`LayoutOptions::load`] without options.
+    /// Does the same as [`LayoutOptions::load`] without options.
     ///
     /// # Errors
-    /// As for [`LayoutOptions::load`].
+    /// The errors of [`LayoutOptions::load`].
     pub fn load(path: &Path) -> Result<Self, TraceError> {
         LayoutOptions::new().load(path)
     }
@@ -233,7 +234,7 @@ impl Layout {
     /// The description as TOML that [`Layout::load`] reads back.
     ///
     /// # Errors
-    /// A number that TOML cannot hold (above 2^63 - 1).
+    /// An error for a number that TOML cannot hold (above 2^63 - 1).
     pub fn to_toml(&self) -> Result<String, String> {
         toml::to_string(self).map_err(|error| error.to_string())
     }
@@ -241,7 +242,7 @@ impl Layout {
     /// Checks that the parts fit together.
     ///
     /// # Errors
-    /// A sentence about the contradiction.
+    /// An error with a sentence about the contradiction.
     pub fn check(&self) -> Result<(), String> {
         if !self.page_size.is_power_of_two() || self.page_size < 1024 {
             return Err(format!("page_size {} is not a power of two from 1024 up", self.page_size));
@@ -260,7 +261,7 @@ impl Layout {
                 return Err(format!("node {} has CPU {cpu}, but cpus is {}", node.id, self.cpus));
             }
         }
-        // CPUs between may be offline.
+        // CPUs before the last one may be on no node, because they are offline.
         let last = self.cpus - 1;
         if self.node_of_cpu(last).is_none() {
             return Err(format!(

@@ -11,8 +11,8 @@
 //!                                               └───────► convert ─► .pgtrace
 //! ```
 //!
-//! Input is considered hostile. Every parser ends in a [`TraceError`] with file, place and remedy, never in a
-//! panic. No length in a file is trusted before memory is reserved for it.
+//! Input may be damaged or malicious. On such input, every parser returns a [`TraceError`] with file, place
+//! and remedy, and never panics. Before memory is reserved for a length in a file, the length is checked.
 #![forbid(unsafe_code)]
 
 mod ahead;
@@ -50,7 +50,7 @@ mod without_recorder;
 mod xz;
 mod zone_name;
 
-// `pageset_core`'s types appear in signatures here.
+// Public functions of this crate have types of `pageset_core` in their signatures.
 pub use pageset_core;
 
 pub use call_sites::{CallSites, LockName, NamedLock};

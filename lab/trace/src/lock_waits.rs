@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use crate::event::{Caller, Event};
 
-/// Maximum number of waits open at once. Only a hostile recording has more waiting tasks.
+/// Maximum number of waits that have begun and not ended. Only a damaged or malicious recording has more
+/// waiting tasks.
 const OPEN_MAX: usize = 64 << 10;
 
 /// The tracepoint's flag for spinning locks. Source:
@@ -24,20 +25,20 @@ pub struct LockWait {
     pub call_site: Option<u16>,
 }
 
-/// Pairs beginnings with ends.
+/// Finds the end of each wait for its beginning.
 #[derive(Debug, Default)]
 pub struct LockWaits {
     open: HashMap<Waiter, Open>,
     unpaired: u64,
 }
 
-/// A task and the lock it waits for. A task may have two waits: its own, and one of an interrupt that came
-/// meanwhile.
+/// A task and the lock that it waits for. A task may have two entries: its own, and one of an interrupt that
+/// came while the task waited.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Waiter {
     pid: u32,
-    /// 0, except for idle tasks: they all have pid 0, so their CPU tells them apart. Any other task may wait
-    /// on one CPU and go on on another.
+    /// The CPU of an idle task, because all idle tasks have pid 0. 0 for any other task, which may wait on
+    /// one CPU and continue on another.
     cpu: u16,
     lock: u64,
 }

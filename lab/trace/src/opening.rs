@@ -1,4 +1,4 @@
-//! Opens traces. The content determines the format.
+//! Opens traces. Opens files: the content determines the format, not the name.
 
 mod detect;
 
@@ -20,7 +20,7 @@ use crate::{
     reader::TraceReader,
 };
 
-/// Opens a trace of any known format, which the content determines.
+/// Opens a trace of any known format. The content of the file determines the format.
 ///
 /// # Errors
 /// The file cannot be read, has an unknown format, or its head is damaged.
@@ -31,12 +31,12 @@ pub fn open(path: &Path) -> Result<Box<dyn TraceReader>, TraceError> {
 /// Opens a trace with `options`.
 ///
 /// # Errors
-/// As for [`open`]; also if a file that the options name cannot be used.
+/// The errors of [`open`], and an error if a file that the options name cannot be used.
 pub fn open_with(path: &Path, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
     options.open(path)
 }
 
-/// Options for opening a trace. The default suits whole traces.
+/// Options for opening a trace. The default options suit complete traces.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     layout: Option<GivenLayout>,
@@ -59,7 +59,7 @@ impl Default for OpenOptions {
             layout: None,
             strictness: Strictness::Strict,
             recovery: Recovery::Refuse,
-            // 28 bytes per event: about 600 million events.
+            // Enough for about 600 million events of 28 bytes.
             spool_bytes_max: 16 << 30,
         }
     }
@@ -79,22 +79,22 @@ impl OpenOptions {
         self
     }
 
-    /// Takes the layout of the machine from the text of the file at `path`: see [`LayoutOptions::parse`]. The
-    /// trace's knowledge of its machine fills gaps.
+    /// Takes the layout of the machine from the text of the file at `path`: see [`LayoutOptions::parse`].
+    /// Facts that the layout lacks come from the trace.
     #[must_use]
     pub fn layout_text(mut self, path: impl Into<PathBuf>, text: String, options: LayoutOptions) -> Self {
         self.layout = Some(GivenLayout::Text(path.into(), text, options));
         self
     }
 
-    /// Sets the treatment of lines that make no sense.
+    /// Sets what a reader does with malformed lines.
     #[must_use]
     pub const fn strictness(mut self, strictness: Strictness) -> Self {
         self.strictness = strictness;
         self
     }
 
-    /// Sets the treatment of damaged native files.
+    /// Sets what a reader does with damaged native files.
     #[must_use]
     pub const fn recovery(mut self, recovery: Recovery) -> Self {
         self.recovery = recovery;
@@ -112,7 +112,7 @@ impl OpenOptions {
     /// Opens the trace at `path`.
     ///
     /// # Errors
-    /// As for [`open`]; also if a file that these options name cannot be used.
+    /// The errors of [`open`], and an error if a file that these options name cannot be used.
     pub fn open(&self, path: &Path) -> Result<Box<dyn TraceReader>, TraceError> {
         let input = Input::open_with(path, self.strictness)?;
         self.open_input(path, input)
@@ -121,7 +121,7 @@ impl OpenOptions {
     /// Reads a trace in memory. `path` is only for messages.
     ///
     /// # Errors
-    /// As for [`OpenOptions::open`].
+    /// The errors of [`OpenOptions::open`].
     pub fn open_bytes(&self, path: &Path, bytes: Vec<u8>) -> Result<Box<dyn TraceReader>, TraceError> {
         let input = Input::from_bytes(path, bytes, self.strictness)?;
         self.open_input(path, input)

@@ -1,4 +1,5 @@
-//! Files that are given as a trace or a layout but are neither: names their form, and the right file to give.
+//! Recognises files that are given as a trace or a layout but are neither, and tells the user which file to
+//! give.
 
 use std::path::Path;
 
@@ -7,11 +8,11 @@ use crate::{error::TraceError, input::Input, layout, opening};
 /// A file of a known form that is not the requested one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OtherFile {
-    /// `Mem-Info` and the lines after it, in a log.
+    /// A part of a log: `Mem-Info` and the lines after it.
     MemInfo,
     /// A copy of `/proc/zoneinfo`.
     Zoneinfo,
-    /// A copy of another file of `/proc`. Holds the file's name.
+    /// A copy of another file of `/proc`, with this name.
     Proc(&'static str),
     /// A trace.
     Trace(&'static str),
@@ -31,7 +32,7 @@ const SIGNS: [(&str, OtherFile); 10] = [
     ("nr_free_pages ", OtherFile::Proc("/proc/vmstat")),
 ];
 
-/// The form of the file that begins with `head`, if it is one of these.
+/// Recognises the form of a file by its beginning, `head`. `None` if it has another form.
 pub(crate) fn what_is(head: &[u8]) -> Option<OtherFile> {
     let text = String::from_utf8_lossy(&head[..head.len().min(64 << 10)]);
     if layout::is_zoneinfo(&text) {
@@ -71,22 +72,22 @@ impl OtherFile {
         }
     }
 
-    /// The error if a layout was requested.
+    /// The error for a file that was given as a layout.
     pub(crate) fn as_layout(self, path: &Path) -> TraceError {
         let lacks = match self {
-            Self::Trace(_) => "which may describe its machine, but is not a layout",
+            Self::Trace(_) => "which may contain a description of its machine, but is not a layout",
             _ => "which shows neither where zones begin nor the limits of page sets",
         };
         let remedy = match self {
             Self::Trace(_) => {
-                "give it as the recording; `pageset convert --to layout` prints the machine of one"
+                "use it as the recording; `pageset convert --to layout` prints the machine of a recording"
             }
             _ => "give a copy of /proc/zoneinfo of that machine: `cat /proc/zoneinfo > zoneinfo.txt`",
         };
         TraceError::file(path, format!("{}, {lacks}", self.name()), remedy)
     }
 
-    /// The error if a trace was requested.
+    /// The error for a file that was given as a trace.
     pub(crate) fn as_trace(self, path: &Path) -> TraceError {
         let (lacks, remedy) = match self {
             Self::Zoneinfo => (

@@ -1,4 +1,5 @@
-//! Compressed files: the first bytes tell the packer, and the file is decompressed while it is read.
+//! Compressed files: the first bytes show which program compressed the file, and the file is decompressed
+//! while it is read.
 
 use std::io::Read;
 use std::path::Path;
@@ -8,7 +9,7 @@ use flate2::read::MultiGzDecoder;
 use crate::error::TraceError;
 use crate::xz::{self, unxz};
 
-/// Number of bytes that tell the packer.
+/// Number of first bytes that show which program compressed a file.
 pub(crate) const MAGIC_BYTES: usize = 6;
 
 /// Window of the zstd decoder, as a power of two: 128 MiB, which `zstd --long` needs. A header that asks for
@@ -19,7 +20,7 @@ const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 pub(crate) trait ByteStream: Read + Send {}
 impl<T: Read + Send> ByteStream for T {}
 
-/// A packer.
+/// A compression format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packing {
     Xz,
@@ -28,7 +29,7 @@ pub(crate) enum Packing {
 }
 
 impl Packing {
-    /// The packer of a file that begins with `head`. `None` if it is not compressed.
+    /// The compression format of a file that begins with `head`. `None` if it is not compressed.
     pub(crate) fn of(head: &[u8]) -> Option<Self> {
         if head.starts_with(xz::MAGIC) {
             Some(Self::Xz)
@@ -43,8 +44,8 @@ impl Packing {
         }
     }
 
-    /// Decompresses all members of a file. Compressed files may be joined end to end, and no member may be
-    /// dropped silently.
+    /// Decompresses all members of a file. A file may consist of several compressed members, one after
+    /// another. Read all of them, because no member may be lost silently.
     pub(crate) fn unpack(
         self,
         path: &Path,

@@ -1,8 +1,8 @@
 //! Parsers of the texts under `/proc` that describe the page allocator.
 //!
-//! Every parser takes the whole text and returns a struct, or a [`ProcError`] with file and line. Texts have
-//! some kilobytes, and the caller bounds them. Limits on CPUs, nodes and zones keep hostile texts from
-//! growing the result.
+//! Every parser takes the whole text and returns a struct, or a [`ProcError`] with file and line. The texts
+//! have some kilobytes, and the caller limits their length. Limits on CPUs, nodes and zones bound the result
+//! of a damaged or malicious text.
 
 mod buddyinfo;
 mod pagetypeinfo;
@@ -18,7 +18,8 @@ pub use zoneinfo::Zoneinfo;
 use pageset_core::ZoneKind;
 use thiserror::Error;
 
-/// Maximum number of zones in one file: 1024 nodes of 5. Source: `CONFIG_NODES_SHIFT` ≤ 10, Linux 6.12.
+/// Maximum number of zones in one file: 1024 nodes with 5 zones each. Source: `CONFIG_NODES_SHIFT` ≤ 10,
+/// Linux 6.12.
 pub(crate) const ZONES_MAX: usize = 1024 * 5;
 /// Maximum number of CPUs. Source: `CONFIG_NR_CPUS` ≤ 8192 on x86-64, Linux 6.12.
 pub(crate) const CPUS_MAX: u32 = 8192;
@@ -49,7 +50,7 @@ pub(crate) struct ZoneLine<'text> {
 }
 
 impl<'text> ZoneLine<'text> {
-    /// Splits a line that starts with `Node`. `None` if it has another form.
+    /// Splits a line that starts with `Node`. `None` if the line has another form.
     pub(crate) fn parse(line: &'text str) -> Option<Self> {
         let (node, rest) = line.strip_prefix("Node")?.split_once(',')?;
         let node = node.trim().parse().ok()?;
@@ -65,7 +66,7 @@ impl<'text> ZoneLine<'text> {
     }
 }
 
-/// `text` shortened for an error message, so that a hostile line does not fill the screen.
+/// `text` shortened for an error message, so that a very long line does not fill the screen.
 pub(crate) fn excerpt(text: &str) -> String {
     let cut: String = text.chars().take(40).flat_map(char::escape_debug).collect();
     if cut.len() < text.len() { format!("\"{cut}…\"") } else { format!("\"{cut}\"") }

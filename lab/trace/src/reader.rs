@@ -16,7 +16,7 @@ pub trait TraceReader: Send {
     fn info(&self) -> &TraceInfo;
 
     /// Replaces the contents of `events` by the next events, at most [`BLOCK_EVENTS_MAX`], and returns their
-    /// number; 0 is the end. The allocation of `events` is reused.
+    /// number; 0 is the end. The memory of `events` is reused.
     ///
     /// # Errors
     /// The trace is damaged or cannot be read. A further read after an error returns the end or the error
@@ -24,18 +24,18 @@ pub trait TraceReader: Send {
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError>;
 
     /// Whether one of the remaining events is a tick ([`Event::is_tick`]). Looks ahead as far as needed, in
-    /// bounded memory. The next block is the same as without this call. [`TraceReader::lost`] includes losses
-    /// met while looking ahead. Text can be read only once, so the events before the first tick wait in a
-    /// temporary file.
+    /// bounded memory. This call does not change what the next read returns. [`TraceReader::lost`] includes
+    /// losses met while looking ahead. Text can be read only once, so the events before the first tick wait
+    /// in a temporary file.
     ///
     /// # Errors
-    /// As for reading all events.
+    /// The errors of reading all events.
     fn has_ticks(&mut self) -> Result<bool, TraceError>;
 
     /// Events that are missing or could not be used, so far.
     fn lost(&self) -> LostEvents;
 
-    /// Moves to the first event at or after `ts_ns`. Readers without an index return an error.
+    /// Moves to the first event at or after `ts_ns`. A reader without an index returns an error.
     ///
     /// # Errors
     /// This format can only be read from the beginning, or the trace is damaged.

@@ -19,20 +19,21 @@ pub struct RecordingCost {
 pub struct CostRange {
     /// Smallest value.
     pub min: f64,
-    /// Middle value. Of an even number of values, the larger of the two middle ones.
+    /// Middle value. The median. If the number of values is even, the larger of the two middle values.
     pub median: f64,
     /// Largest value.
     pub max: f64,
 }
 
 impl CostRange {
-    /// Whether the range says little: it includes 0, or its ends differ by more than a factor of three.
+    /// Whether the measurement is uncertain: its range includes 0, or the ends of the range differ by more
+    /// than a factor of three.
     #[must_use]
     pub fn is_wide(&self) -> bool {
         self.min <= 0.0 || self.max > 3.0 * self.min
     }
 
-    /// The range of `values`, which are sorted here. `None` if there are none.
+    /// The range of `values`, which are sorted here. `None` if there are no values.
     #[must_use]
     pub fn of(values: &mut [f64]) -> Option<Self> {
         values.sort_by(f64::total_cmp);

@@ -13,7 +13,7 @@ pub struct Sample {
     pub t1_ns: u64,
     /// The CPU that sampled itself.
     pub cpu: u32,
-    /// Its page set in each populated zone.
+    /// This CPU's page set in each populated zone.
     pub zones: Vec<ZoneSample>,
 }
 
@@ -35,8 +35,8 @@ pub struct ZoneSample {
     pub high: u32,
     /// Frames moved by a plain refill or drain.
     pub batch: u32,
-    /// Lower bound of `high`. Kernels 6.1 and 6.12 do not print it.
+    /// Lower bound of `high`. Kernels 6.1 and 6.12 do not print this bound.
     pub high_min: Option<u32>,
-    /// Upper bound of `high`. Kernels 6.1 and 6.12 do not print it.
+    /// Upper bound of `high`. Kernels 6.1 and 6.12 do not print this bound.
     pub high_max: Option<u32>,
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A setting of `/proc/sys/vm` whose value changed between two observations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingChange {
-    /// Its name in that directory.
+    /// The setting's name in `/proc/sys/vm`.
     pub name: String,
     /// The old value.
     pub from: String,

@@ -22,7 +22,7 @@ impl Snapshot {
     /// Parses the four texts. An empty `pagetypeinfo` means "not readable" and is not an error.
     ///
     /// # Errors
-    /// The first malformed line, with the name of the `/proc` file.
+    /// An error with the first malformed line and the name of the `/proc` file.
     pub fn parse(
         zoneinfo: &str,
         buddyinfo: &str,

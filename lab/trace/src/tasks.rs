@@ -6,28 +6,28 @@ use serde::{Deserialize, Serialize};
 
 /// The named tasks of a recording. Each name and each control group is stored once.
 ///
-/// A file may contain anything: a process can give itself any name, and an index may be out of range. The
-/// accessors return `None` for such an index.
+/// A file may contain any text as a name, because a process can choose its name. An index in a file may be
+/// out of range, and then the accessors return `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tasks {
     names: Vec<String>,
     #[serde(default)]
     cgroups: Vec<String>,
     tasks: Vec<Task>,
-    /// Number of tasks without room.
+    /// Number of tasks that were left out.
     #[serde(default)]
     left_out: u64,
 }
 
-/// A task, which is a thread to the kernel. In a file it is an array of its fields.
+/// A task: a thread, as the kernel sees it. A file stores a task as an array of its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Fields", into = "Fields")]
 pub struct Task {
-    /// Its number, as in [`Event::pid`](crate::Event::pid).
+    /// The task's number, as in [`Event::pid`](crate::Event::pid).
     pub tid: u32,
-    /// The number of its process, which equals the number of the process's first thread.
+    /// The number of the task's process, which equals the number of the process's first thread.
     pub process: u32,
-    /// Time when it began, in nanoseconds of the events' clock. 0 if it existed before the recording.
+    /// Time when the task began, in nanoseconds of the events' clock. 0 if it existed before the recording.
     pub since_ns: u64,
     name: u32,
     cgroup: Option<u32>,
@@ -48,7 +48,8 @@ impl From<Task> for Fields {
 }
 
 impl Tasks {
-    /// Maximum number of tasks. Their description then stays far below its limit.
+    /// Maximum number of tasks. With so many tasks, the description in the file stays far below its size
+    /// limit.
     pub const TASKS_MAX: usize = 1 << 18;
 
     /// All tasks, in the order of addition.
@@ -63,8 +64,8 @@ impl Tasks {
         self.left_out
     }
 
-    /// The task's name. It may contain any characters, including control characters. Escape it before
-    /// printing.
+    /// The task's name. Escape the name before printing: it may contain any characters, including control
+    /// characters.
     #[must_use]
     pub fn name(&self, task: &Task) -> Option<&str> {
         self.names.get(task.name as usize).map(String::as_str)
@@ -102,7 +103,7 @@ pub struct TaskIndex<'a> {
 }
 
 impl<'a> TaskIndex<'a> {
-    /// The task that had this number at this time. The kernel reuses numbers.
+    /// The task that had this number at this time. The time is needed because the kernel reuses numbers.
     #[must_use]
     pub fn find(&self, tid: u32, at_ns: u64) -> Option<&'a Task> {
         let found = self.by_tid.get(&tid)?;
@@ -116,8 +117,8 @@ impl<'a> TaskIndex<'a> {
         self.tasks.name(task)
     }
 
-    /// The name of a task's process: that of its first thread. If the first thread is unknown, the task's own
-    /// name.
+    /// The name of a task's process, which is the name of its first thread. If the first thread is unknown,
+    /// the task's own name.
     #[must_use]
     pub fn process_name(&self, task: &'a Task) -> Option<&'a str> {
         let first = self.find(task.process, task.since_ns.max(1)).unwrap_or(task);

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::recording_cost::CostRange;
 
-/// CPU time of a visit to a zone, measured with a fault loop under two limits of page sets. Nothing else
-/// differs, so the visits cause the whole difference in CPU time. It is divided by the visits for one figure,
-/// and by the pages they moved for the other.
+/// CPU time of a visit to a zone, measured with a fault loop under two limits of page sets. Only the limit
+/// differs, so the visits cause the whole difference in CPU time. This difference divided by the number of
+/// visits is one figure; divided by the number of moved pages, it is the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VisitCost {
     /// CPU time of a visit with all its pages, in nanoseconds.
@@ -52,7 +52,7 @@ mod tests {
             kernel: "6.18".into(),
             date: "2026-11-26".into(),
         };
-        // Noise may push the minimum below zero.
+        // The minimum may be negative because of noise.
         assert!(cost(range(-5.0, 2.0, 9.0)).is_sound());
         for wrong in [range(3.0, 2.0, 9.0), range(-9.0, -2.0, 9.0), range(1.0, f64::NAN, 2.0)] {
             assert!(!cost(wrong).is_sound(), "{wrong:?}");

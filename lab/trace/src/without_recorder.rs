@@ -12,8 +12,8 @@ use crate::{
 /// Removes the pages that [`TraceInfo::recorder_pids`] allocated: their allocations, and their frees by any
 /// task.
 ///
-/// Refills and drains stay, even if the recorder caused them: they also moved pages of other tasks. The
-/// filter keeps the set of the recorder's frames in memory.
+/// Events of refills and drains are not removed, even if the recorder caused them, because they also moved
+/// pages of other tasks. The filter keeps the set of the recorder's frames in memory.
 pub struct WithoutRecorder<R> {
     reader: R,
     info: TraceInfo,
@@ -22,8 +22,8 @@ pub struct WithoutRecorder<R> {
     left_out: u64,
 }
 
-/// Beginning of an entry in [`TraceInfo::not_recorded`], before the reason, if a recorder does not know its
-/// threads.
+/// If a recorder does not know its threads, an entry of [`TraceInfo::not_recorded`] begins with this text.
+/// The reason follows.
 pub const RECORDER_UNKNOWN: &str = "which threads are the recorder's";
 
 /// Frames that the recorder holds.
@@ -31,7 +31,7 @@ pub const RECORDER_UNKNOWN: &str = "which threads are the recorder's";
 struct Frames {
     /// Frames in use, by the first frame of their block.
     held: HashSet<u64>,
-    /// Frames freed in a list that have not yet reached a page set.
+    /// Frames of batched frees that have not reached a page set yet.
     freed: HashSet<u64>,
 }
 
@@ -65,7 +65,7 @@ impl Frames {
                 if is_own && event.frame().is_some() {
                     self.held.insert(pfn);
                 } else if !is_own {
-                    // The event of its free was lost.
+                    // Another task allocates the frame, so the event of its free was lost.
                     self.held.remove(&pfn);
                 }
                 is_own
@@ -120,7 +120,7 @@ mod tests {
         }
 
         fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
-            // Read one at a time, so that skipped blocks become empty.
+            // Events are read one at a time, so a block without any remaining event is empty.
             events.clear();
             if !self.1.is_empty() {
                 events.push(self.1.remove(0));

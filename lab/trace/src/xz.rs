@@ -1,4 +1,4 @@
-//! Bytes in `.xz` files, if the crate is built with the feature `xz`.
+//! Reads `.xz` files, if the crate is built with the feature `xz`.
 
 use std::io::Read;
 use std::path::Path;
@@ -12,8 +12,8 @@ pub(crate) const MAGIC: &[u8] = b"\xfd7zXZ\0";
 #[cfg(feature = "xz")]
 const MEMORY_BYTES_MAX: u64 = 100 << 20;
 
-/// Decompresses all streams of a file. `xz` files may be joined end to end, and no stream may be dropped
-/// silently.
+/// Decompresses all streams of a file. A file may consist of several streams, one after another. Read all of
+/// them, because no stream may be lost silently.
 #[cfg(feature = "xz")]
 pub(crate) fn unxz<R: Read>(path: &Path, source: R) -> Result<impl Read + use<R>, TraceError> {
     use liblzma::{

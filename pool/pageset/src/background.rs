@@ -1,4 +1,4 @@
-//! The pool's thread. It scans for idle memory, and sleeps while there is none.
+//! The pool's thread. The thread scans for idle memory, and sleeps while there is none.
 
 use std::io;
 use std::sync::atomic::Ordering::SeqCst;
@@ -10,15 +10,15 @@ use crate::pool::Inner;
 use crate::sys::share::Shared;
 use crate::sys::thread::{be_ordinary, without_signals};
 
-/// How long the thread sleeps when nothing is idle but users have pages. A user may free pages into arrays
+/// How long the thread sleeps when nothing is idle, but users hold pages. A user may free pages into arrays
 /// without waking the thread.
 const SLEEP_WITH_USERS: Duration = Duration::from_secs(1);
 
 /// The running thread.
 pub(crate) struct Background {
-    /// The thread returns its end of the channel, so that whoever joins it frees the channel. ThreadSanitizer
-    /// does not see the atomics of the standard library. If the thread freed what its starter made, it would
-    /// call that a race.
+    /// The thread returns its end of the channel, so that the thread that joins it frees the channel.
+    /// ThreadSanitizer does not see the atomics of the standard library, and would report a race if the
+    /// thread freed memory that the starter allocated.
     thread: JoinHandle<SyncSender<()>>,
     inner: Shared<Inner>,
 }
@@ -30,25 +30,26 @@ impl Background {
         let work = move || {
             be_ordinary();
             *of_thread.capacity.bell.hold() = Some(thread::current());
-            // The starter waits for it.
+            // The starting thread waits for this message.
             let _ = begun.send(());
             run(&of_thread);
             begun
         };
         let thread = without_signals(|| thread::Builder::new().name("pageset".into()).spawn(work))?;
-        // A new thread makes system calls that it never makes again. If a program denies them once its pool
-        // is built, the thread must have begun before.
+        // Wait until the thread runs: a new thread makes some system calls only once, at its start. A program
+        // may install a filter that denies these calls as soon as its pool is built.
         let _ = has_begun.recv();
         Ok(Self { thread, inner: inner.clone() })
     }
 
-    /// Forgets the thread, which is not there in this child of `fork`. The child takes the pool over.
-    #[expect(unsafe_code, reason = "the thread's share is lost")]
+    /// Forgets the thread in a child of `fork` that takes the pool over: the child has no such thread.
+    #[expect(unsafe_code, reason = "no other code drops the share of the parent's thread")]
     pub(crate) fn abandon(self) {
         let Self { thread, inner } = self;
-        // Neither joined nor detached: the system does not know the thread.
+        // Do not join or detach: the system of the child does not know this thread.
         std::mem::forget(thread);
-        // SAFETY: the thread had it, and is not there.
+        // SAFETY: the thread owned a share of `inner`. The thread does not exist in this child, so nothing
+        // else drops the share.
         unsafe { inner.drop_lost() };
     }
 
@@ -56,7 +57,7 @@ impl Background {
     pub(crate) fn stop(self) {
         self.inner.capacity.bell.ends.store(true, SeqCst);
         self.thread.thread().unpark();
-        // The thread's panic has already been printed.
+        // A panic of the thread has already been printed.
         let _ = self.thread.join();
     }
 }
@@ -81,7 +82,7 @@ fn run(inner: &Inner) {
             has_rung = bell.wake_up();
         }
         if has_rung && !bell.ends.load(SeqCst) {
-            // A user has allocated: scan again when memory can be idle.
+            // A user has allocated pages, so memory can become idle: scan again after the interval.
             thread::park_timeout(interval());
         }
     }

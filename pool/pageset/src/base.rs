@@ -1,6 +1,6 @@
 //! The only module that uses `pageset-blocks`. The base has every frame that neither a user nor an array has.
 //!
-//! The pool numbers frames by 32 bits from its start, the allocator by 64.
+//! The pool numbers frames by 32 bits from the pool's start, the allocator by 64 bits.
 
 use std::ops::Range;
 use std::sync::MutexGuard;
@@ -33,8 +33,9 @@ const SPINS: u32 = 100;
 
 /// The pool's frames, under one lock.
 ///
-/// One thread at a time changes the frames, by plain stores. That is twice as fast as lock-free exchanges:
-/// half an array moves under one hold of the lock, so threads seldom meet. (Decision 0039.)
+/// One thread at a time changes the frames, by plain stores. Plain stores under a lock are twice as fast as
+/// lock-free exchanges: half an array moves under one hold of the lock, so threads seldom meet. (Decision
+/// 0039.)
 pub(crate) struct Base {
     frames: Apart<Lock<Frames>>,
     /// CPUs that the allocator knows.
@@ -43,7 +44,7 @@ pub(crate) struct Base {
     bytes: usize,
 }
 
-/// The lock, held.
+/// The lock, which is held until this value is dropped.
 pub(crate) struct Held<'a>(#[expect(dead_code, reason = "only held")] MutexGuard<'a, Frames>);
 
 /// Keeps the lock on a cache line of its own. A waiting thread reads the lock again and again, and would take
@@ -56,19 +57,20 @@ struct Apart<T>(T);
 #[repr(C)]
 struct Frames {
     exchanges: Exchanges,
-    /// Blocks that were passed on. For the allocator these blocks are in use.
+    /// Blocks that arrays passed on, for the next refill. For the allocator these blocks are in use.
     passed: Passed,
     allocator: Allocator,
 }
 
-/// How often part of an array was filled or emptied.
+/// How many times half an array was refilled, or half an array was flushed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Exchanges {
     pub(crate) refills: u64,
     pub(crate) flushes: u64,
 }
 
-/// A request for a block, which may be the last free one. All memory has one type, so no request steals.
+/// A request for a block, which may be the last free one. All memory of a pool has one type, so no request
+/// falls back to another type.
 #[inline]
 const fn request(order: Order) -> Request {
     Request::new(order).movable().with(RequestTraits::NO_WATERMARKS)
@@ -87,7 +89,8 @@ impl Base {
         let nodes = heap::made(cpus.max(1), || NodeId(0))?;
         let config = Config::new(&zones, &nodes);
         let (allocator, bytes) = Allocator::with_tables(&config, |tables| {
-            // Memory at the end goes back to the system first.
+            // Memory at the end of the pool goes back to the system first, so use the lowest whole pageblocks
+            // first.
             let allocator = BlockAllocator::for_one(&config, tables)?.with_whole_use(WholeUse::LowestFirst);
             // A pool keeps no reserve: its users may have every page.
             allocator.set_watermarks(ZONE, Watermarks::default())?;
@@ -112,8 +115,8 @@ impl Base {
         self.frames.0.lock()
     }
 
-    /// The allocator's number for this CPU. A CPU that the allocator does not know uses the number of another
-    /// CPU, and shares its pageblocks.
+    /// The allocator's number for this CPU. A CPU that appeared after the allocator was built shares the
+    /// number, and the pageblocks, of another CPU.
     fn cpu(&self, cpu: usize) -> CpuId {
         CpuId((cpu % self.cpus) as u32)
     }
@@ -132,8 +135,8 @@ impl Base {
         Some(first.0 as u32)
     }
 
-    /// Fetches up to `wanted` blocks for an array. Puts blocks that were passed on into an empty batch, and
-    /// returns words of further blocks, up to the capacity.
+    /// Fetches up to `wanted` blocks for an array. Blocks that were passed on go into the empty batch. If the
+    /// batch has room for more, this allocates blocks and returns them as words.
     #[inline]
     pub(crate) fn fetch(&self, cpu: usize, class: Class, wanted: usize, batch: &mut Batch) -> Words {
         let cpu = self.cpu(cpu);
@@ -165,7 +168,7 @@ impl Base {
         words
     }
 
-    /// Allocates the block at this place.
+    /// Allocates the block of this order that begins with this frame.
     pub(crate) fn alloc_at(&self, frame: u32, order: Order) -> Result<(), BaseError> {
         self.lock().allocator.get().alloc_at(CpuId(0), pfn(frame), &request(order))
     }
@@ -175,8 +178,8 @@ impl Base {
         self.lock().allocator.get().free(self.cpu(cpu), pfn(frame), order)
     }
 
-    /// Passes blocks of an array on to the next fetch. Frees them instead if there is no room, or if
-    /// `is_ample` is `false`. Returns how many were free already.
+    /// Passes blocks of an array on to the next fetch. If there is no room, or if `is_ample` is `false`,
+    /// frees the blocks instead. Returns how many of the blocks were already free, which is a double free.
     #[inline]
     pub(crate) fn flush(
         &self,
@@ -192,7 +195,7 @@ impl Base {
         if is_passed { 0 } else { self.free_entries(&frames, cpu, class, entries, ledger) }
     }
 
-    /// Frees blocks of an array. Returns how many were free already.
+    /// Frees blocks of an array. Returns how many of the blocks were already free.
     pub(crate) fn free_many(&self, cpu: usize, class: Class, entries: &[Entry], ledger: &Ledger) -> usize {
         self.free_entries(&self.lock(), cpu, class, entries, ledger)
     }
@@ -202,7 +205,8 @@ impl Base {
         self.lock().passed.frames()
     }
 
-    /// Frees some blocks that were passed on. Returns their number, and how many were free already.
+    /// Frees some blocks that were passed on. Returns the number of blocks, and how many of them were already
+    /// free.
     pub(crate) fn free_passed(&self, class: Class, ledger: &Ledger) -> (usize, usize) {
         let batch: &mut Batch = &mut Batch::new();
         let mut frames = self.lock();
@@ -220,14 +224,14 @@ impl Base {
         ledger: &Ledger,
     ) -> usize {
         if entries.iter().fold(0, |any, entry| any | entry.raw() & 1) != 0 {
-            // Note zero blocks before another thread can allocate them.
+            // Note zero blocks now: once the blocks are free, another thread can allocate them.
             note_zero(class, entries, ledger);
         }
         let (allocator, cpu) = (to.allocator.get(), self.cpu(cpu));
         let blocks = entries.iter().map(|entry| pfn(entry.frame()));
         match class {
-            // The function is called separately for single pages, so that the compiler knows the order of
-            // most blocks.
+            // Call the function separately for order 0, so that the compiler can specialise it for single
+            // pages, the most frequent order.
             Class::Order0 => allocator.free_many(cpu, Order::ZERO, blocks),
             _ => allocator.free_many(cpu, class.order(), blocks),
         }
@@ -239,18 +243,19 @@ impl Base {
         self.lock().allocator.get().free_range(CpuId(0), pfns)
     }
 
-    /// Cuts the block around a frame in use, so that a block begins with the frame.
+    /// Splits the allocated block that contains a frame, so that one of the parts begins with the frame.
     pub(crate) fn split_at(&self, frame: u32) -> Result<(), FreeError> {
         self.lock().allocator.get().split_at(CpuId(0), pfn(frame))
     }
 
-    /// Takes these frames, if all are free.
+    /// Allocates these frames if all of them are free. Returns whether the frames were allocated.
     pub(crate) fn alloc_range(&self, frames: Range<u32>) -> bool {
         let pfns = u64::from(frames.start)..u64::from(frames.end);
         self.lock().allocator.get().alloc_range(CpuId(0), pfns, &request(Order::ZERO)).is_ok()
     }
 
-    /// A bit for each frame of a pageblock: set if the frame is free and not passed on.
+    /// A bit for each frame of a pageblock: set if the frame is free, and not in a block that waits to be passed
+    /// on to an array.
     pub(crate) fn free_bits(&self, frames: Range<u32>) -> [u64; FRAME_WORDS] {
         let state = self.lock();
         let mut bits = [0; FRAME_WORDS];
@@ -260,13 +265,13 @@ impl Base {
         bits
     }
 
-    /// Returns a block that neither a user nor an array has.
+    /// Frees a block that was taken out of the base without a user or an array.
     pub(crate) fn release(&self, frame: u32, order: Order) {
         let outcome = self.free(0, frame, order);
         debug_assert_eq!(outcome, Ok(()), "a block that was taken out is ours to put back");
     }
 
-    /// The block around a frame of a user or an array: its first frame and order.
+    /// The allocated block that contains a frame: its first frame and its order.
     pub(crate) fn block_in_use(&self, frame: u32) -> Option<(u32, Order)> {
         let frames = self.lock();
         if frames.passed.has(frame) {
@@ -276,7 +281,7 @@ impl Base {
         Some((first.0 as u32, order))
     }
 
-    /// Whether the pageblock that begins here is free as a whole.
+    /// Whether all frames of the pageblock that begins with this frame are free.
     pub(crate) fn is_whole(&self, frame: u32) -> bool {
         self.lock().allocator.get().is_whole(pfn(frame))
     }
@@ -292,7 +297,7 @@ impl Base {
         self.lock().allocator.get().largest_free_order()
     }
 
-    /// How often part of an array was filled from here or emptied to here.
+    /// How many times half an array was refilled from the base or flushed to it.
     pub(crate) fn exchanges(&self) -> Exchanges {
         self.lock().exchanges
     }
@@ -307,20 +312,20 @@ impl Base {
         self.bytes
     }
 
-    /// Checks that no frame is lost or doubled. Returns how many are in use.
+    /// Checks that no frame is lost or doubled. Returns the number of frames in use.
     pub(crate) fn validate(&self) -> Result<u64, Violation> {
         let frames = self.lock();
         let census = frames.allocator.get().validate()?;
         Ok(census.allocated.saturating_sub(frames.passed.frames()))
     }
 
-    /// Holds the lock.
+    /// Takes the lock and holds it until the result is dropped.
     pub(crate) fn hold(&self) -> Held<'_> {
         Held(self.lock())
     }
 }
 
-/// Notes which of these blocks are zero.
+/// Notes which of these blocks are zero, in the ledger.
 #[cold]
 fn note_zero(class: Class, entries: &[Entry], ledger: &Ledger) {
     for entry in entries.iter().filter(|entry| entry.zero() == ZeroState::Zero) {

@@ -9,7 +9,8 @@ use std::thread::Thread;
 
 use crate::lock::Lock;
 
-/// No ring is needed: the thread scans again soon in any case, or there is no thread.
+/// A ring does nothing in this state: the pool's thread is awake and will scan again, or the pool has no
+/// thread.
 const UNHEARD: u8 = 0;
 /// The thread is scanning, and no thread has rung since the scan began.
 const LISTENING: u8 = 1;
@@ -18,10 +19,10 @@ const ASLEEP: u8 = 2;
 
 /// Wakes the pool's thread when a slow path has changed something.
 ///
-/// Race: a slow path changes the number of frames that are out, then rings. The pool's thread listens, then
-/// scans, then falls asleep unless there was a ring since it listened. Either the scan sees the change, or
-/// the thread hears the ring. This needs a single order of the four accesses. So all four are sequentially
-/// consistent, including the change of the number of frames.
+/// Race: a slow path changes the number of charged frames, then rings. The pool's thread begins to listen,
+/// then scans, then falls asleep unless there was a ring since it began to listen. Either the scan sees the
+/// changed number, or the thread hears the ring. The reasoning holds only if all threads see the four
+/// accesses in one order. So all four, including the change of the number, are sequentially consistent.
 #[derive(Default)]
 pub(crate) struct Bell {
     thread: Lock<Option<Thread>>,
@@ -56,7 +57,7 @@ impl Bell {
         self.state.store(LISTENING, SeqCst);
     }
 
-    /// Notes that the scan found something to do, so rings are not needed.
+    /// Notes that the scan found something to do. The thread will scan again, so rings are not needed.
     pub(crate) fn stop_listening(&self) {
         self.state.store(UNHEARD, SeqCst);
     }
@@ -82,7 +83,7 @@ mod tests {
         let bell = Bell::default();
         bell.ring();
         bell.listen();
-        assert!(bell.fall_asleep(), "what was before the look was seen by it");
+        assert!(bell.fall_asleep(), "the ring came before the scan");
         assert!(!bell.wake_up(), "by itself");
         bell.listen();
         bell.ring();

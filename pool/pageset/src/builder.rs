@@ -40,7 +40,7 @@ pub struct Builder {
     backing: Backing,
     source: Source,
     numa: Numa,
-    /// How children see the memory. `None` stands for the backing's default.
+    /// What children of `fork` see of the memory. `None` stands for the backing's default.
     fork: Option<Fork>,
     residency: Residency,
     fast_path: FastPath,
@@ -48,7 +48,7 @@ pub struct Builder {
     /// Whether every address keeps its page.
     is_pinned: bool,
     on_shortage: Option<OnShortage>,
-    /// CPUs that get arrays. Default: all that can exist.
+    /// The number of CPUs that get arrays. Default: all CPUs that can exist.
     array_cpus: Option<usize>,
 }
 
@@ -70,10 +70,10 @@ impl Builder {
         }
     }
 
-    /// Bytes of the pool, a multiple of the backing's page size. Default: 1 GiB. This much address space is
-    /// mapped, plus [`metadata_bytes`](crate::Stats::metadata_bytes) for tables. Building reserves 4 MiB more
-    /// for a moment to align it (1 GiB more for pools of 1 GiB and more, if there is room). Memory is used
-    /// when pages are touched, except for [`Backing::Hugetlb`].
+    /// Bytes of the pool, a multiple of the backing's page size. Default: 1 GiB. Address space of this size
+    /// is mapped, plus [`metadata_bytes`](crate::Stats::metadata_bytes) for tables. Building reserves 4 MiB
+    /// more for a moment to align it (1 GiB more for pools of 1 GiB and more, if there is room). Memory is
+    /// used when pages are touched, except for [`Backing::Hugetlb`].
     #[must_use]
     pub fn size(mut self, bytes: usize) -> Self {
         self.bytes = bytes;
@@ -97,7 +97,7 @@ impl Builder {
     }
 
     /// Uses the caller's memory instead of the system's. The pool never unmaps it or returns it to the
-    /// system. Its contents count as dirty. When the pool is dropped, it undoes [`Self::residency`],
+    /// system. The memory's contents count as dirty. When the pool is dropped, it undoes [`Self::residency`],
     /// [`Self::numa`] and [`Self::fork`]: the memory is unlocked, unbound and visible to children again.
     ///
     /// # Safety
@@ -158,9 +158,9 @@ impl Builder {
     /// no longer sees: the length is right, there is no error, and the bytes are wrong.
     ///
     /// A pinned pool returns no memory: not by its thread, not by [`Pool::tick`], [`Pool::trim`] or
-    /// [`Pool::resize`], and not when memory is short. It has a thread only for
-    /// [`Prezero`](crate::Prezero). It locks nothing, so it needs no room in `ulimit -l`; the registration
-    /// itself may. [`Pool::populate`] may run before or after the registration.
+    /// [`Pool::resize`], and not when memory is short. A pinned pool has a thread only for
+    /// [`Prezero`](crate::Prezero). A pinned pool locks no memory, so it uses up nothing of `ulimit -l`; the
+    /// registration itself may. [`Pool::populate`] may run before or after the registration.
     ///
     /// Two things are left to the program. Use [`Fork::Hide`]: before Linux 5.12, the first write after a
     /// fork may put a copy behind an address of the parent. And free pages only when the device is done with
@@ -200,8 +200,8 @@ impl Builder {
         self
     }
 
-    /// Builds the pool. This costs some system calls, and memory for metadata: some 200 KiB at first, and at
-    /// most 140 KiB for each GiB that is used.
+    /// Builds the pool. Building takes some system calls and memory for metadata: about 200 KiB at first, and
+    /// at most 140 KiB for each GiB that is used.
     ///
     /// To start the pool's thread, the standard library asks the heap for memory, and ends the program if
     /// there is none. With [`Worker::None`], an exhausted heap is the error [`BuildError::HeapExhausted`].
@@ -210,7 +210,7 @@ impl Builder {
     /// See [`BuildError`]. After an error nothing stays mapped.
     pub fn build(self) -> Result<Pool, BuildError> {
         let pool = Pool::new(Shared::new(self.inner()?)?);
-        // From here on, threads run the pool's code and may be interrupted in it.
+        // From here on, threads run the pool's code, and the kernel may interrupt them in it.
         sys::stay_loaded();
         if self.fork == Some(Fork::HandOver) {
             pool.prepare_forks()?;
@@ -238,7 +238,7 @@ impl Builder {
         let base = Base::new(frames, cpus, caps)?;
         let array_cpus = self.array_cpus.unwrap_or(cpus);
         let set = || ArraySet::new(array_cpus, caps);
-        // Without sequences, the second set is not used.
+        // Without restartable sequences, the second set of arrays is not used.
         let spare = if area.is_some() { set()? } else { ArraySet::new(0, Caps::NONE)? };
         let hot = HotPage::new([set()?, spare]).map_err(|error| match error.step {
             MapStep::Wipe => refused("madvise", "hide the page of the fast path from children", error.source),
@@ -279,8 +279,8 @@ impl Builder {
     fn giveback(&self, backing: Backing) -> Giveback {
         match (self.source, backing) {
             _ if self.residency == Residency::Locked => Giveback::Never,
-            // A huge page that went back belongs to the system. Another program may have it when the pool
-            // needs it again.
+            // Do not return huge pages: another program could take a returned huge page, and the pool would
+            // find none when it needs the page again.
             (Source::Caller(_), _) | (_, Backing::Hugetlb(_)) => Giveback::Never,
             (_, Backing::Memfd) => Giveback::PunchHole,
             _ => Giveback::DontNeed,
@@ -302,7 +302,8 @@ mod tests {
 
     use super::*;
 
-    /// Simulates CPUs that appeared after the pool was built: their ids are beyond the arrays.
+    /// Simulates CPUs that appeared after the pool was built: the ids of these CPUs are beyond the last
+    /// array.
     #[test]
     fn cpus_beyond_the_arrays_use_the_base() {
         let mut last = CpuSet::new();

@@ -8,7 +8,7 @@ use pageset_core::{ConfigError, Order, Violation};
 use crate::Numa;
 use crate::heap::HeapExhausted;
 
-/// The end of a message about nodes: where the system lists them.
+/// Ends a message about NUMA nodes: the file in which the system lists the nodes.
 const NODES_ONLINE: &str = "see /sys/devices/system/node/online";
 
 /// Why an allocation failed.
@@ -22,17 +22,17 @@ pub enum AllocError {
     },
     /// The allocation would exceed the pool's capacity.
     OverCapacity,
-    /// A child of `fork` cannot allocate from its parent's pool. It may read pages: they are copies, or
-    /// shared memory if the pool is a memfd.
+    /// A child of `fork` cannot allocate from its parent's pool. The child may read pages: they are copies,
+    /// or shared memory if the pool is a memfd.
     Forked,
-    /// The pages of an `alloc_at` are not all free.
+    /// Some of the pages that an `alloc_at` asks for are in use.
     NotFree,
     /// The page is not in the pool, or its number is not a multiple of the block's size.
     BadFrame,
     /// The count of pages is zero.
     BadCount,
-    /// No run of this many pages is free, even after every cache was emptied. The count is larger than the
-    /// largest block.
+    /// No run of this many contiguous pages is free, even after every cache was emptied. This error is for
+    /// counts larger than the largest block.
     NoRun {
         /// The wanted number of pages.
         page_count: usize,
@@ -40,8 +40,8 @@ pub enum AllocError {
     /// The program's heap has no memory for a list of pages.
     HeapExhausted,
     /// A signal handler asks for pages, and has interrupted an operation of the same pool on its own thread.
-    /// That operation may hold a lock, so waiting for it would never end. This happens only in signal
-    /// handlers.
+    /// The interrupted operation may hold a lock, so the handler would wait for ever. Only signal handlers
+    /// get this error.
     WouldBlock,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for AllocError {
             Self::OutOfMemory { order } => {
                 write!(f, "the pool has no free block of order {order} ({} KiB)", 4 << order.get())
             }
-            Self::OverCapacity => f.write_str("the pool's hard capacity is handed out"),
+            Self::OverCapacity => f.write_str("all pages of the pool's hard capacity are handed out"),
             Self::Forked => {
                 f.write_str("the pool belongs to the parent process: a child cannot allocate from it")
             }
@@ -66,7 +66,7 @@ impl fmt::Display for AllocError {
             Self::BadFrame => f.write_str("no block of this order begins at this page of the pool"),
             Self::BadCount => f.write_str("a count must be 1 page or more"),
             Self::NoRun { page_count } => {
-                write!(f, "the pool has no {page_count} free pages that lie together")
+                write!(f, "the pool has no {page_count} contiguous free pages")
             }
             Self::HeapExhausted => f.write_str("the program's heap has no memory for a list of pages"),
             Self::WouldBlock => f.write_str(
@@ -88,7 +88,7 @@ pub enum ValidateError {
     WouldBlock,
     /// The base's own check fails.
     Base(Violation),
-    /// A block in a CPU's array is not allocated in the base, or it was also passed on.
+    /// A block in a CPU's array is not allocated in the base, or the block was also passed on.
     NotAllocated {
         /// The block's first page, counted from the pool's start.
         page: u32,
@@ -100,7 +100,7 @@ pub enum ValidateError {
         /// The page, counted from the pool's start.
         page: u32,
     },
-    /// Pages are lost or doubled.
+    /// The number of allocated pages differs from the sum of their owners: pages are lost or doubled.
     Sum {
         /// Pages that are allocated in the base.
         allocated: u64,
@@ -116,11 +116,11 @@ impl fmt::Display for ValidateError {
             Self::WouldBlock => AllocError::WouldBlock.fmt(f),
             Self::Base(violation) => violation.fmt(f),
             Self::NotAllocated { page, order } => {
-                write!(f, "page {page} is in an array of blocks of order {order}, and is not allocated so")
+                write!(f, "page {page} is in an array as a block of order {order}, which is not allocated")
             }
-            Self::Doubled { page } => write!(f, "page {page} is in two blocks of arrays"),
+            Self::Doubled { page } => write!(f, "page {page} is in two blocks that lie in arrays"),
             Self::Sum { allocated, accounted } => {
-                write!(f, "{allocated} pages are allocated in the base, {accounted} are accounted for")
+                write!(f, "{allocated} pages are allocated, but users and arrays have {accounted}")
             }
         }
     }
@@ -163,20 +163,21 @@ pub enum BuildError {
         /// The system's error.
         source: io::Error,
     },
-    /// Enough huge pages were reserved, but this process cannot have them. The pages are on other nodes than
-    /// the builder or its cpuset allows, or the process's cgroup has a limit (`hugetlb.*.max`).
+    /// The system reserved enough huge pages for the mapping, but this process cannot have them. Either the
+    /// pages are on other nodes than the builder or its cpuset allows, or the process's cgroup has a limit
+    /// (`hugetlb.*.max`).
     HugetlbOutOfReach {
         /// The wanted size, in bytes.
         bytes: usize,
-        /// The nodes that they should come from.
+        /// The nodes that the huge pages should come from.
         numa: Numa,
         /// The system's error.
         source: io::Error,
     },
     /// Huge pages of hugetlb are not copied for children: see [`Fork::Copy`](crate::Fork::Copy).
     CopyOfHugetlb,
-    /// A child takes over only memory that is copied for it: private memory of the system, not locked. See
-    /// [`Fork::HandOver`](crate::Fork::HandOver).
+    /// The pool's memory is not one that a child can take over. A child takes over only private memory of the
+    /// system that is not locked. See [`Fork::HandOver`](crate::Fork::HandOver).
     HandOverOfShared,
     /// The pool's file in memory cannot be made: no file descriptor is left, or the file is too large.
     Memfd {
@@ -216,7 +217,7 @@ pub enum BuildError {
     },
     /// Another call to the system failed.
     System {
-        /// The attempted step.
+        /// The step that failed, as words after "cannot".
         what: &'static str,
         /// The system's error.
         source: io::Error,
@@ -231,11 +232,14 @@ impl fmt::Display for BuildError {
             Self::BadSize { bytes, multiple_of } => {
                 write!(
                     f,
-                    "a pool of {bytes} bytes: the size must be a multiple of {multiple_of}, 4 TiB at most"
+                    "the size is {bytes} bytes: it must be a multiple of {multiple_of}, and at most 4 TiB"
                 )
             }
             Self::AddressSpace { bytes, .. } => {
-                write!(f, "cannot reserve {bytes} bytes of address space (see ulimit -v and vm.max_map_count)")
+                write!(
+                    f,
+                    "cannot reserve {bytes} bytes of address space (see ulimit -v and vm.max_map_count)"
+                )
             }
             Self::HugetlbShortage { wanted, free: Some(free), .. } => {
                 write!(f, "cannot get {wanted} huge pages: {free} are free (see /proc/sys/vm/nr_hugepages)")
@@ -253,13 +257,13 @@ impl fmt::Display for BuildError {
                     Numa::Bind(node) => write!(f, "on node {node}")?,
                     Numa::Interleave(nodes) => write!(f, "on the nodes {nodes:#b} in turn")?,
                 }
-                f.write_str(": see free_hugepages of the node, the cpuset, and hugetlb.*.max of the cgroup")
+                f.write_str(": see free_hugepages of its nodes, its cpuset, and hugetlb.*.max of its cgroup")
             }
             Self::CopyOfHugetlb => f.write_str(
-                "huge pages are not copied for children: use Fork::Hide, or choose nothing, and they share them",
+                "huge pages are not copied for children: use Fork::Hide, or leave fork unset to share them",
             ),
             Self::HandOverOfShared => f.write_str(
-                "a child takes over only memory that is copied for it: use Backing::Thp or Plain, neither locked nor a region",
+                "a child takes over only memory that is copied for it: use Backing::Thp or Plain, not locked",
             ),
             Self::Memfd { bytes, source } => match source.raw_os_error() {
                 Some(libc::EMFILE) => {

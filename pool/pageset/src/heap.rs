@@ -1,4 +1,5 @@
-//! Tables on the program's heap. If the heap is exhausted, there is an error and the program goes on.
+//! Tables on the program's heap. If the heap is exhausted, these functions return an error instead of ending
+//! the program.
 
 use zerocopy::FromZeros;
 
@@ -19,11 +20,11 @@ pub(crate) fn zeroed<T: FromZeros>(len: usize) -> Result<Box<[T]>, HeapExhausted
     <[T]>::new_box_zeroed_with_elems(len).map_err(|_| HeapExhausted::of::<T>(len))
 }
 
-/// A table of entries made by `make`.
+/// Makes a table whose entries `make` returns, one call for each entry.
 pub(crate) fn made<T>(len: usize, make: impl FnMut() -> T) -> Result<Box<[T]>, HeapExhausted> {
     let mut table = with_room(len)?;
     table.extend(std::iter::repeat_with(make).take(len));
-    // The list's length equals its capacity, so nothing is moved.
+    // The list's length equals its capacity, so the conversion does not move the entries.
     Ok(table.into_boxed_slice())
 }
 
@@ -41,7 +42,8 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "miri has no limit of its own, and ends the program")]
     fn a_table_that_no_heap_can_hold_is_an_error() {
-        // Heaps accept the last length as a request. Under miri, that request would end the program.
+        // An allocator accepts the last length as a valid request, and then fails. Miri would end the program
+        // instead.
         let lens = [usize::MAX, usize::MAX / 8, isize::MAX as usize / 8];
         for len in &lens[..if cfg!(miri) { 2 } else { 3 }] {
             let len = *len;

@@ -1,10 +1,12 @@
-//! The pools that a thread is inside of. A signal handler may interrupt an operation of a pool that holds a
-//! lock, and then call the same pool. Waiting for that lock would never end, so the call is refused.
+//! Tracks which pools a thread is inside of. A signal handler may interrupt an operation of a pool that holds
+//! a lock, and then call the same pool. The handler would wait for that lock for ever, so its call is
+//! refused.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, compiler_fence};
 
-/// The number of operations of different pools that may interrupt each other on one thread.
+/// The most pools that one thread can be inside of at once. A thread is inside of a further pool only after a
+/// signal handler interrupted an operation.
 const DEPTH: usize = 8;
 
 /// The addresses of the pools that this thread is inside of. Only this thread and its signal handlers use it.
@@ -13,17 +15,17 @@ struct Place {
     pools: [AtomicUsize; DEPTH],
 }
 
-// The value is constant and has no destructor, so a handler may use it at any moment of the thread's life.
+// The value is constant and has no destructor, so a handler may use it as long as the thread lives.
 thread_local! {
     static PLACE: Place = const { Place { depth: AtomicUsize::new(0), pools: [const { AtomicUsize::new(0) }; DEPTH] } };
 }
 
-/// A mark that this thread is inside of a pool. It lasts until it is dropped, on the same thread.
+/// A mark that this thread is inside of a pool. The mark lasts until it is dropped, on the same thread.
 #[must_use]
 pub(crate) struct Inside {
     depth: usize,
-    /// The content of the place before this entry. A handler that interrupts an entry between its two steps
-    /// takes the same place. When the handler leaves, it puts the interrupted entry's address back.
+    /// The content of the slot before this entry. A handler that interrupts an entry between its two steps
+    /// takes the same slot. When the handler leaves, it restores the content that it found.
     before: usize,
     on_this_thread: PhantomData<*const ()>,
 }
@@ -39,7 +41,7 @@ impl Inside {
             }
             let before = free.load(Relaxed);
             free.store(pool, Relaxed);
-            // A handler that interrupts here takes the same place, and puts our address back when it leaves.
+            // A handler that interrupts here takes the same slot, and restores our address when it leaves.
             compiler_fence(SeqCst);
             place.depth.store(depth + 1, Relaxed);
             Some(Self { depth, before, on_this_thread: PhantomData })
@@ -51,7 +53,7 @@ impl Drop for Inside {
     fn drop(&mut self) {
         PLACE.with(|place| {
             place.depth.store(self.depth, Relaxed);
-            // A handler that interrupts here may take the place that is about to be restored.
+            // A handler that interrupts here may take the slot whose content is about to be restored.
             compiler_fence(SeqCst);
             if let Some(ours) = place.pools.get(self.depth) {
                 ours.store(self.before, Relaxed);
@@ -83,7 +85,7 @@ mod tests {
     fn more_pools_than_there_is_room_for_are_refused() {
         let held: Vec<_> = (1..=DEPTH).map(Inside::of).collect();
         assert!(held.iter().all(Option::is_some) && Inside::of(4096).is_none());
-        // Leave the pools in the order of nested operations: the last first.
+        // Leave the pools in the opposite order of entering them.
         held.into_iter().rev().for_each(drop);
         assert!(Inside::of(4096).is_some());
     }

@@ -27,7 +27,7 @@ pub(crate) enum Contents {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum ReturnState {
-    /// None of its frames was ever handed out.
+    /// No frame of the pageblock was ever handed out.
     Fresh = 0,
     /// Frames of the pageblock were handed out.
     Resident = 1,
@@ -56,12 +56,12 @@ pub(crate) struct Ledger {
     /// A bit for each frame. If it is set, the frame may be anything but zero.
     dirty: Box<[AtomicU64]>,
     blocks: Box<[AtomicU8]>,
-    /// A byte for each pageblock. Not 0 if no frame of the pageblock is known to be zero. Reading it saves
-    /// reading eight words of `dirty`.
+    /// A byte for each pageblock: not 0 if no frame of the pageblock is known to be zero. Reading this byte
+    /// saves reading eight words of `dirty`.
     all_dirty: Box<[AtomicU8]>,
-    /// A bit for each pageblock. If it is set, the pageblock is neither `Fresh` nor `Returned`, or was
-    /// neither a moment ago. A scan for memory to return then reads only pageblocks that were touched,
-    /// however large the pool is.
+    /// A bit for each pageblock. A bit is set while its pageblock is neither `Fresh` nor `Returned`, and may
+    /// be cleared a moment late. With these bits, a scan for memory to return reads only pageblocks that were
+    /// touched, however large the pool is.
     in_use: Box<[AtomicU64]>,
     refaulted_blocks: AtomicU64,
 }
@@ -71,7 +71,7 @@ impl Ledger {
         let blocks = frames.div_ceil(PAGEBLOCK_FRAMES as usize);
         let words = blocks.div_ceil(64);
         let (dirty, states, in_use) = match contents {
-            // Fresh memory is zero, and so are its bits.
+            // Fresh memory is zero, and so are the bits of a new table: nothing to set.
             Contents::Zero => {
                 (heap::zeroed(frames.div_ceil(64))?, heap::zeroed(blocks)?, heap::zeroed(words)?)
             }
@@ -92,8 +92,8 @@ impl Ledger {
             + size_of_val(&*self.in_use)
     }
 
-    /// Notes that frames are handed out. Returns whether all frames are zero. From now on they count as
-    /// dirty.
+    /// Notes that a user gets these frames, and returns whether all of them are zero. From now on the frames
+    /// count as dirty.
     pub(crate) fn hand_out(&self, frames: Range<u32>) -> ZeroState {
         blocks_of(&frames).for_each(|block| self.touch(block));
         if frames.start.is_multiple_of(64) && frames.end.is_multiple_of(64) {
@@ -113,7 +113,7 @@ impl Ledger {
         zero
     }
 
-    /// Does the same as [`hand_out`](Self::hand_out) for a whole pageblock.
+    /// Does the same as [`hand_out`](Self::hand_out) for all frames of one pageblock.
     #[inline]
     pub(crate) fn hand_out_pageblock(&self, first: u32) -> ZeroState {
         let block = (first >> PAGEBLOCK_ORDER) as usize;
@@ -126,8 +126,8 @@ impl Ledger {
         zero
     }
 
-    /// Does the same as [`hand_out`](Self::hand_out) for all frames of some words. A block of 2 MiB has 8
-    /// words, which are usually dirty already.
+    /// Does the same as [`hand_out`](Self::hand_out) for all frames that these words of `dirty` describe. A
+    /// block of 2 MiB has 8 words, which are usually dirty already.
     fn hand_out_words(&self, words: &[AtomicU64]) -> ZeroState {
         let (mut any, mut all) = (0, u64::MAX);
         for cell in words {
@@ -141,8 +141,8 @@ impl Ledger {
         if any == 0 { ZeroState::Zero } else { ZeroState::Unknown }
     }
 
-    /// Does the same as [`hand_out`](Self::hand_out) for some of the 64 frames from `first` on, a multiple of
-    /// 64. Returns the bits of the frames that are zero.
+    /// Does the same as [`hand_out`](Self::hand_out) for the frames whose bits are set, of the 64 frames that
+    /// begin with `first`. `first` is a multiple of 64. Returns the bits of the frames that are zero.
     pub(crate) fn hand_out_bits(&self, first: u32, bits: u64) -> u64 {
         self.touch((first >> PAGEBLOCK_ORDER) as usize);
         let cell = &self.dirty[first as usize / 64];
@@ -153,7 +153,7 @@ impl Ledger {
         bits & !found
     }
 
-    /// Notes that frames of a pageblock are handed out.
+    /// Notes that a user gets frames of this pageblock.
     fn touch(&self, block: usize) {
         let cell = &self.blocks[block];
         let state = cell.load(Relaxed);
@@ -168,14 +168,14 @@ impl Ledger {
     /// Pageblocks of a range that are neither `Fresh` nor `Returned`.
     pub(crate) fn blocks_in_use(&self, blocks: Range<u32>) -> impl DoubleEndedIterator<Item = u32> + '_ {
         words_of(blocks).flat_map(|(word, mask)| {
-            // Most words of a large pool have no bits.
+            // Most words of a large pool have no bits set.
             let bits = self.in_use[word].load(Relaxed) & mask;
             let all = if bits == 0 { 0..0 } else { 0..64 };
             all.filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word as u32 * 64 + bit)
         })
     }
 
-    /// Notes that free frames are zero.
+    /// Notes that these free frames are zero.
     pub(crate) fn note_zero(&self, frames: Range<u32>) {
         blocks_of(&frames).for_each(|block| self.all_dirty[block].store(0, Relaxed));
         for (word, mask) in words_of(frames) {
@@ -233,7 +233,8 @@ fn blocks_of(frames: &Range<u32>) -> Range<usize> {
     (frames.start >> PAGEBLOCK_ORDER) as usize..frames.end.div_ceil(PAGEBLOCK_FRAMES) as usize
 }
 
-/// The words that hold a range's bits. Each word comes with the mask of its bits in the range.
+/// The words that hold the bits of a range of frames. Each word comes with a mask that selects the bits of
+/// the range.
 fn words_of(frames: Range<u32>) -> impl DoubleEndedIterator<Item = (usize, u64)> {
     let words = frames.start / 64..frames.end.div_ceil(64);
     words.map(move |word| {
@@ -258,7 +259,7 @@ mod tests {
         assert_eq!(Ledger::new(512, Contents::Unknown).unwrap().hand_out(0..1), ZeroState::Unknown);
     }
 
-    /// A search for touched pageblocks finds exactly these, after every kind of state change.
+    /// After every kind of state change, a search for touched pageblocks finds all of them and no others.
     #[test]
     fn blocks_in_use_are_those_that_were_touched() {
         let ledger = Ledger::new(300 * 512, Contents::Zero).unwrap();

@@ -10,14 +10,14 @@ use crate::sys::BLOCK_BYTES;
 pub enum Backing {
     /// Private memory, in transparent huge pages where the system provides them.
     Thp,
-    /// Huge pages that the administrator set apart. Building the pool takes and clears all of them. No page
-    /// goes back before the pool is dropped, so no access finds a page missing. Clearing takes some tenths of
-    /// a second for each GiB. The pages belong to a file, as with [`Backing::Memfd`]. Children of `fork`
-    /// see the parent's memory itself, and [`Fork::Copy`] is refused.
+    /// Huge pages that the administrator reserved (hugetlb). Building the pool takes and clears all of them,
+    /// at some tenths of a second for each GiB. The pages stay until the pool is dropped, so no access finds
+    /// a page missing. The pages belong to a file, as with [`Backing::Memfd`]: children of `fork` see the
+    /// parent's memory itself, and [`Fork::Copy`] is refused.
     Hugetlb(HugePageSize),
     /// [`Hugetlb`](Self::Hugetlb) if the system has enough such pages for the whole pool, otherwise
-    /// [`Thp`](Self::Thp). [`BackingReport::page_bytes`](crate::BackingReport::page_bytes) tells which. The
-    /// system has no huge pages of hugetlb for a pool with [`Fork::Copy`] or [`Fork::HandOver`].
+    /// [`Thp`](Self::Thp). [`BackingReport::page_bytes`](crate::BackingReport::page_bytes) tells which. A
+    /// pool with [`Fork::Copy`] or [`Fork::HandOver`] always gets `Thp`.
     HugetlbOrThp(HugePageSize),
     /// A file in memory, to be shared with other processes: see [`Pool::memfd`](crate::Pool::memfd).
     Memfd,
@@ -52,7 +52,7 @@ pub enum Numa {
     FirstTouch,
     /// Only the node with this number provides memory.
     Bind(u16),
-    /// Each of these nodes (bit `n` for node `n`) in turn.
+    /// Each of these nodes in turn. Bit `n` stands for node `n`.
     Interleave(u64),
 }
 
@@ -60,8 +60,9 @@ pub enum Numa {
 ///
 /// # What a child may do
 /// In a child, and in its children, a pool can only be read. A child has one thread: a lock that another
-/// thread held stays locked for ever. Its metadata is a copy: a page that is free there may be in use in the
-/// parent a moment later. So no operation in a child waits for a lock, changes memory, or reaches the parent:
+/// thread held stays locked for ever. The child's metadata is a copy: a page that is free in the copy may be
+/// in use in the parent a moment later. So no operation in a child waits for a lock, changes memory, or
+/// reaches the parent:
 ///
 /// - Pages can be read, as the variants say. Pages of a memfd and of hugetlb are the parent's own memory. The
 ///   program that forks is responsible for its child's writes there;
@@ -75,22 +76,23 @@ pub enum Numa {
 ///   [`Pool::stats`](crate::Pool::stats) are all zero. [`Pool::validate`](crate::Pool::validate) returns an
 ///   error: it cannot check.
 /// - [`Pool::backing`](crate::Pool::backing) describes the child's own memory.
-/// - Dropping the [`Pool`](crate::Pool) does nothing. Its memory stays mapped until the child ends or runs
-///   another program.
+/// - Dropping the [`Pool`](crate::Pool) does nothing. The pool's memory stays mapped in the child until the
+///   child ends or runs another program.
 ///
 /// [`Pool::take_over`](crate::Pool::take_over) ends these limits for the child of a parent that has ended, if
 /// the pool was built with [`Fork::HandOver`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fork {
-    /// A copy, made at the fork. For a memfd: the parent's memory itself. Refused for hugetlb: when no huge
-    /// page is left for a copy, the system takes the child's page, and kills the child when it reads.
+    /// The child sees a copy, made at the fork. A child sees a memfd as the parent's memory itself. For
+    /// hugetlb this is refused: if no huge page is left for a copy, the system takes the child's page away,
+    /// and kills the child when it reads.
     Copy,
     /// The child does not see the memory, which makes the fork faster. In the child the addresses are not
     /// mapped, or other memory is mapped there.
     Hide,
-    /// A copy, as with `Copy`, and the child may make the pool its own when its parent has ended:
-    /// [`Pool::take_over`](crate::Pool::take_over). For a program that builds its pool and becomes a daemon
-    /// then. Needs private memory that is not locked. Every fork empties the pool's caches.
+    /// The child sees a copy, as with `Copy`, and may become the owner of the pool when its parent has ended:
+    /// [`Pool::take_over`](crate::Pool::take_over). Use it for a program that builds its pool and then
+    /// becomes a daemon. The memory must be private and not locked. Every fork empties the pool's caches.
     HandOver,
 }
 
@@ -144,22 +146,24 @@ pub struct ReturnPolicy {
     pub worker: Worker,
     /// Whether the pool clears free pages for `alloc_zeroed` in idle time. Default: no.
     pub prezero: Prezero,
-    /// The smallest free part of a pageblock in part use that scans return, in bytes: 4096 for single pages.
-    /// Only every tenth scan looks for such parts, and every scan of a pool that was not used since the last
-    /// scan. With 0, such parts stay until [`Pool::trim`](crate::Pool::trim). Default: 0.
+    /// The smallest free part of a pageblock, in bytes, that scans return to the system although the rest of
+    /// the pageblock is in use. The value 4096 returns single pages. With 0, such parts stay until
+    /// [`Pool::trim`](crate::Pool::trim). Default: 0. Every tenth scan looks for such parts. If the pool was
+    /// not used since the last scan, every scan does.
     ///
-    /// Set this for caches that evict pages everywhere. With 0, 390 live pages of 200 000 keep 800 MiB
-    /// resident. Each part costs a system call of about a microsecond, and a page fault for each page that is
-    /// used again. A huge page of the system becomes small pages for good.
+    /// Set this for caches that evict pages at scattered addresses. With 0, 390 pages in use of 200 000 can
+    /// keep 800 MiB resident. Each returned part costs a system call of about a microsecond, and a page fault
+    /// for each page that is used again. A transparent huge page that loses a part stays split into small
+    /// pages.
     pub part_bytes: u64,
 }
 
 /// Whether a pool has a thread of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worker {
-    /// The thread sleeps while nothing is idle. It blocks all signals and has no real-time policy. It may run
-    /// on every CPU that the process's cpuset allows, whatever the affinity of the thread that builds the
-    /// pool. To use a thread of your own, choose `None`.
+    /// The thread sleeps while nothing is idle. The pool's thread blocks all signals and has no real-time
+    /// policy. The pool's thread may run on every CPU that the process's cpuset allows, whatever the affinity
+    /// of the thread that builds the pool. To use a thread of your own, choose `None`.
     Thread,
     /// The program calls [`Pool::tick`](crate::Pool::tick).
     None,
@@ -170,30 +174,31 @@ pub enum Worker {
 pub enum Prezero {
     /// No: `alloc_zeroed` clears every block that is not known to be zero.
     Off,
-    /// A scan clears up to this many free pageblocks (2 MiB). They stay resident until they are idle.
+    /// A scan clears up to this many free pageblocks (2 MiB). The cleared pageblocks stay resident until they
+    /// are idle.
     Blocks(u32),
 }
 
 impl ReturnPolicy {
-    /// By default, the pool keeps one byte in this many.
+    /// By default, the pool keeps 1/50 of its bytes.
     const KEPT_SHARE: u64 = 50;
     /// By default, the pool keeps at most this many bytes.
     const KEPT_BYTES_MAX: u64 = 32 << 20;
 
-    /// Returns the same policy with another worker.
+    /// Returns the same policy with another value of `worker`.
     #[must_use]
     pub const fn with_worker(mut self, worker: Worker) -> Self {
         self.worker = worker;
         self
     }
 
-    /// Pageblocks that one scan may return, at least one.
+    /// The most pageblocks that one scan may return. At least one.
     pub(crate) fn blocks_per_scan(&self) -> usize {
         let bytes = u128::from(self.bytes_per_second).saturating_mul(self.interval.as_micros()) / 1_000_000;
         (usize::try_from(bytes).unwrap_or(usize::MAX) / BLOCK_BYTES).max(1)
     }
 
-    /// Whole pageblocks that a pool of `bytes` keeps.
+    /// The number of whole pageblocks that a pool of `bytes` keeps.
     pub(crate) fn kept_blocks(&self, bytes: usize) -> usize {
         let kept = self.keep_bytes.unwrap_or((bytes as u64 / Self::KEPT_SHARE).min(Self::KEPT_BYTES_MAX));
         usize::try_from(kept).unwrap_or(usize::MAX) / BLOCK_BYTES
@@ -201,11 +206,12 @@ impl ReturnPolicy {
 }
 
 impl Default for ReturnPolicy {
-    /// The default: a scan every 100 ms, at most 4 GiB a second, 2 % kept, a thread, no prezeroing.
+    /// The default: a scan every 100 ms, at most 4 GiB a second returned, 2 % of the pool kept, a thread, no
+    /// prezeroing.
     ///
-    /// The numbers are guesses. 100 ms: a burst is gone within the second that users expect. For 4 GiB, 2000
-    /// calls of 20 µs take 4 % of one CPU. The goal is that at most 5 % of a burst stays resident. Other
-    /// memory stays, too, so the pool keeps 2 %.
+    /// The numbers are guesses. With a scan every 100 ms, the memory of a burst is returned within a second.
+    /// Returning 4 GiB a second takes 2000 calls of 20 µs, which is 4 % of one CPU. The goal is that at most
+    /// 5 % of a burst stays resident. Keeping 2 % of the pool leaves room for other memory that stays.
     fn default() -> Self {
         Self {
             interval: Duration::from_millis(100),

@@ -1,21 +1,22 @@
-//! Blocks that arrays gave up last, as they came. Blocks that one thread frees and another allocates pass
-//! here, without changes of the base's bits.
+//! Blocks that arrays gave up last, still whole. A block that one thread frees and another thread allocates
+//! goes through this list, so the base changes no bits for it.
 
 use crate::arrays::{Caps, Class, Entry};
 use crate::heap::{self, HeapExhausted};
 
-/// All classes pass here.
+/// Blocks of all classes can be passed on.
 const CLASSES: usize = Class::COUNT;
-/// The number of halves of an array that may wait here for each class. While blocks wait here, they cannot
-/// form larger blocks.
+/// How many halves of an array may wait here for each class. Blocks that wait here cannot merge into larger
+/// blocks.
 const HALVES: usize = 2;
-/// The number of halves for pageblocks, which form no larger blocks. `PAGEBLOCK_SHARE` limits them to a
-/// fraction of the pool, because other classes do not look here.
+/// How many halves of an array may wait for pageblocks, which need not merge into larger blocks.
+/// `PAGEBLOCK_SHARE` limits the number to a fraction of the pool, because requests of other classes cannot
+/// use these blocks.
 const PAGEBLOCK_HALVES: usize = 40;
 const PAGEBLOCK_SHARE: usize = 8;
 
-/// For each class, some halves of an array. The next block to use is at the end. An entry keeps what is known
-/// of its block's contents.
+/// A list for each class, as long as a few halves of an array. The last entry is used next. Each entry says
+/// whether its block is known to be zero.
 pub(crate) struct Passed([Vec<Entry>; CLASSES]);
 
 impl Passed {
@@ -39,7 +40,7 @@ impl Passed {
         self.0.iter().map(|entries| entries.capacity() * size_of::<Entry>()).sum()
     }
 
-    /// Frames of all blocks.
+    /// The number of frames of all blocks in the lists.
     pub(crate) fn frames(&self) -> u64 {
         Class::ALL.into_iter().map(|class| (self.0[class as usize].len() as u64) << class.shift()).sum()
     }

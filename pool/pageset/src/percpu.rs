@@ -1,5 +1,5 @@
-//! The pool's arrays. Restartable sequences change them where the system has those; otherwise a try-lock for
-//! each CPU protects them.
+//! The arrays of a pool. Restartable sequences change the arrays if the system supports such sequences. On
+//! other systems, a try-lock for each CPU protects the arrays.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -15,25 +15,25 @@ use crate::sys::{cpu, membarrier};
 /// The arrays of all CPUs.
 pub(crate) struct PerCpu {
     hot: HotPage,
-    /// Set if restartable sequences change the arrays; otherwise locks protect them.
+    /// The distance of each thread's area for restartable sequences. `None` if locks protect the arrays.
     area: Option<Area>,
     /// The capacities that [`fit`](Self::fit) set last.
     caps: [AtomicU32; Class::COUNT],
-    /// Frames that were free when [`fit`](Self::fit) set the capacities last.
+    /// The number of free frames when [`fit`](Self::fit) set the capacities last.
     fitted: AtomicU64,
-    /// The [`Share`] of the free memory that arrays may hold, in halvings.
+    /// The [`Share`] of the free memory that arrays may hold, as its number of halvings.
     halvings: AtomicU32,
-    /// Calls of [`fit`](Self::fit) since the share changed.
+    /// Calls of [`fit`](Self::fit) since the share changed last.
     calls: AtomicU32,
-    /// CPUs that the process may use.
+    /// The number of CPUs that the process may use.
     cpus: usize,
-    /// Tells tools that check memory which pages are in use. With such a tool there are no sequences, because
-    /// it cannot follow them.
+    /// Tells tools that check memory which pages are in use. Such a tool cannot follow restartable sequences,
+    /// so with it there are none.
     checked: Option<Checked>,
 }
 
 impl PerCpu {
-    /// Arrays of a pool with `free` free frames.
+    /// Makes the arrays of a pool that has `free` free frames.
     pub(crate) fn new(
         hot: HotPage,
         area: Option<Area>,
@@ -49,8 +49,9 @@ impl PerCpu {
         Self { hot, area, caps, fitted, halvings, calls: AtomicU32::new(0), cpus, checked }
     }
 
-    /// Fits the capacities of the arrays to the free memory, if that has halved or doubled since the last
-    /// time, or if no request was refused for a while. Each call is one that an array could not serve.
+    /// Sets the capacities of the arrays again if the free memory has halved or doubled since the last time,
+    /// or if the base refused no request for a while. Each call comes from an operation that an array could
+    /// not serve.
     #[inline]
     pub(crate) fn fit(&self, free: u64) {
         let fitted = self.fitted.load(Relaxed);
@@ -65,11 +66,12 @@ impl PerCpu {
 
     /// Counts a call, and lets the share grow after some calls.
     ///
-    /// Race: two threads count at once, or one counts while another shrinks the share. Then a call is not
-    /// counted, or the share is a step larger. Both do no harm.
+    /// Race: two threads count at once, or one counts while another shrinks the share. As a result, one call
+    /// is not counted, or the share is one step too large. Both results are harmless.
     #[inline]
     fn has_grown(&self) -> bool {
-        /// Calls after which the share grows. Guess: 2 ms of such calls.
+        /// The number of calls of `fit` after which arrays may hold a larger share of the free memory. Guess:
+        /// 2 ms of such calls.
         const CALLS: u32 = 16384;
         let Some(grown) = self.share().grown() else { return false };
         let calls = self.calls.load(Relaxed) + 1;
@@ -81,7 +83,7 @@ impl PerCpu {
         is_due
     }
 
-    /// Makes the arrays smaller, because a request was refused while they held blocks.
+    /// Makes the arrays smaller: the base refused a request while arrays held blocks.
     #[cold]
     pub(crate) fn note_shortage(&self, free: u64) {
         self.halvings.store(self.share().shrunk().halvings, Relaxed);
@@ -89,13 +91,15 @@ impl PerCpu {
         self.fit_all(free);
     }
 
-    /// Fits the capacities in any case. O(CPUs), once after half of the free memory was used or freed.
+    /// Sets the capacities without looking whether the free memory has changed. O(CPUs). `fit` calls this
+    /// function once for each halving or doubling of the free memory.
     #[cold]
     fn fit_all(&self, free: u64) {
         self.fitted.store(free, Relaxed);
         let caps = Caps::for_free(free, self.share(), self.cpus);
         let is_new = |class: Class| self.caps[class as usize].swap(caps.of(class), Relaxed) != caps.of(class);
-        // Race: two threads fit the arrays at once. Either thread's capacities remain; both are valid.
+        // Race: two threads set the capacities at once. The later store of each capacity wins; the values of
+        // both are valid.
         if Class::ALL.into_iter().filter(|class| is_new(*class)).count() > 0 {
             self.hot.all().for_each(|cpu| cpu.set_caps(caps));
         }
@@ -116,7 +120,7 @@ impl PerCpu {
         }
     }
 
-    /// Takes a block from this CPU's array by a sequence. `None` also if there are no sequences.
+    /// Takes a block from this CPU's array by a restartable sequence. `None` also if there are no sequences.
     #[inline(always)]
     pub(crate) fn pop_in_sequence(&self, stack: StackAt) -> Option<Entry> {
         rseq::pop(self.hot.hot(), self.area?, stack)
@@ -129,42 +133,42 @@ impl PerCpu {
         Some(block)
     }
 
-    /// Tells tools that a user gets these frames.
+    /// Tells tools that check memory that a user gets these frames.
     pub(crate) fn note_handed_out(&self, frame: u32, count: u32) {
         if let Some(checked) = &self.checked {
             checked.hand_out(frame, count);
         }
     }
 
-    /// Tells tools that a user gets this block of so many frames.
+    /// Tells tools that check memory that a user gets this block of `count` frames.
     pub(crate) fn note_block(&self, block: Entry, count: u32) {
         if let Some(checked) = &self.checked {
             checked.hand_out_block(block, count);
         }
     }
 
-    /// Tells tools that these frames of a user are zero.
+    /// Tells tools that check memory that these frames of a user are zero.
     pub(crate) fn note_zero(&self, frame: u32, count: u32) {
         if let Some(checked) = &self.checked {
             checked.note_zero(frame, count);
         }
     }
 
-    /// Tells tools that these frames have no user any more.
+    /// Tells tools that check memory that no user has these frames any more.
     pub(crate) fn note_taken_back(&self, frame: u32, count: u32) {
         if let Some(checked) = &self.checked {
             checked.take_back(frame, count);
         }
     }
 
-    /// Begins an operation that takes locks. `None` if this thread is inside of such an operation: a signal
-    /// handler has interrupted it.
+    /// Begins an operation that takes locks. `None` if this thread is inside of such an operation already,
+    /// which means that a signal handler has interrupted it.
     pub(crate) fn enter(&self) -> Option<Inside> {
         Inside::of(std::ptr::from_ref(self).addr())
     }
 
-    /// Puts a block into this CPU's array by a sequence. `false` if there is no room, or there are no
-    /// sequences.
+    /// Puts a block into this CPU's array by a restartable sequence. `false` if there is no room, or if there
+    /// are no sequences.
     #[inline(always)]
     pub(crate) fn push_in_sequence(&self, span: Span) -> bool {
         if span.stack() == Some(StackAt::of_class(Class::Order0))
@@ -182,8 +186,8 @@ impl PerCpu {
         }
     }
 
-    /// Puts the block of this stack that begins with `frame` into this CPU's array by a sequence, like
-    /// [`push_in_sequence`](Self::push_in_sequence).
+    /// Puts the block that begins with `frame` on this stack of this CPU by a restartable sequence. Does the
+    /// same as [`push_in_sequence`](Self::push_in_sequence) for a caller that knows the stack.
     #[inline(always)]
     pub(crate) fn push_at(&self, stack: StackAt, frame: u32) -> bool {
         self.area.is_some_and(|area| rseq::push(self.hot.hot(), area, stack, Entry::dirty(frame)))
@@ -197,8 +201,8 @@ impl PerCpu {
         }
     }
 
-    /// Puts a block into this CPU's array under its lock. `false` if there is no room, or if arrays have no
-    /// locks.
+    /// Puts a block into this CPU's array under the array's lock. `false` if there is no room, if another
+    /// thread holds the lock, or if sequences change the arrays.
     #[inline(never)]
     pub(crate) fn push_locked(&self, class: Class, entry: Entry) -> bool {
         self.locked_arrays().is_some_and(|cpu| cpu.try_push(class, entry))
@@ -212,13 +216,14 @@ impl PerCpu {
         }
     }
 
-    /// Whether arrays of this class hold more than one block. A single block is not worth a refill.
+    /// Whether arrays of this class can hold more than one block. An array for a single block is not worth a
+    /// refill.
     pub(crate) fn holds_many(&self, class: Class) -> bool {
         self.cap(class) > 1
     }
 
-    /// The number of blocks that a refill of this CPU's array fetches: half of its capacity. `None` if the
-    /// CPU has no such array. The CPU may change meanwhile.
+    /// The number of blocks that a refill of this CPU's array fetches: half of the array's capacity. `None`
+    /// if the CPU has no such array. The thread may move to another CPU meanwhile.
     pub(crate) fn refill_size(&self, class: Class) -> Option<usize> {
         let has_array = self.holds_many(class) && self.cpu() < self.hot.current().len();
         has_array.then(|| self.cap(class).div_ceil(2) as usize)
@@ -245,17 +250,18 @@ impl PerCpu {
         }
     }
 
-    /// Empties the arrays of all CPUs, and passes the blocks to `take` in parts. Returns `false` if that is
-    /// not possible now.
+    /// Empties the arrays of all CPUs, and passes the blocks to `take` in parts. Returns `false` if the
+    /// kernel refuses.
     ///
-    /// With sequences, this puts the other set of arrays into use and restarts every sequence that is under
-    /// way. After that, no sequence uses the old set. Only one call at a time.
+    /// With restartable sequences, this puts the other set of arrays into use and restarts every sequence
+    /// that is running. After that, no sequence uses the old set. Only one thread may drain at a time.
     pub(crate) fn drain(&self, mut take: impl FnMut(Class, &[Entry])) -> bool {
         if self.area.is_some() {
             let old = self.hot.swap();
             if !membarrier::restart_all() {
-                // The process registered for this call when the pool was built, so a filter of system calls
-                // was installed later. The old set goes into use again before its blocks were touched.
+                // The kernel refuses the call although the process registered for it, so a filter of system
+                // calls was installed after the pool was built. Put the old set into use again; its blocks
+                // are untouched.
                 self.hot.swap();
                 return false;
             }
@@ -284,10 +290,10 @@ impl PerCpu {
         self.hot.is_in_child()
     }
 
-    /// Makes these the arrays of a child that takes the pool over. They are empty then.
+    /// Makes these arrays usable in a child that takes the pool over. The arrays become empty.
     pub(crate) fn take_over(&self) {
         if self.area.is_some() {
-            // If the system refuses, it refuses drains, which are counted.
+            // If the kernel refuses to register, it will refuse drains too, and those are counted.
             membarrier::register();
         }
         self.hot.take_over();
@@ -315,7 +321,7 @@ impl PerCpu {
         Class::ALL.into_iter().map(of_class).sum()
     }
 
-    /// Every block in an array. Other threads may change the arrays meanwhile.
+    /// Every block in an array at this moment. Other threads may change the arrays during the iteration.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (Class, Entry)> {
         let stacks = self.hot.all().flat_map(|cpu| Class::ALL.map(move |class| (class, cpu.stack(class))));
         stacks.flat_map(|(class, stack)| stack.entries().map(move |entry| (class, entry)))
@@ -333,8 +339,8 @@ mod tests {
     use super::*;
     use crate::arrays::ArraySet;
 
-    /// A batch was fetched for an array that held more than its capacity, because that had shrunk. The blocks
-    /// that did not fit overwrote the next array, and changed its count.
+    /// Regression test. A batch was fetched for an array that held more blocks than its capacity, because the
+    /// capacity had shrunk. The blocks that did not fit overwrote the next array, and changed its count.
     #[test]
     fn an_array_that_is_fuller_than_its_capacity_takes_nothing() {
         let mut first = CpuSet::new();
@@ -366,7 +372,8 @@ mod tests {
         }
     }
 
-    /// A pool of 10 MiB kept few blocks in its arrays, whether or not memory was short: most calls took locks.
+    /// Regression test. A pool of 10 MiB kept few blocks in its arrays even while memory was plentiful, so
+    /// most calls took locks.
     #[test]
     fn arrays_grow_while_no_request_is_refused_and_shrink_when_one_is() {
         const FREE: u64 = 2560;

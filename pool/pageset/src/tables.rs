@@ -1,4 +1,5 @@
-//! Memory for the base's tables. Rows of pageblocks lie on pages that the system provides when they are used.
+//! Memory for the base's tables. The rows, one for each pageblock, lie in memory that the system provides
+//! page by page when they are used.
 
 use pageset_blocks::{Alone, BlockAllocator, Rows, TableCounts, Tables};
 use pageset_core::Config;
@@ -9,7 +10,8 @@ use crate::sys::zeros::Zeros;
 /// An allocator, and the memory that it borrows.
 ///
 /// # Invariants
-/// Only the allocator uses the rows. The allocator is dropped first: fields are dropped in this order.
+/// Only the allocator uses the rows. The allocator is dropped first, because fields are dropped in the order
+/// of their declaration.
 pub(crate) struct Allocator {
     /// The allocator is valid only while this value lives; [`get`](Self::get) limits its lifetime.
     allocator: BlockAllocator<'static, Alone>,
@@ -17,7 +19,8 @@ pub(crate) struct Allocator {
 }
 
 impl Allocator {
-    /// Lets `build` make the allocator from its tables. Returns the allocator, and the bytes of the tables.
+    /// Calls `build` to make the allocator in its tables. Returns the allocator, and the number of bytes of
+    /// the tables.
     pub(crate) fn with_tables(
         config: &Config<'_>,
         build: impl for<'a> FnOnce(Tables<'a, Alone>) -> Result<BlockAllocator<'a, Alone>, BuildError>,
@@ -25,8 +28,8 @@ impl Allocator {
         let counts = TableCounts::for_config(config)?;
         let mut rows = Zeros::new(counts.pageblocks)
             .map_err(|source| BuildError::System { what: "map the pool's tables", source })?;
-        // SAFETY: `build` is for any lifetime, so it keeps no rows. The allocator has the rows, and by the
-        // invariant it is dropped before them.
+        // SAFETY: `build` is generic over the lifetime, so it cannot keep the rows. Only the allocator has
+        // them, and by the invariant the allocator is dropped before them.
         let lent = unsafe { rows.lend() };
         let tables = Tables::with_rows(lent.into(), config)?;
         let bytes = tables.bytes();

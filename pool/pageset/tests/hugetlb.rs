@@ -216,7 +216,7 @@ fn fault_04_a_copy_of_huge_pages_is_refused_wherever_it_is_asked_for() {
         assert!(matches!(error, BuildError::CopyOfHugetlb), "{error:?}");
         assert_eq!(
             error.to_string(),
-            "huge pages are not copied for children: use Fork::Hide, or choose nothing, and they share them"
+            "huge pages are not copied for children: use Fork::Hide, or leave fork unset to share them"
         );
     }
 }

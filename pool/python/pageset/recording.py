@@ -215,6 +215,6 @@ def record(
     )
     for name in removed:
         warnings.warn(
-            f"Removed the tracing instance {name}, which a recorder that was killed had left.", stacklevel=2
+            f"Removed the tracing instance {name}, which was left by a recorder that was killed.", stacklevel=2
         )
     return open(path)

@@ -144,7 +144,7 @@ def test_an_empty_pool_is_a_memory_error() -> None:
 
 
 def test_what_a_pool_cannot_be_is_said() -> None:
-    with pytest.raises(pageset.Error, match="the size must be a multiple of 4096"):
+    with pytest.raises(pageset.Error, match="it must be a multiple of 4096"):
         pageset.Pool(5)
     with pytest.raises(pageset.Error, match="unknown backing `gold`; choose one of: thp"):
         pageset.Pool(16 * MIB, backing="gold")  # type: ignore[arg-type]

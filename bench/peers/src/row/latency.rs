@@ -19,41 +19,60 @@ pub(super) fn run<T: Target>(target: &T, effort: &Effort) -> Vec<f64> {
     let mut times = team::run(1, |member| {
         target.attach(member.cpu);
         let mut population = Population::new(target, member.cpu, Orders::Zero, LIVE);
-        let mut times = vec![0u32; effort.samples];
-        let mut interruptions = interruptions_so_far();
-        let mut kept = 0;
-        let mut keep = |time| {
-            let before = interruptions;
-            if time > SUSPICIOUS_NS {
-                interruptions = interruptions_so_far();
-            }
-            if interruptions == before {
-                times[kept] = time;
-                kept += 1;
-            }
-        };
+        let mut times = Times::with_capacity(effort.samples);
         for _ in 0..effort.samples / 2 {
             let slot = population.choose();
             // Looked up before the clock is read: a cache miss here belongs to the row, and depends on the
             // size of a handle.
             let block = population.take(slot);
-            keep(timed(|| population.give(slot, block)).1);
-            let (block, time) = timed(|| population.ask(slot));
-            keep(time);
+            times.note(|| population.give(slot, block));
+            let block = times.note(|| population.ask(slot));
             population.put(slot, block);
         }
-        times.truncate(kept);
         population.clear();
         target.detach(member.cpu);
         times
     })
     .swap_remove(0);
-    let clock = clock_cost();
-    times.sort_unstable();
-    let last = times.len() - 1;
-    let at = |share: f64| times[(share * last as f64) as usize];
-    let values = SHARES.into_iter().map(at).chain([times[last]]);
-    values.map(|time| f64::from(time.saturating_sub(clock))).collect()
+    SHARES.into_iter().chain([1.0]).map(|share| times.at(share)).collect()
+}
+
+/// The times of single operations, without those during which the kernel gave the CPU to another process.
+pub(super) struct Times {
+    /// Written once before the first operation, so that no page fault counts.
+    ns: Vec<u32>,
+    kept: usize,
+    interruptions: i64,
+}
+
+impl Times {
+    pub(super) fn with_capacity(operations: usize) -> Self {
+        Self { ns: vec![1; operations], kept: 0, interruptions: interruptions_so_far() }
+    }
+
+    /// Does an operation and notes its time.
+    #[inline]
+    pub(super) fn note<R>(&mut self, operation: impl FnOnce() -> R) -> R {
+        let (result, time) = timed(operation);
+        let before = self.interruptions;
+        if time > SUSPICIOUS_NS {
+            self.interruptions = interruptions_so_far();
+        }
+        if self.interruptions == before {
+            self.ns[self.kept] = time;
+            self.kept += 1;
+        }
+        result
+    }
+
+    /// Nanoseconds that this share of the operations takes at most. The time of two clock readings is
+    /// subtracted.
+    pub(super) fn at(&mut self, share: f64) -> f64 {
+        self.ns.truncate(self.kept);
+        self.ns.sort_unstable();
+        let at = (share * self.kept.saturating_sub(1) as f64) as usize;
+        f64::from(self.ns[at].saturating_sub(clock_cost()))
+    }
 }
 
 /// How often the kernel has taken the CPU from this thread.

@@ -8,7 +8,7 @@ use super::bulk::{
 };
 use super::client::{Client, Sizes};
 use super::mix::Orders;
-use super::{bulk, burst, client, handoff, huge, latency, mix, overhead, pair, resident, touch};
+use super::{bulk, burst, client, handoff, huge, latency, mix, overhead, page_cache, pair, resident, touch};
 use crate::effort::Effort;
 use crate::target::{Line, PAGE, Target};
 
@@ -30,6 +30,7 @@ enum Work {
     Resident,
     Huge,
     Overhead,
+    PageCache,
     Client(Client),
 }
 
@@ -93,7 +94,9 @@ impl Job {
         match self.work {
             Work::Bulk { count: MILLION, .. } => self.threads << 20,
             Work::Client(client) => client.pages(),
-            Work::Burst | Work::Resident | Work::Huge | Work::Overhead => effort.burst / PAGE / 64 * 65,
+            Work::Burst | Work::Resident | Work::Huge | Work::Overhead | Work::PageCache => {
+                effort.burst / PAGE / 64 * 65
+            }
             _ => 1 << 20,
         }
     }
@@ -274,6 +277,16 @@ pub(crate) const JOBS: &[Job] = &[
     client!("aligned-1024m-50", Aligned, 1024, 50),
     client!("aligned-4096m-50", Aligned, 4096, 50),
     client!("aligned-16384m-50", Aligned, 16_384, 50),
+    job(
+        "client-page-cache",
+        1,
+        rows![
+            "client-page-cache": "ns/operation",
+            "client-page-cache-p99.9": "ns",
+            "client-page-cache-idle": "MiB/GiB"
+        ],
+        Work::PageCache,
+    ),
     job("metadata", 1, rows!["metadata": "KiB/GiB"], Work::Overhead),
 ];
 
@@ -299,6 +312,7 @@ pub(crate) fn run<T: Target>(target: &T, job: &Job, before: u64, effort: &Effort
         Work::Burst => burst::run(target, effort),
         Work::Resident => resident::run(target, before, effort),
         Work::Huge => vec![huge::run(target, effort)],
+        Work::PageCache => page_cache::run(target, before, effort),
         Work::Client(client) => client::run(target, client, effort),
         Work::Overhead => vec![overhead::run(target, before, effort)],
     }

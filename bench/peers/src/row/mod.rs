@@ -12,6 +12,7 @@
 //! - `resident`: memory that stays after a burst, and the cost of the next allocations.
 //! - `huge`: huge blocks that scattered pages occupy.
 //! - `overhead`: memory besides the pages themselves.
+//! - `page_cache`: a cache of pages, half of whose operations write.
 //! - `client`: blocks of many sizes that use a steady part of all memory.
 
 mod bulk;
@@ -23,6 +24,7 @@ mod latency;
 mod list;
 mod mix;
 mod overhead;
+mod page_cache;
 mod pair;
 mod resident;
 mod touch;

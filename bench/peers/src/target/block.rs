@@ -40,6 +40,9 @@ pub(crate) trait Held: Send {
 
     /// Writes to each of its pages. The block was allocated with `order`.
     fn touch(&mut self, order: u32, line: Line);
+
+    /// Writes to all bytes of a single page.
+    fn fill(&mut self);
 }
 
 /// A block that its holder may write to until it is freed.
@@ -80,6 +83,12 @@ impl Held for Block {
             // SAFETY: the page belongs to the holder and may be written to.
             unsafe { start.write_volatile(1) };
         }
+    }
+
+    #[inline]
+    fn fill(&mut self) {
+        // SAFETY: a block has at least one page. It belongs to the holder, and may be written to.
+        unsafe { self.0.write_bytes(1, PAGE) };
     }
 }
 

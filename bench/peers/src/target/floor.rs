@@ -35,4 +35,6 @@ impl Held for Number {
     }
 
     fn touch(&mut self, _: u32, _: Line) {}
+
+    fn fill(&mut self) {}
 }

@@ -50,4 +50,9 @@ impl Held for Pages<'static> {
         let pages = self.chunks_exact_mut(PAGE).enumerate();
         pages.for_each(|(page, bytes)| bytes[line.offset(page)] = 1);
     }
+
+    #[inline]
+    fn fill(&mut self) {
+        <[u8]>::fill(self, 1);
+    }
 }

@@ -85,9 +85,10 @@ impl<A: Access> BlockAllocator<'_, A> {
             if !self.states[block].get().is_holed() {
                 break;
             }
-            let Ok(left) = self.rows[block].offer(row, bits) else { break };
+            if self.rows[block].offer(row, bits).is_err() {
+                break;
+            }
             added += bits.count_ones() as usize;
-            self.note_free(block, row, left);
         }
         self.settle(block);
         self.count_free(block);

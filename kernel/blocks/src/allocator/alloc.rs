@@ -31,7 +31,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let zone = self.home_zone(cpu, request)?;
         let lists = self.lists_at(zone, cpu);
         let wanted = Wanted::of(request);
-        if let Some(index) = lists.take_freed(wanted.order)
+        if let Some(index) = lists.take_freed_hint(wanted.order)
             && self.take_again(index, zone, cpu, request)
         {
             self.note_line(index / FRAMES, cpu);

@@ -108,7 +108,7 @@ impl<'a> CpuArrays<'a> {
         if cfg!(debug_assertions) && self.has(pfn) {
             return Err(FreeError::DoubleFree(pfn));
         }
-        if self.keep(pfn, order) { Ok(()) } else { self.free_past(pfn, order) }
+        if self.keep(pfn, order) { Ok(()) } else { self.free_past_array(pfn, order) }
     }
 
     /// Whether this frame lies in a block of these arrays. O(blocks here).
@@ -188,7 +188,7 @@ impl<'a> CpuArrays<'a> {
     /// Frees a block that [`keep`](Self::keep) refused: it belongs in no array, the array is full, or its
     /// pageblock differs from `recent`.
     #[inline(never)]
-    fn free_past(&mut self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+    fn free_past_array(&mut self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         let Some((type_index, index)) = self.look(pfn, order) else {
             return self.allocator.free(self.cpu, pfn, order);
         };

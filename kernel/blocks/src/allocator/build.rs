@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use pageset_core::{Config, ConfigError, CpuId, MigrateType, ZoneId, ZoneKind};
 
-use super::sets::{PAIRS, WHOLE};
+use super::sets::Members;
 use super::tables::{covering, pageblocks_of};
 use super::{BlockAllocator, FRAMES, TableCounts, Tables, WholeUse};
 use crate::access::{Access, Alone};
@@ -107,8 +107,8 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
             first..(region.end.wrapping_sub(zone.offset) as usize / FRAMES).max(first)
         };
         for blocks in regions.iter().map(covered) {
-            self.index.set::<A>(WHOLE).fill(blocks.clone(), false);
-            self.index.set::<A>(PAIRS).fill(blocks.clone(), true);
+            self.set(Members::Whole).fill(blocks.clone(), false);
+            self.set(Members::Pairs).fill(blocks.clone(), true);
             zone.add_whole::<A>(blocks.len());
         }
         self.note_units(zone);

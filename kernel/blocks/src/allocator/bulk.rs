@@ -151,7 +151,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 && let Ok(left) = rows.put_blocks(at, order, heads)
             {
                 self.note_line(zone.blocks.start + block, cpu);
-                self.note_free_of(zone.blocks.start + block, state.get(), at, left);
+                self.note_free_of(cpu, zone.blocks.start + block, state.get(), at, left);
             } else {
                 let refused = (0..ROW_FRAMES).filter(|at| heads >> at & 1 == 1);
                 refused.for_each(|at| otherwise((row * ROW_FRAMES + at).wrapping_add(first)));
@@ -176,7 +176,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 && self.states[block]
                     .update::<A>(|state| {
                         let is_block = state.is_block_of(Order::PAGEBLOCK) && !state.is_isolated();
-                        is_block.then(|| state.unused(Phase::Whole))
+                        is_block.then(|| state.closed_as(Phase::Whole))
                     })
                     .is_ok();
             if !is_freed {

@@ -3,7 +3,7 @@
 use pageset_core::{CpuId, MigrateType, Order, ZoneId};
 
 use super::needy::{Needy, Reserve};
-use super::sets::{PAIRS, WHOLE};
+use super::sets::Members;
 use super::{BlockAllocator, WholeUse, blocks_in};
 use crate::access::Access;
 use crate::atomic::Relaxed;
@@ -31,8 +31,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         let parts = block..block + blocks_in(order);
         let hand_out = |part: BlockIndex| {
             self.turn_into(part, |state| match part == block {
-                true => state.unused(Phase::Block).of_block(order).of_type(migratetype),
-                false => state.unused(Phase::SecondHalf),
+                true => state.closed_as(Phase::Block).of_block(order).of_type(migratetype),
+                false => state.closed_as(Phase::SecondHalf),
             })
         };
         let Some(isolated) = parts.clone().rev().find(|part| !hand_out(*part)) else { return true };
@@ -46,7 +46,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !zone.may_claim(1, needy.reserve) {
             return None;
         }
-        let whole = self.index.set::<A>(WHOLE);
+        let whole = self.set(Members::Whole);
         loop {
             let block = self.find_whole(needy)?;
             if whole.remove(block) {
@@ -60,9 +60,10 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn claim_several(&self, needy: Needy<'_>, limit: usize) -> Several {
         let zone = &self.zones[needy.zone.index()];
         let limit = limit.min(zone.open_blocks(limit, needy.reserve));
-        let taken = self.index.set::<A>(WHOLE).take_near(&zone.blocks, self.whole_start(needy), limit);
+        let taken = self.set(Members::Whole).take_near(&zone.blocks, self.whole_start(needy), limit);
         if let Some(first) = taken.first() {
             self.note_claimed(needy, first, taken.len());
+            // The others may lie in the next unit.
             taken.for_each(|block| self.note_use(needy.wanted.migratetype, block));
         }
         taken
@@ -74,7 +75,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !zone.may_claim(2, needy.reserve) {
             return None;
         }
-        let (whole, pairs) = (self.index.set::<A>(WHOLE), self.index.set::<A>(PAIRS));
+        let (whole, pairs) = (self.set(Members::Whole), self.set(Members::Pairs));
         loop {
             let first = pairs.find(&zone.blocks, self.whole_start(needy) & !1)?;
             let claimed = whole.remove_pair(first);
@@ -91,11 +92,12 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    fn note_claimed(&self, needy: Needy<'_>, block: BlockIndex, blocks: usize) {
+    /// Notes that this many pageblocks were claimed, and the use of the first and of its unit.
+    fn note_claimed(&self, needy: Needy<'_>, first: BlockIndex, blocks: usize) {
         self.zones[needy.zone.index()].remove_whole::<A>(blocks);
         count::<A>(&needy.lists.counters.claimed);
-        needy.lists.near.store(block as u32, Relaxed);
-        (block..block + blocks).for_each(|block| self.note_use(needy.wanted.migratetype, block));
+        needy.lists.near.store(first as u32, Relaxed);
+        self.note_use(needy.wanted.migratetype, first);
     }
 
     /// The pageblock at which a search for free blocks begins.
@@ -147,7 +149,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             self.note_damage(zone);
             return false;
         }
-        let to_whole = |state: State| state.is_block_of(order).then(|| state.unused(Phase::Changing));
+        let to_whole = |state: State| state.is_block_of(order).then(|| state.closed_as(Phase::Changing));
         let freed = self.states[block].update::<A>(to_whole).is_ok();
         if freed {
             self.lists_at(zone, cpu).near.store(block as u32, Relaxed);

@@ -14,7 +14,8 @@ use pageset_core::{
     AllocError, CpuId, FreeError, MigrateType, Order, PAGEBLOCK_FRAMES, Pfn, Request, Watermark,
 };
 
-use super::attempt::{Attempt, not_returned};
+use super::attempt::Attempt;
+use super::sets::Members;
 use super::unit::UNIT;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
@@ -83,15 +84,6 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// Frees the frames at the end of a block that the request did not ask for.
-    fn free_surplus(&self, cpu: CpuId, pfn: Pfn, frames: u64, order: Order) -> Result<(), AllocError> {
-        let surplus = pfn.0 + frames..pfn.0 + u64::from(order.frames());
-        if surplus.is_empty() {
-            return Ok(());
-        }
-        self.free_parts(cpu, surplus).map_err(|error| not_returned(error, pfn, order))
-    }
-
     /// Allocates the frames of a range at its address, within one zone. The request's order, zone, node and
     /// address limit are ignored. Free them with [`free_range`](Self::free_range), all at once or in parts.
     /// O(pageblocks of the range).
@@ -124,7 +116,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         if self.stays_above_min(zone, request) {
             return Ok(());
         }
-        // Only this call owns the frames of the range, so freeing them succeeds.
+        // Only this call owns the frames of the range, so freeing them succeeds, even if a CPU stopped while
+        // it was making one of the pageblocks whole.
         let freed = self.free_parts(cpu, pfns);
         debug_assert!(freed.is_ok(), "frames that were just taken are in use");
         Err(AllocError::OutOfMemory { order: request.order })
@@ -207,7 +200,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// whole units begin at a member of their set. Otherwise this reads the set of whole pageblocks once:
     /// where one is missing, the next place begins after it.
     fn whole_places(&self, zone: &Zone, frames: usize, align: u64) -> impl Iterator<Item = Range<usize>> {
-        let whole = self.index.set::<A>(super::sets::WHOLE);
+        let whole = self.set(Members::Whole);
         let of_units = frames.min(usize::try_from(align).unwrap_or(usize::MAX)) >= UNIT * FRAMES;
         let mut at = zone.blocks.start;
         core::iter::from_fn(move || {

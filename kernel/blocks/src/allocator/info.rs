@@ -23,8 +23,8 @@ pub struct ZoneUse {
     pub managed: u64,
     /// Free frames, including those of reserved and spare pageblocks.
     pub free: u64,
-    /// The part of `free` in reserved and spare pageblocks. Other CPUs take these frames only if they find
-    /// no others.
+    /// The part of `free` in reserved and spare pageblocks. Other CPUs usually take these frames only if
+    /// they find no others.
     pub at_hand: u64,
     /// Pageblocks that are completely free, reserved ones included. Any request can get them.
     pub whole_pageblocks: u64,
@@ -56,7 +56,8 @@ impl<A: Access> BlockAllocator<'_, A> {
                 at_hand,
                 whole_pageblocks: zone.whole_blocks().saturating_add(whole_at_hand + spare) as u64,
                 isolated_pageblocks: zone.blocks.clone().filter(is_isolated).count() as u64,
-                reserved_highatomic: (zone.reserved.load(Relaxed) as u64).saturating_mul(FRAMES as u64),
+                reserved_highatomic: (zone.high_order_reserve.load(Relaxed) as u64)
+                    .saturating_mul(FRAMES as u64),
                 watermarks: Watermarks {
                     min: zone.mark(Watermark::Min),
                     low: zone.mark(Watermark::Low),

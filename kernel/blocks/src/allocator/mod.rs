@@ -1,6 +1,6 @@
 //! The allocator and its operations.
 //!
-//! A file calls only files that stand after it in this list:
+//! A walk through the code goes down this list:
 //!
 //! - An allocation: `alloc` (from the reserved pageblock), `slow` (which zone), `rescue` (other types, other
 //!   CPUs' pageblocks), `refill` (another pageblock). They use `take` (a block of one pageblock), `claim`
@@ -84,7 +84,7 @@ use crate::zone::Zone;
 /// allocation takes a block by one exchange. A free, on any CPU, returns a block to its pageblock by one
 /// exchange. Pageblocks that no CPU reserves are members of sets, by type and by the order of their largest
 /// free block. In these sets a CPU finds its next pageblock in a few steps, however large memory is. No
-/// operation waits for another: a CPU that stops in the middle of an operation blocks no other CPU.
+/// allocation or free waits for another: a CPU that stops in the middle of an operation blocks no other CPU.
 ///
 /// Every operation takes the CPU that it runs on. Several threads may pass the same CPU at once.
 ///

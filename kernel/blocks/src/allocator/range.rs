@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request, RequestTraits, Watermark, ZoneKind};
 
-use super::attempt::{Attempt, not_returned};
+use super::attempt::Attempt;
 use super::{BlockAllocator, FRAMES, blocks_in, head_of};
 use crate::access::Access;
 use crate::cpu_lists::Wanted;
@@ -115,10 +115,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     ///
     /// # Errors
     /// The errors of [`alloc`](Self::alloc) for a block of at least this many frames;
-    /// [`AllocError::BadCount`] if no block is large enough. [`AllocError::OutOfMemory`] if other CPUs were
-    /// changing each pageblock that was tried. [`AllocError::NotFree`] if another caller freed frames that
-    /// this call had just taken. If a CPU stopped in the middle of a change of a pageblock, frames that this
-    /// call took there may stay in use.
+    /// [`AllocError::BadCount`] if no block is large enough. [`AllocError::NotFree`] if another caller freed
+    /// frames that this call had just taken.
     pub fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
         let order = Order::holding(frames).ok_or(AllocError::BadCount(frames))?;
         let mut request = *request;
@@ -128,24 +126,25 @@ impl<A: Access> BlockAllocator<'_, A> {
         {
             return Ok(pfn);
         }
-        /// Pageblocks to try while other CPUs keep changing them.
-        const TRIES: u32 = 8;
-        for _ in 0..TRIES {
-            let pfn = self.alloc(cpu, &request)?;
-            let end = pfn.0 + u64::from(order.frames());
-            match self.free_parts(cpu, pfn.0 + frames..end) {
-                Ok(()) => return Ok(pfn),
-                // Another CPU is changing the pageblock and does not finish. Return all frames that are not
-                // free yet, part by part, and try again.
-                Err(FreeError::Busy(Pfn(at))) => {
-                    let ours = self.free_parts(cpu, pfn.0..pfn.0 + frames);
-                    let rest = self.free_parts(cpu, at..end);
-                    ours.and(rest).map_err(|error| not_returned(error, pfn, order))?;
-                }
-                Err(_) => return Err(AllocError::NotFree(pfn)),
-            }
+        let pfn = self.alloc(cpu, &request)?;
+        self.free_surplus(cpu, pfn, frames, order)?;
+        Ok(pfn)
+    }
+
+    /// Frees the frames at the end of a block that the request did not ask for. No CPU is changing them: this
+    /// call owns them. An error means that another caller freed them.
+    pub(super) fn free_surplus(
+        &self,
+        cpu: CpuId,
+        pfn: Pfn,
+        frames: u64,
+        order: Order,
+    ) -> Result<(), AllocError> {
+        let surplus = pfn.0 + frames..pfn.0 + u64::from(order.frames());
+        if surplus.is_empty() {
+            return Ok(());
         }
-        Err(AllocError::OutOfMemory { order })
+        self.free_parts(cpu, surplus).map_err(|_| AllocError::NotFree(pfn))
     }
 
     /// Frees these frames, which may be whole blocks or parts of blocks. The rest of a block stays in use, as
@@ -228,11 +227,13 @@ impl<A: Access> BlockAllocator<'_, A> {
                 Err(FreeError::Leaked(pfn(frames.start)))
             }
             Phase::Block | Phase::SecondHalf => Ok(Attempt::Done),
-            Phase::Changing => Ok(Attempt::Again),
             // Frames inside a block that is out of service look like frames in use.
-            Phase::Open if !state.has_bad() && self.rows[block].are_in_use(frames.clone()) => {
+            Phase::Open | Phase::Changing
+                if !state.has_bad() && self.rows[block].are_in_use(frames.clone()) =>
+            {
                 Ok(Attempt::Done)
             }
+            Phase::Changing => Ok(Attempt::Again),
             Phase::Open => {
                 { frames }.try_fold(Attempt::Done, |all, frame| match self.rows[block].look(frame) {
                     Use::Block(..) => Ok(all),
@@ -259,10 +260,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         match state.phase() {
             Phase::Absent => return Err(FreeError::Foreign(pfn)),
             Phase::Whole | Phase::Parked | Phase::Spare => return Err(FreeError::DoubleFree(pfn)),
-            // Race: this CPU and another CPU own different parts of one block, and both cut or open the
-            // block at once. If this CPU loses, the exchange below fails. The next attempt then sees the new
-            // state.
-            Phase::Changing => {}
+            // Race: another CPU is making the pageblock whole. It must fail, because these frames are in use.
+            // It may have stopped, so do not wait for it: the rows are right. Or another CPU owns a part of
+            // the same block, and is cutting or opening the block. Then some rows are not right yet, and
+            // refuse the free. The next attempt sees the new state.
+            Phase::Changing => return self.free_rows(cpu, zone, block, rest).or(Ok(Attempt::Again)),
             Phase::SecondHalf => self.cut_pair(head_of(block)),
             Phase::Block if state.has_bad() => return Err(FreeError::Leaked(pfn)),
             Phase::Block if state.block_order() > Order::PAGEBLOCK => self.cut_pair(block),
@@ -272,13 +274,14 @@ impl<A: Access> BlockAllocator<'_, A> {
                 }
             }
             Phase::Block => self.open_in_use(block, Order::PAGEBLOCK),
-            Phase::Open => return self.free_rows(zone, block, rest),
+            Phase::Open => return self.free_rows(cpu, zone, block, rest),
         }
         Ok(Attempt::Again)
     }
 
     fn free_rows(
         &self,
+        cpu: CpuId,
         zone: &Zone,
         block: BlockIndex,
         rest: &mut Range<usize>,
@@ -286,7 +289,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         while rest.start < rest.end {
             match self.rows[block].free_first(rest.clone()) {
                 Ok((freed, left)) => {
-                    self.note_free(block, rest.start / ROW_FRAMES, left);
+                    self.note_free(cpu, block, rest.start / ROW_FRAMES, left);
                     rest.start += freed;
                 }
                 Err(Refused::Changing) => return Ok(Attempt::Again),
@@ -317,6 +320,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Absent | Phase::Whole | Phase::Parked | Phase::Spare => {
                 return Err(FreeError::DoubleFree(pfn));
             }
+            // Rows that another CPU has not set yet would look split.
             Phase::Changing => {}
             Phase::SecondHalf => self.cut_pair(head_of(block)),
             Phase::Block if state.has_bad() => return Err(FreeError::Leaked(pfn)),

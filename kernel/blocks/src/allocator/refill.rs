@@ -4,7 +4,7 @@ use pageset_core::{MigrateType, Order, PAGEBLOCK_ORDER};
 
 use super::BlockAllocator;
 use super::needy::{Needy, Places};
-use super::sets::TAINTED;
+use super::sets::Members;
 use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::cpu_lists::{Wanted, count, types};
@@ -13,18 +13,25 @@ use crate::state::State;
 use crate::zone::Zone;
 
 /// A CPU that needs single frames opens a whole pageblock only if no pageblock in part use has a free block
-/// of at least this order.
+/// of at least this order. It prefers a smaller block to a whole pageblock in a unit that does not suit.
+/// Chosen.
 const RICH: usize = 2;
 /// Up to this order, a CPU reserves a pageblock in part use. For larger orders it does so only if it changes the
 /// pageblock's type. Otherwise it takes the block without a reservation.
+/// Chosen: Linux calls larger orders costly.
 const RESERVED_FOR_MAX: Order = match Order::new(3) {
     Some(order) => order,
     None => Order::ZERO,
 };
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Takes a block of a pageblock other than the CPU's own: first in units that suit, then anywhere.
+    /// Takes a block of another pageblock: first of the one that the CPU frees to, then in units that suit,
+    /// then anywhere.
     pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
+        let of_freed = self.take_from_freed(needy);
+        if of_freed.is_some() {
+            return of_freed;
+        }
         if !self.steers() || !self.has_tainted(needy) {
             return self.take_from(needy);
         }
@@ -32,9 +39,25 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.take_from(suiting).or_else(|| self.retype_in_tainted(needy)).or_else(|| self.take_from(needy))
     }
 
+    /// Takes a block of the pageblock that the CPU frees to. From then on the CPU takes from this pageblock.
+    fn take_from_freed(&self, needy: Needy<'_>) -> Option<usize> {
+        let freed_to = needy.lists.freed_to(needy.wanted.migratetype);
+        let (block, _) = freed_to.get()?;
+        let least = if needy.wanted.order == Order::ZERO { RICH } else { needy.wanted.order.index() };
+        let is_ours = self.states.get(block)?.get().is_reserved_by(needy.cpu);
+        if !is_ours || self.rows[block].largest_free() < Some(least) {
+            return None;
+        }
+        // Race: another thread of this CPU frees to another pageblock, and gives this one up. Then this CPU
+        // does not reserve it any more, and `take_rest` takes nothing.
+        self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
+        freed_to.forget::<A>(block);
+        self.take_rest(needy)
+    }
+
     fn has_tainted(&self, needy: Needy<'_>) -> bool {
         let blocks = &self.zones[needy.zone.index()].blocks;
-        self.index.set::<A>(TAINTED).find_from(blocks, blocks.start).is_some()
+        self.set(Members::Tainted).find_from(blocks, blocks.start).is_some()
     }
 
     /// Reserves a pageblock of another type in part use in a tainted unit, and gives it the request's type:
@@ -117,7 +140,6 @@ impl<A: Access> BlockAllocator<'_, A> {
             if !self.open(block, state) {
                 continue;
             }
-            self.zones[needy.zone.index()].note_reserved::<A>();
             self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
             if let Some(index) = self.take_rest(needy) {
                 return Some(index);

@@ -9,7 +9,6 @@ use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::cpu_lists::{AT_HAND, Wanted, count};
 use crate::index::BlockIndex;
-use crate::row::FRAMES as PAGEBLOCK;
 use crate::state::State;
 use crate::zone::Zone;
 
@@ -19,11 +18,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.give_spares(zone);
         let floor = zone.floor(request, Watermark::Min);
         let mut is_tight = false;
-        if floor > 0 && !self.is_free_at_least(zone, floor.saturating_add(PAGEBLOCK as u64)) {
+        if floor > 0 && !self.is_free_at_least(zone, floor.saturating_add(FRAMES as u64)) {
             // A CPU takes from its reserved pageblock without checking a watermark, so near the floor it
             // could use memory that other requests must find. End all reservations.
             self.unreserve_all(zone);
-            is_tight = !self.is_free_at_least(zone, floor.saturating_add(PAGEBLOCK as u64));
+            is_tight = !self.is_free_at_least(zone, floor.saturating_add(FRAMES as u64));
             if is_tight
                 && !self.is_free_at_least(zone, floor.saturating_add(u64::from(request.order.frames())))
             {
@@ -149,7 +148,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn next_reserved(&self, zone: ZoneId, next: &mut usize) -> Option<BlockIndex> {
         loop {
             let (cpu, place) = (*next / AT_HAND, *next % AT_HAND);
-            if cpu >= self.cpus() || place == 0 && !self.zones[zone.index()].has_reserved() {
+            if cpu >= self.cpus() {
                 return None;
             }
             *next += 1;

@@ -37,23 +37,23 @@ impl Zone {
         let percent = self.managed() / 100;
         let limit = if percent < FRAMES as u64 { 0 } else { percent.div_ceil(FRAMES as u64) as usize };
         let grow = |reserved: usize| (reserved < limit).then(|| reserved + blocks_in(order).max(1));
-        self.reserved.fetch_update(Relaxed, Relaxed, grow).ok();
+        self.high_order_reserve.fetch_update(Relaxed, Relaxed, grow).ok();
     }
 
     /// Gives up one pageblock of the high-order reserve. Returns `false` if the high-order reserve is empty.
     pub(super) fn shrink_reserve(&self) -> bool {
-        self.reserved.fetch_update(Relaxed, Relaxed, |reserved| reserved.checked_sub(1)).is_ok()
+        self.high_order_reserve.fetch_update(Relaxed, Relaxed, |reserved| reserved.checked_sub(1)).is_ok()
     }
 
-    pub(super) fn has_reserve(&self) -> bool {
-        self.reserved.load(Relaxed) > 0
+    pub(super) fn has_high_order_reserve(&self) -> bool {
+        self.high_order_reserve.load(Relaxed) > 0
     }
 
     /// Frames that ordinary requests leave to atomic requests: the part of the high-order reserve that is
     /// whole now.
     pub(super) fn reserved_frames(&self) -> u64 {
         // Most zones have no high-order reserve. Then the gauges, which every CPU changes, are not read.
-        match self.reserved.load(Relaxed) {
+        match self.high_order_reserve.load(Relaxed) {
             0 => 0,
             reserved => (reserved.min(self.whole_blocks()) as u64).saturating_mul(FRAMES as u64),
         }
@@ -62,7 +62,7 @@ impl Zone {
     /// How many whole pageblocks a request may take, up to `wanted`. `reserve` says whether it may use the
     /// high-order reserve.
     pub(super) fn open_blocks(&self, wanted: usize, reserve: Reserve) -> usize {
-        match (reserve, self.reserved.load(Relaxed)) {
+        match (reserve, self.high_order_reserve.load(Relaxed)) {
             (Reserve::Open, _) | (_, 0) => wanted,
             (Reserve::Closed, reserved) => self.whole_blocks().saturating_sub(reserved).min(wanted),
         }

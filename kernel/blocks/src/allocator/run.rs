@@ -9,7 +9,6 @@ use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::cpu_lists::Wanted;
 use crate::index::BlockIndex;
-use crate::row::ROW_FRAMES;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Takes a run from a pageblock in part use, for a count that is smaller than a block of the request's
@@ -58,11 +57,11 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Returns frames of a pageblock that were just taken.
     pub(super) fn put_back_run(&self, block: BlockIndex, mut rest: Range<usize>) {
-        while let Some((freed, left)) =
+        while let Some((freed, _)) =
             self.rows[block].free_first(rest.clone()).ok().filter(|_| !rest.is_empty())
         {
-            self.note_free(block, rest.start / ROW_FRAMES, left);
             rest.start += freed;
         }
+        self.note_rows(block);
     }
 }

@@ -8,22 +8,33 @@ use crate::cpu_lists::TYPES;
 use crate::index::{BlockIndex, Set};
 use crate::state::State;
 
-/// The number of the set of whole pageblocks, which any CPU may claim.
-pub(super) const WHOLE: usize = TYPES * PAGEBLOCK_ORDER;
-/// The number of the set of pairs of whole pageblocks, by the first pageblock of each pair. It may contain
-/// pairs that are no longer whole.
-pub(super) const PAIRS: usize = WHOLE + 1;
-/// The number of the set of pageblocks with frees since their zone counted them.
-pub(super) const UNCOUNTED: usize = WHOLE + 2;
-/// The number of the set of tainted units, by the first pageblock of each unit.
-pub(super) const TAINTED: usize = WHOLE + 3;
-/// The number of the set of units whose pageblocks are all whole, by the first pageblock of each unit. It may
-/// contain units that are no longer whole.
-pub(super) const WHOLE_UNITS: usize = WHOLE + 4;
-/// How many sets there are.
-pub(super) const SETS: usize = WHOLE + 5;
+/// The sets besides those by type and order.
+#[derive(Clone, Copy)]
+pub(super) enum Members {
+    /// Whole pageblocks, which any CPU may claim.
+    Whole,
+    /// Pairs of whole pageblocks, by the first pageblock of each pair. The set may contain pairs that are no
+    /// longer whole.
+    Pairs,
+    /// Pageblocks with frees since their zone counted them.
+    Uncounted,
+    /// Tainted units, by the first pageblock of each unit.
+    Tainted,
+    /// Units whose pageblocks are all whole, by the first pageblock of each unit. The set may contain units
+    /// that are no longer whole.
+    WholeUnits,
+}
+
+/// Sets by type and order.
+const BY_ORDER: usize = TYPES * PAGEBLOCK_ORDER;
+/// All sets.
+pub(super) const SETS: usize = BY_ORDER + Members::WholeUnits as usize + 1;
 
 impl<A: Access> BlockAllocator<'_, A> {
+    pub(super) fn set(&self, members: Members) -> Set<'_, A> {
+        self.index.set::<A>(BY_ORDER + members as usize)
+    }
+
     /// The set of pageblocks of a type, by the order of their largest free block.
     pub(super) fn set_of(&self, type_index: usize, order: usize) -> Set<'_, A> {
         // A damaged state may name another type. Its pageblock is in no set.

@@ -1,10 +1,10 @@
 //! Settles unreserved pageblocks: looks at the rows, and makes the pageblock whole or moves it to the set of
 //! its largest free block.
 
-use pageset_core::{Order, PAGEBLOCK_ORDER};
+use pageset_core::{CpuId, Order, PAGEBLOCK_ORDER};
 
 use super::BlockAllocator;
-use super::sets::UNCOUNTED;
+use super::sets::Members;
 use crate::access::{Access, update};
 use crate::atomic::{Relaxed, SeqCst};
 use crate::bad_bits::BadBits;
@@ -15,24 +15,24 @@ use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Settles a pageblock if necessary, after a free that left `row` at place `at`. Returns the state of
-    /// the pageblock.
+    /// Looks after a pageblock if necessary, after a CPU freed a block of it and left `row` at place `at`.
+    /// Returns the state of the pageblock.
     ///
     /// Race: one CPU frees a frame and then reads the state here, while another CPU gives up the pageblock:
     /// it changes the state and then reads the rows. At least one of the two sees the other's change, and
     /// settles the pageblock.
     #[inline]
-    pub(super) fn note_free(&self, block: BlockIndex, at: usize, row: Row) -> State {
+    pub(super) fn note_free(&self, cpu: CpuId, block: BlockIndex, at: usize, row: Row) -> State {
         let state = self.states[block].get();
-        self.note_free_of(block, state, at, row);
+        self.note_free_of(cpu, block, state, at, row);
         state
     }
 
     /// Does the same as [`note_free`](Self::note_free) for a caller that read `state` after the free.
     #[inline(always)]
-    pub(super) fn note_free_of(&self, block: BlockIndex, state: State, at: usize, row: Row) {
+    pub(super) fn note_free_of(&self, cpu: CpuId, block: BlockIndex, state: State, at: usize, row: Row) {
         if state.needs_look(row) {
-            self.mind(block, state, at);
+            self.mind(cpu, block, state, at);
         }
     }
 
@@ -59,9 +59,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
+    /// Looks after an unreserved pageblock that has a larger free block than its set says, or whose count is
+    /// out of date. If it was full, the CPU that freed reserves it, so that its further frees change no set.
     #[cold]
     #[inline(never)]
-    fn mind(&self, block: BlockIndex, state: State, at: usize) {
+    fn mind(&self, cpu: CpuId, block: BlockIndex, state: State, at: usize) {
         self.note_old_count(block, state);
         // Race: several CPUs free the last rows of a block at once. Each looks after its own free, so the
         // last CPU sees that the whole block is free.
@@ -69,7 +71,10 @@ impl<A: Access> BlockAllocator<'_, A> {
         // Only the largest order decides the set, so a smaller order is just noted.
         let is_smaller = |now: State| now.set_order().is_some() && new >> now.mark() == 0;
         let noted = |now: State| is_smaller(now).then(|| now.with_orders(now.orders() | new));
-        if new != 0 && self.states[block].update::<A>(noted).is_err() {
+        if new == 0 || self.states[block].update::<A>(noted).is_ok() {
+            return;
+        }
+        if new >> PAGEBLOCK_ORDER != 0 || !self.reserve_freed(cpu, block) {
             self.settle(block);
         }
     }
@@ -79,7 +84,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         if state.is_counted() {
             let changed = self.states[block].update::<A>(|now| now.is_counted().then(|| now.counted(false)));
             if changed.is_ok() {
-                self.index.set::<A>(UNCOUNTED).add(block);
+                self.set(Members::Uncounted).add(block);
             }
         }
     }
@@ -89,7 +94,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn settle(&self, block: BlockIndex) {
         loop {
             let state = self.states[block].get();
-            if state.phase() != Phase::Open || state.owner().is_some() || state.is_isolated() {
+            if !state.is_idle() {
                 return;
             }
             let orders = self.rows[block].free_orders();
@@ -127,10 +132,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Makes an open pageblock whole, if all of its frames are free.
     fn close(&self, block: BlockIndex) -> bool {
-        let begin = |state: State| {
-            let is_open = state.phase() == Phase::Open && state.owner().is_none() && !state.is_isolated();
-            is_open.then(|| state.in_phase(Phase::Changing))
-        };
+        let begin = |state: State| state.is_idle().then(|| state.in_phase(Phase::Changing));
         let Ok(before) = self.states[block].update::<A>(begin) else { return false };
         if !self.rows[block].close() {
             // Race: another CPU found the pageblock in its set, saw the phase `Changing`, and removed it
@@ -145,14 +147,14 @@ impl<A: Access> BlockAllocator<'_, A> {
             } else if before.is_counted() {
                 // Race: another CPU freed a frame. It saw the phase `Changing`, and so did not mark the
                 // count as out of date.
-                self.index.set::<A>(UNCOUNTED).add(block);
+                self.set(Members::Uncounted).add(block);
             }
             return false;
         }
         self.leave_set_of(block, before);
         self.uncount(block);
         let zone = self.zone_at(block);
-        count::<A>(&self.lists_at(zone.id, pageset_core::CpuId(0)).counters.closed);
+        count::<A>(&self.lists_at(zone.id, CpuId(0)).counters.closed);
         if before.has_bad() {
             // All frames are free, so none is out of service.
             BadBits::of(&self.bad, block).into_iter().for_each(BadBits::clear);
@@ -166,13 +168,11 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Race: another CPU frees a frame during the count. This CPU sets `counted` in the state before it
     /// begins to count. So the freeing CPU sees `counted`, and marks the count as out of date.
     pub(super) fn count_free(&self, block: BlockIndex) {
-        let is_idle =
-            |state: State| state.phase() == Phase::Open && state.owner().is_none() && !state.is_isolated();
-        if self.states[block].update::<A>(|state| is_idle(state).then(|| state.counted(true))).is_err() {
+        if self.states[block].update::<A>(|state| state.is_idle().then(|| state.counted(true))).is_err() {
             return;
         }
         self.recount(block, self.rows[block].free());
-        if !is_idle(self.states[block].get()) {
+        if !self.states[block].get().is_idle() {
             // Race: another CPU has reserved or isolated the pageblock, and uncounted it before this CPU had
             // counted it.
             self.uncount(block);
@@ -204,7 +204,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Counts each pageblock again that had a free since it was counted last. O(number of such pageblocks).
     pub(super) fn count_frees(&self, zone: &Zone) {
-        let uncounted = self.index.set::<A>(UNCOUNTED);
+        let uncounted = self.set(Members::Uncounted);
         // At most one round, because other CPUs may free without end.
         for _ in zone.blocks.clone() {
             let Some(block) = uncounted.find(&zone.blocks, zone.blocks.start) else { return };

@@ -127,7 +127,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     ) -> Option<(ZoneId, usize)> {
         let rescue =
             |reserve| zones().find_map(|zone| self.rescue(self.needy(zone, cpu, request, reserve), request));
-        let has_reserve = zones().any(|zone| self.zones[zone.index()].has_reserve());
+        let has_reserve = zones().any(|zone| self.zones[zone.index()].has_high_order_reserve());
         // An atomic request of high order has tried the high-order reserve already.
         if !has_reserve || is_high_atomic(request) {
             return None;

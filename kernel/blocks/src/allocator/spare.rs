@@ -46,7 +46,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     #[cold]
     fn name_spare(&self, lists: &CpuLists, block: BlockIndex) {
         if let Some(before) = lists.spare.swap(block as u32 + 1, SeqCst).checked_sub(1) {
-            // Race: another thread that runs as the same CPU has just made this pageblock the spare.
+            // Usually the list names a pageblock that is no spare any more. Race: or another thread that runs
+            // as the same CPU has just made that pageblock the spare.
             self.give_spare(before as usize);
         }
     }
@@ -63,7 +64,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let block = (lists.spare.load(Relaxed) as usize).wrapping_sub(1);
         let to_block = |state: State| {
             let is_there = state.phase() == Phase::Spare && !state.is_isolated();
-            is_there.then(|| state.unused(Phase::Block).of_type(migratetype))
+            is_there.then(|| state.closed_as(Phase::Block).of_type(migratetype))
         };
         self.states.get(block)?.update::<A>(to_block).ok()?;
         self.note_use(migratetype, block);

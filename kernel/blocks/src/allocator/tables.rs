@@ -13,8 +13,8 @@ use crate::rows::Rows;
 use crate::state::BlockState;
 use crate::zone::Zone;
 
-/// Tables of an allocator: 144 bytes for each pageblock (72 KiB for each GiB), 268 bytes for each CPU and
-/// zone.
+/// Tables of an allocator: 144 bytes for each pageblock (72 KiB for each GiB), 256 bytes for each CPU and
+/// zone, and 12 for each CPU.
 ///
 /// A zone has as many pageblocks as its span, holes included, rounded to multiples of 1024 frames at both
 /// ends.

@@ -33,7 +33,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub fn drain_cpu(&self, cpu: CpuId) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
         for zone in self.zone_ids() {
-            self.lists_at(zone, cpu).activity.forget();
+            self.lists_at(zone, cpu).activity.age();
             self.unreserve_of(zone, cpu);
         }
         Ok(())

@@ -16,7 +16,7 @@ use pageset_core::{MigrateType, PAGEBLOCK_FRAMES};
 
 use super::BlockAllocator;
 use super::needy::{Needy, Places};
-use super::sets::{TAINTED, WHOLE, WHOLE_UNITS};
+use super::sets::Members;
 use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::index::{BlockIndex, Set};
@@ -56,7 +56,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// The whole pageblock to claim next.
     pub(super) fn find_whole(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
-        let whole = self.index.set::<A>(WHOLE);
+        let whole = self.set(Members::Whole);
         if !self.steers() {
             return whole.find(&zone.blocks, zone.blocks.start);
         }
@@ -101,12 +101,12 @@ impl<A: Access> BlockAllocator<'_, A> {
     #[inline]
     pub(super) fn note_use(&self, migratetype: MigrateType, block: BlockIndex) {
         if migratetype != MigrateType::Movable && self.steers() {
-            self.index.set::<A>(TAINTED).add(self.zone_at(block).unit_of(block).start);
+            self.set(Members::Tainted).add(self.zone_at(block).unit_of(block).start);
         }
     }
 
     fn is_tainted(&self, zone: &Zone, block: BlockIndex) -> bool {
-        self.index.set::<A>(TAINTED).has(zone.unit_of(block).start)
+        self.set(Members::Tainted).has(zone.unit_of(block).start)
     }
 
     /// The pageblock where a CPU begins its search. Different CPUs begin at different pageblocks.
@@ -136,7 +136,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// A member of a set in a tainted unit.
     pub(super) fn find_in_tainted(&self, needy: Needy<'_>, set: &Set<'_, A>) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
-        let tainted = self.index.set::<A>(TAINTED);
+        let tainted = self.set(Members::Tainted);
         let mut from = zone.blocks.start;
         for _ in 0..UNITS_SEARCHED {
             let unit = zone.unit_of(tainted.find_from(&zone.blocks, from)?);
@@ -152,7 +152,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Adds the unit of a pageblock that became whole to the set of whole units, if all of it is whole now.
     pub(super) fn note_unit(&self, zone: &Zone, block: BlockIndex) {
         let unit = zone.unit_of(block);
-        let units = self.index.set::<A>(WHOLE_UNITS);
+        let units = self.set(Members::WholeUnits);
         if unit.len() == UNIT && !units.has(unit.start) && self.is_whole_unit(&unit) {
             units.add(unit.start);
         }
@@ -171,7 +171,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// claimed, so that a claim costs nothing more. Each such unit is removed by the first search that finds
     /// it.
     pub(super) fn find_whole_unit(&self, zone: &Zone, from: BlockIndex) -> Option<Range<BlockIndex>> {
-        let units = self.index.set::<A>(WHOLE_UNITS);
+        let units = self.set(Members::WholeUnits);
         let mut at = from;
         loop {
             let unit = zone.unit_of(units.find_from(&zone.blocks, at)?);
@@ -186,13 +186,13 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     fn is_whole_unit(&self, unit: &Range<BlockIndex>) -> bool {
-        self.index.set::<A>(WHOLE).first_missing(unit).is_none()
+        self.set(Members::Whole).first_missing(unit).is_none()
     }
 
     /// A whole pageblock of the clean unit that has the most whole pageblocks.
     #[cold]
     fn to_taint(&self, zone: &Zone) -> Option<BlockIndex> {
-        let whole = self.index.set::<A>(WHOLE);
+        let whole = self.set(Members::Whole);
         let (mut most, mut found, mut from) = (0, None, zone.blocks.start);
         for _ in 0..UNITS_SEARCHED {
             let Some(block) = whole.find_from(&zone.blocks, from) else { break };

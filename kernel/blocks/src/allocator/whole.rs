@@ -3,7 +3,7 @@
 use pageset_core::CpuId;
 
 use super::BlockAllocator;
-use super::sets::{PAIRS, WHOLE};
+use super::sets::Members;
 use crate::access::Access;
 use crate::cpu_lists::count;
 use crate::index::{BlockIndex, Several};
@@ -17,9 +17,9 @@ impl<A: Access> BlockAllocator<'_, A> {
             return;
         }
         self.note_published(zone, blocks.len());
-        let whole = self.index.set::<A>(WHOLE);
+        let whole = self.set(Members::Whole);
         whole.add_several(blocks);
-        self.index.set::<A>(PAIRS).add_several(whole.pairs_around(blocks));
+        self.set(Members::Pairs).add_several(whole.pairs_around(blocks));
         // Their bits lie in one word, so they belong to two units at most.
         blocks.first().into_iter().chain(blocks.last()).for_each(|block| self.note_unit(zone, block));
         blocks.filter(|block| self.states[*block].get().is_isolated()).for_each(|block| self.withdraw(block));
@@ -32,7 +32,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Claims these pageblocks, if all are whole.
     pub(super) fn claim_whole_at(&self, zone: &Zone, block: BlockIndex, blocks: usize) -> bool {
-        let whole = self.index.set::<A>(WHOLE);
+        let whole = self.set(Members::Whole);
         let claimed = if blocks == 2 { whole.remove_pair(block) } else { whole.remove(block) };
         if claimed {
             zone.remove_whole::<A>(blocks);
@@ -51,24 +51,24 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Adds a pageblock to the set of whole pageblocks. The caller changes the zone's count.
     pub(super) fn add_to_whole(&self, block: BlockIndex) {
-        let whole = self.index.set::<A>(WHOLE);
+        let whole = self.set(Members::Whole);
         whole.add(block);
         let first = block & !1;
         if whole.has_pair(first) {
-            self.index.set::<A>(PAIRS).add(first);
+            self.set(Members::Pairs).add(first);
         }
         self.note_unit(self.zone_at(block), block);
     }
 
     /// Whether the pageblock is in the set of whole pageblocks, so that any CPU may claim it.
     pub(super) fn is_published(&self, block: BlockIndex) -> bool {
-        self.index.set::<A>(WHOLE).has(block)
+        self.set(Members::Whole).has(block)
     }
 
     /// Gives a claimed pageblock the phase `Whole`, and returns it to the zone. If it is isolated, it stays
     /// out of service instead.
     pub(super) fn give_whole(&self, block: BlockIndex) {
-        if self.turn_into(block, |state| state.unused(Phase::Whole)) {
+        if self.turn_into(block, |state| state.closed_as(Phase::Whole)) {
             self.publish(block);
         }
     }
@@ -80,7 +80,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let is_ours =
             |state: State| matches!(state.phase(), Phase::Whole | Phase::Changing | Phase::SecondHalf);
         let change = |state: State| (is_ours(state) && !state.is_isolated()).then(|| change(state));
-        let park = |state: State| state.is_isolated().then(|| state.unused(Phase::Parked));
+        let park = |state: State| state.is_isolated().then(|| state.closed_as(Phase::Parked));
         loop {
             let Err(found) = self.states[block].update::<A>(change) else { return true };
             if !is_ours(found) {

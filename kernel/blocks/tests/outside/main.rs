@@ -11,6 +11,7 @@ mod every_cpu;
 #[path = "../../../core/tests/family/mod.rs"]
 mod family;
 mod fit;
+mod freed_to;
 mod isolation;
 #[path = "../../examples/kernel.rs"]
 mod kernel;

@@ -18,6 +18,8 @@ fn what_another_cpu_frees_comes_back_to_the_owner() {
     let another = allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap();
     pages[..256].iter().for_each(|pfn| allocator.free(CpuId(1), *pfn, Order::ZERO).unwrap());
     allocator.free(CpuId(1), another, Order::ZERO).unwrap();
+    // CPU 1 reserves the first pageblock for its next frees, and gives it up when it frees no more.
+    allocator.tick(CpuId(1)).unwrap();
     // CPU 0 takes the rest of the second pageblock, then the frames that CPU 1 freed.
     let again: Vec<Pfn> =
         (0..768).map(|_| allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap()).collect();

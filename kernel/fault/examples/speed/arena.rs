@@ -15,15 +15,15 @@ struct Mapping {
     method: Method,
 }
 
-// SAFETY: the arena is only memory; the allocator decides which owner a frame has, and gives it to one at a
-// time.
+// SAFETY: the arena is only memory. The allocator decides which owner has a frame, and gives a frame to one
+// owner at a time.
 unsafe impl Send for Mapping {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `frames` frames, all resident, in huge pages where the system has them, as a kernel's direct map
-    /// is.
+    /// Maps `frames` frames and makes all of them resident, in huge pages if the system has them, like a
+    /// kernel's direct map.
     fn new(frames: u64) -> Self {
         let bytes = frames as usize * BASE_PAGE_BYTES;
         let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
@@ -54,12 +54,13 @@ impl Drop for Mapping {
     }
 }
 
-/// Memory that engines use in turn. An arena for each engine would be cold whenever its turn comes.
+/// Memory that the engines of a measurement use one after the other. If each engine had its own, its memory
+/// would no longer be in the caches when its turn comes.
 #[derive(Clone)]
 pub(crate) struct Arena(Arc<Mapping>);
 
 impl Arena {
-    /// Memory for `frames` frames.
+    /// Allocates memory for `frames` frames.
     pub(crate) fn new(frames: u64) -> Self {
         Self(Arc::new(Mapping::new(frames)))
     }

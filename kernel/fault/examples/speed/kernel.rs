@@ -1,4 +1,4 @@
-//! The operating system's own fault: a fresh mapping, one byte written to each page.
+//! Measures the operating system's own page fault: makes a fresh mapping and writes one byte to each page.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use crate::measure::{PAGE, PAGES};
 
-/// Nanoseconds per fault.
+/// Returns the nanoseconds per fault.
 pub(crate) fn fault_ns() -> f64 {
     let bytes = (PAGES * PAGE) as usize;
     let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);

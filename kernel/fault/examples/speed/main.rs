@@ -6,9 +6,9 @@
 //! cargo run --profile dist -p pageset-fault --example speed -- 31 0    # 31 rounds, an allocator call per fault
 //! ```
 //!
-//! Each figure is the median of the rounds, followed by the lower and upper quartile. Measurements take
-//! turns: each runs one round, then each runs the next, so a disturbance hits all of them. In a round each
-//! thread touches its slice, gives it back and touches it again. Only the second touch is timed.
+//! Each figure is the median of the rounds, followed by the lower and upper quartile. The measurements take
+//! turns: each runs its first round, then each runs its second round, so a disturbance hits all of them. In a
+//! round, each thread touches its pages, unmaps them and touches them again. Only the second touch is timed.
 
 mod arena;
 mod kernel;
@@ -17,8 +17,8 @@ mod measure;
 
 use measure::{Contestant, Series, arena, pair_of};
 
-/// Strategies of the first table: three of 2005, Linux's of today, and two whose faults write no shared
-/// cache line.
+/// Strategies of the first table: three from 2005, the one of today's Linux, and two whose faults write no
+/// cache line that CPUs share.
 const ONE_THREAD: [&str; 6] = ["P0,V1,R0", "P1,V1,R1", "P2,V1,R1", "P1,V2,R4", "P2,V7,R3", "P3,V0,R3"];
 /// Strategies of the second table.
 const TWO_THREADS: [&str; 8] =
@@ -33,7 +33,8 @@ fn main() {
     two_threads(rounds, magazine);
 }
 
-/// Measures ns per fault on one thread, beside clearing the same pages alone and the kernel's fault.
+/// Prints the nanoseconds per fault on one thread, the time to clear the same pages without faults, and the
+/// time of the operating system's own fault.
 fn one_thread(rounds: u32, magazine: u32) {
     let bare: Vec<_> = ONE_THREAD.map(|name| Contestant::bare(name, 1, magazine)).into();
     let memory = arena(1);
@@ -51,7 +52,7 @@ fn one_thread(rounds: u32, magazine: u32) {
             alone[index].add(round.clear_ns);
         }
     }
-    println!("\none thread, ns per 4 KiB write fault into an existing leaf table, mostly");
+    println!("\none thread, ns per 4 KiB write fault; most faults find their leaf table");
     println!("  the kernel's own fault {kernel}");
     println!(
         "  strategy   without clearing     with clearing        clearing alone       / alone  kernel / ours"
@@ -68,9 +69,10 @@ fn one_thread(rounds: u32, magazine: u32) {
     }
 }
 
-/// Compares the faults per second of two threads with one thread's. Each thread faults in its own half.
+/// Prints how many faults per second two threads handle, divided by the faults of one thread. Each thread
+/// faults in its own half of the pages.
 fn two_threads(rounds: u32, magazine: u32) {
-    println!("\ntwo threads, disjoint slices: faults per second of two / of one");
+    println!("\ntwo threads, disjoint slices: faults per second of two threads, divided by those of one");
     println!("  strategy   without clearing     with clearing");
     let memory = arena(2);
     let engines = TWO_THREADS

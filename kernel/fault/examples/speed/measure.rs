@@ -1,4 +1,4 @@
-//! Rounds of faults, and the figures drawn from them.
+//! Runs rounds of faults, and computes the figures.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,24 +20,24 @@ use crate::arena::Arena;
 pub(crate) const PAGE: u64 = 4096;
 /// Pages that a thread touches in a round: 64 MiB, chosen to exceed the caches of one core.
 pub(crate) const PAGES: u64 = 16_384;
-/// Frames of an engine, per thread: the pages, their tables, the pages that page sets keep, and few more.
-/// With more frames, some would be used only in some rounds, and would be colder in the caches than the
-/// pages that are cleared alone.
+/// Frames of an engine for each thread: the pages, their page tables, the pages that page sets keep, and only
+/// few more. If there were many more, some frames would be used only in some rounds. Those frames would be
+/// colder in the caches than the pages that `clear_alone` clears.
 const FRAMES: u64 = PAGES + PAGES / 4;
 
 type Lock = crate::lock::Spin;
 type Allocator = PageAllocator<'static, Locks<Lock>>;
 type Parts<M> = Host<Lock, Allocator, M>;
 
-/// An engine and a strategy, with or without contents.
+/// An engine and a strategy to measure, with or without real page contents.
 pub(crate) enum Contestant {
-    /// Frames are numbers only.
+    /// Frames are only numbers, so a fault clears nothing.
     Bare(Setting<NoMemory>),
     /// Frames are real memory and are cleared.
     Clearing(Setting<Arena>),
 }
 
-/// An engine, and options of its address spaces.
+/// An engine, and the options of the address spaces to make in it.
 pub(crate) struct Setting<M: Memory + Sync> {
     engine: Arc<Engine<Parts<M>>>,
     options: Options,
@@ -53,7 +53,7 @@ impl Contestant {
         Self::Clearing(Setting::new(strategy, threads, magazine, arena.clone()))
     }
 
-    /// Runs a round with `threads` threads at once.
+    /// Runs one round on `threads` threads at once.
     pub(crate) fn round(&self, threads: u32) -> Round {
         match self {
             Self::Bare(setting) => setting.round(threads),
@@ -66,16 +66,16 @@ impl Contestant {
 pub(crate) struct Round {
     /// ns per fault, from the start of the first thread to the end of the last.
     pub(crate) fault_ns: f64,
-    /// ns to clear a page alone: the same pages, in the same order, on the first thread.
+    /// ns to clear a page without a fault: the same pages, in the same order, on the first thread.
     pub(crate) clear_ns: f64,
 }
 
-/// Memory for the engines of `threads` threads.
+/// Allocates memory for the engines of `threads` threads.
 pub(crate) fn arena(threads: u32) -> Arena {
     Arena::new(FRAMES * u64::from(threads))
 }
 
-/// Faults per second of two threads against one.
+/// The faults per second of two threads, divided by those of one.
 pub(crate) fn pair_of(contestant: &Contestant) -> f64 {
     2.0 * contestant.round(1).fault_ns / contestant.round(2).fault_ns
 }
@@ -95,7 +95,7 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
             [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..frames, regions: &regions }];
         let cpus = vec![NodeId(0); threads as usize];
         let mut config = Config::new(&zones, &cpus);
-        // No emergency reserve: nothing here needs one.
+        // Set no emergency reserve: this program does not need one.
         config.min_free_kbytes = Some(0);
         let tables = Tables::on_heap(&config).expect("a span of a sensible size");
         let allocator = PageAllocator::new(Locks::new(), &config, tables).expect("a sensible configuration");
@@ -120,8 +120,8 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
         Round { fault_ns: per_page(end - begin), clear_ns: per_page(spans[0].clear) }
     }
 
-    /// Touches a slice twice. The first touch warms this CPU's caches with the engine's tables, as in a
-    /// program that runs for long. The second one is timed.
+    /// Touches a slice of pages twice. The first touch brings the engine's tables into this CPU's caches, as
+    /// in a program that has run for long. The second touch is timed.
     fn worker(
         &self,
         space: &Arc<AddressSpace<Parts<M>>>,
@@ -129,13 +129,13 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
         threads: u32,
         ready: &AtomicU32,
     ) -> Spans {
-        // A single thread is not pinned, so that it can leave a CPU with other work, as in the kernel's own
-        // test.
+        // Do not pin a single thread, so that it can leave a CPU that has other work. The operating system's
+        // own test is not pinned either.
         if threads > 1 {
             pin(cpu);
         }
         let mut task = Task::new(space, CpuId(cpu)).expect("a task is free");
-        // There is a gap between the threads' slices, so that no two threads use one leaf table.
+        // Leave a gap between the threads' slices, so that no two threads use the same leaf table.
         let start = 2 * u64::from(cpu) * PAGES * PAGE;
         let slice = start..start + PAGES * PAGE;
         let pages = || slice.clone().step_by(PAGE as usize);
@@ -157,8 +157,8 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
         Spans { begin, end, clear }
     }
 
-    /// Clears the pages that are mapped there, in the order of the faults. So each page is as cold in the
-    /// caches as it was when its fault cleared it.
+    /// Clears the mapped pages in the order in which faults cleared them. So each page is as cold in the
+    /// caches as it was at its fault.
     fn clear_alone(&self, task: &mut Task<Parts<M>>, pages: impl Iterator<Item = u64>) -> Duration {
         let page = |va| task.fault(va, Access::Write).expect("mapped");
         let frame = |page| if let Backing::Frame(pfn) = page { Some(pfn) } else { None };
@@ -179,8 +179,8 @@ fn meet(ready: &AtomicU32, arrivals: u32) {
     }
 }
 
-/// Pins this thread to the CPU with this index among its allowed CPUs. A round is too short for the scheduler
-/// to spread the threads.
+/// Pins this thread to a CPU. `index` counts the CPUs that the thread may use. A round is too short for the
+/// scheduler to spread the threads.
 fn pin(index: u32) {
     let allowed = sched_getaffinity(None).expect("one's own CPUs");
     let cpu = (0..CpuSet::MAX_CPU)

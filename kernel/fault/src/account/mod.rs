@@ -22,11 +22,12 @@ axis! { ($)
     R4 = r4, "a counter per CPU, added up in batches under a lock (6.2)";
 }
 
-/// A value of the R axis.
+/// A way to count resident pages.
 pub(crate) trait Accountant {
     fn new(tasks: u32) -> Self;
 
-    /// Adds to the counts. The caller still has the right to change the words whose pages it counts.
+    /// Adds to the counts. When a task calls this, it still has the right to change the page-table words
+    /// whose pages it counts.
     fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts);
 
     /// Called when a fault of the task begins.
@@ -35,14 +36,15 @@ pub(crate) trait Accountant {
     /// Called when the task is scheduled away.
     fn on_schedule<W: World>(&self, _: &Mm<W>, _: &mut Local) {}
 
-    /// Called when the task leaves the address space: its own counts (*deltas*) must be folded now.
+    /// Called when the task leaves the address space: the task's own counts (*deltas*) must be added to the
+    /// address space's counters now.
     fn on_exit<W: World>(&self, _: &Mm<W>, _: &mut Local) {}
 
     /// Reads the address space's counters. Misses counts that tasks or CPUs have not folded yet.
     fn quick(&self) -> Counts;
 
-    /// Sums the address space's and the CPUs' counters, without the tasks' own counts. Exact once all tasks
-    /// have left.
+    /// Returns the sum of the address space's and the CPUs' counters, without the tasks' own counts. The sum
+    /// is exact once all tasks have left.
     fn exact(&self) -> Counts {
         self.quick()
     }

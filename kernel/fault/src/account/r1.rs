@@ -1,5 +1,5 @@
-//! R1: two atomic counters on one cache line (spec §1.6). Each anonymous page counts in both, as in the two
-//! fields that Linux 2.6.13 had.
+//! R1: two atomic counters on one cache line (spec §1.6). Each anonymous page counts in both, because Linux
+//! 2.6.13 had a field for all pages and a field for anonymous pages.
 
 use super::{Accountant, Tally};
 use crate::atomic::Padded;

@@ -1,5 +1,5 @@
-//! R1p: two atomic counters, each on its own cache line (spec §1.6). It tests a hypothesis of 2005: an
-//! interconnect with two planes moves two lines at once.
+//! R1p: two atomic counters, each on its own cache line (spec §1.6). This variant of the counters tests a
+//! hypothesis of 2005: an interconnect with two planes can move two cache lines at once.
 
 use super::Accountant;
 use crate::atomic::{AtomicI64, Ordering::Relaxed, Padded};

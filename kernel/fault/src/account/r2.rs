@@ -16,8 +16,9 @@ impl Accountant for R2 {
         Self(Padded::default())
     }
 
-    /// A debugger's task may fault in an address space that is not its own. Its deltas belong to its own
-    /// address space, so it changes the counters here at once. Only for this case are the counters atomic.
+    /// A task that debugs another may fault in an address space that is not its own. Its deltas belong to its
+    /// own address space, so it changes the counters here at once. The counters are atomic only for this
+    /// case.
     #[inline]
     fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts) {
         if local.home == mm.id() {

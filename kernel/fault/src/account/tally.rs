@@ -1,4 +1,4 @@
-//! Three counters that all CPUs change.
+//! Three counters of an address space that all CPUs change.
 
 use crate::atomic::{AtomicI64, Ordering::Relaxed};
 use crate::counts::Counts;
@@ -6,7 +6,8 @@ use crate::local::Local;
 use crate::mm::Mm;
 use crate::world::World;
 
-/// Counters on one cache line. All changes are Relaxed: no other data is published through them (E7).
+/// Counters on one cache line. All changes are `Relaxed`, because no other data is published through the
+/// counters (ordering E7 of spec §1.3).
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) rss: AtomicI64,
@@ -15,7 +16,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Adds each nonzero number.
+    /// Adds those of the three numbers that are not zero.
     #[inline]
     pub(crate) fn add<W: World>(&self, mm: &Mm<W>, local: &Local, counts: Counts) {
         let add = |counter: &AtomicI64, more: i64| {
@@ -38,7 +39,7 @@ impl Tally {
         }
     }
 
-    /// Adds with loads and stores, under a lock that every caller takes.
+    /// Adds with plain loads and stores. Every caller holds the same lock.
     #[inline]
     pub(crate) fn add_locked(&self, counts: Counts) {
         let add = |counter: &AtomicI64, more: i64| counter.store(counter.load(Relaxed) + more, Relaxed);

@@ -1,4 +1,5 @@
-//! Faults on an empty word: a store maps a cleared page, a load maps the shared page of zeros.
+//! Faults on an empty word. A store maps a cleared page, a load maps the page of zeros that all address
+//! spaces share.
 
 use pageset_core::{Order, Pfn};
 
@@ -36,7 +37,7 @@ impl<W: World> AddressSpace<W> {
         Ok(self.install_page(local, attempt, slot, (Pte::EMPTY, pfn)))
     }
 
-    /// Installs a new small page in a word that holds `old`.
+    /// Maps a new small page in a word that holds `old`.
     #[inline]
     pub(super) fn install_page(
         &self,

@@ -1,4 +1,4 @@
-//! One attempt at a fault, and the change of the word that it ends with.
+//! One attempt to handle a fault, and the change of the page-table word at its end.
 
 use pageset_core::Pfn;
 
@@ -12,35 +12,35 @@ use crate::sync::Intent;
 use crate::table::Slot;
 use crate::world::World;
 
-/// The page behind an access.
+/// The page that an access will use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backing {
-    /// This frame.
+    /// The page in this frame.
     Frame(Pfn),
-    /// The shared page of zeros, for loads only.
+    /// The shared page of zeros, which can only be read.
     ZeroPage,
 }
 
-/// The result of one attempt.
+/// How an attempt to handle a fault ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The access can go on with this page.
+    /// The fault is complete, and the access can use this page.
     Done(Backing),
-    /// Something changed meanwhile, or is being changed: start again.
+    /// The area or a word changed meanwhile, or is being changed: start the fault again.
     Again,
 }
 
-/// The result of trying to change a word.
+/// What happened when a fault tried to change a page-table word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Install {
     Done,
-    /// The word has changed.
+    /// Another task has changed the word.
     Lost,
-    /// The table or the area has changed.
+    /// Another task has changed the table or the area.
     Again,
 }
 
-/// One attempt at a fault: the address, the access, and the area as it was found.
+/// One attempt to handle a fault: the address, the access, and the area that was found.
 #[derive(Clone, Copy)]
 pub(super) struct Attempt<'t> {
     pub(super) ticket: &'t Ticket,
@@ -49,7 +49,7 @@ pub(super) struct Attempt<'t> {
 }
 
 impl<W: World> AddressSpace<W> {
-    /// Puts `new` into a word that holds `old`, after checking the table, the area and the word.
+    /// Puts `new` into a word that holds `old`, if the table, the area and the word are unchanged.
     #[inline]
     pub(super) fn install(
         &self,
@@ -68,7 +68,7 @@ impl<W: World> AddressSpace<W> {
         if !self.sync.replace(self.engine().tables.word(slot.table, slot.index), old, new) {
             return Install::Lost;
         }
-        // Count the page only now that its word is in place (spec §1.4.3).
+        // Count the page only now, when its word is in place (spec §1.4.3).
         if counts != Counts::default() {
             self.account.add(&self.mm, local, counts);
         }
@@ -77,7 +77,7 @@ impl<W: World> AddressSpace<W> {
     }
 
     /// Ends a fault after another task has changed the word first. If the word now permits the access, the
-    /// fault is complete. Otherwise it starts again.
+    /// fault is complete. If the word does not permit the access, the fault starts again.
     pub(super) fn after_loss(&self, attempt: Attempt<'_>, slot: &Slot) -> Step {
         let word = self.engine().tables.load(slot.table, slot.index);
         let is_page = word.meaning(slot.level) == Meaning::Page;
@@ -88,7 +88,7 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// The page at `va` that the word maps.
+    /// The page at `va`, as the word maps it.
     #[inline]
     pub(super) fn backing(&self, slot: &Slot, word: Pte, va: u64) -> Backing {
         if word.is_zero_page() {
@@ -101,12 +101,12 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Adds the area's rights to the word.
+    /// Adds the area's access rights to the word.
     pub(super) fn with_rights(&self, local: &Local, ticket: &Ticket, word: Pte) -> Pte {
         if local.areas.area(ticket.index).prot == Prot::ReadWrite { word.writable() } else { word }
     }
 
-    /// The current time, or 0 if the world is not timed.
+    /// The current time, or 0 if the world does not measure times.
     #[inline]
     pub(super) fn clock(&self, local: &Local) -> u64 {
         if W::TIMED { self.world().now_ns(local.cpu) } else { 0 }

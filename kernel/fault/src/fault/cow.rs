@@ -1,5 +1,5 @@
-//! A store to a page without the right to write: the page becomes writable if it has no other user, otherwise
-//! it is copied.
+//! A store to a page that is mapped without the right to write. The page becomes writable if it has no other
+//! user, and is copied otherwise.
 
 use pageset_core::Order;
 
@@ -51,9 +51,9 @@ impl<W: World> AddressSpace<W> {
             return Some(Step::Again);
         }
         let word = self.engine().tables.word(slot.table, slot.index);
-        // This task has the right to change the word now. Race: since the check above, the frame was freed
-        // and is now part of another block. So compare the block again. While the word is unchanged, its
-        // reference keeps the block from being freed.
+        // This task now has the right to change the word. Race: since the check above, another task freed the
+        // frame, and the frame is now part of another block. So compare the block again. The word is
+        // unchanged and holds a reference, so the block cannot be freed any more.
         if word.load(crate::atomic::Ordering::Acquire) != old.bits()
             || frames.block(old.pfn()) != (head, order)
         {
@@ -80,8 +80,9 @@ impl<W: World> AddressSpace<W> {
     ) -> Result<Step, FaultError> {
         let engine = self.engine();
         let pfn = self.take_block(local, Order::ZERO).ok_or(FaultError::OutOfMemory(attempt.va))?;
-        // Race: another task frees the page, or makes it writable, during the copy. A temporary reference
-        // prevents both. If the word is unchanged afterwards, this was the right page.
+        // Race: another task frees the page, or makes it writable, while this task copies it. This task has
+        // taken a temporary reference, which prevents both. If the word is still unchanged after the copy,
+        // the copy is of the right page.
         let Some(head) = engine.frames.try_get(old.pfn()) else {
             self.free_unused(local, pfn, Order::ZERO);
             return Ok(Step::Again);

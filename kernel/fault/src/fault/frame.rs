@@ -1,4 +1,4 @@
-//! Pages for faults: taken, cleared, given back.
+//! The pages that faults map: allocating, clearing, and giving back.
 
 use pageset_core::{Order, Pfn};
 
@@ -9,7 +9,7 @@ use crate::space::AddressSpace;
 use crate::world::{Memory, World};
 
 impl<W: World> AddressSpace<W> {
-    /// Allocates a block whose contents do not matter.
+    /// Allocates a block whose contents may be anything.
     #[inline]
     pub(super) fn take_block(&self, local: &mut Local, order: Order) -> Option<Pfn> {
         let start_ns = self.clock(local);
@@ -22,7 +22,7 @@ impl<W: World> AddressSpace<W> {
         pfn
     }
 
-    /// Allocates a block of zeros. Page `target` will be touched first.
+    /// Allocates a block and clears it. The task will touch page `target` of the block first.
     #[inline]
     pub(super) fn take_clear(&self, local: &mut Local, order: Order, target: u32) -> Option<Pfn> {
         if order == Order::ZERO
@@ -33,8 +33,8 @@ impl<W: World> AddressSpace<W> {
         let pfn = self.take_block(local, order)?;
         let start_ns = self.clock(local);
         self.world().memory().clear(local.cpu, pfn, order, target);
-        // The fault's next atomic operation waits until this page is written completely. Meanwhile the first
-        // cache lines of the next page can be fetched.
+        // Prefetch the first cache lines of the next page now: the fault's next atomic operation has to wait
+        // anyway until this page is written completely.
         if let Some(next) = local.magazine.peek() {
             self.world().memory().expect(local.cpu, next);
         }
@@ -42,7 +42,7 @@ impl<W: World> AddressSpace<W> {
         Some(pfn)
     }
 
-    /// Prepares a block that `refs` words are about to map.
+    /// Sets the reference count of a block that `refs` words are about to map.
     #[inline]
     pub(super) fn begin(&self, pfn: Pfn, order: Order, refs: u32) {
         self.engine().frames.begin(pfn, order, refs);
@@ -55,7 +55,7 @@ impl<W: World> AddressSpace<W> {
         self.engine().lru.add(&self.engine().frames, local.cpu, &mut local.lru, pfn);
     }
 
-    /// Gives back a block that was prepared for `refs` words but is mapped by none. If another task holds a
+    /// Frees a block that was prepared for `refs` words but that no word maps. If another task holds a
     /// temporary reference, that task frees the block later.
     pub(super) fn give_back(&self, local: &mut Local, pfn: Pfn, refs: u32) {
         if let Some(block) = self.engine().frames.put(pfn, refs) {
@@ -66,7 +66,7 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Gives back a block that no other task has seen.
+    /// Frees a block that no other task has seen.
     pub(super) fn free_unused(&self, local: &mut Local, pfn: Pfn, order: Order) {
         if self.world().frames().free(local.cpu, pfn, order).is_err() {
             local.stats.refused_frees += 1;

@@ -1,4 +1,5 @@
-//! A gang fault maps one block of several pages into adjacent words, as mTHP does (spec §1.9).
+//! A gang fault maps one block of several pages into adjacent page-table words, as Linux does with mTHP (spec
+//! §1.9).
 
 use core::ops::Range;
 
@@ -15,7 +16,7 @@ use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
     /// Maps the largest block that fits into the area and whose words are all empty. Returns `None` if there
-    /// is no such block. The fault then maps a single page.
+    /// is no such block. In that case the fault maps a single page.
     #[cold]
     pub(super) fn populate_gang(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot) -> Option<Step> {
         let geometry = self.engine().geometry;
@@ -42,8 +43,9 @@ impl<W: World> AddressSpace<W> {
         words.all(|index| self.engine().tables.load(slot.table, index) == Pte::EMPTY)
     }
 
-    /// Maps the block completely or not at all. Race: under P2, which takes no lock, other tasks may fill
-    /// some of the words first. Then this fault maps the block only into the words that were still empty.
+    /// Maps the block completely or not at all, except under strategy P2, which takes no lock. Race: under
+    /// P2, other tasks may fill some of the words first. This fault loses those words, and maps the block
+    /// only into the words that were still empty.
     fn install_gang(
         &self,
         local: &mut Local,

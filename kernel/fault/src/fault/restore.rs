@@ -15,9 +15,9 @@ use crate::table::Slot;
 use crate::world::{Memory, World};
 
 impl<W: World> AddressSpace<W> {
-    /// Brings the contents of slot `place` back. Race: another task restores the page, and reclaims it again
-    /// into the same slot. The word then looks unchanged, but the contents are others. So this task reads
-    /// the contents while it has the right to change the word.
+    /// Brings back the contents that slot `place` holds. Race: another task restores the page, changes it,
+    /// and the page is reclaimed again into the same slot. The word then looks unchanged although the
+    /// contents are new. So this task reads the contents only while it has the right to change the word.
     pub(super) fn restore(
         &self,
         local: &mut Local,

@@ -1,4 +1,5 @@
-//! Prefaulting: a fault maps a run of pages, beginning with the page that it needs (spec §1.9).
+//! Prefaulting: a fault maps a run of several pages. The run begins with the page that the task touched (spec
+//! §1.9).
 
 use pageset_core::{Order, Pfn};
 
@@ -25,7 +26,7 @@ impl<W: World> AddressSpace<W> {
         local.prefault.foresee(geometry, page, self.options().prefault_order, room)
     }
 
-    /// Maps a run of pages. Only the first is needed; if memory runs short, the run is shorter.
+    /// Maps a run of pages. The task needs only the first page, so if memory is short, the run is shorter.
     pub(super) fn populate_run(
         &self,
         local: &mut Local,

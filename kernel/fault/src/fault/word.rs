@@ -1,4 +1,4 @@
-//! A fault walks from the root table to the word for its address. It builds missing tables on the way.
+//! The walk of a fault from the root table to the word for its address. Missing tables are built on the way.
 
 use super::attempt::{Attempt, Step};
 use crate::error::FaultError;
@@ -9,8 +9,8 @@ use crate::table::{Found, Slot, walk};
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// Finds the word for the fault's address. The inner `Err` ends the attempt: a huge page was mapped on
-    /// the way, or the fault must start again.
+    /// Finds the word for the fault's address. The inner `Err` ends the attempt: either a huge page was
+    /// mapped on the way, or the fault must start again.
     #[inline]
     pub(super) fn find_word(
         &self,

@@ -1,4 +1,4 @@
-//! Builds missing tables. A fault and a fork need them before they can fill a word.
+//! Builds missing page tables. Faults and forks need the tables before they can fill a word.
 
 use super::AddressSpace;
 use crate::counts::Counts;
@@ -10,8 +10,8 @@ use crate::table::{Found, Slot, walk};
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// Finds the word for `va` in a table of `level`, and builds missing tables. Returns [`Found::Busy`] if
-    /// another task is changing a word on the way.
+    /// Finds the word for `va` in a table of level `level`, and builds missing tables. Returns
+    /// [`Found::Busy`] if another task is changing a word on the way.
     pub(super) fn walk_or_build(&self, local: &mut Local, va: u64, level: u8) -> Result<Found, SpaceError> {
         loop {
             let engine = self.engine();
@@ -22,8 +22,8 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Puts a table for `va` into an empty word. Race: if another task has done so first, this task frees
-    /// its new table and uses the other.
+    /// Puts a table for `va` into an empty word. Race: another task puts its table into the same word first.
+    /// This task loses: it frees its new table and uses the other one.
     #[cold]
     pub(crate) fn build(&self, local: &mut Local, va: u64, slot: &Slot) -> Result<(), SpaceError> {
         let engine = self.engine();

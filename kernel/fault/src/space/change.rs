@@ -1,4 +1,4 @@
-//! map, unmap, protect.
+//! The operations map, unmap and protect.
 
 use core::ops::Range;
 
@@ -16,8 +16,8 @@ impl<W: World> AddressSpace<W> {
             return Err(SpaceError::Occupied);
         }
         let change = write.change(&range, Some(prot));
-        // The new area is joined with these areas. Faults in them must end. Later faults find the joined
-        // area.
+        // The new area is joined with these areas. Wait until no fault uses these areas; later faults find
+        // the joined area.
         write.close(local, &change.replaced);
         write.publish(change.map);
         Ok(())
@@ -31,12 +31,12 @@ impl<W: World> AddressSpace<W> {
             return Ok(());
         }
         write.close(local, &change.replaced);
-        // A huge page that is unmapped only in part must be split. This is the only step that can fail, so
-        // it comes first.
+        // If only a part of a huge page is unmapped, split the huge page. Only this step can fail, so it
+        // comes first.
         self.split_at(local, range.start)?;
         self.split_at(local, range.end)?;
-        // From here on, faults in the range find no area. `zap` removes the pages that earlier faults have
-        // mapped.
+        // From here on, new faults in the range find no area. `zap` removes the pages that earlier faults
+        // have mapped there.
         write.publish(change.map);
         self.zap(local, &range, &write.map);
         Ok(())
@@ -53,7 +53,7 @@ impl<W: World> AddressSpace<W> {
         self.split_at(local, range.start)?;
         self.split_at(local, range.end)?;
         let (map, replaced) = (change.map, change.replaced);
-        // The new areas stay closed until the words have the new rights.
+        // Keep the new areas closed until the words have the new rights.
         write.close(
             local,
             map.areas().iter().filter(|area| area.range.start < range.end && range.start < area.range.end),

@@ -1,9 +1,10 @@
 //! Replaces small pages by one huge page (khugepaged's work; spec §1.7, races 5 and 6).
 //!
 //! Race: a fault has already walked to the leaf table. Before the collapse copies anything, it closes the
-//! table. It sets the word that names the table to "busy", exchanges each word of the table for poison, and
-//! marks the table as taken out of the tree. So the fault loses: it finds its parent word changed (P1), its
-//! exchange fails (P2), or it finds the mark (P3). Then it starts again from the root.
+//! table in three steps: it sets the word that names the table to "busy", exchanges each word of the table
+//! for poison, and marks the table as taken out of the tree. So the fault loses. Under P1 it finds that the
+//! parent word has changed, under P2 its compare-exchange fails, and under P3 it finds the mark. In each case
+//! the fault starts again from the root.
 
 use alloc::vec::Vec;
 
@@ -69,7 +70,7 @@ impl<W: World> AddressSpace<W> {
         Ok(())
     }
 
-    /// Takes a leaf table out of service. Returns its words as they were before.
+    /// Closes a leaf table to faults. Returns the words that the table had.
     fn close_table(&self, local: &mut Local, parent: &Slot, named: Pte, table: TableId) -> Option<Vec<Pte>> {
         let tables = &self.engine().tables;
         let _held = self.sync.hold(&self.mm, local, parent, Intent::Replace).ok()?;
@@ -89,7 +90,7 @@ impl<W: World> AddressSpace<W> {
         Some(words)
     }
 
-    /// Copies the mapped pages and clears the rest.
+    /// Copies the mapped pages into the huge page, and clears the rest of it.
     fn fill(&self, local: &mut Local, block: Pfn, words: &[Pte]) {
         let memory = self.world().memory();
         for (index, word) in (0..).zip(words) {
@@ -116,7 +117,8 @@ impl<W: World> AddressSpace<W> {
         let huge = Pte::anon(block).huge();
         let huge = if prot == Prot::ReadWrite { huge.writable() } else { huge };
         let before = words.iter().filter(|word| word.is_present() && !word.is_zero_page()).count();
-        // No other task changes a busy word. And only writers free tables, so the parent table stays.
+        // Other tasks do not change a busy word, and only writers free tables, so the parent table still
+        // exists.
         if let Ok(_held) = self.sync.hold(&self.mm, local, parent, Intent::Replace) {
             self.sync.replace(engine.tables.word(parent.table, parent.index), Pte::MIGR, huge);
             let more = i64::from(engine.geometry.entries()) - before as i64;

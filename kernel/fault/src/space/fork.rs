@@ -1,4 +1,4 @@
-//! Copies an address space. Parent and child share every page, and a store to a page copies it first.
+//! Copies an address space. Parent and child share every page until one of them stores to it.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -29,7 +29,7 @@ impl<W: World> AddressSpace<W> {
                 }
             });
         }
-        // The pages are shared now. Wait until no task has a writable translation to one of them.
+        // All pages are shared now. Wait until no task has a writable translation to any of them.
         self.free_unmapped(local, &mut Vec::new());
         drop(write);
         copied.map(|()| Arc::new(child))
@@ -41,7 +41,7 @@ impl<W: World> AddressSpace<W> {
         })
     }
 
-    /// Copies words of one table. No other task knows the child yet.
+    /// Copies the words of one table. No other task can reach the child yet.
     fn copy_run(&self, local: &mut Local, child: &Self, run: Run) -> Result<(), SpaceError> {
         let step = self.engine().geometry.word_span(run.slot.level);
         let mut pages = 0;
@@ -49,7 +49,7 @@ impl<W: World> AddressSpace<W> {
             if self.engine().tables.load(run.slot.table, index) == Pte::EMPTY {
                 continue;
             }
-            // Build the child's table first: if no table is left, the fork fails here, before this word is
+            // Build the child's table first. If no table is left, the fork then fails before this word is
             // shared.
             let to = match child.walk_or_build(local, va, run.slot.level) {
                 Ok(Found::Word(to, _)) => to,
@@ -64,11 +64,11 @@ impl<W: World> AddressSpace<W> {
         Ok(())
     }
 
-    /// Removes the word's right to write and adds a reference to the page it maps.
+    /// Removes the right to write from the word, and adds a reference to the page that it maps.
     fn share_word(&self, local: &mut Local, slot: &Slot) -> Pte {
         let word = self.engine().tables.word(slot.table, slot.index);
         loop {
-            // Only writers free tables, and this task is the writer, so `hold` succeeds.
+            // This task is the writer, and only writers free tables, so `hold` succeeds.
             let Ok(_held) = self.sync.hold(&self.mm, local, slot, Intent::Replace) else { return Pte::EMPTY };
             let old = self.engine().tables.load(slot.table, slot.index);
             match old.meaning(0) {

@@ -1,8 +1,9 @@
 //! Address spaces: areas, a page table, counters, and the operations that change areas.
 //!
-//! `build` (missing tables), `write` (the steps that all changes of areas share), `change` (map, unmap,
-//! protect), `zap` (removes pages and tables), `fork`, `split` and `collapse` (huge to small and back),
-//! `reclaim`, `teardown`.
+//! `build` adds missing tables. `write` has the steps that all changes of areas share. `change` has map,
+//! unmap and protect. `zap` removes pages and tables. `fork` copies an address space. `split` and `collapse`
+//! turn huge pages into small ones and back. `reclaim` takes a page away, and `teardown` ends an address
+//! space.
 
 mod build;
 mod change;
@@ -35,27 +36,27 @@ use crate::world::World;
 /// Options of an address space. With the defaults of [`new`](Self::new), each fault maps one small page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How the address space is kept consistent.
+    /// How areas, page table and counts are kept consistent.
     pub strategy: Strategy,
-    /// Whether a fault in an empty, aligned, fully covered span maps one huge page (order 9 with 4 KiB
-    /// pages).
+    /// Whether a fault maps one huge page if the whole aligned range of the huge page is empty and inside one
+    /// area. A huge page has order 9 with 4 KiB pages.
     pub huge: Huge,
-    /// Order of the block that a write fault maps at once if all its words are empty (mTHP, spec §1.9).
+    /// Order of the block that a write fault maps at once if all words for it are empty (mTHP, spec §1.9).
     /// Order 0 means single pages; order 4 means 64 KiB.
     pub gang_order: u8,
-    /// Largest order of a run of pages that a fault maps ahead (prefaulting, spec §1.9), at most 5. 0
-    /// switches it off. The first patches, of December 2004, used 3.
+    /// Largest order of a run of pages that a fault maps in advance (prefaulting, spec §1.9), at most 5. With
+    /// 0, there is no prefaulting. The first patches, of December 2004, used 3.
     pub prefault_order: u8,
 }
 
 /// Whether huge pages are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Huge {
-    /// Small pages only.
+    /// Map only small pages.
     Never,
-    /// Huge pages where a whole span is empty and inside one area. Not possible with
-    /// [`Geometry::PAGES_16K`](crate::Geometry::PAGES_16K): its leaf table covers 32 MiB, more than the
-    /// allocator's largest block of 2^10 pages.
+    /// Map a huge page if its whole range is empty and inside one area.
+    /// [`Geometry::PAGES_16K`](crate::Geometry::PAGES_16K) cannot have huge pages: its leaf table covers 32
+    /// MiB, more than the allocator's largest block of 2^10 pages.
     Always,
 }
 
@@ -74,18 +75,18 @@ pub struct AddressSpace<W: World> {
     pub(crate) sync: AnySync,
     pub(crate) stabilise: AnyStabilise,
     pub(crate) account: AnyAccount,
-    /// Whether a fault checks its area again before it installs a page (V3 and P3).
+    /// Whether a fault checks its area again before it maps a page. V3 and P3 do.
     looks_again: bool,
-    /// CPU of the last task that left.
+    /// The CPU of the last task that left the address space.
     last_cpu: AtomicU32,
 }
 
 impl<W: World> AddressSpace<W> {
-    /// An empty address space.
+    /// Makes an empty address space.
     ///
     /// # Errors
     /// [`SpaceError::OutOfMemory`] if there is no frame or table for the root. [`SpaceError::NoHugePages`] if
-    /// `options` want huge pages and the geometry has none.
+    /// `options` ask for huge pages and the geometry cannot have them.
     pub fn new(engine: &Arc<Engine<W>>, options: Options) -> Result<Arc<Self>, SpaceError> {
         if options.huge == Huge::Always && engine.geometry.huge_order().is_none() {
             return Err(SpaceError::NoHugePages);
@@ -95,7 +96,8 @@ impl<W: World> AddressSpace<W> {
         Ok(Arc::new(Self::on(engine, options, cpu, root, AreaMap::default())))
     }
 
-    /// Makes an address space with these areas and no pages. The engine must support the options.
+    /// Makes an address space with these areas and no pages. The caller has checked that the engine supports
+    /// the options.
     fn on(engine: &Arc<Engine<W>>, options: Options, cpu: CpuId, root: TableId, areas: AreaMap) -> Self {
         let strategy = options.strategy;
         let sync = AnySync::new(strategy.sync(), engine.tasks);
@@ -126,13 +128,13 @@ impl<W: World> AddressSpace<W> {
         self.mm.engine()
     }
 
-    /// Reads the counters quickly, without the deltas that tasks or CPUs have not folded yet.
+    /// Reads the counters quickly. Counts that tasks or CPUs keep for themselves are missing.
     pub fn quick_counts(&self) -> Counts {
         self.account.quick()
     }
 
-    /// Resident pages and tables, without the root. Exact once all tasks have left and no thread changes
-    /// anything.
+    /// The number of resident pages, and of tables without the root. Exact once all tasks have left and no
+    /// thread changes anything.
     pub fn counts(&self) -> Counts {
         self.account.exact()
     }
@@ -147,10 +149,10 @@ impl<W: World> AddressSpace<W> {
         self.mm.root()
     }
 
-    /// Whether the area is unchanged since the fault found it, under strategies that check. The fault has
-    /// the right to change its word. Race: a writer unmaps the area. The writer marks the area before it
-    /// takes the right to change words. So either the fault sees the mark here, or the writer later sees the
-    /// fault's page.
+    /// Whether the area is unchanged since the fault found it. Strategies that do not check return true. The
+    /// fault has the right to change its word. Race: a writer unmaps the area. The writer marks the area
+    /// before it takes the right to change words. So either the fault sees the mark here and starts again, or
+    /// the writer later sees the fault's page and removes it.
     #[inline]
     pub(crate) fn is_unchanged(&self, local: &Local, ticket: &Ticket) -> bool {
         !self.looks_again || ticket.is_current(&self.mm, local)

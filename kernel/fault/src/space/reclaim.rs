@@ -1,4 +1,5 @@
-//! Reclaims one page: its contents go to the host, and its word names the host's slot (spec §1.7, race 9).
+//! Reclaims one page: the host saves the contents, and the page's word then names the host's slot (spec §1.7,
+//! race 9).
 
 use alloc::vec::Vec;
 
@@ -18,13 +19,13 @@ impl<W: World> AddressSpace<W> {
         if va >= self.engine().geometry.end() {
             return Err(SpaceError::NotEligible);
         }
-        // No other writer runs meanwhile. Faults go on, unless the strategy makes them wait for writers.
+        // No other writer runs meanwhile. Faults still run, unless the strategy makes them wait for writers.
         let _write = self.write(local);
         let (slot, old) = match walk(&self.engine().tables, self.engine().geometry, self.root(), va, 0) {
             Found::Word(slot, word) if slot.level == 0 && self.is_eligible(word) => (slot, word),
             _ => return Err(SpaceError::NotEligible),
         };
-        // Faults wait at this word until the contents are saved.
+        // Mark the word as busy: faults wait at it until the contents are saved.
         if !self.change_word(local, &slot, old, Pte::MIGR, Counts::default()) {
             return Err(SpaceError::NotEligible);
         }
@@ -45,7 +46,7 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Whether the word maps a small page without other users.
+    /// Whether the word maps a small page that has no other user.
     fn is_eligible(&self, word: Pte) -> bool {
         word.meaning(0) == Meaning::Page && !word.is_zero_page() && {
             let (head, order) = self.engine().frames.block(word.pfn());

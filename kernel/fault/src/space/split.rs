@@ -1,4 +1,4 @@
-//! Splits a huge page: the block stays, but each of its pages gets its own word in a new leaf table.
+//! Splits a huge page: its block stays whole, but each of its pages gets its own word in a new leaf table.
 
 use super::AddressSpace;
 use crate::atomic::Ordering;
@@ -34,9 +34,9 @@ impl<W: World> AddressSpace<W> {
             Err(_) => false,
             Ok(_held) => {
                 let word = engine.tables.word(slot.table, slot.index);
-                // The huge word's reference keeps the block from being freed while this task has the right
-                // to change the word. The new words' references come first, because another task may unmap a
-                // small page as soon as the new table is visible.
+                // The huge word holds a reference, and this task has the right to change the word, so the
+                // block cannot be freed. Add the references of the small words before the new table is
+                // visible: from then on, another task may unmap a small page.
                 let is_there = word.load(Ordering::Acquire) == huge.bits();
                 if is_there {
                     engine.frames.get(huge.pfn(), pages - 1);

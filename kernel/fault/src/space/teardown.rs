@@ -1,4 +1,4 @@
-//! The end of an address space.
+//! Ends an address space: frees its pages and tables.
 
 use alloc::vec::Vec;
 
@@ -12,7 +12,7 @@ use crate::pte::{Meaning, Pte, TableId};
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// Frees every page and table. No task refers to the address space any more.
+    /// Frees every page and table. No task uses the address space any more.
     fn tear_down(&self) {
         let mut local = Local::new(CpuId(self.last_cpu.load(Ordering::Relaxed)), 0, self.id());
         let mut tables = Vec::new();
@@ -20,11 +20,11 @@ impl<W: World> AddressSpace<W> {
             self.take_apart(&mut local, self.root(), self.engine().geometry.root_level(), &mut tables);
         // The root is not counted in `tables`.
         let found = Counts { tables: tables.len() as i64 - 1, ..Counts::pages(pages) };
-        debug_assert_eq!(self.counts(), found, "address space {} counts other than it had", self.id());
+        debug_assert_eq!(self.counts(), found, "address space {} has wrong counts at its end", self.id());
         self.engine().free_tables(&mut local, &mut tables);
     }
 
-    /// Empties a table and the tables below it. Returns the number of pages they mapped.
+    /// Empties a table and the tables below it. Returns the number of pages that these tables mapped.
     fn take_apart(&self, local: &mut Local, table: TableId, level: u8, tables: &mut Vec<TableId>) -> i64 {
         let (mut pages, mut blocks) = (0, Vec::new());
         for word in self.engine().tables.words_of(table) {

@@ -1,5 +1,5 @@
-//! The steps that all changes of areas share. There is one writer at a time. It closes the areas that it
-//! changes, then publishes a new map.
+//! The steps that all changes of areas share. One writer runs at a time. The writer closes the areas that it
+//! changes, then publishes a new area map.
 
 use alloc::sync::Arc;
 use core::ops::Range;
@@ -24,7 +24,7 @@ impl<W: World> AddressSpace<W> {
         Write { space: self, map: self.mm.map(), cpu: local.cpu }
     }
 
-    /// Fails unless the range is not empty and begins and ends at page boundaries.
+    /// Returns an error if the range is empty, or does not begin and end at page boundaries.
     pub(super) fn check_range(&self, range: &Range<u64>) -> Result<(), SpaceError> {
         let geometry = self.engine().geometry;
         let is_page = |va: u64| va.is_multiple_of(geometry.page_bytes());
@@ -37,17 +37,19 @@ impl<W: World> AddressSpace<W> {
 }
 
 impl<W: World> Write<'_, W> {
-    /// Computes the map that gives `range` these rights.
+    /// Computes the area map in which `range` has these rights.
     pub(super) fn change(&self, range: &Range<u64>, prot: Option<Prot>) -> Change {
         self.map.with(range.clone(), prot, || self.space.engine().next_area())
     }
 
-    /// Closes areas that are about to change: no fault is in them, and none enters until the write ends.
+    /// Closes areas that are about to change: waits for the faults in them, and lets no fault in until the
+    /// write ends.
     pub(super) fn close<'a>(&self, local: &mut Local, areas: impl IntoIterator<Item = &'a Arc<Area>>) {
         self.space.stabilise.close(&self.space.mm, local, areas.into_iter().map(|area| &**area));
     }
 
-    /// Replaces the map. Its areas are open at once, except those this write has closed.
+    /// Replaces the area map. Faults may use all areas of the new map at once, except those that this write
+    /// has closed.
     pub(super) fn publish(&mut self, map: AreaMap) {
         self.map = Arc::new(map);
         self.space.mm.publish(Arc::clone(&self.map));

@@ -1,7 +1,8 @@
-//! Removes rights, pages and tables from a range.
+//! Removes access rights, pages and tables from a range of addresses.
 //!
-//! First, each word is exchanged for an empty word (E4 of spec §1.3). Then a grace period ends, after which
-//! no task uses an old translation or table number (E5, E6). Then frames and tables are freed.
+//! First, the writer exchanges each word for an empty word (ordering E4 of spec §1.3). Second, the writer
+//! waits for a grace period, after which no task uses an old translation or table number (E5, E6). Third, the
+//! writer frees frames and tables.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -18,21 +19,21 @@ use crate::sync::Intent;
 use crate::table::Slot;
 use crate::world::{Memory, World};
 
-/// Most blocks that are collected for one grace period. Chosen: 16 MiB of small pages, and 64 KiB of heap
-/// for the list.
+/// The most blocks that are collected for one grace period. Chosen: 16 MiB of small pages, and a list of 64
+/// KiB on the heap.
 const BLOCKS_MAX: usize = 4096;
 
-/// Words of one table that lie in the range.
+/// The words of one table that lie in the range.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     pub(super) slot: Slot,
     pub(super) indices: Range<u32>,
-    /// Address of the first word's page.
+    /// The address of the page that the first word maps.
     pub(super) va: u64,
 }
 
 impl<W: World> AddressSpace<W> {
-    /// Unmaps every page in `range`. Frees tables whose span has no area in `map`.
+    /// Unmaps every page in `range`. Frees tables for whose addresses `map` has no area.
     pub(super) fn zap(&self, local: &mut Local, range: &Range<u64>, map: &AreaMap) {
         let mut blocks = Vec::new();
         self.each_run(local, range, &mut |local, run| {
@@ -61,12 +62,12 @@ impl<W: World> AddressSpace<W> {
         self.engine().free_blocks(local, blocks);
     }
 
-    /// Calls `visit` with each run of words in `range`: words of a leaf table, or a word of level 1 that maps
-    /// a huge page.
+    /// Calls `visit` with each run of words in `range`. A run is a series of words of one leaf table, or a
+    /// word of level 1 that maps a huge page.
     ///
-    /// Race: a fault that began before the areas were closed may still be adding a table. So, before this
-    /// method reads an upper table, it locks and unlocks that table once, if the strategy has a lock for it.
-    /// The fault's change is then finished and visible.
+    /// Race: a fault that began before the areas were closed may still be adding a table. If the strategy has
+    /// a lock for an upper table, this method locks and unlocks that lock once before it reads the table.
+    /// After that, the fault's change is finished and visible.
     pub(super) fn each_run(
         &self,
         local: &mut Local,
@@ -113,10 +114,10 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Empties words, and drops the references of the pages that they mapped. Collects blocks without
-    /// references in `blocks`.
+    /// Empties words, and drops the references of the pages that they mapped. Appends blocks that have no
+    /// reference any more to `blocks`.
     fn zap_words(&self, local: &mut Local, run: Run, blocks: &mut Vec<(Pfn, Order)>) {
-        // Only writers free tables, and this task is the writer, so the table stays.
+        // This task is the writer, and only writers free tables, so the table still exists.
         let Ok(_held) = self.sync.hold(&self.mm, local, &run.slot, Intent::Fill) else { return };
         let mut words = 0;
         for index in run.indices {
@@ -156,7 +157,7 @@ impl<W: World> AddressSpace<W> {
                 let word = self.engine().tables.word(run.slot.table, index);
                 loop {
                     let old = Pte::from_bits(word.load(Ordering::Acquire));
-                    // The word must not be zero for a moment, or a fault might fill it.
+                    // Do not let the word be zero even for a moment: a fault might fill it.
                     let new = if prot == Prot::None { old.hidden() } else { old.read_only() };
                     if !old.is_present() || new == old || self.sync.replace(word, old, new) {
                         break;
@@ -167,8 +168,8 @@ impl<W: World> AddressSpace<W> {
         self.free_unmapped(local, &mut blocks);
     }
 
-    /// Takes tables out of the tree that lie in `range` and whose span has no area in `map` (as Linux's
-    /// free_pgtables does with its floor and ceiling).
+    /// Takes the tables in `range` out of the tree, if `map` has no area at the addresses that they cover.
+    /// (Linux's free_pgtables does this with its floor and ceiling.)
     fn unlink_unused(&self, local: &mut Local, range: &Range<u64>, map: &AreaMap, out: &mut Vec<TableId>) {
         let geometry = self.engine().geometry;
         for level in 0..geometry.root_level() {
@@ -183,7 +184,7 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Takes the table of `level` around `va` out of the tree, if it exists and is empty.
+    /// Takes the table of level `level` for `va` out of the tree, if it exists and is empty.
     fn unlink(&self, local: &mut Local, va: u64, level: u8, out: &mut Vec<TableId>) {
         let tables = &self.engine().tables;
         let Some(parent) = self.slot_above(va, level) else { return };
@@ -205,7 +206,7 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// The word that names the table of `level` around `va`, if the tables above it exist.
+    /// The word that names the table of level `level` for `va`, if the tables above it exist.
     pub(super) fn slot_above(&self, va: u64, level: u8) -> Option<Slot> {
         let geometry = self.engine().geometry;
         let root_level = geometry.root_level();

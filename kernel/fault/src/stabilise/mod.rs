@@ -16,11 +16,11 @@ axis! { ($)
     V7 = v7, "an epoch: a writer waits until the faults that began before it have ended";
 }
 
-/// The area that a fault has found. Valid until `leave`.
+/// The area that a fault has found. The ticket is valid until the fault calls `leave`.
 #[derive(Clone, Debug)]
 pub(crate) struct Ticket {
-    /// Number of the write in progress, or of the next write. Race: the write ends while the fault begins.
-    /// The number is read before the map, so the map then already includes the write.
+    /// The number of the write in progress, or of the next write. Race: a write ends while this fault begins.
+    /// The fault reads this number before it reads the map, so the map already includes that write.
     pub(crate) write: u64,
     /// Number of the map that the area is in.
     pub(crate) map: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
-    /// Finds the area of `va` in the current map.
+    /// Finds the area of `va` in the task's copy of the current map.
     #[inline]
     fn find<W: World>(mm: &Mm<W>, local: &mut Local, va: u64, holds: Holds) -> Option<Self> {
         let write = mm.write_number();
@@ -39,7 +39,7 @@ impl Ticket {
         Some(Self { write, map, index, holds })
     }
 
-    /// Whether the area is unchanged: no write has replaced the map, and no write in progress has closed the
+    /// Whether the area is unchanged: no write has replaced the map, and no write in progress has closed this
     /// area.
     #[inline]
     pub(crate) fn is_current<W: World>(&self, mm: &Mm<W>, local: &Local) -> bool {
@@ -47,7 +47,7 @@ impl Ticket {
         mm.map_number() == self.map && !local.areas.area(self.index).is_marked(write)
     }
 
-    /// Ends the fault's hold on the area.
+    /// Ends the use of the area by this fault, so that writers may change it.
     #[inline]
     pub(crate) fn leave<W: World>(&self, mm: &Mm<W>, local: &Local) {
         match self.holds {
@@ -61,24 +61,24 @@ impl Ticket {
     }
 }
 
-/// A fault's hold on its area.
+/// What a fault holds so that its area does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holds {
-    /// The address space's lock, as a reader.
+    /// The address space's lock, held as a reader.
     Space,
-    /// The area's lock, as a reader.
+    /// The area's lock, held as a reader.
     Area,
-    /// A section: a writer's grace period waits for it.
+    /// A section: a writer's grace period waits for its end.
     Section,
 }
 
-/// Result of `enter`.
+/// The result of [`Stabiliser::enter`].
 pub(crate) enum Entered {
-    /// The area was found. It is held until `leave`.
+    /// The area was found, and does not change until `leave`.
     Area(Ticket),
     /// The address belongs to no area.
     NoArea,
-    /// A writer is changing the area: wait a little and try again.
+    /// A writer is changing the area: wait a little, then try again.
     Busy,
 }
 
@@ -89,11 +89,11 @@ pub(crate) trait Stabiliser {
     /// Finds the area of `va` and holds it until `leave`.
     fn enter<W: World>(&self, mm: &Mm<W>, local: &mut Local, va: u64) -> Entered;
 
-    /// Closes these areas: waits until no fault is inside, and lets none in before the write ends. Only the
-    /// writer calls this.
+    /// Closes these areas: waits until no fault uses them, and lets no fault in before the write ends. Only
+    /// the writer calls this.
     fn close<'a, W: World>(&self, mm: &Mm<W>, local: &mut Local, areas: impl Iterator<Item = &'a Area>);
 
-    /// Whether a fault checks its area again once it has the right to change its word.
+    /// Whether a fault checks its area again when it has the right to change its word.
     fn looks_again(&self) -> bool {
         false
     }
@@ -121,15 +121,15 @@ impl AnyStabilise {
 }
 
 /// Looks for the area again, under the address space's lock. Race: a writer has taken the area out of the
-/// map, but has not unmapped all of its pages, so other tasks can still use them. A fault may answer "no
-/// area" only after the unmap has ended. The lock waits for that.
+/// map, but has not yet unmapped all of its pages, so other tasks can still use them. A fault may answer "no
+/// area" only after the unmap has ended. To wait for the end of the unmap, the fault takes the lock.
 #[cold]
 fn confirm<W: World>(mm: &Mm<W>, local: &mut Local, va: u64) -> Entered {
     local.stats.vma_fallback += 1;
     v1::V1.enter(mm, local, va)
 }
 
-/// Marks areas as closed, and waits for no fault. A fault that looks at its area afterwards sees the mark.
+/// Marks areas as closed without waiting for faults. A fault that checks its area later sees the mark.
 fn mark<'a, W: World>(mm: &Mm<W>, areas: impl Iterator<Item = &'a Area>) {
     let write = mm.write_number();
     areas.for_each(|area| area.mark(write));

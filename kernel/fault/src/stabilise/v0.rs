@@ -1,5 +1,5 @@
 //! V0: areas are not protected (spec §1.5.1). The section only keeps tables from being reused during the
-//! fault. With P3 that suffices, because P3 checks the area again under the table's lock.
+//! fault. Together with P3 this suffices, because P3 checks the area again under the table's lock.
 
 use super::{Entered, Holds, Stabiliser, Ticket, confirm, mark};
 use crate::area::Area;

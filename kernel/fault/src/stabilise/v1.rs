@@ -26,6 +26,6 @@ impl Stabiliser for V1 {
         }
     }
 
-    /// The writer holds the lock, so no fault is inside.
+    /// The writer already holds the lock, so no fault is inside.
     fn close<'a, W: World>(&self, _: &Mm<W>, _: &mut Local, _: impl Iterator<Item = &'a Area>) {}
 }

@@ -19,21 +19,21 @@ axis! { ($)
     P3 = p3, "one lock per table of any level, and marks on tables that left the tree (CortenMM's advanced protocol)";
 }
 
-/// Another task took the table out of the tree: start again from the root.
+/// The error if another task took the table out of the tree: the fault starts again from the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stale;
 
-/// The reason for changing a word.
+/// Why a word is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Intent {
     /// An empty word gets a page or a table, a word loses its page, or a word's rights change.
     Fill,
-    /// A word gets another page, a copy of its old page. If the old page changes during the copy, the word
-    /// stays the same, so a compare-exchange of the word would not notice (spec §1.4.3).
+    /// A word gets another page, which is a copy of its old page. If the old page changes during the copy,
+    /// the word stays the same, so a compare-exchange of the word would not notice it (spec §1.4.3).
     Replace,
 }
 
-/// A value of the P axis.
+/// A way to change page-table words.
 pub(crate) trait PteSync {
     fn new(tasks: u32) -> Self;
 
@@ -54,16 +54,17 @@ pub(crate) trait PteSync {
     ) -> Result<Held<'a, W>, Stale>;
 
     /// Gets the right to change a table's words. The caller already has the right to change the word that
-    /// names the table. Takes a lock only if the table has its own.
+    /// names the table. A lock is taken only if the table has a lock of its own.
     fn hold_below<'a, W: World>(&self, _: &'a Mm<W>, _: &mut Local, _: &Slot) -> Held<'a, W> {
         Held::Nothing
     }
 
-    /// Changes the word from `old` to `new`. Returns false if the word is not `old`. The caller has the
-    /// right from `hold`.
+    /// Changes the word from `old` to `new`. Returns false if the word is not `old`. The caller got the right
+    /// to change the word from `hold`.
     ///
-    /// In this default, `hold` takes a lock, so no other task changes the word between the load and the
-    /// store. Other tasks read the word without the lock, so the store is Release (E1, E3).
+    /// In this default implementation, `hold` has taken a lock, so no other task changes the word between the
+    /// load and the store. Other tasks read the word without the lock, so the store is `Release` (orderings
+    /// E1 and E3).
     #[inline]
     fn replace(&self, word: &AtomicU64, old: Pte, new: Pte) -> bool {
         use crate::atomic::Ordering::{Acquire, Release};
@@ -74,8 +75,8 @@ pub(crate) trait PteSync {
         unchanged
     }
 
-    /// Whether a fault checks its area again once it has the right to change its word. It then needs no lock
-    /// on areas.
+    /// Whether a fault checks its area again when it has the right to change its word. Such a fault needs no
+    /// lock on areas.
     fn looks_again(&self) -> bool {
         false
     }

@@ -1,5 +1,5 @@
-//! P0: one lock over the whole page table, as in Linux 2.6.13 (spec §1.4.1). A fault takes it twice: once to
-//! walk to its word and read it, and once to check the word and install the page.
+//! P0: one lock over the whole page table, as in Linux 2.6.13 (spec §1.4.1). A fault takes the lock twice:
+//! once to walk to its word and read it, and once to check the word and map the page.
 
 use super::{Intent, PteSync, Stale};
 use crate::held::Held;
@@ -32,7 +32,7 @@ impl PteSync for P0 {
     }
 }
 
-/// Takes the lock over the page table and checks that the word's table is still part of it.
+/// Takes the lock over the page table, and checks that the word's table is still in the tree.
 #[inline]
 pub(super) fn hold_whole_table<'a, W: World>(
     mm: &'a Mm<W>,

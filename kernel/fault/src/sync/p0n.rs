@@ -1,5 +1,5 @@
-//! P0n: the lock of P0, but a fault takes it only once, to install the page (spec §1.4.1). It walks and
-//! reads without a lock. Source: the first half of Hugh Dickins' patches of 2005.
+//! P0n: the same lock as P0, but a fault takes it only once, to map the page (spec §1.4.1). The fault walks
+//! and reads without a lock. Source: the first half of Hugh Dickins' patches of 2005.
 
 use super::p0::hold_whole_table;
 use super::{Intent, PteSync, Stale};

@@ -29,14 +29,14 @@ impl PteSync for P1 {
             return hold_whole_table(mm, local, slot);
         };
         let held = self.hold_below(mm, local, slot);
-        // The lock is held now. Check that the parent word still leads to this table.
+        // With the lock held, check that the parent word still leads to this table.
         if mm.engine().tables.load(parent, index) == Pte::table(slot.table) { Ok(held) } else { Err(Stale) }
     }
 
     #[inline]
     fn hold_below<'a, W: World>(&self, mm: &'a Mm<W>, local: &mut Local, slot: &Slot) -> Held<'a, W> {
         if slot.level > 0 {
-            // The caller holds the page-table lock, which covers this word.
+            // The caller holds the page-table lock, which also covers this word.
             return Held::Nothing;
         }
         mm.lock_table(local, slot.table)

@@ -1,6 +1,6 @@
-//! P2: compare-exchange of the word (spec §1.4.3). To fill a word or add a table, a fault needs no lock. To
-//! replace a page, it takes the lock over the page table. Before a table leaves the tree, each of its words
-//! is exchanged for poison, so that later exchanges in it fail.
+//! P2: compare-exchange of the word (spec §1.4.3). A fault needs no lock to fill a word or to add a table. To
+//! replace a page, it takes the lock over the page table. Before a table leaves the tree, the writer
+//! exchanges each word of the table for poison, so that later compare-exchanges in the table fail.
 
 use super::{Intent, PteSync, Stale};
 use crate::atomic::{AtomicU64, Ordering};
@@ -34,8 +34,9 @@ impl PteSync for P2 {
         Ok(held)
     }
 
-    /// Race: two tasks change the same word. The winner's Release publishes the contents of its page (E1,
-    /// E2). The loser's exchange fails, and the loser uses the winner's page, so the failure is Acquire.
+    /// Race: two tasks change the same word. The exchange of the winner is `Release`, which publishes the
+    /// contents of its page (E1, E2). The exchange of the loser fails. The failed exchange is `Acquire`,
+    /// because the loser then uses the winner's page.
     #[inline]
     fn replace(&self, word: &AtomicU64, old: Pte, new: Pte) -> bool {
         word.compare_exchange(old.bits(), new.bits(), Ordering::AcqRel, Ordering::Acquire).is_ok()

@@ -9,18 +9,19 @@ use crate::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, Padded};
 use crate::geometry::Geometry;
 use crate::pte::{Pte, TableId};
 
-/// The value that stands for "no frame". A free table has it.
+/// The value of [`Table::frame`] in a free table: no frame.
 const NO_FRAME: u64 = u64::MAX;
 
 /// The data of a table besides its words.
 struct Table<R> {
     /// The table's own lock (P1 and P3).
     lock: Mutex<R, ()>,
-    /// Whether the table was taken out of the tree. Changed under the table's lock, if the strategy uses it.
+    /// Whether the table was taken out of the tree. If the strategy uses the table's lock, the flag changes
+    /// only under it.
     stray: AtomicBool,
     /// The frame that the table occupies, or [`NO_FRAME`].
     frame: AtomicU64,
-    /// Next free table + 1.
+    /// The number of the next free table, plus 1.
     next_free: AtomicU32,
 }
 
@@ -28,9 +29,9 @@ struct Table<R> {
 pub(crate) struct TableArena<R> {
     words: Box<[AtomicU64]>,
     tables: Box<[Padded<Table<R>>]>,
-    /// Head of the free stack. The low half is the first free table + 1. The high half counts changes. Race:
-    /// between a load and an exchange, the stack changes and then gets the same first table again. The count
-    /// differs, so the exchange fails.
+    /// The head of the stack of free tables. The low half is the number of the first free table, plus 1. The
+    /// high half counts changes. Race: between a task's load and its exchange, the stack changes and then has
+    /// the same first table again. The count differs, so the task's exchange fails and it tries again.
     free: AtomicU64,
     index_bits: u8,
 }
@@ -52,7 +53,7 @@ impl<R: lock_api::RawMutex> TableArena<R> {
         }
     }
 
-    /// Takes a free table for `frame`. Its words are empty.
+    /// Takes a free table, which from now on occupies `frame`. The words of the table are empty.
     pub(crate) fn take(&self, frame: Pfn) -> Option<TableId> {
         let mut head = self.free.load(Ordering::Acquire);
         loop {
@@ -75,8 +76,8 @@ impl<R: lock_api::RawMutex> TableArena<R> {
         }
     }
 
-    /// Frees a table that no task can reach: it was unlinked and a grace period has passed. Returns its
-    /// frame.
+    /// Frees a table that no task can reach: it was unlinked and a grace period has passed. Returns the frame
+    /// that the table occupied.
     pub(crate) fn put(&self, id: TableId) -> Pfn {
         self.words_of(id).iter().for_each(|word| word.store(0, Ordering::Relaxed));
         let frame = Pfn(self.table(id).frame.load(Ordering::Relaxed));
@@ -132,7 +133,7 @@ impl<R: lock_api::RawMutex> TableArena<R> {
         &self.table(id).lock
     }
 
-    /// Whether a table was taken out of the tree.
+    /// Whether a table was taken out of the page-table tree.
     #[inline]
     pub(crate) fn is_stray(&self, id: TableId) -> bool {
         self.table(id).stray.load(Ordering::Relaxed)

@@ -1,7 +1,8 @@
-//! Page tables: words in one arena, tables identified by number, and the walk from the root to a word.
+//! Page tables. All words are in one arena, and tables are identified by their numbers. `walk` goes from the
+//! root to a word.
 //!
-//! Tasks reach words through their table's number, so a table that is used again leaves no dangling pointer.
-//! Each table in use also owns a frame of the allocator, as on a real machine.
+//! A task reaches a word through the number of its table, so when a table is reused, no pointer dangles. Each
+//! table in use also owns a frame of the allocator, as on a real machine.
 
 mod arena;
 mod walk;

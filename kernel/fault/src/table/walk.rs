@@ -4,30 +4,31 @@ use super::TableArena;
 use crate::geometry::Geometry;
 use crate::pte::{Meaning, Pte, TableId};
 
-/// The place of a word, and the place of the parent word that led to its table.
+/// The place of a word, and the place of the parent word that leads to its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) table: TableId,
     pub(crate) index: u32,
     /// Level of the table; 0 is a leaf table.
     pub(crate) level: u8,
-    /// The word that names the table. `None` for the root.
+    /// The parent word, which leads to the table. `None` for the root.
     pub(crate) parent: Option<(TableId, u32)>,
 }
 
-/// The end of a walk.
+/// How a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// A word of the wanted level, or a huge page above it. Holds the word as it was read.
+    /// The walk reached a word of the wanted level, or a huge page above that level. Holds the word as it was
+    /// read.
     Word(Slot, Pte),
-    /// An empty word above the wanted level.
+    /// The walk reached an empty word above the wanted level, so the table below is missing.
     NoTable(Slot),
-    /// A word that another task is about to replace: start again.
+    /// The walk reached a word that another task is about to replace: start again.
     Busy,
 }
 
-/// Walks from `root` to the word for `va` in a table of `level`, or to a huge page above it, without locks.
-/// Each step reads its word once, with Acquire (E2).
+/// Walks from `root` to the word for `va` in a table of level `level`, or to a huge page above that level,
+/// without locks. Each step reads its word once, with `Acquire` (ordering E2).
 #[inline]
 pub(crate) fn walk<R: lock_api::RawMutex>(
     tables: &TableArena<R>,
@@ -57,13 +58,13 @@ pub(crate) fn walk<R: lock_api::RawMutex>(
 }
 
 impl Slot {
-    /// Word `index` of the table below this word.
+    /// The place of word number `index` in the table that this word names.
     #[inline]
     pub(crate) fn below(self, table: TableId, index: u32) -> Self {
         Self { table, index, level: self.level - 1, parent: Some((self.table, self.index)) }
     }
 
-    /// Another word of the same table.
+    /// The place of another word in the same table.
     #[inline]
     pub(crate) fn at(self, index: u32) -> Self {
         Self { index, ..self }

@@ -1,7 +1,7 @@
-//! The world of the tests: memory that tests can read back, an allocator that tests can make fail, and
-//! engines so small that schedules meet often.
+//! The world of the tests: a memory that tests can read, an allocator that tests can make fail, and engines
+//! so small that tasks often meet.
 
-#![expect(dead_code, reason = "each test target uses a part")]
+#![expect(dead_code, reason = "each test target uses only a part of this module")]
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use pageset_fault::{
     Backing, Engine, EngineConfig, FrameSource, FrameUse, Geometry, Line, Locks, Memory, Strategy, World,
 };
 
-/// A scheduler: decides what happens at each shared step.
+/// Decides what runs at each step where threads share data.
 pub(crate) trait Scheduler: Send + Sync + 'static {
     type RawLock: RawMutex + Send + Sync + 'static;
     /// Another thread may run here.
@@ -25,7 +25,7 @@ pub(crate) trait Scheduler: Send + Sync + 'static {
     fn relax();
 }
 
-/// The operating system's threads.
+/// The scheduling of the operating system's threads.
 pub(crate) struct Threads;
 
 impl Scheduler for Threads {
@@ -36,7 +36,7 @@ impl Scheduler for Threads {
     }
 }
 
-/// One number per frame stands for its contents. A frame that is not allocated holds garbage.
+/// A memory with one number per frame in place of its contents. A frame that is not allocated holds garbage.
 pub(crate) struct Words<S> {
     contents: Vec<AtomicU64>,
     slots: StdMutex<HashMap<u64, (u64, u32)>>,
@@ -71,7 +71,7 @@ impl<S: Scheduler> Words<S> {
         S::step();
         match page {
             Backing::Frame(pfn) => self.contents[pfn.0 as usize].store(value, Relaxed),
-            Backing::ZeroPage => panic!("the zero page is not for writing"),
+            Backing::ZeroPage => panic!("the zero page cannot be written"),
         }
     }
 
@@ -80,11 +80,11 @@ impl<S: Scheduler> Words<S> {
         S::step();
         match page {
             Backing::Frame(pfn) => self.contents[pfn.0 as usize].fetch_add(more, Relaxed),
-            Backing::ZeroPage => panic!("the zero page is not for writing"),
+            Backing::ZeroPage => panic!("the zero page cannot be written"),
         };
     }
 
-    /// Sets whether the memory keeps the contents of reclaimed pages. At first it does.
+    /// Sets whether the memory keeps the contents of reclaimed pages. Initially the memory keeps them.
     pub(crate) fn keep_contents(&self, keeps: bool) {
         self.keeps_contents.store(keeps, Relaxed);
     }
@@ -93,7 +93,7 @@ impl<S: Scheduler> Words<S> {
         self.keeps_contents.load(Relaxed)
     }
 
-    /// Contents kept for reclaimed pages.
+    /// The number of reclaimed pages whose contents are kept.
     pub(crate) fn slots_in_use(&self) -> usize {
         self.slots.lock().expect("no panic").len()
     }
@@ -120,7 +120,7 @@ impl<S: Scheduler> Memory for Words<S> {
             return None;
         }
         let mut slots = self.slots.lock().expect("no panic");
-        // The lowest free number, so that slots get a new use soon.
+        // Take the lowest free number, so that slots are reused soon.
         let slot = (1..).find(|slot| !slots.contains_key(slot))?;
         slots.insert(slot, (self.contents[pfn.0 as usize].load(Relaxed), 1));
         Some(slot)
@@ -146,10 +146,10 @@ impl<S: Scheduler> Memory for Words<S> {
     }
 }
 
-/// The core's allocator. Tests can make it fail.
+/// The core's allocator, which tests can make fail.
 pub(crate) struct Frames<S: Scheduler> {
     allocator: PageAllocator<'static, Locks<S::RawLock>>,
-    /// Number of allocations that still succeed before they begin to fail. Negative: all succeed.
+    /// How many further allocations succeed. A negative number means all.
     until_failure: AtomicI64,
     failures: AtomicU64,
 }
@@ -166,17 +166,17 @@ impl<S: Scheduler> Frames<S> {
         Self { allocator, until_failure: AtomicI64::new(-1), failures: AtomicU64::new(0) }
     }
 
-    /// Makes allocations fail after `count` more.
+    /// Lets `count` more allocations succeed, and makes all later ones fail.
     pub(crate) fn fail_after(&self, count: i64) {
         self.until_failure.store(count, Relaxed);
     }
 
-    /// Frames that are in use.
+    /// The number of frames that are in use.
     pub(crate) fn allocated(&self) -> u64 {
         self.allocator.frames_allocated().expect("an allocator that counts")
     }
 
-    /// Allocations that failed.
+    /// The number of allocations that failed.
     pub(crate) fn failures(&self) -> u64 {
         self.failures.load(Relaxed)
     }
@@ -246,17 +246,17 @@ impl<S: Scheduler> World for TestWorld<S> {
 
 pub(crate) type TestMachine<S> = Engine<TestWorld<S>>;
 
-/// Pages of 4 KiB, 8 to a leaf table, 3 levels: small enough for huge pages of order 3.
+/// Pages of 4 KiB, 8 words per table, 3 levels: so small that huge pages have order 3.
 pub(crate) const SMALL: Option<Geometry> = Geometry::new(12, 3, 3);
 /// Bytes of a page.
 pub(crate) const PAGE: u64 = 4096;
 
-/// An engine of 512 frames.
+/// Makes an engine with 512 frames.
 pub(crate) fn engine<S: Scheduler>(cpus: u32) -> std::sync::Arc<TestMachine<S>> {
     machine_with(cpus, |_| {})
 }
 
-/// An engine of 512 frames, with changes to its configuration.
+/// Makes an engine with 512 frames, after `change` has changed its configuration.
 pub(crate) fn machine_with<S: Scheduler>(
     cpus: u32,
     change: impl FnOnce(&mut EngineConfig),
@@ -269,7 +269,7 @@ pub(crate) fn machine_with<S: Scheduler>(
     Engine::new(world, &config)
 }
 
-/// Strategies for tests: each pair of P and V once, and each R with one such pair.
+/// The strategies that tests use: each pair of a P and a V once, and each R with one of these pairs.
 pub(crate) fn strategies() -> Vec<Strategy> {
     use pageset_fault::{Account, Stabilise, TableSync};
     let of_words = Strategy::all().filter(|strategy| strategy.account() == Account::R3);

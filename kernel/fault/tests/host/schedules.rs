@@ -36,7 +36,7 @@ unsafe impl RawMutex for ShuttleLock {
     }
 }
 
-/// Shuttle's threads.
+/// The scheduling of shuttle's threads.
 pub(crate) struct Shuttle;
 
 impl Scheduler for Shuttle {
@@ -51,14 +51,16 @@ impl Scheduler for Shuttle {
     }
 }
 
-/// Runs `test` under `schedules` schedules. Half are chosen step by step. Half use priorities that change
-/// three times, so that one thread can do much while another stands still (Burckhardt et al., 2010).
+/// Runs `test` under `schedules` schedules. In half of them, each step is chosen at random. In the other
+/// half, threads have priorities that change three times, so that one thread can do much while another stands
+/// still (Burckhardt et al., 2010).
 pub(crate) fn check(schedules: usize, test: impl Fn() + Send + Sync + Clone + 'static) {
     shuttle::check_random(test.clone(), schedules.div_ceil(2));
     shuttle::check_pct(test, schedules.div_ceil(2), 3);
 }
 
-/// Schedules for each of `cases`: `SHUTTLE_ITERATIONS` divided among them, or `default` each.
+/// The number of schedules for each of `cases` cases: `SHUTTLE_ITERATIONS` divided by their number, or
+/// `default`.
 pub(crate) fn schedules(cases: usize, default: usize) -> usize {
     let given = std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|number| number.parse::<usize>().ok());
     given.map_or(default, |all| (all / cases).max(1))

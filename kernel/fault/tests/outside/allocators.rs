@@ -10,7 +10,7 @@ use pageset_fault::{
 
 const PAGE: u64 = 4096;
 const FRAMES: u64 = 8192;
-/// Pages of each task.
+/// The number of pages that each task touches.
 const PAGES: u64 = 2000;
 const CPUS: u32 = 2;
 
@@ -22,7 +22,7 @@ fn with_config<R>(build: impl FnOnce(&Config<'_>) -> R) -> R {
     build(&config)
 }
 
-/// Two tasks on two CPUs fill an address space and end. Each frame comes back.
+/// Two tasks on two CPUs fill an address space and end. The test checks that each frame comes back.
 fn faults_and_returns(allocator: impl FrameAllocator + Send + Sync + 'static) {
     let host = Host::<parking_lot::RawMutex, _, _>::new(allocator, NoMemory);
     let engine = Engine::new(host, &EngineConfig::new(Geometry::PAGES_4K, CPUS, FRAMES));

@@ -1,4 +1,4 @@
-//! Tests the calls for hosts whose processor walks the leaf tables itself.
+//! Tests the hooks for hosts whose processor walks the leaf tables itself.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -12,11 +12,11 @@ use pageset_fault::{
 const LEAF: u64 = 2 << 20;
 const PAGE: u64 = 4096;
 
-/// Records the leaf tables by their first addresses.
+/// A host that records the leaf tables by the first addresses that they cover.
 struct Walker {
     frames: Bump,
     leaves: Mutex<BTreeMap<u64, usize>>,
-    /// Number of leaf tables taken out that the processor may still use.
+    /// The number of leaf tables that were taken out of the tree and that the processor may still use.
     gone: AtomicU64,
     shoot_downs: AtomicU64,
 }
@@ -45,7 +45,7 @@ impl World for Walker {
     fn link_leaf(&self, _: CpuId, space: u32, start: u64, words: *const AtomicU64) {
         assert_eq!(space, 0);
         let before = self.leaves.lock().expect("no panic").insert(start, words as usize);
-        assert_eq!(before, None, "one leaf table at a place");
+        assert_eq!(before, None, "one leaf table for each address");
     }
 
     fn unlink_leaf(&self, _: CpuId, _: u32, start: u64) {
@@ -84,7 +84,7 @@ fn a_host_knows_each_leaf_table_while_it_is_in_the_tree() {
         assert_eq!(
             engine.world().gone.load(Relaxed),
             0,
-            "{strategy}: translations are forgotten before it is used again"
+            "{strategy}: the host drops translations before a table is reused"
         );
         assert_eq!(engine.world().shoot_downs.load(Relaxed), 1);
         task.unmap(2 * LEAF..4 * LEAF).expect("mapped");

@@ -1,4 +1,5 @@
-//! Tests each operation with one task, under every strategy. A lack of memory at any point must lose nothing.
+//! Tests each operation with one task, under every strategy. If memory runs out at any point, nothing may be
+//! lost.
 
 use std::sync::Arc;
 
@@ -68,14 +69,14 @@ fn unmapping_a_part_keeps_the_rest_and_frees_tables_nobody_needs() {
         task.map(0..24 * PAGE, Prot::ReadWrite).expect("free");
         (0..24).for_each(|page| store(&mut task, page * PAGE, page + 1).expect("mapped"));
         task.unmap(4 * PAGE..18 * PAGE).expect("a range of pages");
-        assert_eq!(task.stats().tables_freed, 1, "the middle table's span has no area");
+        assert_eq!(task.stats().tables_freed, 1, "no area is left in the middle table's range");
         for page in 0..24 {
             let expected =
                 if (4..18).contains(&page) { Err(FaultError::NoArea(page * PAGE)) } else { Ok(page + 1) };
             assert_eq!(load(&mut task, page * PAGE), expected);
         }
         task.map(4 * PAGE..18 * PAGE, Prot::ReadWrite).expect("free again");
-        assert_eq!(load(&mut task, 5 * PAGE), Ok(0), "what was unmapped does not come back");
+        assert_eq!(load(&mut task, 5 * PAGE), Ok(0), "unmapped contents do not come back");
         drop(task);
         assert_eq!(engine.check(&[&space]).expect("the invariants").pages, 10);
     });
@@ -138,11 +139,11 @@ fn huge_pages_are_mapped_split_copied_and_collapsed() {
         store(&mut task, 10 * PAGE, 1).expect("mapped");
         assert_eq!((task.stats().huge, task.stats().installed), (1, 8));
         store(&mut task, 18 * PAGE, 2).expect("mapped");
-        // A hole in the second area.
+        // Make a hole in the second area.
         task.unmap(20 * PAGE..21 * PAGE).expect("a range of pages");
         let child = task.fork().expect("memory");
         store(&mut task, 11 * PAGE, 3).expect("mapped");
-        assert_eq!(task.stats().cow_copied, 1, "a huge page that is shared is split, one page copied");
+        assert_eq!(task.stats().cow_copied, 1, "a shared huge page is split, and one page is copied");
         let mut other = Task::new(&child, CpuId(0)).expect("a task is free");
         assert_eq!((load(&mut other, 10 * PAGE), load(&mut other, 11 * PAGE)), (Ok(1), Ok(0)));
         task.collapse(9 * PAGE).expect("small pages, all there");
@@ -180,7 +181,7 @@ fn gangs_map_the_largest_block_that_fits() {
         assert_eq!(load(&mut task, 8 * PAGE), Ok(0));
         drop(task);
         let census = engine.check(&[&space]).expect("the invariants");
-        assert_eq!((census.pages, census.frames), (5, 6), "a block stays whole until its last page goes");
+        assert_eq!((census.pages, census.frames), (5, 6), "a block is freed with its last page");
     });
 }
 
@@ -195,7 +196,7 @@ fn prefaulting_doubles_in_a_run_and_waste_is_counted() {
             pages.for_each(|page| store(&mut task, page * PAGE, 1).expect("mapped"));
             task.stats().faults - before
         };
-        // The runs have pages 0, 1 to 2, 3 to 6, 7 (the end of the table), 8 to 11, and 12 to 15.
+        // The faults map the runs 0, 1 to 2, 3 to 6, 7 (the end of the table), 8 to 11, and 12 to 15.
         assert_eq!(faults(0..13), 6);
         assert_eq!((task.stats().installed, task.stats().prefault_extra), (16, 10));
         task.unmap(0..16 * PAGE).expect("a range of pages");
@@ -249,9 +250,9 @@ fn a_magazine_goes_back_with_its_task_and_before_memory_is_short() {
     let (space, mut task) = space(&engine, p1());
     task.map(0..64 * PAGE, Prot::ReadWrite).expect("free");
     (0..7).for_each(|page| store(&mut task, page * PAGE, page).expect("mapped"));
-    // The root, a table above the leaf, the leaf, and two magazines.
+    // The allocated frames are the root, a table above the leaf table, the leaf table, and two magazines.
     assert_eq!(engine.world().frames.allocated(), 3 + 10);
-    // No table can be allocated, so the magazine's frames go back first.
+    // Let all further allocations fail, so that the magazine's frames must be given back first.
     engine.world().frames.fail_after(0);
     assert_eq!(store(&mut task, 63 * PAGE, 1), Err(FaultError::OutOfMemory(63 * PAGE)));
     assert_eq!(engine.world().frames.allocated(), 3 + 7);
@@ -293,7 +294,7 @@ fn misuse_is_an_error() {
     assert_eq!(task.fault(end, Access::Read), Err(FaultError::NoArea(end)));
     assert_eq!(task.collapse(u64::MAX), Err(SpaceError::NotEligible));
     assert_eq!(task.reclaim(u64::MAX), Err(SpaceError::NotEligible));
-    assert_eq!(task.unmap(0..PAGE), Ok(()), "nothing there is no mistake");
+    assert_eq!(task.unmap(0..PAGE), Ok(()), "unmapping nothing is no error");
     assert!(matches!(Task::new(&space, CpuId(1)), Err(SpaceError::BadCpu)));
     let second = Task::new(&space, CpuId(0)).expect("a task is free");
     assert!(matches!(Task::new(&space, CpuId(0)), Err(SpaceError::TooManyTasks)));
@@ -301,7 +302,7 @@ fn misuse_is_an_error() {
     Task::new(&space, CpuId(0)).expect("a task is free again");
 }
 
-/// Does work that uses every kind of allocation. Its only error is "out of memory".
+/// Uses every kind of allocation. The only allowed error is "out of memory".
 fn work(task: &mut TestTask) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     task.map(0..40 * PAGE, Prot::ReadWrite).map_err(|error| text(&error))?;
@@ -323,7 +324,7 @@ fn work(task: &mut TestTask) -> Result<(), String> {
     }
     outcome = outcome.and(task.protect(18 * PAGE..20 * PAGE, Prot::Read).map_err(|error| text(&error)));
     match task.collapse(34 * PAGE) {
-        // A huge page is mapped already.
+        // The page is part of a huge page already.
         Ok(()) | Err(SpaceError::NotEligible) => {}
         Err(error) => outcome = outcome.and(Err(text(&error))),
     }
@@ -351,7 +352,7 @@ fn running_out_of_memory_anywhere_loses_nothing() {
             let outcome = work(&mut task);
             let failures = engine.world().frames.failures();
             engine.world().frames.fail_after(-1);
-            // The failed operation succeeds once there is memory.
+            // With memory available again, the failed operation succeeds.
             store(&mut task, 3 * PAGE, 7).unwrap_or_else(|error| panic!("{options:?} {count}: {error}"));
             drop(task);
             engine.check(&[&space]).unwrap_or_else(|error| panic!("{options:?} {count}: {error}"));
@@ -397,7 +398,7 @@ fn deltas_are_folded_as_each_strategy_says() {
     assert_eq!(quick("R1", 70), (70, 70));
     assert_eq!(quick("R2", 70), (0, 70), "folded when scheduled");
     assert_eq!(quick("R3", 65), (0, 0), "65 faults stay with the task");
-    assert_eq!(quick("R3", 66), (65, 65), "the 66th folds those before it");
+    assert_eq!(quick("R3", 66), (65, 65), "the 66th fault adds the counts of the faults before it");
     assert_eq!(quick("R4", 33), (32, 32), "a batch of 32");
 }
 

@@ -1,6 +1,5 @@
-//! aarch64: `dc zva` clears blocks without reading them first, and pairs of general registers copy. The
-//! environment's `memcpy` is not used: it may use vector registers, which operating-system kernels do not
-//! save.
+//! The loops for aarch64. `dc zva` clears blocks without reading them first. Pairs of general registers copy,
+//! because the environment's `memcpy` may use vector registers, which operating-system kernels do not save.
 
 use core::arch::asm;
 
@@ -9,8 +8,9 @@ use crate::BASE_PAGE_BYTES;
 
 pub(super) static PRIMITIVES: Primitives = Primitives { clear, clear_stream, copy, copy_stream, fence };
 
-/// Bytes that `dc zva` clears, if it is permitted and its blocks divide base pages. Bit 4 of DCZID_EL0
-/// forbids it. The low bits are the logarithm of the block's words (Arm ARM, D19.2.35).
+/// The number of bytes that one `dc zva` clears, if the system permits it and if a base page is a multiple of
+/// that number. Bit 4 of DCZID_EL0 forbids `dc zva`. The low bits are the logarithm of the block's words (Arm
+/// ARM, D19.2.35).
 fn zva_bytes() -> Option<usize> {
     let dczid = dczid();
     let bytes = 4 << (dczid & 0xF);
@@ -29,16 +29,17 @@ unsafe fn clear(dst: *mut u8, bytes: usize) {
         return;
     }
     match zva_bytes() {
-        // SAFETY: the contract is the same, and `dc zva` clears blocks of that size.
+        // SAFETY: the contract of this function is that of `Primitives`, and `block` is the number of bytes
+        // that `dc zva` clears.
         Some(block) => unsafe { clear_blocks(dst, bytes, block) },
-        // SAFETY: the contract is the same.
+        // SAFETY: the contract of this function is that of `Primitives`.
         None => unsafe { clear_pairs(dst, bytes) },
     }
 }
 
 unsafe fn clear_blocks(dst: *mut u8, bytes: usize, block: usize) {
-    // SAFETY: the contract of `Primitives` says that the bytes are valid to write and base pages, which are
-    // whole blocks.
+    // SAFETY: by the contract of `Primitives`, the bytes are valid to write and consist of base pages. A base
+    // page consists of whole `dc zva` blocks.
     unsafe {
         asm!(
             "2:",
@@ -53,8 +54,8 @@ unsafe fn clear_blocks(dst: *mut u8, bytes: usize, block: usize) {
 }
 
 unsafe fn clear_pairs(dst: *mut u8, bytes: usize) {
-    // SAFETY: the contract of `Primitives` says that the bytes are valid to write and a multiple of a turn;
-    // there are some.
+    // SAFETY: by the contract of `Primitives`, the bytes are valid to write and a multiple of what one turn
+    // of the loop writes. There is at least one turn.
     unsafe {
         asm!(
             "2:",
@@ -69,12 +70,14 @@ unsafe fn clear_pairs(dst: *mut u8, bytes: usize) {
     }
 }
 
-/// `stnp` hints that the line is not needed again. CPUs that stream recognise whole lines.
+/// Clears with `stnp`, which hints that the line will not be used again soon. CPUs that stream such stores
+/// need whole lines.
 unsafe fn clear_stream(dst: *mut u8, bytes: usize) {
     if bytes == 0 {
         return;
     }
-    // SAFETY: the contract of `Primitives` says that the bytes are valid to write and a multiple of a turn.
+    // SAFETY: by the contract of `Primitives`, the bytes are valid to write and a multiple of what one turn
+    // of the loop writes.
     unsafe {
         asm!(
             "2:",
@@ -93,7 +96,8 @@ unsafe fn copy(dst: *mut u8, src: *const u8, bytes: usize) {
     if bytes == 0 {
         return;
     }
-    // SAFETY: the contract of `Primitives` says that both are valid, apart, and a multiple of a turn.
+    // SAFETY: by the contract of `Primitives`, both ranges are valid, do not overlap, and are a multiple of
+    // what one turn of the loop copies.
     unsafe {
         asm!(
             "2:",
@@ -117,7 +121,8 @@ unsafe fn copy_stream(dst: *mut u8, src: *const u8, bytes: usize) {
     if bytes == 0 {
         return;
     }
-    // SAFETY: the contract of `Primitives` says that both are valid, apart, and a multiple of a turn.
+    // SAFETY: by the contract of `Primitives`, both ranges are valid, do not overlap, and are a multiple of
+    // what one turn of the loop copies.
     unsafe {
         asm!(
             "2:",
@@ -134,8 +139,8 @@ unsafe fn copy_stream(dst: *mut u8, src: *const u8, bytes: usize) {
     }
 }
 
-/// On this architecture the release that publishes a page also orders non-temporal stores. The fence keeps
-/// this crate's promise for callers without a release.
+/// Orders non-temporal stores before later stores. On aarch64, the release store that publishes a page does
+/// this too. The fence keeps this crate's promise for callers that use no release store.
 fn fence() {
     // SAFETY: a barrier changes neither registers nor memory.
     unsafe { asm!("dmb ishst", options(nostack, preserves_flags)) }

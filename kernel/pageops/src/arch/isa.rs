@@ -1,17 +1,17 @@
-//! The instruction sets by name, and the loops that each of them provides.
+//! The instruction sets by name, and the loops that each of them has.
 
 /// The loops of one instruction set.
 ///
-/// All loops have the same contract. Addresses and lengths are multiples of
-/// [`BASE_PAGE_BYTES`](crate::BASE_PAGE_BYTES); a length may be 0. All bytes are valid to write or read. Source
-/// and destination do not overlap. The CPU has the instructions.
+/// All loops have the same contract: addresses and lengths are multiples of
+/// [`BASE_PAGE_BYTES`](crate::BASE_PAGE_BYTES), and a length may be 0. All bytes are valid to write or read.
+/// Source and destination do not overlap. The CPU supports the instructions.
 pub(super) struct Primitives {
     pub(super) clear: unsafe fn(dst: *mut u8, bytes: usize),
     pub(super) clear_stream: unsafe fn(dst: *mut u8, bytes: usize),
     pub(super) copy: unsafe fn(dst: *mut u8, src: *const u8, bytes: usize),
     pub(super) copy_stream: unsafe fn(dst: *mut u8, src: *const u8, bytes: usize),
-    /// Orders streamed stores before all later stores. Each caller of a `_stream` loop calls it before any
-    /// other access to the bytes.
+    /// Orders streamed stores before all later stores. The caller of a loop whose name ends in `_stream`
+    /// calls this before any other access to the bytes.
     pub(super) fence: fn(),
 }
 
@@ -19,20 +19,20 @@ pub(super) struct Primitives {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Isa {
-    /// The compiler's `write_bytes` and `copy_nonoverlapping`: `memset` and `memcpy` of the environment.
-    /// Nothing is streamed.
+    /// The compiler's `write_bytes` and `copy_nonoverlapping`, which call the environment's `memset` and
+    /// `memcpy`. Never streams stores past the cache.
     Portable,
-    /// x86-64: `rep stos` and `rep movs`, and `movnti` to stream. Uses only general registers, so a kernel
-    /// need not save its vector state.
+    /// x86-64: `rep stos` and `rep movs`; `movnti` for streamed stores. Uses only general registers, so a
+    /// kernel need not save its vector registers.
     Rep,
-    /// x86-64: as [`Isa::Rep`], but streams zeros with AMD's `clzero`.
+    /// x86-64: the same as [`Isa::Rep`], but streamed zeros are written with AMD's `clzero`.
     Clzero,
     /// x86-64: 32-byte vectors.
     Avx2,
-    /// x86-64: 64-byte vectors, a whole cache line at once.
+    /// x86-64: 64-byte vectors, which hold a whole cache line.
     Avx512,
-    /// aarch64: `dc zva` clears, and pairs of general registers copy (`stnp` to stream). Where the system
-    /// forbids `dc zva`, pairs also clear. Uses only general registers.
+    /// aarch64: `dc zva` clears, and pairs of general registers copy; `stnp` for streamed stores. If the
+    /// system forbids `dc zva`, pairs of registers clear too. Uses only general registers.
     Zva,
 }
 
@@ -40,7 +40,7 @@ impl Isa {
     /// All sets, of all architectures.
     pub const ALL: [Self; 6] = [Self::Portable, Self::Rep, Self::Clzero, Self::Avx2, Self::Avx512, Self::Zva];
 
-    /// Name in results and on command lines.
+    /// The name in results and on command lines.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -60,8 +60,8 @@ impl Isa {
     }
 
     /// Whether its loops may use registers that an operating-system kernel does not save on entry.
-    /// [`Isa::Portable`] calls the environment's `memset` and `memcpy`, which may use them on every target
-    /// that has them.
+    /// [`Isa::Portable`] calls the environment's `memset` and `memcpy`, which may use vector registers on
+    /// every target that has them.
     #[must_use]
     pub const fn uses_vector_registers(self) -> bool {
         let has_vectors = cfg!(any(target_feature = "sse2", target_feature = "neon", target_feature = "v"));

@@ -1,7 +1,7 @@
 //! The instruction sets, one file each. All unsafe code of the crate is here.
 //!
-//! A file exports one [`Primitives`]: four loops that know only addresses and lengths. [`Isa`] lists the sets.
-//! [`Kernel`] is a set that this CPU has.
+//! Each file exports one [`Primitives`]: four loops that know only addresses and lengths. [`Isa`] lists the
+//! instruction sets. A [`Kernel`] is a set that this CPU supports.
 
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 mod aarch64;
@@ -27,7 +27,7 @@ use isa::Primitives;
 use crate::BASE_PAGE_BYTES;
 use crate::visit_order::Store;
 
-/// The loops of a set that is compiled in.
+/// The loops of an instruction set. `None` if the set is not compiled in.
 fn primitives_of(isa: Isa) -> Option<&'static Primitives> {
     match isa {
         Isa::Portable => Some(&portable::PRIMITIVES),
@@ -40,7 +40,7 @@ fn primitives_of(isa: Isa) -> Option<&'static Primitives> {
     }
 }
 
-/// An instruction set that this CPU has.
+/// An instruction set that this CPU supports, with its loops.
 ///
 /// # Invariants
 ///
@@ -52,12 +52,13 @@ pub struct Kernel {
 
 impl Kernel {
     /// A kernel that works on every CPU.
-    // INVARIANT: it uses only the language's own operations.
+    // INVARIANT: the portable loops use only the language's own operations.
     pub const PORTABLE: Self = Self { isa: Isa::Portable };
 
-    /// The kernel of this set, if this CPU has it.
+    /// The kernel of this set, if the CPU supports the set.
     ///
-    /// Asks the CPU on each call, which takes microseconds in a virtual machine. So call it once.
+    /// Each call asks the CPU, which takes microseconds in a virtual machine. So call this function only
+    /// once.
     #[must_use]
     pub fn new(isa: Isa) -> Option<Self> {
         let is_present = match isa {
@@ -69,7 +70,7 @@ impl Kernel {
             #[cfg(not(all(target_arch = "x86_64", not(miri))))]
             _ => false,
         };
-        // INVARIANT: the CPU was asked.
+        // INVARIANT: the CPU has confirmed the set.
         (is_present && primitives_of(isa).is_some()).then_some(Self { isa })
     }
 
@@ -78,13 +79,13 @@ impl Kernel {
         Isa::ALL.into_iter().filter_map(Self::new)
     }
 
-    /// Its set of instructions.
+    /// The kernel's instruction set.
     #[must_use]
     pub const fn isa(self) -> Isa {
         self.isa
     }
 
-    /// Writes zeros. Afterwards they are ordered before every later store of this CPU.
+    /// Clears a page. When this returns, the zeros are ordered before every later store of this CPU.
     ///
     /// # Panics
     ///
@@ -95,7 +96,7 @@ impl Kernel {
         self.clear_unfenced(page, store);
     }
 
-    /// Copies. Afterwards the copy is ordered before every later store of this CPU.
+    /// Copies a page. When this returns, the copy is ordered before every later store of this CPU.
     ///
     /// # Panics
     ///
@@ -106,7 +107,8 @@ impl Kernel {
         self.copy_unfenced(page, source, store);
     }
 
-    /// As [`clear`](Self::clear), but streamed stores need a [`Fence`] before any other access to the page.
+    /// Does the same as [`clear`](Self::clear), but the caller needs a [`Fence`] after streamed stores,
+    /// before any other access to the page.
     #[inline]
     pub(crate) fn clear_unfenced(self, page: Page<'_>, store: Store) {
         assert_base_pages(page.start().addr().get(), page.bytes());
@@ -115,12 +117,13 @@ impl Kernel {
             Store::Cached => primitives.clear,
             Store::Stream => primitives.clear_stream,
         };
-        // SAFETY: the CPU has the set, and the page may be written, by their invariants; it is base pages as
-        // checked.
+        // SAFETY: by the invariants of `self` and `page`, the CPU supports the set and the page may be
+        // written. The check above has confirmed that the page consists of base pages.
         unsafe { clear(page.start().as_ptr(), page.bytes()) }
     }
 
-    /// As [`copy`](Self::copy), but streamed stores need a [`Fence`] before any other access to the page.
+    /// Does the same as [`copy`](Self::copy), but the caller needs a [`Fence`] after streamed stores, before
+    /// any other access to the page.
     #[inline]
     pub(crate) fn copy_unfenced(self, page: Page<'_>, source: &[u8], store: Store) {
         assert_base_pages(page.start().addr().get(), page.bytes());
@@ -131,8 +134,9 @@ impl Kernel {
             Store::Cached => primitives.copy,
             Store::Stream => primitives.copy_stream,
         };
-        // SAFETY: the CPU has the set, and the page may be written, by their invariants; nothing else refers
-        // to it, so the source is apart; both are base pages as checked.
+        // SAFETY: by the invariants of `self` and `page`, the CPU supports the set and the page may be
+        // written. Nothing else refers to the page, so the source does not overlap it. The checks above have
+        // confirmed that page and source consist of base pages.
         unsafe { copy(page.start().as_ptr(), source.as_ptr(), page.bytes()) }
     }
 
@@ -141,12 +145,12 @@ impl Kernel {
     }
 }
 
-/// When dropped, orders streamed stores before all later stores of this CPU. This also holds if a caller's
-/// code between them panics.
+/// When dropped, orders streamed stores before all later stores of this CPU. The stores are ordered even if a
+/// caller's code panics between them.
 pub(crate) struct Fence(Kernel);
 
 impl Fence {
-    /// The fence that stores of this kind need.
+    /// Makes the fence that stores of this kind need.
     #[inline]
     pub(crate) fn of(kernel: Kernel, store: Store) -> Option<Self> {
         (store == Store::Stream).then_some(Self(kernel))
@@ -167,30 +171,30 @@ fn assert_base_pages(address: usize, bytes: usize) {
     );
 }
 
-/// One atomic word for all threads that holds a kernel and a number. Empty at first.
+/// A kernel and a number in one atomic word that all threads share. Empty at first.
 ///
 /// # Invariants
 ///
-/// The low byte is 0, or one more than the number of the set of an existing [`Kernel`]: [`Cell::set`] is the
-/// only writer.
+/// The low byte is 0, or one more than the number of the instruction set of an existing [`Kernel`]. Only
+/// [`Cell::set`] writes the word.
 pub(crate) struct Cell(AtomicU32);
 
 impl Cell {
     pub(crate) const fn new() -> Self {
-        // INVARIANT: empty.
+        // INVARIANT: the low byte is 0.
         Self(AtomicU32::new(0))
     }
 
-    /// Keeps a kernel and the low 24 bits of `number`.
+    /// Stores a kernel, and the low 24 bits of `number`.
     pub(crate) fn set(&self, kernel: Kernel, number: u32) {
-        // INVARIANT: the kernel exists, so its set is confirmed.
+        // INVARIANT: a `Kernel` value exists, so the CPU supports its set.
         self.0.store(number << 8 | (kernel.isa as u32 + 1), Relaxed);
     }
 
     pub(crate) fn get(&self) -> Option<(Kernel, u32)> {
         let bits = self.0.load(Relaxed);
         let isa = *Isa::ALL.get(((bits & 0xFF) as usize).checked_sub(1)?)?;
-        // INVARIANT: the set was confirmed, as the cell's invariant says.
+        // INVARIANT: by the cell's invariant, the CPU supports the set.
         Some((Kernel { isa }, bits >> 8))
     }
 }

@@ -1,16 +1,16 @@
-//! A page to write.
+//! A page that is only written.
 
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ops::Range;
 use core::ptr::NonNull;
 
-/// Memory that is written and not read. It is made from `&mut [u8]`, from `&mut [MaybeUninit<u8>]`, or from
-/// an address.
+/// Memory that is written and not read. A page is made from `&mut [u8]`, from `&mut [MaybeUninit<u8>]`, or
+/// from an address.
 ///
 /// # Invariants
 ///
-/// The bytes are valid to write, and nothing else refers to them, for `'p`.
+/// For `'p`, the bytes are valid to write, and nothing else refers to them.
 #[derive(Debug)]
 pub struct Page<'p> {
     start: NonNull<u8>,
@@ -19,7 +19,7 @@ pub struct Page<'p> {
 }
 
 impl<'p> Page<'p> {
-    /// The page at an address, for operating-system kernels, whose pages are not slices.
+    /// Makes a page from an address. Use it in operating-system kernels, whose pages are not slices.
     ///
     /// # Safety
     ///
@@ -27,23 +27,23 @@ impl<'p> Page<'p> {
     /// reference to them.
     #[must_use]
     pub const unsafe fn from_raw(start: NonNull<u8>, bytes: usize) -> Self {
-        // INVARIANT: the caller's promise.
+        // INVARIANT: the caller promises that it holds.
         Self { start, bytes, memory: PhantomData }
     }
 
-    /// Address of the first byte.
+    /// The address of the first byte.
     #[must_use]
     pub const fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// Length.
+    /// The length in bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// A part of the page.
+    /// Borrows a part of the page.
     ///
     /// # Panics
     ///
@@ -55,9 +55,9 @@ impl<'p> Page<'p> {
             "{part:?} is not a part of a page of {} bytes",
             self.bytes
         );
-        // SAFETY: the part begins inside the memory, or at its end.
+        // SAFETY: the part begins inside the page or at its end.
         let start = unsafe { self.start.add(part.start) };
-        // INVARIANT: it is a part, and `self` is borrowed meanwhile.
+        // INVARIANT: the part lies inside the page, and `self` is borrowed as long as the part is.
         Page { start, bytes: part.end - part.start, memory: PhantomData }
     }
 }

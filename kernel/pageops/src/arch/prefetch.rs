@@ -3,10 +3,10 @@
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use core::arch::asm;
 
-/// Bytes that are prefetched at the beginning of a page. While these arrive, the hardware fetches the rest.
-/// On a Xeon whose pages come from the last-level cache, 0, 256, 512, 1024, 2048 and 4096 bytes gave a fault
-/// of 714, 503, 453, 449, 412 and 435 ns. Clearing alone took 400 ns (median of 3 rounds, strategy P2,V1,R1
-/// of `pageset-fault`'s example `speed`).
+/// How many bytes at the beginning of a page are prefetched. While these bytes arrive, the hardware fetches
+/// the rest. Measured on a Xeon whose pages come from the last-level cache: with 0, 256, 512, 1024, 2048 and
+/// 4096 bytes, a fault took 714, 503, 453, 449, 412 and 435 ns. Clearing alone took 400 ns (median of 3
+/// rounds, strategy P2,V1,R1 of `pageset-fault`'s example `speed`).
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const AHEAD_BYTES: usize = 2048;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -14,10 +14,10 @@ const LINE_BYTES: usize = 64;
 
 /// Prefetches the first lines of a page that this CPU will clear or copy to next.
 ///
-/// This helps if pages are cleared one at a time with other work in between. An atomic operation there, for
-/// example, waits until the previous page is written. A loop that only clears gains nothing. It is only a
-/// hint: it changes nothing that a program could observe, and any address is allowed. It does nothing on
-/// architectures other than x86-64.
+/// This helps if pages are cleared one at a time with other work in between. An atomic operation in that
+/// work, for example, waits until the previous page is written. A loop that only clears pages gains nothing.
+/// A prefetch is only a hint: it changes nothing that a program could observe, and any address is allowed. On
+/// architectures other than x86-64, this does nothing.
 ///
 /// ```
 /// let pages = vec![[1_u8; 4096]; 2];

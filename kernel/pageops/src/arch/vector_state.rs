@@ -1,12 +1,12 @@
-//! Tests that a kernel without vectors leaves vector registers alone. They fill every vector register, run
-//! the kernel's loops, and compare.
+//! Tests that a kernel without vectors leaves vector registers unchanged. Each test fills all vector
+//! registers, runs the kernel's loops, and compares the registers.
 
 use core::arch::asm;
 
 use super::{Isa, Primitives};
 use crate::{BASE_PAGE_BYTES, Kernel};
 
-/// Two separate base pages, used by one loop after the other.
+/// Two separate base pages. The loops use them one after the other.
 #[repr(C, align(4096))]
 struct Pages {
     page: [u8; BASE_PAGE_BYTES],
@@ -24,7 +24,7 @@ struct Job {
     pages: *mut Pages,
 }
 
-/// Runs the job. This function itself uses no vector registers.
+/// Runs one loop. This function itself uses no vector registers.
 unsafe extern "C" fn run(job: &Job) {
     let page = job.pages.cast::<u8>();
     let source = page.wrapping_add(BASE_PAGE_BYTES);
@@ -32,11 +32,11 @@ unsafe extern "C" fn run(job: &Job) {
     match job.which {
         // SAFETY: the page is a base page that nothing else refers to, and the CPU has the kernel.
         0 => unsafe { clear(page, BASE_PAGE_BYTES) },
-        // SAFETY: as above.
+        // SAFETY: as for the first loop.
         1 => unsafe { clear_stream(page, BASE_PAGE_BYTES) },
-        // SAFETY: as above, and the source is another page.
+        // SAFETY: as for the first loop, and the source is another page.
         2 => unsafe { copy(page, source, BASE_PAGE_BYTES) },
-        // SAFETY: as above.
+        // SAFETY: as for the third loop.
         _ => unsafe { copy_stream(page, source, BASE_PAGE_BYTES) },
     }
 }
@@ -44,7 +44,7 @@ unsafe extern "C" fn run(job: &Job) {
 /// Fills the registers, runs the job, and stores the registers.
 #[cfg(target_arch = "x86_64")]
 fn run_with(registers: &mut Registers, job: &Job) {
-    // SAFETY: the registers' memory is as large as they are, and `run` gets its job.
+    // SAFETY: the memory for the registers is as large as the registers, and `run` gets its job.
     unsafe {
         asm!(
             ".irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15",
@@ -62,8 +62,8 @@ fn run_with(registers: &mut Registers, job: &Job) {
 /// Fills the registers, runs the job, and stores the registers.
 #[cfg(target_arch = "aarch64")]
 fn run_with(registers: &mut Registers, job: &Job) {
-    // SAFETY: the registers' memory is as large as they are, and `run` gets its job. What `clobber_abi`
-    // leaves out, the lower halves of registers 8 to 15, is named.
+    // SAFETY: the memory for the registers is as large as the registers, and `run` gets its job.
+    // `clobber_abi` leaves out the lower halves of registers 8 to 15, so these are named as well.
     unsafe {
         asm!(
             ".irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, \

@@ -1,4 +1,5 @@
-//! Every kernel and order writes what `memset` and `memcpy` write, and nothing outside the page.
+//! Tests that every kernel and order writes the same bytes as `memset` and `memcpy`, and nothing outside the
+//! page.
 
 use std::io::Write as _;
 use std::mem::MaybeUninit;
@@ -7,10 +8,11 @@ use crate::memory::Memory;
 use pageset_pageops::{BASE_PAGE_BYTES, BadPage, Isa, Kernel, Method, Store, VisitOrder};
 use proptest::prelude::*;
 
-/// Largest page of the random tests, in base pages: 2 MiB.
+/// The largest page of the random tests, in base pages: 2 MiB.
 const PAGES_MAX: usize = if cfg!(miri) { 6 } else { 512 };
 
-/// The kernel of this set. If there is none, prints a message that the test harness does not hide.
+/// The kernel of this set. If the CPU does not support the set, prints a message that the test harness does
+/// not hide.
 fn kernel(isa: Isa) -> Option<Kernel> {
     let kernel = Kernel::new(isa);
     if kernel.is_none() {
@@ -19,7 +21,7 @@ fn kernel(isa: Isa) -> Option<Kernel> {
     kernel
 }
 
-/// A page inside a larger piece of memory: `before` base pages, the page, and the rest.
+/// A page inside a larger piece of memory: `before` base pages, then the page, then the rest.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     before: usize,
@@ -45,7 +47,7 @@ impl Place {
 }
 
 fn places() -> impl Strategy<Value = Place> {
-    // Powers of two, as for folios, and other lengths.
+    // Lengths that are powers of two, as folios have, and other lengths.
     let pages = prop_oneof![(0..=PAGES_MAX.ilog2()).prop_map(|order| 1 << order), 1..=PAGES_MAX];
     (
         pages,
@@ -79,7 +81,7 @@ fn copies(kernel: Kernel, place: Place) {
     assert!(*memory == expected[..], "{kernel:?} {place:?}");
 }
 
-/// Tests each way to call one kernel, and each order, on pages between guard pages.
+/// Tests each way to call one kernel, and each order, on pages between inaccessible pages.
 fn check(isa: Isa) {
     let Some(kernel) = kernel(isa) else { return };
     for store in [Store::Cached, Store::Stream] {
@@ -159,7 +161,7 @@ fn memory_without_contents_is_filled() {
     let start = memory.as_ptr().align_offset(BASE_PAGE_BYTES);
     let page = &mut memory[start..start + 2 * BASE_PAGE_BYTES];
     pageset_pageops::clear(&mut *page, Some(0)).unwrap();
-    // SAFETY: all of it was just cleared.
+    // SAFETY: the whole page was just cleared.
     assert!(page.iter().all(|byte| unsafe { byte.assume_init() } == 0));
 }
 
@@ -209,7 +211,7 @@ fn every_machine_has_a_kernel_and_its_name() {
     for isa in Isa::ALL {
         assert_eq!(Isa::named(isa.name()), Some(isa));
     }
-    // Miri knows no such instructions, so it has only the portable kernel.
+    // Miri does not know these instructions, so it has only the portable kernel.
     let has_own = cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) && !cfg!(miri);
     assert_eq!(Method::without_vectors().kernel().isa().uses_vector_registers(), !has_own);
 }

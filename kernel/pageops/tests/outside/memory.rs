@@ -8,7 +8,7 @@ pub(crate) use guarded::Memory;
 pub(crate) use heap::Memory;
 
 impl Memory {
-    /// Bytes that differ from 0 and from the bytes beside them.
+    /// Bytes that differ from 0 and from the bytes beside them, so that a wrong copy shows.
     pub(crate) fn patterned(bytes: usize, seed: u8) -> Self {
         let mut memory = Self::new(bytes);
         memory.fill_pattern(seed);
@@ -63,7 +63,7 @@ mod guarded {
 
     impl DerefMut for Memory {
         fn deref_mut(&mut self) -> &mut [u8] {
-            // SAFETY: as above, and `self` is borrowed exclusively.
+            // SAFETY: as for `deref`, and `self` is borrowed exclusively.
             unsafe { std::slice::from_raw_parts_mut(self.mapping.wrapping_add(GUARD_BYTES), self.bytes) }
         }
     }
@@ -76,7 +76,7 @@ mod guarded {
     }
 }
 
-/// Miri finds outside accesses itself.
+/// Under miri, plain memory suffices: miri itself finds accesses outside of it.
 #[cfg(miri)]
 mod heap {
     use super::*;

@@ -7,7 +7,7 @@ fn visits(steps: impl Iterator<Item = Step>) -> Vec<usize> {
     steps.flat_map(|step| step.pages).collect()
 }
 
-/// A column of the vectors: all base pages, or the first and last eight with dots between them.
+/// Writes a column of the vectors: all base pages, or the first and last eight with dots between them.
 fn as_written(visits: &[usize]) -> String {
     let words: Vec<_> = visits.iter().map(ToString::to_string).collect();
     if words.len() <= 16 {
@@ -40,7 +40,7 @@ fn the_order_of_2018_equals_its_rule_for_all_targets_and_sizes() {
     }
 }
 
-/// The rule in docs/spec/pcp.md, appendix A, followed step by step.
+/// Follows the rule in docs/spec/pcp.md, appendix A, step by step.
 fn rule_2018(pages: usize, target: usize) -> Vec<usize> {
     let mut visited = Vec::new();
     if 2 * target <= pages {
@@ -63,7 +63,7 @@ fn rule_2018(pages: usize, target: usize) -> Vec<usize> {
 fn the_order_of_2018_comes_ever_nearer() {
     for target in 0..512 {
         let visited = visits(VisitOrder::Converge2018.steps(512, Some(target), 0));
-        // Left and right alternate, so the second of two visits may be farther away by one.
+        // Left and right alternate, so the later of two visits may be farther from the target by one.
         assert!(
             visited.is_sorted_by(|one, next| one.abs_diff(target) + 1 >= next.abs_diff(target)),
             "{target}"

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use crate::memory::Memory;
 use pageset_pageops::{BASE_PAGE_BYTES, BadPage, Kernel, Method, Parts, VisitOrder};
 
-/// Bytes of a page of four parts and a shorter one.
+/// Bytes of a page that has four parts and one shorter part.
 const BYTES: usize = 4 * Parts::PART_BYTES + 3 * BASE_PAGE_BYTES;
 
 fn methods() -> impl Iterator<Item = Method> {

@@ -7,7 +7,7 @@ use pageset_pageops::{
 
 const PAGES: usize = 16;
 
-/// Bytes with one unreadable byte.
+/// A source with one unreadable byte.
 struct Broken<'s> {
     bytes: &'s [u8],
     poison: Option<usize>,
@@ -20,10 +20,10 @@ impl Source for Broken<'_> {
         let bytes = offset..offset + BASE_PAGE_BYTES;
         match self.poison {
             Some(poison) if bytes.contains(&poison) => {
-                // Like a machine-check-safe copy: bytes before the poison arrive.
+                // Deliver the bytes before the damaged one, as a machine-check-safe copy does.
                 let good = (poison - offset) & !(64 - 1);
                 let start = target.into_page().part(0..good).start();
-                // SAFETY: the part is inside the page, and the source has as many bytes.
+                // SAFETY: the part is inside the page, and the source has at least as many bytes.
                 unsafe { start.as_ptr().copy_from_nonoverlapping(self.bytes[offset..].as_ptr(), good) };
                 Err(Poisoned { copied_bytes: good })
             }

@@ -17,11 +17,11 @@ use crate::output::say;
 use crate::signals::Signals;
 use crate::{rights, terminal};
 
-/// A setting that exists on every machine. If root may write this one, root may write settings.
+/// A setting that exists on every machine. To find out whether root may write settings, this one is tried.
 const ANY_SETTING: &str = "vm.min_free_kbytes=65536";
 
-/// A trial of a setting, checked beforehand: rights and a terminal are there, and no other process changes
-/// settings meanwhile.
+/// A trial of a setting. Before it begins, three things are checked: pageset has the right to change
+/// settings, there is a terminal to ask at, and no other process changes settings.
 pub(super) struct Trial<'a> {
     args: &'a AdviseArgs,
     changes: Changes,
@@ -29,7 +29,7 @@ pub(super) struct Trial<'a> {
 
 /// The result of a trial.
 pub(super) enum TrialResult {
-    /// Nothing was changed. Holds the reason.
+    /// Nothing was changed, for this reason.
     Not(String),
     /// The setting was tried, and the result compared with the forecast.
     Compared(Box<Compared>),
@@ -43,8 +43,8 @@ pub(super) struct Compared {
     pub(super) run_times: RunTimes,
     /// The result in a few sentences.
     pub(super) sentences: Vec<String>,
-    /// Whether nothing is left to do: the setting has its old value again, or its new one because of
-    /// `--keep`.
+    /// Whether the setting has the value that it should have in the end: its old value, or with `--keep` the
+    /// new one.
     pub(super) is_settled: bool,
 }
 
@@ -88,7 +88,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Makes the setting, records again, and compares. `open` opens the recordings from before the setting.
+    /// Changes the setting, records again, and compares. `open` opens the recordings from before the change.
     pub(super) fn run(
         mut self,
         advice: &Advice,
@@ -105,9 +105,9 @@ impl<'a> Trial<'a> {
         }
         self.changes.set(&setting)?;
         let way_back = rights::as_root(&["advise", "--put-back"]);
-        say(&format!("Set {setting}. Should this be killed, `{way_back}` puts it back."));
+        say(&format!("Set {setting}. If this process is killed, run `{way_back}` to put the setting back."));
         let after = recorder.record_settled("after", self.args.times, None);
-        // The setting is put back first: the work that follows takes time, and does not need the setting.
+        // Put the setting back now: the work that follows takes time, and does not need the new value.
         let (after, ended) = self.end(after, &setting)?;
         let traces = (before.traces.clone(), after.traces);
         let found = signals.during(move || {
@@ -130,15 +130,15 @@ impl<'a> Trial<'a> {
         })))
     }
 
-    /// Keeps the setting or puts it back. If nothing could be recorded, the old value is put back in any
-    /// case.
+    /// Keeps the new value or puts the old one back. If nothing could be recorded, the old value is put back
+    /// even with `--keep`.
     fn end(self, after: Result<Runs>, setting: &str) -> Result<(Runs, Ended)> {
         if self.args.keep
             && let Ok(after) = after
         {
             let ways_back = self.changes.ways_back().join("; ");
             self.changes.keep()?;
-            let sentence = format!("{setting} is left as it is. `{ways_back}` puts it back.");
+            let sentence = format!("{setting} keeps its new value. `{ways_back}` restores the old one.");
             return Ok((after, Ended { sentences: vec![sentence], is_settled: true }));
         }
         let all = self.changes.put_back();
@@ -157,7 +157,7 @@ struct Ended {
     is_settled: bool,
 }
 
-/// The forecast beside the measured visits, in a sentence.
+/// A sentence with the measured visits and the forecast.
 fn visits(found: &Against, setting: &str) -> Option<String> {
     let visits = found.changes.iter().find(|change| change.quantity == "visits")?;
     let range = visits.interval.map_or_else(String::new, |(low, high)| format!(" ({low:.0} to {high:.0})"));
@@ -167,7 +167,7 @@ fn visits(found: &Against, setting: &str) -> Option<String> {
     ))
 }
 
-/// Shows the verdict, and asks the person at the terminal whether to make the setting.
+/// Shows the verdict, and asks the person at the terminal whether to change the setting.
 fn is_agreed(advice: &Advice, setting: &str, signals: &Signals) -> Result<bool> {
     let Some(terminal) = terminal::open() else { bail!("the terminal is gone; nothing was changed") };
     let verdict = advice.sentences.iter().take(3).flat_map(|sentence| wrap(sentence, 80));

@@ -12,43 +12,46 @@ use crate::units::time;
 
 const READING_ADVISE: &str = "\
 Without a RECORDING:
-  It counts first, which costs the load little. If counts are enough for a No,
-  that is the answer. Otherwise it records all events, as a forecast needs them:
-  --for lasts twice then, and COMMAND runs twice (--prepare runs before each
-  run). It records events at once for --evidence, for --format csv, and for a
-  setting that you name with --apply, since these show forecasts.
+  pageset first counts events, which slows the load little. If counts are enough
+  for a No, that is the answer. If not, pageset records all events, which a
+  forecast needs. In that case the time of --for passes twice, and COMMAND runs
+  twice (--prepare runs before each run). With --evidence, --format csv, or a
+  setting that you name with --apply, pageset records events at once, because
+  these show forecasts.
 
 How it decides:
   The answer is yes if a setting certainly saves 1 % of the CPU time, or halves
   the pages in page sets where memory is short and these pages are 1 % of it.
-  Otherwise it is no. A setting saves visits to the zones, and waits for zone
-  locks. The cost of a visit stands in the recording, if `pageset bench machine`
-  had measured it there; the machine that reads the recording does not count.
-  Without a cost, there is no yes.
-  The lower end of the saving is the least cost, times the fewest visits that
-  the forecast saves. If several settings save enough, pageset advises the one
-  whose page sets hold the fewest pages. It tries what sysctl can change:
-  vm.percpu_pagelist_high_fraction, vm.min_free_kbytes and
-  vm.watermark_scale_factor. It tries other kernels last.
+  Otherwise the answer is no. A setting saves visits to the zones, and waits for
+  zone locks. To know the cost of a visit, run `pageset bench machine` on the
+  recorded machine before you record; recordings then include the cost. Without
+  it, the answer is never yes.
+  The smallest possible saving is the lowest cost of a visit, times the fewest
+  visits that the forecast saves. If several settings save enough, pageset
+  advises the one whose page sets hold the fewest pages. pageset tries settings
+  that sysctl can change: vm.percpu_pagelist_high_fraction, vm.min_free_kbytes
+  and vm.watermark_scale_factor. It tries other kernels last.
 
-  CPU time is the busy time of all CPUs. If the recording does not have it, it
-  is all their time. Waits are measured if the recording has
+  CPU time is the busy time of all CPUs or, if the recording does not have it,
+  their whole time. Waits are measured if the recording has
   lock:contention_begin and contention_end. If not, the time that locks were
   held is an upper bound.
 
 Try it:
-  --apply changes the advised setting, or the one you name. It records again,
-  and prints the forecast beside the measurement, and the time of COMMAND before
-  and with the setting. First of all it checks that it may do all of that.
-  At the end it restores the old value, also after Ctrl-C; --keep keeps the new
-  one. A COMMAND runs once unrecorded before each recording, to bring page sets
-  into its steady state; --prepare runs before each of these runs. Without a
-  COMMAND, pageset waits as long as one recording lasts instead.
+  With --apply, pageset changes the advised setting, or the one you name. It
+  records again, and prints the forecast beside the measurement, and the time of
+  COMMAND before and with the setting. Before it begins, it checks that it has
+  the rights for all this. At the end it restores the old value, also after
+  Ctrl-C; with --keep, the new value stays. Before each recording, COMMAND runs
+  once without being recorded, to bring page sets into its steady state;
+  --prepare runs before each run. Without a COMMAND, pageset waits for the
+  length of one recording instead.
 
-  A setting is written down in /run/pageset/settings before it is changed. If
-  pageset is killed, the next advise, record or top says so and offers to put
-  the setting back; `pageset advise --put-back` does that without asking. If
-  another process has changed it meanwhile, pageset says so and leaves it alone.
+  Before pageset changes a setting, it notes the old value in
+  /run/pageset/settings. If pageset is killed, the next advise, record or top
+  tells you and offers to restore the setting; `pageset advise --put-back` does
+  that without asking. If another process has changed the setting since, pageset
+  tells you and does not change it.
 
 Examples:
   pageset advise my.pgtrace
@@ -60,13 +63,13 @@ Examples:
 
 /// Say whether page sets are this machine's problem, and which setting helps
 ///
-/// Answers in a few sentences: is it the page sets, what would help, what does it cost? Each sentence names
-/// the figures it rests on. Below them stands the evidence: forecasts for the load under other settings and
+/// Answers in a few sentences: are page sets the problem, what would help, what does it cost? Each sentence
+/// names the figures behind it. The evidence follows: forecasts for the load under other settings and
 /// kernels.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_ADVISE)]
 pub(crate) struct AdviseArgs {
-    /// Recording to judge. Several, or a folder with .pgtrace files, are a fleet: one line each, and a
+    /// Recording to judge. For several, or a folder with .pgtrace files, prints one line each and a
     /// summary [default: record this machine now]
     #[arg(value_name = "RECORDING", value_hint = ValueHint::AnyPath)]
     pub(super) recordings: Vec<PathBuf>,
@@ -86,26 +89,26 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "CMD", requires = "command", help_heading = "Recording",
         value_hint = ValueHint::CommandString)]
     pub(super) prepare: Option<OsString>,
-    /// Make the setting, record again, and compare with the forecast [default: the setting that is advised]
+    /// Change this setting, record again, and compare with the forecast [default: the advised setting]
     #[arg(long, value_name = "SETTING", num_args = 0..=1, help_heading = "Trying it")]
     pub(super) apply: Option<Option<String>>,
-    /// How many recordings to make before and after; several show the load's own noise
+    /// How many recordings to make before the change, and after it; several show how much runs differ
     #[arg(long, value_name = "N", requires = "apply", default_value_t = 1, help_heading = "Trying it",
         value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) times: u32,
     /// Keep the new setting at the end
     #[arg(long, requires = "apply", help_heading = "Trying it")]
     pub(super) keep: bool,
-    /// Do not ask before the setting is made
+    /// Do not ask before the setting is changed
     #[arg(short, long, requires = "apply", help_heading = "Trying it")]
     pub(super) yes: bool,
-    /// Show the evidence behind an answer other than Yes, too: forecasts for other settings and kernels
+    /// Show the evidence even if the answer is not Yes: forecasts for other settings and kernels
     #[arg(long, help_heading = "Output")]
     pub(super) evidence: bool,
-    /// Only put back the settings of a command that was killed
+    /// Only restore the settings that a killed command left changed
     #[arg(long, help_heading = "Trying it", conflicts_with_all = ["recordings", "apply", "command", "prepare", "output"])]
     pub(super) put_back: bool,
-    /// End with status 3 if the answer is yes, and 4 if the recording does not say
+    /// End with status 3 if the answer is yes, and 4 if the recording gives no answer
     #[arg(long, help_heading = "Output")]
     pub(super) exit_code: bool,
     #[command(flatten)]
@@ -113,7 +116,8 @@ pub(crate) struct AdviseArgs {
 }
 
 impl AdviseArgs {
-    /// Whether forecasts are asked for, even with a No: counts have none.
+    /// Whether the user asks for forecasts even with a No. Counts give no forecasts, so events are recorded
+    /// at once.
     pub(super) fn needs_events(&self) -> bool {
         let names_setting = self.apply.as_ref().is_some_and(Option::is_some);
         self.evidence || names_setting || self.output.format() == Format::Csv

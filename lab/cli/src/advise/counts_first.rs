@@ -9,12 +9,12 @@ use pageset_replay::advise::{Advice, Verdict};
 use super::recorder::Runs;
 use crate::output::say;
 
-/// Something that runs the load: a recorder, or a double of it in a test.
+/// Something that records the load: a recorder, or in a test a replacement for it.
 pub(super) trait Load {
     /// Counts while the load runs once.
     fn count(&self) -> Result<Counted>;
 
-    /// Records events while the load runs. `before` is the time of its last run, if it has just run.
+    /// Records events while the load runs. If the load has just run, `before` is how long that run took.
     fn record(&self, before: Option<Duration>) -> Result<Runs>;
 }
 
@@ -22,7 +22,7 @@ pub(super) trait Load {
 pub(super) enum Counted {
     /// The counts, and how long the load ran.
     Counts(Runs, Duration),
-    /// The kernel refuses to count, so nothing ran. Holds the reason.
+    /// The kernel refused to count, for this reason, so the load did not run.
     Refused(String),
 }
 
@@ -45,10 +45,10 @@ pub(super) fn counts_first(
     if counted.verdict == Verdict::LeaveAlone {
         return Ok((counts, counted));
     }
-    say("Counts do not settle it. Events are recorded now, for a forecast.");
+    say("Counts do not give an answer. Events are recorded now, for a forecast.");
     let events = load.record(Some(took))?;
     if events.had_nothing_left {
-        // The command had nothing to do in this recording, so advice from it would say No.
+        // The command had nothing to do while it was recorded, so advice from this recording would say No.
         counts.warnings.extend(events.warnings);
         return Ok((counts, counted));
     }
@@ -67,7 +67,7 @@ mod tests {
     use crate::options::{OpeningArgs, SourceArgs};
     use crate::source::Source;
 
-    /// A double that notes its calls.
+    /// A replacement for the recorder that notes its calls.
     struct Asked {
         can_count: bool,
         had_nothing_left: bool,

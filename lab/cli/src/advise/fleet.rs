@@ -17,11 +17,12 @@ use crate::output;
 use crate::paragraph;
 use crate::source::Source;
 
-/// A sentence names at most this many recordings with a Yes.
+/// The most recordings with a Yes that a sentence names.
 const NAMED: usize = 5;
 
-const READING: &str = "`saves` is what the advised setting saves of the CPU time, from the least to the most, and `at most` what \
-    waits and visits to the zones took of it. Yes stands first, the worst before the others. `pageset advise RECORDING` says why.";
+const READING: &str = "`saves` is how much of the CPU time the advised setting saves, from the least to the \
+                       most. `at most` is how much of it waits and visits to the zones took. Recordings with a \
+                       Yes come first, beginning with the worst. `pageset advise RECORDING` gives the reasons.";
 
 pub(super) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
     let format = args.output.format();
@@ -37,7 +38,7 @@ pub(super) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
             provenance: &provenance,
         };
         let document = (format == Format::Json).then(|| fleet::document(&document)).transpose()?;
-        // Recorded commands may be long, and no line of the table shows them.
+        // Leave out the recorded commands: they may be long, and the table does not show them.
         (advice.who, advice.sites) = (None, None);
         Ok((advice, document))
     })?;
@@ -94,7 +95,8 @@ fn write(
     Ok(format.exporter().export(&table.with_provenance(provenance.clone()), out)?)
 }
 
-/// The recordings that say Yes, the worst first, and how many each advice helps.
+/// Sentences that name the recordings with a Yes, the worst first, and for how many recordings each change is
+/// advised.
 fn sentences(fleet: &Fleet<Advice>, answers: &Answers) -> Vec<String> {
     let Answers { recordings, yes, no, unknown, why_unknown, unread, advised, .. } = answers;
     let mut said = vec![format!("{} of {recordings} recordings say Yes, {no} say No.", yes.len())];

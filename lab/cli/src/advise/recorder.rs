@@ -23,7 +23,7 @@ use crate::signals::Signals;
 const DONE_FACTOR: u32 = 5;
 /// A command that ends sooner is not judged by `DONE_FACTOR`.
 const DONE_MIN: Duration = Duration::from_secs(1);
-/// Ctrl-C reaches the recorded command too. It gets this long to end.
+/// Ctrl-C reaches the recorded command too. The command has this long to end.
 const FAREWELL: Duration = Duration::from_millis(100);
 
 /// Records the same load once or several times.
@@ -34,9 +34,9 @@ pub(super) struct Recorder<'a> {
     command: &'a [OsString],
     prepare: Option<&'a OsString>,
     /// Number of recordings. Before each one the load runs once, to bring page sets into its steady state.
-    /// `None`: one recording, without such a run.
+    /// `None` stands for one recording without such a run.
     settled: Option<u32>,
-    /// Signals that have come. They do not end the process at once, since a setting may have to be put back.
+    /// Catches signals, which must not end the process at once, because a setting may have to be put back.
     signals: &'a Signals,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Recorder<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     pub(super) traces: Vec<PathBuf>,
-    /// Times of the command in each, if there is a command.
+    /// How long the command took in each recording, if there is a command.
     pub(super) seconds: Vec<f64>,
     /// Notes about the recordings that are easily overlooked.
     pub(super) warnings: Vec<String>,
@@ -78,8 +78,8 @@ impl<'a> Recorder<'a> {
         command_line(&words.collect::<Vec<_>>())
     }
 
-    /// Records the load several times. Before each recording the load runs once, so that page sets are as it
-    /// leaves them. `settled` is how long the load took if it has just run.
+    /// Records the load several times. Before each recording the load runs once, so that page sets are in its
+    /// steady state. If the load has just run, `settled` is how long it took.
     pub(super) fn record_settled(
         &self,
         name: &str,
@@ -95,7 +95,7 @@ impl<'a> Recorder<'a> {
         Ok(runs)
     }
 
-    /// Records the load. `before` is the time of its last run.
+    /// Records the load. `before` is how long its last run took.
     fn record_again(&self, name: &str, before: Duration, runs: &mut Runs) -> Result<()> {
         let recorded = self.record_into(name, runs)?;
         if before >= DONE_MIN && recorded * DONE_FACTOR < before && self.prepare.is_none() {
@@ -146,7 +146,7 @@ impl<'a> Recorder<'a> {
         Options {
             duration: self.command.is_empty().then_some(self.duration),
             command: self.command.to_vec(),
-            // With call chains, zone locks are known for certain.
+            // Record call chains, because they show which locks are zone locks.
             with_call_chains: true,
             visit_cost: visit_cost::kept(),
             ..Options::default()
@@ -154,7 +154,8 @@ impl<'a> Recorder<'a> {
     }
 
     fn note_failure(&self, status: ExitStatus, runs: &mut Runs) {
-        let warning = format!("`{}` failed ({status}): its figures may be of less work.", self.command());
+        let warning =
+            format!("`{}` failed ({status}), so it may have done less work than usual.", self.command());
         if !status.success() && !runs.warnings.contains(&warning) {
             runs.warnings.push(warning);
         }
@@ -173,7 +174,8 @@ impl<'a> Recorder<'a> {
         Ok(self.run(command, &self.command())?.1)
     }
 
-    /// Runs `--prepare`, which undoes the command's work, so that it can run again.
+    /// Runs the command of `--prepare`, which undoes the work of the recorded command, so that it can run
+    /// again.
     fn prepare(&self) -> Result<()> {
         let Some(prepare) = self.prepare else { return Ok(()) };
         let mut command = Command::new("sh");

@@ -18,21 +18,21 @@ use crate::output;
 
 const READING: &str = "\
 How to read this:
-  Without an option, it measures what a visit to a zone costs this kernel, and
-  needs root: the CPU time of a fault loop under two values of
-  vm.percpu_pagelist_high_fraction, in seven pairs of runs. The setting is put
-  back at the end, also after Ctrl-C. The cost is kept in
-  $XDG_STATE_HOME/pageset/visit-cost.json, or below ~/.local/state. Recordings
-  that are made from then on carry it, and `pageset advise` uses it.
+  Without an option, the command measures what a visit to a zone costs this
+  kernel, and needs root. It runs a loop of page faults under two values of
+  vm.percpu_pagelist_high_fraction, in seven pairs of runs, and compares the CPU
+  time. The setting is put back at the end, also after Ctrl-C. The cost is saved
+  in $XDG_STATE_HOME/pageset/visit-cost.json, or below ~/.local/state. Later
+  recordings include it, and `pageset advise` uses it.
 
   With -o, the result is a machine file: pass it to `pageset simulate --machine
-  FILE`. What is measured says so in its source; the rest are guesses, and say
-  that. Times are of this project's allocator in user space, not of a kernel.
+  FILE`. The file says for each number whether it was measured or guessed. Times
+  are those of this project's allocator in user space, not of a kernel.
 
-  With --check, workloads run on threads of this machine and on virtual CPUs
-  of its file, and each row compares the two. A ratio of 1.00 is a perfect
-  prediction; rows outside 0.75 to 1.25 are marked. Other programs that run
-  meanwhile spoil both the measured costs and the comparison.
+  With --check, workloads run on threads of this machine and on the virtual CPUs
+  of its machine file, and each row compares the two. A ratio of 1.00 is a
+  perfect prediction; rows outside 0.75 to 1.25 are marked. Other programs that
+  run meanwhile make both the measured costs and the comparison wrong.
 
 Examples:
   sudo pageset bench machine
@@ -40,10 +40,10 @@ Examples:
   pageset simulate --machine here.toml --workload page_fault1
   pageset bench machine --check";
 
-/// Measure this machine: a file that simulates it, and the cost of a zone visit
+/// Measure this machine, to simulate it or to learn the cost of a zone visit
 ///
-/// Takes about a minute, on a machine that does nothing else meanwhile. The cost of a visit needs root; -o
-/// writes the file.
+/// Takes about a minute; other programs must not run meanwhile. Without -o, measures the cost of a visit, which
+/// needs root. With -o, writes a machine file for `pageset simulate`.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING)]
 pub(crate) struct MachineCostsArgs {

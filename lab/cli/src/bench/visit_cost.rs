@@ -27,18 +27,20 @@ pub(super) fn run(invocation: &Invocation) -> Result<()> {
     left::offer(&settings)?;
     let signals = Signals::watch()?;
     say(
-        "About a minute of page faults, under two values of vm.percpu_pagelist_high_fraction by turns; it is put back.",
+        "This takes about a minute of page faults, under two values of vm.percpu_pagelist_high_fraction in turn. The old value is put back at the end.",
     );
     let measured = measured(&settings, &invocation.provenance().command, &signals);
-    // The settings have been put back at this point.
+    // The settings have been put back before this line.
     signals.pass_on()?;
     let cost = measured?;
     let path = visit_cost::path().ok_or_else(|| anyhow!("neither XDG_STATE_HOME nor HOME is set"))?;
     visit_cost::keep(&cost, &path)?;
     if cost.visit_ns.is_wide() {
-        say("The range is wide: other programs disturbed it. Run it again when the machine is quiet.");
+        say(
+            "The range is wide, because other programs disturbed the measurement. Run it again when the machine is quiet.",
+        );
     }
-    say(&format!("{} Kept in {}; recordings carry it from now on.", told(&cost), path.display()));
+    say(&format!("{} Saved in {}. New recordings include this cost.", told(&cost), path.display()));
     Ok(())
 }
 
@@ -81,7 +83,7 @@ fn record(work: Work, signals: &Signals) -> Result<Box<dyn TraceReader>> {
     Ok(Box::new(Source::open(&SourceArgs { recording: Some(path), opening })?))
 }
 
-/// Shows progress, and cancels the work after a signal.
+/// Shows progress, and tells the work to stop after a signal.
 struct UntilSignal<'a, P> {
     shown: P,
     signals: &'a Signals,

@@ -10,33 +10,33 @@ use crate::options::{MachineArgs, OpeningArgs};
 use crate::policy_name::policy;
 
 const READING_CONVERT: &str = "\
-Formats read, found out by content:
+Formats read, recognised by their content:
   .pgtrace          this tool's own: compressed, checksummed, with an index
   trace.dat         of trace-cmd, versions 6 and 7
   perf.data         of `perf record`, but not with -z or into a pipe
   text              of ftrace (/sys/kernel/tracing/trace), `perf script` or
                     `trace-cmd report`
-  Each may be packed: .gz, .zst, .xz (with the feature xz)
-  --to layout reads a copy of /proc/zoneinfo too, of any kernel since 2.6.32
+  Each may be compressed: .gz, .zst, .xz (with the feature xz)
+  --to layout also reads a copy of /proc/zoneinfo of any kernel since 2.6.32
 
 Formats written (--to):
-  pgtrace    a fraction of the size of text, and read many times faster. All
-             that is known of the recording is kept
-  perfetto   for https://ui.perfetto.dev, which uploads nothing. There:
+  pgtrace    much smaller than text, and many times faster to read. Keeps all
+             facts about the recording
+  perfetto   for https://ui.perfetto.dev, which uploads nothing. It shows:
              node 0 Normal        free pages against the watermarks
              node 0 Normal CPU 1  a page set: refills, drains, count, high
-             CPU 1                ticks, and arrows from where pages are
-                                  allocated to where another CPU frees them:
-                                  one allocation in 16 is followed
+             CPU 1                ticks, and arrows from the allocation of a
+                                  block to its free on another CPU, for one
+                                  allocation in 16
              kswapd, threads      reclaim, and waits for locks, with the holder
-                                  where it is known
-             replay under ...     the same load under a policy of -p
+                                  of the lock if it is known
+             replay under ...     the same load under a policy that -p names
   layout     the recorded machine, to edit: more memory, other watermarks,
              sysctls. `replay --layout FILE` plays the load on that machine.
-             Text does not describe a machine. Then one is made up from what
-             the events show, with Linux's defaults, and a comment says so.
-             A copy of /proc/zoneinfo says neither the size of a page nor
-             which CPUs are local to which node: --page-size, --node-cpus
+             Text does not describe a machine, so pageset guesses one from the
+             events and Linux's defaults, and adds a comment about this.
+             A copy of /proc/zoneinfo contains neither the page size nor the
+             CPUs of each node: add --page-size and --node-cpus
 
 Examples:
   perf script --ns -F comm,pid,cpu,time,event,trace > trace.txt
@@ -47,19 +47,19 @@ Examples:
 
 /// Write a recording in another format
 ///
-/// Reads a recording of any known format, and writes it as this tool's own, for the Perfetto UI, or as the
-/// layout of its machine.
+/// Reads a recording of any known format, and writes it in this tool's own format, for the Perfetto UI, or
+/// as the layout of its machine.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_CONVERT)]
 pub(crate) struct ConvertArgs {
     /// Recording to read; `-` is the standard input
     #[arg(value_name = "IN", value_hint = ValueHint::FilePath)]
     pub(crate) input: PathBuf,
-    /// File to write; it appears whole or not at all [default: IN's name with .pgtrace or .pftrace, here; a
-    /// layout is printed]
+    /// File to write; it appears only when it is complete [default: IN's name with .pgtrace or .pftrace, in
+    /// this directory; a layout is printed]
     #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
-    /// What to write
+    /// Format to write
     #[arg(long, value_name = "FORMAT", default_value = "pgtrace")]
     #[arg(value_parser = one_of(ConvertTo::ALL.map(|to| (to.name(), to))))]
     pub(crate) to: ConvertTo,
@@ -80,7 +80,7 @@ pub(crate) struct ConvertArgs {
     #[command(flatten)]
     pub(crate) machine: MachineArgs,
     /// Leave out the pages that the recorder itself used, with --to pgtrace. Only files of `pageset record`
-    /// tell them apart
+    /// show which pages these are
     #[arg(long)]
     pub(crate) without_recorder: bool,
     /// Leave out the names of tasks and their control groups, which `record --names` keeps

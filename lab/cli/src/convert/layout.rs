@@ -34,9 +34,13 @@ fn write(target: &TargetArgs, name: &str, machine: &Layout, origin: LayoutOrigin
         if origin == LayoutOrigin::Guessed {
             writeln!(
                 out,
-                "# The recording does not describe its machine. CPUs and frames are those that occur in it; check"
+                "# The recording does not describe its machine. CPUs and frames are those that occur in events."
             )?;
-            writeln!(out, "# zones, watermarks and caches against /proc/zoneinfo and lscpu of the machine.")?;
+            writeln!(
+                out,
+                "# Compare zones, watermarks and caches with /proc/zoneinfo and the output of lscpu \
+                           on the machine."
+            )?;
         }
         if !machine.assumed.is_empty() {
             writeln!(

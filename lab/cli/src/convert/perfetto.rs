@@ -77,11 +77,14 @@ fn print(
         followed.arrows
     );
     if followed.given_up > 0 {
-        text += &format!(" Not followed, since too many blocks were in use: {}.", followed.given_up);
+        text += &format!(
+            " Allocations not followed, because too many were followed at the time: {}.",
+            followed.given_up
+        );
     }
     if summary.samples.taken > 0 {
         text += &format!(
-            " Of {} samples of page sets, {} differed from the count by events, by {:.1} pages on average.",
+            " Of {} samples of page sets, {} differed from the number that follows from events, by {:.1} pages on average.",
             summary.samples.taken,
             summary.samples.off,
             summary.samples.off_pages as f64 / summary.samples.off.max(1) as f64
@@ -102,7 +105,10 @@ fn print(
         writeln!(out, "{note}")?;
     }
     if layout_origin == LayoutOrigin::Guessed {
-        writeln!(out, "The recording does not describe its machine: zones are made up from the events.")?;
+        writeln!(
+            out,
+            "The recording does not describe its machine, so the zones are guessed from the events."
+        )?;
     }
     writeln!(out, "Open it at https://ui.perfetto.dev, which uploads nothing.")?;
     Ok(())

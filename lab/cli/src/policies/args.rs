@@ -8,11 +8,11 @@ use crate::policy_name::policy;
 const READING_POLICIES: &str = "\
 How to read this:
   A policy is the rules of one kernel version: how many pages a refill
-  fetches, when and how much a page set gives back, how its limit moves.
-  Names are stable; the changelog lists changes of a policy.
-  A policy of your own is a file: edit what --toml prints, and name the file
-  where a policy is named (a name with a `/`, or that ends in `.toml`). The
-  book has it in \"Try your patch before you write it\".
+  fetches, when and how many pages a page set gives back, how its limit
+  changes. Names are stable; the changelog lists changes of a policy.
+  To make your own policy, edit the file that --toml prints. Then give the
+  file's name in place of a policy's name (it must contain a `/`, or end in
+  `.toml`). See \"Try your patch before you write it\" in the book.
 
 Examples:
   pageset policies
@@ -27,7 +27,7 @@ pub(crate) struct PoliciesArgs {
     /// Policy to show in full [default: list all]
     #[arg(hide_possible_values = true, value_parser = policy())]
     pub(crate) name: Option<&'static Policy>,
-    /// Print the named policy as a file to edit, which -p takes in the place of a name
+    /// Print the policy as a file to edit; -p accepts such a file in place of a name
     #[arg(long, requires = "name", conflicts_with = "format", help_heading = "Output")]
     pub(crate) toml: bool,
     #[command(flatten)]

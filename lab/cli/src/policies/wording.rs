@@ -1,4 +1,4 @@
-//! The rules of a policy in words. A new rule in the core fails a test here until it has its words.
+//! The rules of a policy in words. If a new rule in the core has no words yet, a test in this file fails.
 
 use pageset_core::policy::{
     BatchRule, BelowHigh, BoostConsumer, BusyOwner, ClaimLimit, Counting, Decay, DecayDrain, DemandDrain,
@@ -18,7 +18,7 @@ pub(super) struct Rule {
     pub(super) value: String,
 }
 
-/// Every field of a policy: a test has the list.
+/// Every field of a policy. A test has the list of fields.
 pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
     let Policy {
         name: _,
@@ -156,7 +156,7 @@ fn decay_rule(decay: Decay) -> String {
     format!("by {}{unused}", part_words(decay.part))
 }
 
-/// A fraction: in words if they are short.
+/// A fraction, in words if there are short ones.
 fn part_words(part: Part) -> String {
     match part.parts() {
         (1, 2) => "a half".to_owned(),
@@ -390,8 +390,8 @@ mod tests {
 
     use super::*;
 
-    /// `rules` must have a pattern with `..`, since `Policy` is of another crate and may get fields. So the
-    /// compiler does not find a forgotten field; this test does.
+    /// Tests that no field of `Policy` is forgotten. The compiler cannot find this: `Policy` belongs to
+    /// another crate, so the pattern in `rules` must end in `..`.
     #[test]
     fn no_field_of_a_policy_is_forgotten() {
         let text = format!("{:#?}", POLICIES[0]);

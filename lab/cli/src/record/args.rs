@@ -12,35 +12,36 @@ use crate::units::{bytes, time};
 
 const READING_RECORD: &str = "\
 How it works:
-  The kernel writes its page events into a buffer of each CPU, in a tracing
-  instance of this recorder alone; other users of tracing are not disturbed.
-  They are written to FILE while the recording runs. The contents of memory are
-  not recorded. A recorder that is killed leaves a file that can be read with
-  --recover, and the next recorder cleans up behind it.
+  The kernel writes its page events into a buffer for each CPU, in a separate
+  tracing instance, so other users of tracing are not disturbed. The recorder
+  copies the events to FILE while it runs. It does not record the contents of
+  memory. If a recorder is killed, its file can be read with --recover, and the
+  next recorder removes the tracing instance.
 
 The file also has:
   zones, free lists and counters before and after; the page sets of each CPU,
-  fifty times a second; CPUs, caches, nodes and settings; what was lost, and
-  where; what could not be recorded, and why. It has no name of a task, except
-  in the recorded command line. --names keeps the names of all tasks, and
-  their control groups: look at them before you send FILE to others.
+  fifty times a second; CPUs, caches, nodes and settings; how many events were
+  lost, and where; what could not be recorded, and why. It has no names of
+  tasks, except in the recorded command line. With --names it has the names of
+  all tasks and their control groups: look at them before you send FILE to
+  others.
 
 Privileges:
-  The kernel gives its tracing files to root only. --check says what is
-  missing, and how to get it.
+  Only root may use the kernel's tracing files. --check says what is missing,
+  and how to get it.
 
 Examples:
   sudo pageset record -- make -j4        while a command runs
   sudo pageset record --for 10s -o my.pgtrace
   sudo pageset record                    until Ctrl-C
   sudo pageset record --flight-recorder --buffer 64M
-                                         what was last before Ctrl-C
+                                         the last events before Ctrl-C
   sudo pageset record --when 'zone_wait_us > 500'
-                                         what was last before a long wait
+                                         the last events before a long wait
   sudo pageset record --names -- make -j4
                                          with names of tasks, for `stat`
   sudo pageset record --counts --for 10s
-                                         how often it happens, at little cost
+                                         count events, which costs little
   pageset replay my.pgtrace";
 
 /// Record what this machine's kernel allocates and frees
@@ -55,25 +56,26 @@ pub(crate) struct RecordArgs {
     /// Replace FILE if it exists
     #[arg(long)]
     pub(crate) force: bool,
-    /// Record all CPUs, as without this option
+    /// Record all CPUs, which is also the default
     #[arg(short, long, conflicts_with = "cpus")]
     all: bool,
-    /// Record only these CPUs, such as 0-3,8. What other CPUs allocate and free is missing
+    /// Record only these CPUs, such as 0-3,8. Allocations and frees of other CPUs are missing
     #[arg(long, value_name = "CPUS")]
     cpus: Option<CpuList>,
     /// How long to record: 500ms, 10s, 5m, 1h
     #[arg(long = "for", value_name = "TIME", value_parser = time)]
     duration: Option<Duration>,
-    /// Buffer in the kernel for each CPU, as in 64M [default: 16M, or less on machines with little memory]
+    /// Size of the kernel's buffer for each CPU, such as 64M [default: 16M, or less if there is little memory]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     buffer: Option<u64>,
     /// Record page faults from user mode too
     #[arg(long)]
     faults: bool,
-    /// Keep only the latest events, as many as the buffers hold, and write them at the end
+    /// Keep only the latest events that fit into the buffers, and write them at the end
     #[arg(long)]
     flight_recorder: bool,
-    /// Record who waits for each spin lock: a refill, a drain, or a request that goes past the page set
+    /// Record call chains, which show why a CPU waited for a spin lock: for a refill, a drain, or a request
+    /// past the page set
     #[arg(long)]
     stack: bool,
     /// Keep names of tasks and their control groups in FILE, to see the load of each. Without this, FILE has
@@ -84,9 +86,9 @@ pub(crate) struct RecordArgs {
     /// 500' or 'reclaim_us > 10000'
     #[arg(long, value_name = "CONDITION")]
     when: Option<Condition>,
-    /// Count events in the kernel instead of recording each: it costs little, and is enough for `stat` and
-    /// for the verdict of `advise`. Frequent events are counted for part of the time, and their sum is an
-    /// estimate
+    /// Count events in the kernel instead of recording each event. This costs little, and is enough for
+    /// `stat` and for the verdict of `advise`. Frequent events are counted only part of the time, so their
+    /// number is an estimate
     #[arg(long, conflicts_with_all = ["buffer", "faults", "flight_recorder", "stack", "when", "check"])]
     pub(crate) counts: bool,
     /// First measure how much recording slows COMMAND down, in N pairs of runs without and with a recorder.
@@ -94,7 +96,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "5", require_equals = true,
         value_parser = clap::value_parser!(u32).range(1..=1000), requires = "command")]
     pub(crate) calibrate_cost: Option<u32>,
-    /// Only check whether this machine can be recorded, and name what is missing
+    /// Only check whether this machine can be recorded, and say what is missing
     #[arg(long, conflicts_with_all = ["output", "force", "command"])]
     pub(crate) check: bool,
     /// Command to record, with its arguments

@@ -41,7 +41,7 @@ pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> 
     if !info.gaps.is_empty() {
         writeln!(
             out,
-            "Where they are missing is in the file: {} gaps. A larger --buffer may help.",
+            "The file names the places where events are missing: {} gaps. A larger --buffer may help.",
             info.gaps.len()
         )?;
     }
@@ -55,7 +55,11 @@ pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> 
     origin::print_not_recorded(out, &info.not_recorded)?;
     for change in &info.setting_changes {
         let SettingChange { name, from, to, .. } = change;
-        writeln!(out, "vm.{name} changed from {from} to {to} meanwhile: forecasts are of one stretch only.")?;
+        writeln!(
+            out,
+            "vm.{name} changed from {from} to {to} meanwhile: forecasts use only the longest part \
+                       without a change."
+        )?;
     }
     let name = shell_word(&path.display().to_string());
     if info.counts.is_some() {
@@ -74,14 +78,14 @@ pub(super) fn print_cost(out: &mut dyn Write, cost: &RecordingCost) -> Result<()
                 1 => "one pair of runs; --calibrate-cost=5 also says how much pairs differ".to_owned(),
                 rounds => format!("{min:+.0} to {max:+.0}, {rounds} pairs"),
             };
-            writeln!(out, "Recorded, the command takes {median:+.0} % {what} ({sure}).")?;
+            writeln!(out, "While it is recorded, the command takes {median:+.0} % {what} ({sure}).")?;
         }
     }
     Ok(())
 }
 
-/// Whether a process is running. A process that has ended keeps its number until its parent waits for it.
-/// Source: proc_pid_stat(5).
+/// Whether a process is running. A process that has ended still has its number until its parent waits for it,
+/// but counts as not running. Source: proc_pid_stat(5).
 pub(crate) fn is_running(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next());
@@ -115,11 +119,11 @@ mod tests {
     fn one_pair_of_runs_has_no_range() {
         assert_eq!(
             printed(1, &mut [-33.0]),
-            "Recorded, the command takes -33 % time (one pair of runs; --calibrate-cost=5 also says how much pairs differ).\n"
+            "While it is recorded, the command takes -33 % time (one pair of runs; --calibrate-cost=5 also says how much pairs differ).\n"
         );
         assert_eq!(
             printed(3, &mut [5.0, 9.0, 2.0]),
-            "Recorded, the command takes +5 % time (+2 to +9, 3 pairs).\n"
+            "While it is recorded, the command takes +5 % time (+2 to +9, 3 pairs).\n"
         );
     }
 }

@@ -8,26 +8,26 @@ use crate::options::{MachineArgs, RowsOutputArgs, SourcesArgs};
 use crate::policy_name::policy;
 
 const REPLAY_RECORDINGS: &str = "\
-Recording to read, of any known format; `-` is the standard input. Several are repeats of one load, on one machine and \
-kernel, under the same settings: intervals then use all of them. A folder with .pgtrace files is a fleet: one line each, and \
-a summary [default: the bundled one]";
+Recording to read, of any known format; `-` is the standard input. Several recordings must be of one load, on one \
+machine and kernel, under the same settings; intervals are then made from all of them. For a folder with .pgtrace files, prints \
+one line each and a summary [default: the bundled one]";
 
 const READING_REPLAY: &str = "\
 How to read this:
   The load is the same in every row; what differs is the policy. Without -p,
   the first row is the recorded kernel's, and the releases from 5.14 on follow.
 
-  visits                    refills and drains: what page sets exist to avoid
+  visits                    refills and drains; page sets exist to avoid these
   pages in, pages back      pages that refills took from the zone (\"alloc_zone\"
-                            in the tables of the 2023 series), and that drains
-                            gave back
-  PCP pages, peak and idle  what it costs: memory that other CPUs cannot use;
-                            \"idle\" is after a minute without work
+                            in the tables of the 2023 series), and pages that
+                            drains gave back
+  PCP pages, peak and idle  pages in page sets, which other CPUs cannot use: the
+                            most at one time, and after a minute without work
 
   --all adds:
   zone lock acquisitions    visits, further slices of a drain, and blocks that
                             went past the page sets
-  pages per acquisition     how well each taking of the lock is used
+  pages per acquisition     pages moved each time that the lock is taken
   drains by free_high       page sets emptied because of high-order frees
   and a second table, in which the first row is 100
 
@@ -35,17 +35,17 @@ How to read this:
                             92 % of real runs where repeats agree within 25 %,
                             and 88 % of others; JSON has more intervals
 
-  Runs of a load differ. From one recording, an interval estimates by how much;
-  several recordings of the load, made one after the other, show it. Counts are
-  those of the first.
+  Runs of a load differ. With one recording, intervals include an estimate of
+  this difference. Several recordings of the load, made one after the other,
+  show the true difference. Counts are those of the first recording.
 
   Below the table you see what the recorded kernel did, and what its own policy
-  does with the recording. If the two differ by more than a quarter, a warning
-  stands above the tables.
+  does in a replay. If the two differ by more than a quarter, a warning is
+  printed above the tables.
 
-  The recorded kernel's policy begins with what its page sets held. Every other
-  policy begins in its own steady state: pageset plays the recording once to get
-  there, and counts the second time.
+  Under the recorded kernel's policy, page sets begin with the pages that the
+  kernel's page sets held. Under every other policy they begin in a steady
+  state: pageset plays the recording twice, and counts the second time.
 
   A replay counts; it does not measure time. It keeps the recorded order of
   events. Under another policy, CPUs would have waited for other times, and some
@@ -85,10 +85,10 @@ pub(crate) struct ReplayArgs {
     )]
     #[arg(value_parser = policy())]
     pub(crate) policies: Vec<&'static Policy>,
-    /// Every policy, and every column
+    /// Show every policy, and every column
     #[arg(long, conflicts_with_all = ["series", "sweep"])]
     pub(crate) all: bool,
-    /// Say where each count comes from, what was left out, and how to get the result again
+    /// Also print where counts come from, what was left out, and the command that repeats the result
     #[arg(short, long, help_heading = "Output")]
     pub(crate) verbose: bool,
     /// Policies of a published table: the 2023 series patch by patch, the 2016 high-order series, or the
@@ -99,11 +99,11 @@ pub(crate) struct ReplayArgs {
     pub(crate) series: Option<Ladder>,
     /// Try values for a policy's constants (batch, high, scale-max) and for settings
     /// (vm.percpu_pagelist_high_fraction, vm.min_free_kbytes, vm.watermark_scale_factor, vm.stat_interval),
-    /// in every combination. The policy is the one that -p names, else the recorded kernel's. A RECORDING
-    /// stands before it
+    /// in every combination. The policy is the one that -p names, or the recorded kernel's. Write a
+    /// RECORDING before this option
     #[arg(long, value_name = "KEY=VALUES", num_args = 1..)]
     pub(crate) sweep: Vec<String>,
-    /// Replay every policy with this constant or setting, of those that --sweep knows. May be repeated
+    /// Change this constant or setting in every policy; the keys are those of --sweep. May be repeated
     #[arg(long, value_name = "KEY=VALUE", conflicts_with_all = ["series", "sweep"])]
     pub(crate) set: Vec<String>,
     /// Replay on N CPUs, which share the recorded memory; the CPUs beyond the recorded ones stay idle

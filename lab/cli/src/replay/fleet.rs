@@ -14,12 +14,14 @@ use crate::options::RowsFormat;
 use crate::output;
 use crate::replay::args::ReplayArgs;
 
-const READING: &str = "`visits` are those of `base`, the first policy; `fewest` is what the best of the others leaves of them. The recordings \
-    with the most to gain stand first. `*`: the replay of the recorded kernel is far off what that kernel did.";
-const READING_POLICIES: &str = "In percent of the base's visits with the same recording. `certain` counts the recordings where the whole 80 % \
-    interval is below the base's visits. Counted, not timed.";
+const READING: &str = "`visits` are those under `base`, the first policy. `fewest` is the percentage that \
+                       remains under the best other policy. The recordings with the most to gain come first. \
+                       `*`: the replay of the recorded kernel differs much from what that kernel did.";
+const READING_POLICIES: &str = "In percent of the visits under the base policy with the same recording. \
+                                `certain` counts the recordings whose whole 80 % interval is below the base's \
+                                visits. Visits are counted; their time is not measured.";
 
-/// The printed part of one recording's replay.
+/// The values of one recording's replay that are printed.
 struct Replayed {
     events: u64,
     is_far_off: bool,
@@ -28,7 +30,7 @@ struct Replayed {
 }
 
 impl Replayed {
-    /// Visits under a policy in percent of the base's; `None` if the base has none.
+    /// Visits under a policy in percent of the visits under the base. `None` if the base has no visits.
     fn percent(&self, at: usize) -> Option<f64> {
         let base = self.outcomes.first()?.visits();
         (base > 0).then(|| 100.0 * self.outcomes[at].visits() as f64 / base as f64)
@@ -39,7 +41,8 @@ impl Replayed {
         (1..self.outcomes.len()).min_by_key(|at| self.outcomes[*at].visits())
     }
 
-    /// Whether the policy certainly has fewer visits than the base: its whole interval is below.
+    /// Whether the policy certainly has fewer visits than the base: the whole interval is below the base's
+    /// visits.
     fn is_certain(&self, at: usize) -> bool {
         let base = self.outcomes.first().map(Outcome::visits);
         let most = self.outcomes[at].interval.map(|interval| interval.visits.1);
@@ -70,7 +73,7 @@ pub(super) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
 #[derive(Serialize)]
 struct PolicySummary {
     policy: String,
-    /// Recordings that were replayed under it.
+    /// The number of recordings that were replayed under the policy.
     recordings: usize,
     /// The number of these recordings whose visits are certainly fewer than under the base.
     certain: usize,
@@ -137,8 +140,8 @@ fn write(
     }
 }
 
-/// All counts: a row for each recording and policy. A recording that could not be read has a row with its
-/// error.
+/// All counts, with a row for each recording and policy. A recording that could not be read has a row with
+/// its error.
 fn counts(fleet: &Fleet<Replayed>) -> Table {
     let read = fleet.known().next();
     let mut columns = vec![Column::label("recording", "recording")];

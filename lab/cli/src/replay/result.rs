@@ -41,7 +41,7 @@ pub(crate) enum Columns {
     Brief,
     /// All counts, and the same relative to the first row.
     Full,
-    /// The columns in the tables of posted patches, relative to the first row.
+    /// The columns that tables of posted patches have, relative to the first row.
     Series,
 }
 
@@ -67,8 +67,9 @@ const LADDER: [(&str, &str); 6] = [
 ];
 
 /// The note for a recording that does not describe its machine.
-const MADE_UP: &str = "The recording does not describe its machine: CPUs and frames are those that occur in it, zones and \
-    watermarks are Linux's defaults. `pageset convert --to layout` prints them, `--layout` replaces them.";
+const MADE_UP: &str = "The recording does not describe its machine: CPUs and frames are those that occur in \
+                       it, zones and watermarks are Linux's defaults. `pageset convert --to layout` prints \
+                       this machine, and `--layout` replaces it.";
 
 /// Columns of the second table, which is relative to the first row.
 const RELATIVE: [&str; 11] = [
@@ -85,8 +86,8 @@ const RELATIVE: [&str; 11] = [
     "pcp_pages_idle",
 ];
 
-/// A column that shows an interval to people: the key of its lower end in the counts, its own key and
-/// heading, and the function that makes its text.
+/// A column that shows an interval to people: the key of the interval's lower end in the counts, the column's
+/// key and heading, and the function that makes the text.
 type IntervalColumn = (&'static str, &'static str, &'static str, fn(&Intervals) -> Interval);
 
 impl Finished {
@@ -123,7 +124,7 @@ impl Finished {
                 let last = if self.replay.outcomes.len() > 1 {
                     self.relative()
                 } else {
-                    Table::new("One policy, so there is nothing to compare.", Vec::new())
+                    Table::new("There is one policy, so there is nothing to compare.", Vec::new())
                 };
                 exporter.export(&self.with_notes(last), out)?;
             }
@@ -213,7 +214,7 @@ impl Finished {
         table
     }
 
-    /// Adds the notes below a table: how far it can be trusted, and with `-v` the rest.
+    /// Adds the notes below a table: how far the table can be trusted, and with `-v` all further notes.
     fn with_notes(&self, mut table: Table) -> Table {
         if self.is_verbose {
             self.notes().into_iter().for_each(|note| table.note(note));
@@ -222,7 +223,7 @@ impl Finished {
         self.trust().into_iter().for_each(|note| table.note(note));
         self.assumed().into_iter().for_each(|note| table.note(note));
         table.note(
-            "Counted, not timed. A visit is a refill or a drain. `-v` says what was left out and how to repeat this, `--all` has more.",
+            "Visits are counted; their time is not measured. A visit is a refill or a drain. `-v` says what was left out and how to repeat this; `--all` shows more columns.",
         );
         table
     }
@@ -246,7 +247,7 @@ impl Finished {
         let relative = relative_to_first(&self.counts(), &RELATIVE);
         let keys = std::iter::once("policy").chain(RELATIVE);
         let kept: Vec<_> = keys.filter_map(|key| relative.column_index(key)).collect();
-        // The title replaces the unit and the notes of the full table.
+        // The title contains the unit, so the unit and the notes of the full table are removed.
         let plain = |index: &usize| relative.columns()[*index].clone().with_unit("");
         let title = format!("The same relative to {} (= 100; a `-` where that has 0)", self.base_name());
         let mut table = Table::new(title, kept.iter().map(plain).collect());
@@ -276,7 +277,7 @@ impl Finished {
         table
     }
 
-    /// The base row's own values, which are 100.
+    /// A sentence with the values of the base row, which stand for 100.
     fn base(&self) -> String {
         self.replay.outcomes.first().map_or_else(String::new, |base| {
             format!(
@@ -301,8 +302,9 @@ impl Finished {
         let mut notes = self.trust();
         let Unseen { unmatched_frees, allocations, stack_pages, diverted_frees } = self.replay.unseen;
         notes.push(format!(
-            "Frees of pages whose allocation the recording does not show: {unmatched_frees}; {allocations} of them of pages \
-             that were free already, so allocated without an event. Frees past a busy page set: {diverted_frees}."
+            "Frees of pages whose allocation the recording does not show: {unmatched_frees}. {allocations} of \
+             these pages were free already, so they were allocated without an event. Frees past a busy page \
+             set: {diverted_frees}."
         ));
         if stack_pages > 0 {
             notes.push(format!(
@@ -311,8 +313,7 @@ impl Finished {
         }
         notes.extend(self.replay.tick_interval_s.map(|seconds| {
             format!(
-                "The recording has no ticks of its own (starts of `vmstat_update`), so every CPU ticks once in \
-                 {seconds} s."
+                "The recording has no ticks (starts of `vmstat_update`), so every CPU ticks once in {seconds} s."
             )
         }));
         notes.extend(origin::lost_notes(&self.replay.lost));
@@ -323,7 +324,7 @@ impl Finished {
             (failed_in_recording, "allocations that failed in the recording already"),
             (foreign_frames, "events about frames outside the machine's zones"),
             (impossible, "events with an order or CPU that the machine does not have"),
-            (allocated_twice, "allocations of frames that were in use: their free is lost"),
+            (allocated_twice, "allocations of frames that were in use, so the event of their free was lost"),
         ] {
             if count > 0 {
                 notes.push(format!("Not replayed: {count} {what}."));
@@ -334,26 +335,27 @@ impl Finished {
         }
         if let Some(cpus) = self.cpus {
             notes.push(format!(
-                "What if: {cpus} CPUs share the memory. The recording shows what CPUs did on a smaller machine; the \
-                 others are idle here."
+                "What if: {cpus} CPUs share the memory. The recording is from a machine with fewer CPUs; the \
+                 others are idle in the replay."
             ));
         }
         notes.push(room(self.replay.room));
         if self.repeats > 0 {
             notes.push(format!(
-                "Counts are of the first recording. Intervals are of {} recordings of the load.",
+                "Counts are from the first recording. Intervals are from {} recordings of the load.",
                 self.repeats + 1
             ));
         }
         notes.push(format!(
-            "The recorded kernel's policy begins where that kernel was, every other in its own steady state; the recorded \
-             order of events is kept, without timing feedback. {INTERVAL_COVERAGE} `pageset replay --help` says more."
+            "Under the recorded kernel's policy, page sets begin with the pages that the kernel's page sets \
+             held; under every other policy they begin in a steady state. Events stay in the recorded order. \
+             {INTERVAL_COVERAGE} `pageset replay --help` says more."
         ));
         notes
     }
 
-    /// Notes on how far the rows can be trusted: the recorded kernel's own counts, and how near the row of
-    /// its policy comes to them.
+    /// Notes on how far the rows can be trusted: the recorded kernel's own counts, and how much the row of
+    /// its policy differs from them.
     fn trust(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(kernel) = self.kernel().filter(|kernel| kernel.visits() != Some(0)) {
@@ -372,20 +374,20 @@ impl Finished {
             );
             if let Some(visits) = kernel.visits().filter(|visits| *visits < FEW_VISITS) {
                 notes.push(format!(
-                    "It went to its zones {visits} times only: chance decides much of that. Record longer."
+                    "It went to its zones only {visits} times, so this number depends much on chance. Record longer."
                 ));
             }
         }
         let Window { share, is_start_known, .. } = self.replay.window;
         if share < 1.0 {
             notes.push(format!(
-                "Counted: the last {:.0} % of the recording, from where each page set that matters was refilled or drained.",
+                "Counted: the last {:.0} % of the recording. Before that, not every page set that matters was refilled or drained.",
                 100.0 * share
             ));
         } else if !is_start_known {
             notes.push(
-                "The contents of page sets at the beginning are not known, and the recording is too short to see them turn over: \
-                 record longer, or with snapshots of /proc/zoneinfo."
+                "The contents of page sets at the beginning are not known, and too few of them were refilled \
+                 or drained to find out: record longer, or with snapshots of /proc/zoneinfo."
                     .to_owned(),
             );
         }
@@ -423,13 +425,13 @@ impl Finished {
 /// The memory that a replay took, in words.
 fn room(Room { acts_bytes, file_bytes, plays_at_once }: Room) -> String {
     let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
-    let mut said = format!("The load as it is played takes {}", mib(acts_bytes));
+    let mut said = format!("The load takes {} during the replay", mib(acts_bytes));
     if file_bytes > 0 {
         let directory = std::env::temp_dir();
-        said += &format!("; {} of that are in a file below {}", mib(file_bytes), directory.display());
+        said += &format!("; {} of it are in a file below {}", mib(file_bytes), directory.display());
     }
     if let Some(plays) = plays_at_once {
-        said += &format!("; memory is short, so the number of plays at once is {plays}");
+        said += &format!("; memory is short, so the number of plays at the same time is {plays}");
     }
     said + "."
 }
@@ -492,9 +494,9 @@ struct TraceOfReplay {
     #[serde(flatten)]
     trace: TraceDocument,
     unreplayed: Unreplayed,
-    /// None if the recording has ticks of its own.
+    /// `None` if the recording has ticks.
     tick_interval_s: Option<u32>,
-    /// The recorded kernel's own counts in the window, as far as its events show them.
+    /// The recorded kernel's own counts in the window, as far as events show them.
     kernel_itself: Option<KernelTotals>,
     unseen: Unseen,
 }
@@ -523,10 +525,10 @@ mod tests {
     #[test]
     fn what_a_replay_took_is_said() {
         let acts_bytes = 3 << 20;
-        assert_eq!(room(Room { acts_bytes, ..Room::default() }), "The load as it is played takes 3.0 MiB.");
+        assert_eq!(room(Room { acts_bytes, ..Room::default() }), "The load takes 3.0 MiB during the replay.");
         let short = Room { acts_bytes, file_bytes: 2 << 20, plays_at_once: Some(1) };
-        assert!(room(short).contains("; 2.0 MiB of that are in a file below "), "{}", room(short));
-        assert!(room(short).ends_with("so the number of plays at once is 1."), "{}", room(short));
+        assert!(room(short).contains("; 2.0 MiB of it are in a file below "), "{}", room(short));
+        assert!(room(short).ends_with("so the number of plays at the same time is 1."), "{}", room(short));
     }
 
     #[test]

@@ -16,18 +16,19 @@ What is on the page, from top to bottom:
   forecasts for other kernels and settings
   the evidence: every table, what is missing, and where it comes from
 
-  Several recordings are compared first. For two, the first sentence has the
-  largest difference. For more, the one that differs most comes first.
+  If there are several recordings, the page begins with a comparison. For two,
+  the first sentence names the largest difference. For more, the recording that
+  differs most from the others comes first.
 
-  Settings that changed while it was recorded are in all time lines, and terms
-  explain themselves where the mouse rests on them.
+  Time lines show when settings changed. Move the mouse over a term to see its
+  meaning.
 
-  All charts of a recording show the same time: what is marked with the mouse in
-  one is enlarged in all. Keys in a chart: arrows move the cursor, + and -
-  enlarge and shrink, Esc shows all.
+  All charts of a recording show the same part of the time. Mark a part in one
+  chart with the mouse to enlarge it in all charts. Keys in a chart: arrows move
+  the cursor, + and - enlarge and shrink, Esc shows everything.
 
-  The file has all it needs and asks no network for anything. Charts show the
-  extremes of each interval of time, tables have their CSV to copy.
+  The page needs no network. Charts show the smallest and the largest value of
+  each interval of time. Each table can be copied as CSV.
 
 Examples:
   pageset report -o report.html          the bundled recording
@@ -36,8 +37,8 @@ Examples:
 
 /// Write recordings as one HTML page: verdict, time lines, heat maps, forecasts, tables
 ///
-/// Gathers the results of `advise`, `stat` and `replay`, with the recording's course over time, in one file
-/// that a browser shows without a network.
+/// Writes the results of `advise`, `stat` and `replay`, and charts over time, into one file, which a browser
+/// shows without a network.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_REPORT)]
 pub(crate) struct ReportArgs {

@@ -7,20 +7,20 @@ use pageset_report::{Cell, Column, Row, Table, command_line};
 
 use super::settings;
 
-/// A figure that recordings are compared by.
+/// A figure in which recordings are compared.
 #[derive(Clone, Copy)]
 struct Figure {
     title: &'static str,
     unit: &'static str,
-    /// A difference up to this is too small to notice.
+    /// A difference of at most this size is too small to notice.
     little: f64,
-    /// The recording's figure, in a unit that is printed as a whole number; `None` if the recording does not
-    /// have it.
+    /// Returns the recording's figure, in a unit in which it is printed as a whole number. `None` if the
+    /// recording does not have the figure.
     of: fn(&ReportData) -> Option<u64>,
 }
 
-// Guess of the smallest noticeable difference: visits that take a thousandth of a CPU, at 2 us for each visit
-// of 50 pages.
+// Guess of the smallest noticeable difference: pages whose visits take a thousandth of a CPU's time, if a
+// visit moves 50 pages in 2 us.
 const FIGURES: [Figure; 6] = [
     Figure {
         title: "Refills and drains",
@@ -89,7 +89,8 @@ fn figures(dossiers: &[ReportData]) -> [Figure; 6] {
     figures
 }
 
-/// Differences below this, in percent, get no sentence. Guess: two runs of one load differ by about as much.
+/// Differences of less than this percentage are not mentioned. Guess: two runs of one load differ by about as
+/// much.
 const TOLD_PERCENT: f64 = 5.0;
 
 fn per_second(report_data: &ReportData, count: Option<u64>) -> Option<u64> {
@@ -128,8 +129,8 @@ pub(super) fn section(dossiers: &[ReportData], names: &[String]) -> (Vec<usize>,
     (order, section)
 }
 
-/// The differences of the second recording from the first, the largest first. A tenfold small value is still
-/// small, so `little` is added to both values before they are compared.
+/// The differences of the second recording from the first, the largest first. Ten times a small value is
+/// still small, so `little` is added to both values before they are compared.
 fn differences(
     figures: impl Iterator<Item = (Figure, Option<u64>, Option<u64>)>,
     first: &str,
@@ -164,7 +165,7 @@ fn differences(
     sentences
 }
 
-/// Differences in the making of the two recordings: kernel, settings and command.
+/// Differences between the two recordings in kernel, settings and command.
 fn made_differently(first: &ReportData, second: &ReportData) -> Vec<String> {
     let (before, after) = (&first.examined.advice, &second.examined.advice);
     let mut all = Vec::new();
@@ -190,7 +191,7 @@ fn made_differently(first: &ReportData, second: &ReportData) -> Vec<String> {
     all
 }
 
-/// Recordings, sorted by their largest deviation from the median, as a ratio.
+/// Sorts recordings by their largest deviation from the median, as a ratio.
 fn outliers_first(values: &[Vec<Option<u64>>]) -> Vec<usize> {
     let medians: Vec<u64> = values.iter().map(|values| median(values)).collect();
     let count = values.first().map_or(0, Vec::len);
@@ -250,7 +251,7 @@ fn table(dossiers: &[ReportData], names: &[String], order: &[usize]) -> Table {
         matches!(report_data.examined.advice.findings.waiting, Some(Waiting::AtMost { .. }))
     }) {
         table.note(
-            "Where waits were not recorded, the number is an upper bound: the time that the locks were held.",
+            "If waits were not recorded, the number is an upper bound: the time that the locks were held.",
         );
     }
     table

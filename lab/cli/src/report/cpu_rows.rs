@@ -7,7 +7,7 @@ use pageset_report::page::Group;
 pub(super) struct CpuRows {
     /// The CPU of each row.
     pub(super) cpus: Vec<u32>,
-    /// Groups of rows: CPUs with the same node and last-level cache.
+    /// The groups of rows: each has the CPUs with the same node and last-level cache.
     pub(super) groups: Vec<Group>,
 }
 
@@ -15,7 +15,7 @@ impl CpuRows {
     pub(super) fn new(report_data: &ReportData) -> Self {
         let mut named = None;
         let groups = report_data.neighbours.iter().map(|group| {
-            // The first cache group of a node carries the node's name. The others have no name.
+            // The first group of a node is named after the node. The other groups have no name.
             let is_first = named.replace(group.node) != Some(group.node);
             let name = match group.node {
                 _ if !is_first => String::new(),

@@ -10,16 +10,19 @@ pub(super) fn section(report_data: &ReportData, heading: String) -> Section {
     let advice = &report_data.examined.advice;
     let mut section = Section::new(heading);
     if advice.forecasts.is_empty() {
-        section
-            .push(Part::Text("There is no forecast: the verdict says what the recording lacks.".to_owned()));
+        section.push(Part::Text(
+            "There is no forecast. The verdict says which events the recording lacks.".to_owned(),
+        ));
         return section;
     }
     section.push(Part::Text(match &advice.policy {
         Some(policy) => format!(
-            "The recording is replayed under the recorded kernel's policy, {policy}, which stands first, and under others. A \
-             mark over a bar is an 80 % interval. {INTERVAL_COVERAGE}"
+            "The recording is replayed under the recorded kernel's policy, {policy}, which stands first, and \
+             under others. A line over a bar shows an 80 % interval. {INTERVAL_COVERAGE}"
         ),
-        None => "No policy is known for the recorded kernel, so the first row is another kernel's.".to_owned(),
+        None => {
+            "No policy is known for the recorded kernel, so the first row is another kernel's.".to_owned()
+        }
     }));
     section.push(Part::Bars(multiples(report_data)));
     section.push(Part::Bars(vec![settings(report_data)]));
@@ -58,7 +61,7 @@ fn multiples(report_data: &ReportData) -> Vec<Bars> {
     ]
 }
 
-/// Visits to the zones under each setting, the recorded one first.
+/// Visits to the zones under each setting. The recorded setting is first.
 fn settings(report_data: &ReportData) -> Bars {
     let advice = &report_data.examined.advice;
     let recorded =

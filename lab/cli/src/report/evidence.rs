@@ -6,7 +6,7 @@ use pageset_report::page::{Part, Section};
 
 use crate::{origin, stat};
 
-/// Maximum rows of a table on the page. Longer tables come from machines with many CPUs, and the charts show
+/// Maximum rows of a table on the page. Only machines with many CPUs have longer tables, and the charts show
 /// all their values.
 const ROWS_MAX: usize = 2000;
 

@@ -8,7 +8,7 @@ use pageset_report::page::{Chart, Heat, Height, Layer, Line, LineChart, Look, Ma
 use super::cpu_rows::CpuRows;
 use super::settings;
 
-/// Number of CPUs with lines of their own. The map shows all CPUs.
+/// Number of CPUs that are drawn as lines. The map shows all CPUs.
 const CPUS_MAX: usize = 8;
 
 const NS_PER_S: f64 = 1e9;
@@ -19,7 +19,9 @@ pub(super) fn section(report_data: &ReportData, link: usize, heading: String) ->
     settings::changes(report_data).into_iter().for_each(|change| section.push(Part::Text(change.text + ".")));
     if !report_data.changes.is_empty() {
         section.push(Part::Text(
-            "The charts over time are of all of the recording; the verdict is of its longest part under one setting.".to_owned(),
+            "The charts over time show the whole recording; the verdict is about its longest part under one \
+             setting."
+                .to_owned(),
         ));
     }
     let shown =
@@ -27,13 +29,14 @@ pub(super) fn section(report_data: &ReportData, link: usize, heading: String) ->
     let active = report_data.examined.survey.cpus.active();
     if active > shown.len() {
         section.push(Part::Text(format!(
-            "{active} CPUs have events. The {} with the most zone visits have lines; the map below has all.",
+            "{active} CPUs have events. The {} CPUs with the most zone visits are drawn as lines; the map \
+             below shows all CPUs.",
             shown.len()
         )));
     }
     if report_data.samples.is_empty() {
         section.push(Part::Text(
-            "The recording has no samples of page sets: what they held over time, and how much was free, is not known."
+            "The recording has no samples of page sets: how many pages they held over time, and how many were free, is not known."
                 .to_owned(),
         ));
     }
@@ -47,7 +50,7 @@ pub(super) fn section(report_data: &ReportData, link: usize, heading: String) ->
     section
 }
 
-/// CPUs that refilled and drained most, by number.
+/// The CPUs that refilled and drained most, sorted by number.
 fn busiest(timeline: &Timeline, cpus: usize) -> Vec<usize> {
     let visits = |cpu: &usize| {
         let lists = timeline.cpus.get(*cpu).map(|cpu| cpu.refills.iter().chain(&cpu.drains).sum::<u64>());
@@ -157,7 +160,7 @@ pub(super) fn map(report_data: &ReportData, link: usize, heading: String) -> Sec
     let layers_are_none = layers.is_empty();
     let heat = Heat {
         title: "CPU by time".to_owned(),
-        text: format!("A row for each CPU, by node and last-level cache; sums: {}.", sums.join(", ")),
+        text: format!("A row for each CPU, sorted by node and last-level cache; sums: {}.", sums.join(", ")),
         row: "CPU".to_owned(),
         column: String::new(),
         rows: rows.names(),
@@ -183,7 +186,7 @@ pub(super) fn map(report_data: &ReportData, link: usize, heading: String) -> Sec
 }
 
 /// The largest number of held pages in each interval. An interval without a sample has the value of the last
-/// sample before.
+/// sample before it.
 fn held(samples: &CpuSamples, timeline: &Timeline) -> Vec<u64> {
     let mut known = samples.held.iter().peekable();
     let mut last = 0;

@@ -4,7 +4,7 @@ use pageset_replay::report_data::ReportData;
 use pageset_report::page::Change;
 use pageset_trace::{SettingChange, Sysctls};
 
-/// All settings that decide about pages, on one line. Unknown settings are left out.
+/// All settings that affect page sets, on one line. Settings whose value is not known are left out.
 pub(super) fn in_force(report_data: &ReportData) -> String {
     let known = report_data.settings.as_ref().map(named).unwrap_or_default();
     if known.is_empty() {
@@ -39,7 +39,7 @@ pub(super) fn named(settings: &Sysctls) -> Vec<(&'static str, String)> {
     all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
-/// Each change, in seconds from the first event on.
+/// The changes, with their times in seconds from the first event on.
 pub(super) fn changes(report_data: &ReportData) -> Vec<Change> {
     let first_ns = report_data.timeline.first_ns;
     let second = |ns: u64| ns.saturating_sub(first_ns) as f64 / 1e9;

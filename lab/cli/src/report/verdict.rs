@@ -6,7 +6,8 @@ use pageset_report::page::{Part, Section};
 
 use crate::layouts::{LayoutOrigin, LayoutSummary};
 
-/// The page begins with this many sentences of the verdict. The facts follow, then the other sentences.
+/// The number of sentences of the verdict at the beginning of the page. The facts follow, then the other
+/// sentences.
 const LEAD: usize = 3;
 
 pub(super) fn section(report_data: &ReportData, heading: String) -> Section {

@@ -13,21 +13,22 @@ use crate::policy_name::policy_or_ours;
 
 const READING_REPRODUCE: &str = "\
 How to read this:
-  Each table is printed with the published value first and ours beside it.
-  Below it stands how well they agree: the order of the rows (Spearman), the
-  direction in which each row differs from the base row, the median error.
-  Directions stand beside the null model: \"nothing ever changes\" has many of
-  them right. A group of tables has no skill here if fewer than a third of its
-  published changes are met, or if the null model is not beaten (sign test, p <
-  0.05). The last section lists what did not reproduce.
+  Each table is printed with the published value first, and our value beside it.
+  Below each table you see how well the two agree: in the order of the rows
+  (Spearman), in the direction in which each row differs from the base row, and
+  in the median error. The number of right directions is compared with the null
+  model, which forecasts that nothing ever changes: it has many directions
+  right. A group of tables has no skill here if fewer than a third of its
+  published changes are met, or if the directions do not beat the null model
+  (sign test, p < 0.05). The last section lists what did not reproduce.
 
   measured   on this machine
   simulated  our allocator on a modelled machine, in virtual time
-  fitted     used to choose a parameter: agreement there means nothing. Only
-             base rows are used so; all other rows are predictions
+  fitted     a parameter was chosen so that this row agrees, so its agreement
+             means nothing. Only base rows are fitted; the others are predictions
 
-A study of your own is a file STUDY.toml with its table as CSV and a STUDY.md
-beside it. The book's page on this command has an example.
+To add a study, write a file STUDY.toml, and beside it its table as CSV and a
+STUDY.md. The book's page on this command has an example.
 
 Examples:
   pageset reproduce pcp-auto-tuning --quick
@@ -36,20 +37,20 @@ Examples:
   pageset reproduce ageing --quick -p ./mine.toml
   pageset reproduce high-order-pcp --format json | jq .tables[].spearman";
 
-/// Run a published study again, its tables with our values beside the printed ones
+/// Run a published study again, and print our values beside the published ones
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_REPRODUCE)]
 pub(crate) struct ReproduceArgs {
-    /// Study to run, or the file of your own: my-study.toml
+    /// Study to run: a name, or a file such as my-study.toml
     #[arg(value_name = "STUDY", value_parser = StudyParser)]
     pub(crate) study: Chosen,
-    /// Fewer and shorter runs: to see whether it works, not to cite
+    /// Make fewer and shorter runs: to try the command, not to cite results
     #[arg(long)]
     pub(crate) quick: bool,
-    /// How many runs to do at once; the result is the same [default: one for each CPU]
+    /// How many runs to do at the same time; the result is the same [default: one for each CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
-    /// With how many seeds to simulate each run [default: 5; with --quick 1]
+    /// Number of seeds to simulate each run with [default: 5; with --quick 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) seeds: Option<u64>,
     /// Choose fitted parameters again, on base rows only, and write them to FILE; takes minutes
@@ -86,7 +87,7 @@ pub(crate) enum Chosen {
     File(PathBuf),
 }
 
-/// Takes the names of studies, and files whose names end with `.toml`.
+/// Parses the name of a study, or of a file that ends with `.toml`.
 #[derive(Clone)]
 struct StudyParser;
 

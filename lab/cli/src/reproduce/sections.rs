@@ -53,7 +53,7 @@ pub(crate) fn write(
     Ok(provenance(reproduction, format, out)?)
 }
 
-/// The counts of directions as sentences, and the groups where they mean nothing.
+/// Sentences with the counts of directions, and with the groups of tables where these counts mean nothing.
 pub(super) fn agreement(reproduction: &Reproduction<'_>) -> Vec<String> {
     let Skill { directions, directions_agreed, null_model, changes_published, changes_met, .. } =
         reproduction.skill;
@@ -91,8 +91,8 @@ fn no_skill(group: &Group) -> String {
     )
 }
 
-/// The heading above the differences and their reasons. A study of our own has another heading, since it has
-/// no published tables.
+/// The heading above the differences and their reasons. A study of this project has another heading, because
+/// it has no published tables.
 pub(super) fn differences_heading(findings: &Findings) -> &'static str {
     if findings.tables.is_empty() { "What was missed, and why" } else { "What did not reproduce, and why" }
 }
@@ -116,7 +116,7 @@ fn heading(out: &mut dyn Write, format: Format, text: &str) -> io::Result<()> {
     writeln!(out, "{text}\n{}", "-".repeat(text.len()))
 }
 
-/// Command, version, commit, machine: as below every table.
+/// The provenance: command, version, commit, machine, as below every table.
 fn provenance(reproduction: &Reproduction<'_>, format: Format, out: &mut dyn Write) -> io::Result<()> {
     for (name, value) in reproduction.provenance.facts() {
         if format == Format::Markdown {

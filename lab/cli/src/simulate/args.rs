@@ -12,30 +12,31 @@ use crate::policy_name::policy_or_ours;
 const READING_SIMULATE: &str = "\
 How to read this:
   score             units of work per second, all CPUs together
-  zone lock         share of the CPUs' busy time that they waited for a zone's
-                    lock or held it (\"zone lock%\" of the 2023 series)
+  zone lock         share of the CPUs' busy time in which they waited for a
+                    zone's lock or held it (\"zone lock%\" of the 2023 series)
   LRU lock          the same for the lock of the LRU lists: CPUs that no longer
-                    wait for the zone lock often wait for this one
+                    wait for the zone lock often wait for this lock
   free_high         page sets emptied because of high-order frees
   alloc_zone        pages that page sets fetched from zones
   PCP pages, peak   most pages in all page sets at once
-  PCP pages, idle   what they keep after 30 idle seconds
+  PCP pages, idle   pages in page sets after 30 idle seconds
   alloc p50, p99    half, or 99 %, of the allocations take no longer than this
   behind drains     how long the average allocation waited while another CPU
                     gave pages back: the cost of bulk frees to other CPUs
-  digest            equal digests, equal runs: same seed, machine and commit
+  digest            two runs with the same seed, machine and commit must have
+                    the same digest
 
-  With owned-blocks, which has no page sets and no locks, there are besides:
+  With owned-blocks, which has no page sets and no locks, there are also:
   visits            times a CPU took a zone's lock, or changed what all CPUs of
                     a zone share, or a pageblock that another CPU had changed
                     less than 10 us before, as with --recording
-  lines             share of the CPUs' busy time until lines of the allocator
-                    came from other CPUs
+  lines             share of the CPUs' busy time in which they waited for cache
+                    lines of the allocator from other CPUs
   held, mean        free pages that CPUs kept back from all others
   whole, end        pageblocks that are free as a whole in the end
 
-  Every figure is simulated. Compare rows, not machines; the machine file says
-  which costs are measured and which are guessed.
+  Every figure is simulated. Compare rows of one machine, not machines. The
+  machine file says which costs are measured and which are guessed.
 ";
 
 const SIMULATE_EXAMPLES: &str = "\
@@ -50,8 +51,8 @@ Examples:
 
 /// Run a workload on a simulated machine, one row for each policy
 ///
-/// Runs the allocator on virtual CPUs in virtual time: locks are waited for, cache lines travel, work takes
-/// as long as the machine's file says. So it shows a policy's effect on a machine that is not here.
+/// Runs the allocator on virtual CPUs in virtual time. CPUs wait for locks and for cache lines, and work takes
+/// as long as the machine file says. So you see a policy's effect on a machine that you do not have.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = [READING_SIMULATE, READING, "", SIMULATE_EXAMPLES].join("\n"))]
 pub(crate) struct SimulateArgs {
@@ -61,10 +62,10 @@ pub(crate) struct SimulateArgs {
     /// Workload to run; trace:FILE plays a recording on all CPUs
     #[arg(short, long, value_name = "NAME", default_value = "page_fault1")]
     pub(crate) workload: String,
-    /// CPUs that the workload uses, the first ones [default: all]
+    /// Run the workload on the first N CPUs [default: all]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) cpus: Option<u32>,
-    /// Policy to run under; the first is the base, and brings the kernel around the allocator
+    /// Policy to run under; the first is the base, whose kernel is simulated around the allocator
     /// [default: linux-6.6,linux-6.12; with --recording linux-6.12,linux-6.18,linux-6.19,pcp-buddy-rfc]
     #[arg(
         short,
@@ -78,8 +79,7 @@ pub(crate) struct SimulateArgs {
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// How many seeds to run each policy with, from --seed on: the table then has means, and how far they
-    /// vary
+    /// Run each policy with N seeds, from --seed on: the table then has means and standard deviations
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) seeds: u64,
     /// Set a parameter of the workload, or of the kernel: vm.percpu_pagelist_high_fraction,
@@ -92,11 +92,11 @@ pub(crate) struct SimulateArgs {
     /// Virtual time that is measured [default: the workload's]
     #[arg(long, value_name = "MS")]
     pub(crate) duration_ms: Option<u64>,
-    /// How many runs to do at once; the result is the same [default: one for each CPU]
+    /// How many runs to do at the same time; the result is the same [default: one for each CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
-    /// Play a recording's blocks on whole allocators instead, and count how often CPUs meet; without FILE the
-    /// bundled one
+    /// Play a recording's blocks on complete allocators instead, and count how often CPUs meet at shared
+    /// data; without FILE, the bundled recording
     #[arg(long, value_name = "FILE", num_args = 0..=1, value_hint = ValueHint::FilePath, help_heading = "A recording")]
     #[arg(conflicts_with_all = ["machine", "workload", "cpus", "seed", "seeds", "set", "warmup_ms", "duration_ms", "check", "list"])]
     pub(crate) recording: Option<Option<PathBuf>>,
@@ -105,7 +105,7 @@ pub(crate) struct SimulateArgs {
     /// Run everything twice and fail if the results differ
     #[arg(long)]
     pub(crate) check: bool,
-    /// List machines, workloads and their parameters instead
+    /// Only list machines, workloads and their parameters
     #[arg(long)]
     pub(crate) list: bool,
     #[command(flatten)]
@@ -114,7 +114,7 @@ pub(crate) struct SimulateArgs {
     pub(crate) page: PageArgs,
 }
 
-/// A parameter of a workload, as typed.
+/// A parameter of a workload, as the user typed it.
 fn setting(text: &str) -> Result<(String, u64), String> {
     let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, e.g. fault_ns=800")?;
     let value = value.parse().map_err(|_| format!("`{value}` is not a whole number"))?;

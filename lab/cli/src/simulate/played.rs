@@ -4,7 +4,7 @@ use pageset_study::load::Played;
 
 /// Each count, with its key in JSON and CSV and its description for a reader.
 fn table(played: &Played) -> [(&'static str, u64, &'static str); 7] {
-    // The pattern names all fields, so that no count is forgotten.
+    // List all fields in the pattern, so that no count is forgotten.
     let Played {
         events,
         bulk_pages,
@@ -16,12 +16,24 @@ fn table(played: &Played) -> [(&'static str, u64, &'static str); 7] {
     } = *played;
     [
         ("played_events", events, "allocations and frees are played"),
-        ("played_bulk_pages", bulk_pages, "pages of bulk allocations among them are played one by one"),
-        ("unmatched_frees", unmatched_frees, "frees of pages whose allocation it does not show are left out"),
-        ("failed_in_recording", failed_in_recording, "allocations that failed in it are left out"),
-        ("impossible", impossible, "allocations of a size that cannot be are left out"),
-        ("made_up_frees", made_up_frees, "frees that it lacks are made up when the page is allocated again"),
-        ("lost_events", lost_events, "events are missing from it"),
+        (
+            "played_bulk_pages",
+            bulk_pages,
+            "of these allocations are pages of bulk allocations, which are played one by one",
+        ),
+        ("unmatched_frees", unmatched_frees, "frees of pages whose allocation was not recorded are left out"),
+        (
+            "failed_in_recording",
+            failed_in_recording,
+            "allocations that failed when they were recorded are left out",
+        ),
+        ("impossible", impossible, "allocations of an impossible size are left out"),
+        (
+            "made_up_frees",
+            made_up_frees,
+            "frees that are missing in the recording are inserted when the page is allocated again",
+        ),
+        ("lost_events", lost_events, "events are missing from the recording"),
     ]
 }
 
@@ -46,7 +58,7 @@ mod tests {
         let played = Played { events: 9, unmatched_frees: 2, ..Played::default() };
         assert_eq!(
             note(&played),
-            "From the recording: 9 allocations and frees are played; 2 frees of pages whose allocation it does not show are left out."
+            "From the recording: 9 allocations and frees are played; 2 frees of pages whose allocation was not recorded are left out."
         );
         let all = Played {
             events: 1,

@@ -1,4 +1,4 @@
-//! `pageset simulate --recording`: a recording on whole allocators, one row each.
+//! `pageset simulate --recording`: plays a recording on complete allocators, and prints a row for each.
 //!
 //! `result` has the printed result.
 
@@ -41,7 +41,8 @@ pub(super) fn run(args: &SimulateArgs, recording: Option<&Path>, invocation: &In
     output::write(&args.output.target, |out| finished.write(args.output.format(), out))
 }
 
-/// Linux's policies among the names. Our own allocators always take part, so their names change nothing.
+/// Linux's policies among the names. The project's own allocators always play the recording, so their names
+/// change nothing.
 fn policies(args: &SimulateArgs) -> Vec<&'static Policy> {
     let named = |name: &str| match names_policy_file(name) {
         true => read_policy(Path::new(name)).ok(),
@@ -53,7 +54,7 @@ fn policies(args: &SimulateArgs) -> Vec<&'static Policy> {
     }
 }
 
-/// The allocators that play the recording: Linux's policies, then our own.
+/// The allocators that play the recording: Linux's policies, then the project's own allocators.
 fn allocators(policies: &[&'static Policy]) -> Vec<AllocatorKind> {
     let linux = policies.iter().map(|policy| AllocatorKind::Linux(Box::new(**policy)));
     linux.chain(AllocatorKind::OURS).collect()

@@ -13,7 +13,7 @@ use crate::simulate::args::SimulateArgs;
 /// A figure of a run: its column, how many decimals are printed, its value.
 type Figure = (Column, u8, fn(&RunResult) -> f64);
 
-/// The figures of runs. An allocator without locks and page sets adds figures of its own.
+/// The figures of runs. An allocator without locks and page sets has further figures.
 fn figures(specs: &[RunSpec]) -> Vec<Figure> {
     let mut figures = of_linux().to_vec();
     if has_ours(specs) {
@@ -22,7 +22,7 @@ fn figures(specs: &[RunSpec]) -> Vec<Figure> {
     figures
 }
 
-/// Whether a run is of our own allocator.
+/// Whether a run is of the project's own allocator.
 fn has_ours(specs: &[RunSpec]) -> bool {
     specs.iter().any(|spec| Policy::named(&spec.policy).is_none() && !names_policy_file(&spec.policy))
 }
@@ -64,7 +64,7 @@ pub(super) fn table(
     specs: &[RunSpec],
     results: &[RunResult],
 ) -> Table {
-    // The table for people has means instead of all runs, and the counts of a played recording in a note.
+    // The table for people has means instead of all runs. If a recording was played, a note has its counts.
     let is_for_programs = matches!(args.output.format(), Format::Json | Format::Csv);
     let mut table = if args.seeds > 1 && !is_for_programs {
         means(args, specs, results)
@@ -91,8 +91,8 @@ pub(super) fn table(
     if let Some(played) = results.first().and_then(|result| result.played) {
         table.note(played::note(&played));
         table.note(
-            "Each copy keeps the recorded time between its events, so copies do not tell how long locks are waited for: compare \
-             counts.",
+            "Each copy of the recording keeps the recorded time between events, so waits for locks are not \
+             realistic: compare counts.",
         );
     }
     if args.check {
@@ -106,7 +106,7 @@ fn title(args: &SimulateArgs, results: &[RunResult]) -> String {
     format!("{} on {}, {workers} CPUs (simulated)", args.workload, args.machine)
 }
 
-/// The name of a row. A file's row has the name of the policy in the file, as in `replay`.
+/// The name of a row. For a policy file, this is the name of the policy in the file, as in `replay`.
 fn row_name(policy: &str) -> String {
     let of_file = names_policy_file(policy).then(|| read_policy(Path::new(policy)).ok()).flatten();
     of_file.map_or_else(|| policy.to_owned(), |of_file| of_file.name.to_owned())
@@ -160,7 +160,8 @@ fn means(args: &SimulateArgs, specs: &[RunSpec], results: &[RunResult]) -> Table
         table.push(Row::new(std::iter::once(policy).chain(figures.iter().flat_map(values))));
     }
     table.note(format!(
-        "Means of {per_policy} seeds; +/-: standard deviation. A difference within it is none."
+        "Means of {per_policy} seeds; +/-: standard deviation. A difference that is smaller than this means \
+         nothing."
     ));
     table
 }
@@ -174,7 +175,7 @@ fn provenance(args: &SimulateArgs, of_command: Provenance) -> Provenance {
     }
 }
 
-/// The seeds that each policy is run with.
+/// The seeds with which each policy is run.
 pub(super) fn seeds(args: &SimulateArgs) -> Seeds {
     Seeds { first: args.seed, count: args.seeds }
 }

@@ -5,18 +5,20 @@ use crate::options::{OutputArgs, SourcesArgs};
 const READING_STAT: &str = "\
 How to read this:
   remote frees  blocks freed by another CPU than the one that allocated them:
-                they pile up in one page set while the other is refilled
+                the freeing CPU's page set grows, and the other is refilled
   unmatched     frees of blocks whose allocation is not in the recording
-  lifetimes     blocks that live short come back to the page set they are
-                from; a load whose blocks live long goes through the zone
-  runs          how much a CPU allocates before it frees: a run longer than
-                the page set's contents takes the zone lock
+  lifetimes     page sets can reuse blocks that live for a short time. If
+                blocks live longer, most of them go through the zone
+  runs          how many pages a CPU allocates before it frees, or the
+                reverse: a run that is longer than the page set's contents
+                takes the zone lock
   moved between zones and page sets
-                a replay under the recorded kernel's own policy should come
-                near. Refills and drains are grouped from single events:
-                those of one CPU without another event between
+                the kernel's own numbers, which a replay under its policy
+                should nearly reach. The kernel records single blocks: a
+                refill or drain is a series of them on one CPU, without
+                another event between
 
-  What stays 0 may not have been recorded: see the events by kind.
+  A number that is 0 may not have been recorded: see the events by kind.
 
 Examples:
   pageset stat
@@ -25,8 +27,8 @@ Examples:
 
 /// Show the contents of a recording, without replaying it
 ///
-/// Reads a recording once and counts: orders and migratetypes, frees of other CPUs' pages, lifetimes of
-/// blocks, bursts, the kernel's own refills and drains, and the zones before and after.
+/// Reads a recording once, and counts orders and migratetypes, frees of other CPUs' pages, lifetimes of
+/// blocks, bursts, and the kernel's own refills and drains. Also shows the zones before and after.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_STAT)]
 pub(crate) struct StatArgs {

@@ -48,14 +48,17 @@ fn hits(info: &TraceInfo, counts: &Counts) -> Table {
     }
     if counts.tracepoints.iter().filter_map(|tracepoint| tracepoint.hits).any(|hits| !hits.is_exact()) {
         table.note(
-            "What is frequent was counted in slices of time at random places, so as to cost the load little. Such a number \
-             is an estimate, and `from` and `to` are its 95 % interval. What was counted all the time is exact.",
+            "Frequent events were counted only in slices of time at random places, so that counting slows the \
+             load little. Such a number is an estimate, and `from` and `to` are its 95 % interval. Numbers \
+             that were counted all the time are exact.",
         );
     }
     if counts.tracepoints.iter().any(|tracepoint| tracepoint.hits.is_none()) {
-        table.note("`-` is unknown: its counter was switched on too rarely. Count for longer.");
+        table.note(
+            "`-` stands for an unknown number, whose counter was switched on too rarely. Count for longer.",
+        );
     }
-    table.note("contention_begin counts locks that spin only.");
+    table.note("contention_begin counts only waits for locks that spin.");
     table
 }
 
@@ -77,12 +80,13 @@ fn visits(info: &TraceInfo, counts: &Counts) -> Table {
         high: waits.wait_ns.saturating_add(waits.unknown_wait_ns),
     });
     table.push(row("ns of these waits", ns, waits.and(throughout), counts));
-    // The kernel counts these events for /proc/vmstat in any case.
+    // The kernel always counts these events, for /proc/vmstat.
     table.push(row("pages allocated", info.pgalloc_delta.map(HitEstimate::exact), throughout, counts));
     table.push(row("pages freed", info.pgfree_delta.map(HitEstimate::exact), throughout, counts));
     table.note(
-        "Counts do not tell a visit (a refill or a drain of a page set) from a block that went past the page set: both are \
-         in the first row. They are found in slices of time that keep each hit with its time.",
+        "Counts do not distinguish a visit (a refill or a drain of a page set) from a block that went past the \
+         page set: both are in the first row. Both are counted in slices of time in which each hit is recorded \
+         with its time.",
     );
     table
 }

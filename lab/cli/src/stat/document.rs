@@ -21,7 +21,7 @@ pub(super) struct StatDocument<'a> {
     trace: TraceDocument,
     /// Events by tracepoint.
     events: BTreeMap<&'static str, u64>,
-    /// Tracepoints that are not known to be recorded. Figures that need their events are `null`.
+    /// Tracepoints that were perhaps not recorded. Figures that need their events are `null`.
     not_recorded: Vec<&'static str>,
     orders: Orders,
     cpus: Cpus,
@@ -31,10 +31,10 @@ pub(super) struct StatDocument<'a> {
     /// The kernel's counts, in a recording without events.
     #[serde(skip_serializing_if = "Option::is_none")]
     counts: Option<Counts>,
-    /// Each task's part. It is absent if the recording does not tell tasks apart.
+    /// Each task's part. Absent if the recording does not distinguish tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     who: Option<Who>,
-    /// Call sites, and locks that CPUs waited for. It is absent if the recording has no call chains.
+    /// Call sites, and locks that CPUs waited for. Absent if the recording has no call chains.
     #[serde(skip_serializing_if = "Option::is_none")]
     sites: Option<Sites>,
     zones: &'a [ZoneSurvey],
@@ -73,7 +73,7 @@ impl ByOrder {
 #[derive(Serialize)]
 struct Cpus {
     each: Vec<Cpu>,
-    /// Blocks; pairs without any are left out.
+    /// The number of blocks. Pairs of CPUs without any block are left out.
     matrix: Option<Vec<Pair>>,
     beyond_matrix: Option<u64>,
     local_blocks: Option<u64>,
@@ -98,7 +98,7 @@ struct Pair {
     blocks: u64,
 }
 
-/// Waits for zone locks: known by call chains, or by the waiter's next event.
+/// Waits for zone locks. Call chains, or the waiter's next event, show which waits these are.
 #[derive(Serialize)]
 struct ZoneLockWaits {
     waits: u64,

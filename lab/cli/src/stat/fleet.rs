@@ -1,4 +1,4 @@
-//! Many recordings of one load: a line for each, and their spread.
+//! Many recordings of one load: a line for each, and how much their figures differ.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -19,7 +19,7 @@ use crate::stat::args::StatArgs;
 /// A figure of a recording: its key, its heading, its unit, and decimals.
 type Figure = (&'static str, &'static str, &'static str, u8, fn(&Evidence) -> Option<f64>);
 
-/// The figures of a recording's line. The summary has their spread.
+/// The figures of a recording's line. The summary has the median and the range of each figure.
 const FIGURES: [Figure; 7] = [
     ("seconds", "time", "s", 1, |of| Some(of.seconds)),
     ("events", "events", "", 0, |of| Some(of.events as f64)),
@@ -29,7 +29,7 @@ const FIGURES: [Figure; 7] = [
     ("waits_percent", "waits", "%", 2, |of| of.waiting.map(pageset_replay::advise::Waiting::percent)),
     ("remote_percent", "remote frees", "%", 1, |of| of.remote_percent),
 ];
-/// The figure that lines are sorted by.
+/// The figure by which lines are sorted.
 const VISITS: usize = 4;
 
 const READING: &str = "The most visits to the zones a second stand first. `pages` were allocated, `waits` are for zone locks in percent \

@@ -9,8 +9,8 @@ pub(super) fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64 * 100.0)
 }
 
-/// Percentage of allocations that the recorded kernel's page sets served without a refill. Only orders that
-/// page sets hold since Linux 5.14 count. `None` if refills were not recorded.
+/// Percentage of allocations that the recorded kernel's page sets served without a refill. Only allocations
+/// of orders that page sets hold since Linux 5.14 are counted. `None` if refills were not recorded.
 pub(super) fn kernel_hit_percent(survey: &Survey) -> Option<f64> {
     let refills = survey.kernel.refills.total();
     let blocks = |order: usize| survey.orders.allocated[order].iter().sum::<u64>();

@@ -19,7 +19,7 @@ use crate::who;
 /// Titles of tables that need both the allocation and the free of a block.
 const MATRIX: &str = "Blocks by allocating and by freeing CPU";
 const LIFETIMES: &str = "Lifetimes of blocks, from allocation to free";
-/// On machines with more CPUs, tables for people leave single page sets out.
+/// The most CPUs for which tables for people show single page sets.
 const CPUS_SHOWN: usize = 16;
 
 /// A table, with a drawing for people if it has one.
@@ -102,7 +102,7 @@ fn summary(info: &TraceInfo, survey: &Survey) -> Table {
     let freed = orders.freed_blocks();
     let matched = cpus.local_blocks + cpus.remote_blocks;
     let (allocations, frees) = (needs::ALLOCATIONS, needs::FREES);
-    // The share has the same unit as its row's count, and needs the same events.
+    // The share is about the same unit as the count in its row, and needs the same events.
     let rows: [(&str, &[EventKind], Cell, Option<f64>); 12] = [
         ("events", &[], survey.events.into(), None),
         ("seconds", &[], Cell::real(seconds, 3), None),
@@ -134,7 +134,7 @@ fn summary(info: &TraceInfo, survey: &Survey) -> Table {
     }
     for (count, what) in [
         (orders.impossible, "events with an order or frame that no block has"),
-        (lifetimes.allocated_twice, "allocations of blocks in use: their free is lost"),
+        (lifetimes.allocated_twice, "allocations of blocks in use (event of the free lost)"),
         (lifetimes.not_followed, "allocations not followed, because the table of blocks was full"),
     ] {
         if count > 0 {
@@ -166,7 +166,7 @@ pub(super) fn type_names() -> Vec<&'static str> {
     MigrateType::ALL.iter().map(|migratetype| migratetype.name()).chain(["unknown"]).collect()
 }
 
-/// Key of a migratetype.
+/// The key of a migratetype in JSON.
 pub(super) fn type_key(name: &str) -> String {
     name.to_ascii_lowercase().replace(' ', "_")
 }
@@ -197,7 +197,7 @@ fn orders(survey: &Survey) -> Table {
     table
 }
 
-/// The matrix of a survey, for drawing and for machine formats.
+/// The matrix of blocks by CPU, for the drawing and for the formats that programs read.
 pub(super) fn cpu_matrix(survey: &Survey) -> Matrix {
     let counts = &survey.cpus.matrix;
     let widest = counts.iter().map(Vec::len).max().unwrap_or(0);
@@ -241,7 +241,7 @@ fn lifetimes(survey: &Survey) -> Section {
     let mut section = distribution("lifetimes", LIFETIMES, &lifetimes.ns);
     if let Some((half, most)) = lifetimes.ns.percentile_at_most(50).zip(lifetimes.ns.percentile_at_most(90)) {
         section.table.note(format!(
-            "Half of the blocks live at most {}, 90 % at most {}, the longest {}.",
+            "Half of the blocks live for at most {}, 90 % for at most {}, and the longest for {}.",
             duration(half),
             duration(most),
             duration(lifetimes.ns.max)
@@ -249,12 +249,12 @@ fn lifetimes(survey: &Survey) -> Section {
     }
     section.drawing = Some(drawn_durations(&lifetimes.ns));
     section.table.note(format!(
-        "Not among them: {} blocks ({} pages) still allocated at the end, {} frees of unknown blocks.",
+        "Not included: {} blocks ({} pages) still allocated at the end, {} frees of unknown blocks.",
         lifetimes.alive_at_end, lifetimes.alive_pages_at_end, lifetimes.unmatched_frees
     ));
     if lifetimes.parts + lifetimes.freed_together > 0 {
         section.table.note(format!(
-            "{} blocks were freed in parts, {} frees were of several blocks at once.",
+            "{} blocks were freed in parts, and {} frees released several blocks.",
             lifetimes.parts, lifetimes.freed_together
         ));
     }
@@ -288,7 +288,7 @@ fn runs(key: &'static str, title: &str, runs: &pageset_replay::Runs) -> Section 
     section
 }
 
-/// Pages between zones and page sets in the recorded kernel.
+/// The table of pages that the recorded kernel moved between zones and page sets.
 fn moved(survey: &Survey) -> Table {
     let columns = vec![
         Column::label("what", "what"),
@@ -300,8 +300,8 @@ fn moved(survey: &Survey) -> Table {
     let kernel = &survey.kernel;
     let mut table = Table::new("Moved between zones and page sets by the kernel itself", columns);
     let recorded = &survey.recorded;
-    // The number of pages needs only the events of their blocks. The number of runs also needs the events
-    // that end a run.
+    // The number of moved pages needs only the events of moved blocks. The number of runs also needs the
+    // events that end a run.
     for (what, counts, pages, runs) in [
         ("refills of page sets", &kernel.refills, needs::ZONE_PAGES, needs::REFILLS),
         ("drains of page sets", &kernel.drains, &[EventKind::MmPagePcpuDrain], needs::DRAINS),
@@ -323,7 +323,7 @@ fn moved(survey: &Survey) -> Table {
         table.push(Row::new([what.into(), times.into(), pages.into(), each.into(), Cell::Absent]));
     }
     if let Some(why) = recorded.unsaid(needs::VISITS) {
-        table.note(format!("This recording does not say all of it. {why}"));
+        table.note(format!("This recording does not have all of these events. {why}"));
     }
     table
 }
@@ -383,10 +383,13 @@ fn activity(survey: &Survey) -> Table {
         table.push(Row::new([what.into(), times.into(), Cell::Absent, Cell::Absent]));
     }
     if table.rows().iter().any(|row| row.cells[1] == Cell::Absent) {
-        table.note("Where `times` has a `-`, these events were not recorded, or the recording does not say whether they were.");
+        table.note("If `times` is `-`, these events were not recorded, or the recording does not show whether they were.");
     }
     if kernel.unpaired_waits > 0 && recorded.has(needs::WAITS) {
-        table.note(format!("Beginnings of waits without an end, or the reverse: {}.", kernel.unpaired_waits));
+        table.note(format!(
+            "Waits without a recorded beginning, or without a recorded end: {}.",
+            kernel.unpaired_waits
+        ));
     }
     let bursts = &survey.bursts;
     if bursts.peak_per_ms > 0 && recorded.has(needs::LOAD) {
@@ -400,8 +403,8 @@ fn activity(survey: &Survey) -> Table {
     table
 }
 
-/// Waits for locks whose waiters sleep instead of spinning. Recorders leave these waits out, so their absence
-/// says nothing.
+/// Waits for locks whose waiters sleep instead of spinning. Recorders leave these waits out, so print the row
+/// only if there are some.
 pub(super) fn other_waits(survey: &Survey) -> Option<&Log2Counts> {
     let waits = &survey.kernel.other_waits;
     Some(waits).filter(|waits| waits.total() > 0 && survey.recorded.has(needs::WAITS))

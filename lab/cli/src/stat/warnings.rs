@@ -1,4 +1,4 @@
-//! Facts about the recording that a reader of its numbers needs.
+//! Warnings about the recording, which a reader of its numbers needs.
 
 use pageset_replay::Survey;
 use pageset_replay::recorded::needs;
@@ -6,7 +6,7 @@ use pageset_trace::{SettingChange, TraceInfo};
 
 /// Facts that the recording lacks, and settings that changed while it was made.
 pub(super) fn warnings(info: &TraceInfo, survey: &Survey) -> Vec<String> {
-    // The tables of counts mark each unknown number themselves.
+    // The tables of counts themselves mark each unknown number.
     let unsaid = survey.recorded.unsaid_beside(needs::VISITS, needs::WAITS).filter(|_| info.counts.is_none());
     let unsaid = unsaid.map(|why| format!("`-` is unknown. {why}"));
     let changes = info.setting_changes.iter().map(|change| {

@@ -27,21 +27,21 @@ The plan:
   y = [\"zone_lock_percent\", \"lru_lock_percent\"]
   series = \"machine\"
 
-  `pageset simulate --list` names machines, workloads and their parameters. A
-  plan whose runs cannot all begin is refused before the first one.
+  `pageset simulate --list` names machines, workloads and their parameters. If
+  one run of the plan is not possible, the sweep does not begin.
 
 How a sweep continues:
   pageset adds each finished run at once to PLAN.rows.jsonl, beside the plan. A
-  stopped sweep continues where it stopped; a complete one only prints. A row
-  counts as finished if run, machine, recording and the simulator's sources are
-  the same. pageset adds rows only to files of rows.
+  stopped sweep continues where it stopped; a complete one is only printed. A
+  run is not done again if its row has the same parameters, machine, recording
+  and sources of the simulator. pageset adds rows only to files of rows.
 
 Several computers, or processes:
-  pip install pageset                      the engines are in Python
+  pip install pageset                      needed: Python starts the runs
   pageset sweep plan.toml --on dask://HOST:8786
   pageset sweep plan.toml --on slurm
-  Each finished run is a Parquet file in PLAN.results/, named by all that
-  decides it. A stopped sweep continues where it stopped.";
+  Each finished run is a Parquet file in PLAN.results/. Its name depends on all
+  parameters of the run. A stopped sweep continues where it stopped.";
 
 /// Run many simulations from one plan: every combination of machines, workloads, policies and settings
 #[derive(Debug, clap::Args)]
@@ -50,20 +50,20 @@ pub(crate) struct SweepArgs {
     /// Plan of the sweep, a TOML file
     #[arg(value_name = "PLAN", value_hint = ValueHint::FilePath)]
     pub(crate) plan: PathBuf,
-    /// How many runs to do at once; the result is the same [default: one for each CPU]
+    /// How many runs to do at the same time; the result is the same [default: one for each CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
-    /// Run on a Dask cluster (dask://HOST:PORT), as an array of Slurm jobs (slurm), or in processes of this
-    /// computer (processes), with Python's pageset
+    /// Where to run: on a Dask cluster (dask://HOST:PORT), as an array of Slurm jobs (slurm), or in several
+    /// processes (processes). Needs the Python package
     #[arg(long, value_name = "ENGINE", conflicts_with = "rows")]
     pub(crate) on: Option<Engine>,
-    /// Directory of finished runs, one Parquet file each [default: the plan's name with .results]
+    /// Directory of finished runs, with one Parquet file each [default: the plan's name with .results]
     #[arg(long, value_name = "DIR", requires = "on", value_hint = ValueHint::DirPath)]
     pub(crate) into: Option<PathBuf>,
     /// File of finished runs [default: the plan's name with .rows.jsonl]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) rows: Option<PathBuf>,
-    /// Draw the plan's questions into DIR; it is created if it is missing
+    /// Draw a figure for each question of the plan into DIR; it is created if it is missing
     #[arg(long, value_name = "DIR", help_heading = "Output", value_hint = ValueHint::DirPath)]
     pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]

@@ -1,5 +1,5 @@
-//! Runs a sweep in other processes or on other computers. Python starts the engine, and the results come back
-//! as a dataset.
+//! Runs a sweep in other processes or on other computers. Python starts the workers, and they write the
+//! results into a dataset.
 
 use std::env;
 use std::path::Path;
@@ -11,10 +11,11 @@ use pageset_study::sweep::Sweep;
 
 use crate::columnar::Columnar;
 
-/// Environment variable that names a Python with the package `pageset`. The package's own command sets it.
+/// Environment variable that names a Python with the package `pageset`. If `pageset` was started by this
+/// package, the package sets the variable.
 const PYTHON: &str = "PAGESET_PYTHON";
 
-/// The workers of a sweep, as an argument of Python's `pageset.engines`.
+/// Where the runs of a sweep are done, as an argument of Python's `pageset.engines`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Engine(String);
 
@@ -37,7 +38,7 @@ impl FromStr for Engine {
 }
 
 impl Engine {
-    /// Does the runs that the dataset lacks, and returns all runs.
+    /// Makes the runs that the dataset does not contain, and returns all runs.
     pub(super) fn finish(
         &self,
         plan: &Path,
@@ -49,7 +50,8 @@ impl Engine {
         Columnar::Parquet.check()?;
         let python = env::var_os(PYTHON).unwrap_or_else(|| "python3".into());
         let cannot_start = || format!("cannot start {}; {PYTHON} names another Python", python.display());
-        // With `-P`, Python does not take a directory `pageset` in the current directory for the package.
+        // Use `-P`, so that Python does not mistake a directory `pageset` in the current directory for the
+        // package.
         let has_package = Command::new(&python)
             .args(["-P", "-c", "import pageset.engines"])
             .stderr(Stdio::null())

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::table::{Flat, Shown, text};
 
-/// Draws a question. Runs that differ only in keys that the question does not name, such as the seed, become
-/// one point: their median, with their range.
+/// Draws a question. A point stands for all runs that differ only in keys that the question does not name,
+/// such as the seed. The point shows the median and the range of these runs.
 pub(crate) fn figure(question: &Question, runs: &[Shown]) -> Result<Figure> {
     let answer = Answer::of(question, runs)?;
     let mut figure = Figure::new(question.title.clone());
@@ -67,7 +67,8 @@ pub(crate) fn table(question: &Question, runs: &[Shown]) -> Result<Table> {
     Ok(table)
 }
 
-/// A value as readers know it: of a file of a policy or machine, the file's name without ending.
+/// A value as readers know it. If the value is a file of a policy or machine, this is the file's name without
+/// its ending.
 fn name(value: &Value) -> String {
     let text = text(value);
     let stem = text.strip_suffix(".toml").map(|path| path.rsplit('/').next().unwrap_or(path).to_owned());
@@ -76,11 +77,11 @@ fn name(value: &Value) -> String {
 
 /// The points of a question.
 struct Answer<'a> {
-    /// Values of the key that has panels: `None` without such a key.
+    /// The values of the key that makes panels. `None` if there is no such key.
     panels: Vec<Option<&'a Value>>,
     /// Values of the key on the x axis.
     names: Vec<&'a Value>,
-    /// In the order of the panels, the results and the series.
+    /// The points, sorted by panel, result and series.
     curves: Vec<Curve<'a>>,
 }
 
@@ -124,7 +125,7 @@ impl<'a> Answer<'a> {
         self.names.iter().any(|value| !value.is_number())
     }
 
-    /// The value that stands at `x`.
+    /// The value at place `x` of the axis.
     fn x_text(&self, x: f64) -> String {
         let at = if self.is_named() {
             self.names.get(x as usize)
@@ -158,7 +159,7 @@ fn distinct<'a>(runs: &[&'a Shown], key: &str, question: &Question) -> Result<Ve
     Ok(values)
 }
 
-/// The values of a key, or one `None` without key.
+/// The values of a key. Without a key, a single `None`.
 fn each<'a>(runs: &[&'a Shown], key: Option<&String>, question: &Question) -> Result<Vec<Option<&'a Value>>> {
     match key {
         None => Ok(vec![None]),

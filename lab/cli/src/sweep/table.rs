@@ -3,7 +3,7 @@
 use pageset_report::{Cell, Column, Row, Table};
 use serde_json::{Map, Value};
 
-/// A nested value with all its keys on one level.
+/// Puts all keys of a nested value on one level.
 pub(crate) type Flat = Map<String, Value>;
 
 /// A finished run: its parameters, and its results.
@@ -12,7 +12,7 @@ pub(crate) struct Shown {
     pub(crate) results: Flat,
 }
 
-/// The usual order of keys; all others follow.
+/// The order of columns for well-known keys. All other keys follow.
 const KEYS: [&str; 6] = ["machine", "workload", "policy", "cpus", "batch", "high"];
 
 /// One row for each run: the keys that differ between runs, then all results that are numbers.
@@ -32,7 +32,7 @@ pub(crate) fn table(title: &str, runs: &[Shown]) -> Table {
     table
 }
 
-/// Keys whose values differ between runs, in the order of [`KEYS`]. If there is only one run, its first key.
+/// Keys whose values differ between runs, in the order of [`KEYS`]. For a single run, only the first key.
 fn varying(runs: &[Shown]) -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
     for run in runs {
@@ -59,7 +59,7 @@ fn label_cell(value: &Value) -> Cell {
     Cell::Text(text(value))
 }
 
-/// A value in the form of a command line.
+/// A value, as it is typed on a command line.
 pub(crate) fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -15,23 +15,24 @@ const INTERVAL_S: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
 const READING: &str = "\
 How to read this:
-  free, above low   free pages of a zone, and how many of them lie above the low
-                    watermark; below it the reclaimer wakes
+  free, above low   free pages of a zone, and how many of them are above the low
+                    watermark; below it, the kernel wakes the reclaimer
   PCP pages         pages in the zone's page sets, which other CPUs cannot use
   free change       pages that came back to the zone minus pages that left it,
-                    in a second.
-                    /proc counts neither; JSON has bounds for both
-  count, change     pages in a CPU's page set, and since the reading before
+                    in a second. /proc does not count the two separately; JSON
+                    has bounds for both
+  count, change     pages in a CPU's page set, and their change since the last
+                    reading
   high              its limit, which the kernel moves between high_min and
                     high_max; batch is how many pages move at a time
   unchanged         for how long every reading has shown this count
 
-  With privileges, tracepoints are counted, not recorded: blocks refilled and
-  drained on each CPU, exactly, and spin locks that had to be waited for, those
-  of zones among all others. As root, waits for zone locks are shown by
-  caller, and as a part of the time of all CPUs. With both, and with the cost of
-  a visit from `pageset bench machine`, one interval has a verdict: whether page
-  sets may take CPU time that is worth a change.
+  With privileges, pageset also counts tracepoints, without recording them. It
+  shows the exact numbers of blocks refilled and drained on each CPU, and of
+  waits for any spin lock. As root, it shows waits for zone locks by caller, and
+  as a part of the time of all CPUs. If `pageset bench machine` has measured the
+  cost of a visit, --once also prints a verdict: whether page sets may take so
+  much CPU time that a change is worth it.
 
 Examples:
   pageset top                            until it is interrupted
@@ -47,19 +48,19 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING)]
 pub(crate) struct TopArgs {
-    /// Time between two readings: 500ms, 1s, 2m; a minute for openmetrics, since a second says little of a
-    /// machine
+    /// Time between two readings: 500ms, 1s, 2m. For openmetrics the default is a minute, because a second
+    /// says little about a machine
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     #[arg(default_value_if("format", "openmetrics", "1m"))]
     pub(crate) interval: Duration,
-    /// Print one interval, and end
+    /// Print one interval, and exit
     #[arg(long)]
     pub(crate) once: bool,
     /// Read the files of another directory
     #[arg(long, value_name = "DIR", default_value = "/proc", hide = true, value_hint = ValueHint::DirPath)]
     pub(crate) proc: PathBuf,
-    /// How to write the interval: `table` is for people, 80 columns of plain ASCII; the others have every
-    /// digit
+    /// How to write the interval: `table` is for people, 80 columns of plain ASCII; other formats have
+    /// all digits
     #[arg(short, long, default_value = "table", help_heading = "Output", value_name = "FORMAT")]
     #[arg(value_parser = one_of(TopFormat::named()))]
     pub(crate) format: TopFormat,
@@ -70,9 +71,9 @@ pub(crate) struct TopArgs {
 /// How one interval is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TopFormat {
-    /// A format of other results.
+    /// The format is one that other subcommands have, too.
     Printed(Format),
-    /// For programs that collect metrics.
+    /// A format for programs that collect metrics.
     OpenMetrics,
 }
 
@@ -84,10 +85,10 @@ impl TopFormat {
 }
 
 impl TopArgs {
-    /// The error if options exclude each other.
+    /// An error if two options exclude each other.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         let is_written = self.format != TopFormat::Printed(Format::Table) || self.target.output.is_some();
-        (is_written && !self.once).then_some("--format and --output write one interval: add --once")
+        (is_written && !self.once).then_some("--format and --output are for a single interval: add --once")
     }
 }
 

@@ -17,11 +17,11 @@ pub(super) const WIDTH_MIN: usize = 60;
 /// Maximum rows of zones, so that page sets have room.
 const ZONES_SHOWN: usize = 4;
 
-/// Columns that are left out on a narrow terminal, one after the other. On a machine with one node, the
-/// column of nodes is left out as well.
+/// Columns that are left out on a narrow terminal, in this order. On a machine with one node, the column of
+/// nodes is always left out.
 const LEFT_OUT: [&str; 7] = ["node", "high_min", "high_max", "batch", "high", "unchanged_s", "change"];
 
-/// Lines from top to bottom. Rows that do not fit are left out of `rows`.
+/// The lines of a screen, from top to bottom. Rows that do not fit on the screen are not in `rows`.
 pub(super) struct Frame {
     /// Lines about the machine and its zones.
     pub(super) head: Vec<String>,
@@ -46,14 +46,15 @@ impl Frame {
         }
         head.extend(heading.into_iter().chain(rows));
         head.push(String::new());
-        // With several nodes, a page set's row must say its node, so that column stays.
+        // If there are several nodes, do not drop the column of nodes, because a page set's row must name its
+        // node.
         let nodes: BTreeSet<u16> = view.zones.iter().map(|zone| zone.node).collect();
         let dropped = if nodes.len() > 1 { &LEFT_OUT[1..] } else { &LEFT_OUT[..] };
         let (heading, rows) = parts(tables::pagesets(selection.of(view)), width, dropped);
         Self { head, heading, rows }
     }
 
-    /// The lines for a screen of this height. If rows do not fit, the last line says how many.
+    /// The lines for a screen of this height. If some rows do not fit, the last line says how many.
     pub(super) fn lines(&self, height: usize) -> Vec<String> {
         let above = self.head.len() + self.heading.len();
         let room = height.saturating_sub(above);
@@ -68,7 +69,7 @@ impl Frame {
     }
 }
 
-/// The exact rates of a CPU, or of all together.
+/// The exact rates of a CPU, or of all CPUs together.
 fn counted(view: &View, cpu: Option<u32>) -> String {
     let Some(counted) = &view.counted else {
         return NOT_COUNTED.to_owned();
@@ -90,11 +91,11 @@ fn counted(view: &View, cpu: Option<u32>) -> String {
     }
 }
 
-/// Why there are no exact rates.
+/// The reason why there are no exact rates.
 #[cfg(feature = "perf")]
 const NOT_COUNTED: &str = "not counted: exact rates need root";
 #[cfg(not(feature = "perf"))]
-const NOT_COUNTED: &str = "not counted: the default build counts, this one does not";
+const NOT_COUNTED: &str = "not counted: only the default build counts";
 
 /// The time that CPUs waited for zone locks, on one line.
 fn waited(view: &ZoneLockView) -> String {
@@ -123,8 +124,8 @@ fn parts(table: Table, width: usize, dropped: &[&str]) -> (Vec<String>, Vec<Stri
             _ => break text,
         }
     };
-    // The text has the title and a blank line above the table, and notes after a blank line below. All of
-    // these are dropped.
+    // The table's text begins with the title and a blank line, and ends with a blank line and notes. Remove
+    // all of these.
     let lines: Vec<_> = text.lines().map(str::to_owned).collect();
     let from = lines.iter().position(String::is_empty).map_or(0, |blank| blank + 1);
     let rule = lines.iter().position(|line| line.starts_with("---")).map_or(from, |rule| rule + 1);

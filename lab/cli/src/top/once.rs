@@ -1,4 +1,4 @@
-//! Prints one interval.
+//! Prints the tables of one interval.
 
 use std::fs;
 use std::io::Write;
@@ -72,7 +72,7 @@ fn write(view: &View, provenance: &Provenance, format: Format, out: &mut dyn Wri
     Ok(())
 }
 
-/// The view as text, no wider than the terminal. A column without any value is left out.
+/// The tables as text, no wider than the terminal. A column without any value is left out.
 fn printed(table: Table, format: Format) -> String {
     let table = table.without_empty_columns();
     match format {

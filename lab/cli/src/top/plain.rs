@@ -11,10 +11,10 @@ use super::selection::Selection;
 use super::size;
 use crate::signals::Signals;
 
-/// Goes to the first line, and clears the lines below. Source: ECMA-48, CUP and ED.
+/// A sequence that moves the cursor to the first line and clears the screen. Source: ECMA-48, CUP and ED.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
-/// Runs until a signal comes. `no_keys` is a line that says why keys do nothing.
+/// Prints until a signal comes. `no_keys` is a line that says why keys do nothing.
 pub(super) fn run(args: &TopArgs, mut monitor: Monitor, signals: &Signals, no_keys: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     let selection = Selection::default();

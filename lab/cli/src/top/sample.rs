@@ -2,7 +2,7 @@
 
 use pageset_live::{Bounds, Counted, CpuRates, Flow, PagesetView, Totals, View, ZoneView};
 
-/// A view of one node with two zones. CPU n holds 100 - n pages, and 10 n pages went away.
+/// A view of one node with two zones. CPU n holds 100 - n pages, and its page set lost 10 n pages.
 pub(super) fn view(cpus: u32) -> View {
     let bounds = |at_least, at_most| Bounds { at_least, at_most };
     let zone = |zone, pages: u64| ZoneView {

@@ -1,4 +1,4 @@
-//! A screen with keys. At the end the terminal is as before: after a key, a signal, an error or a panic.
+//! A screen with keys. When it ends, by a key, a signal, an error or a panic, the terminal is as before.
 
 use std::time::Instant;
 
@@ -32,7 +32,7 @@ const HELP: &[&str] = &[
     "",
 ];
 
-/// The program's action after a key.
+/// What the program does after a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Draw,
@@ -46,12 +46,12 @@ struct Screen {
     selection: Selection,
     is_frozen: bool,
     is_help: bool,
-    /// Number of rows above the first one shown.
+    /// Number of rows above the first visible row.
     scrolled: usize,
 }
 
 pub(super) fn run(args: &TopArgs, monitor: Monitor, signals: &Signals) -> Result<()> {
-    // `try_init` also makes a panic restore the terminal.
+    // Use `try_init`, which also restores the terminal after a panic.
     let mut terminal = ratatui::try_init().context("the terminal cannot be used for a screen; use --once")?;
     let ended = watch(args, monitor, &mut terminal, signals);
     ratatui::restore();
@@ -93,7 +93,7 @@ fn watch(
 }
 
 impl Screen {
-    /// Shows a new reading. While the screen is frozen, readings are still taken, so that times and rates are
+    /// Shows a new reading. While the screen is frozen, the program still reads, so that times and rates are
     /// right afterwards.
     fn show(&mut self, view: View) {
         if !self.is_frozen {

@@ -1,4 +1,4 @@
-//! The page sets that are shown, and their order. The effects of keys are in `keys`.
+//! Which page sets are shown, and in which order. The file `keys` has the effects of keys.
 
 #[cfg(any(feature = "screen", test))]
 mod keys;

@@ -7,13 +7,14 @@ use super::frame;
 /// Lines to assume for a terminal whose size is not known.
 const HEIGHT: usize = 24;
 
-/// Columns of the terminal. Where the output is no terminal, as many as every table needs.
+/// The number of columns of the terminal. If the output is not a terminal, the number is so large that every
+/// table fits.
 pub(super) fn width() -> usize {
     let size = rustix::termios::tcgetwinsize(io::stdout());
     size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(frame::WIDTH)
 }
 
-/// Lines of the terminal.
+/// The number of lines of the terminal.
 pub(super) fn height() -> usize {
     let size = rustix::termios::tcgetwinsize(io::stdout());
     size.ok().map(|size| usize::from(size.ws_row)).filter(|lines| *lines > 0).unwrap_or(HEIGHT)

@@ -1,18 +1,19 @@
-//! Turns a view into tables.
+//! Turns a view, which is what was read in one interval, into tables.
 
 use pageset_live::{Answer, Counted, Flow, PagesetView, View, Why, ZoneLockView, ZoneView};
 use pageset_replay::advise::SAVED_PERCENT;
 use pageset_report::{Cell, Column, Row, Table};
 
-/// Note on free pages and the pages in page sets.
-const CHANGE: &str = "A zone's free pages change by the pages that page sets give back, minus the pages that they fetch. Only \
-                      counted tracepoints tell how many each are.";
-/// Note on the counter of locks.
-const LOCKS: &str = "Spin locks waited for are all of the kernel's; the zone lock is one of them.";
+/// A note on free pages and the pages in page sets.
+const CHANGE: &str = "A zone's free pages change by the pages that page sets give back, minus the pages that \
+                      they fetch. Only counted tracepoints show how many pages were given back, and how many \
+                      were fetched.";
+/// A note on the counter of locks.
+const LOCKS: &str = "Waits for spin locks are waits for any spin lock of the kernel, including zone locks.";
 
-/// Note on the rows of waits.
+/// A note on the rows of waits.
 const WAITS: &str = "Waits for spinning locks, by call chain: to refill a page set, to drain one, to allocate or free past \
-                     them, elsewhere in the page allocator (other). 'elsewhere' are other locks.";
+                     them, elsewhere in the page allocator (other). 'elsewhere' stands for other locks.";
 
 /// Totals of the view, on one line.
 pub(super) fn headline(view: &View) -> String {
@@ -31,7 +32,7 @@ pub(super) fn headline(view: &View) -> String {
 
 /// Whether page sets may take CPU time that is worth a change, in a sentence.
 pub(super) fn verdict(view: &View) -> String {
-    let Some(verdict) = view.verdict else { return "No verdict was asked for.".to_owned() };
+    let Some(verdict) = view.verdict else { return "The caller does not want a verdict.".to_owned() };
     let share = verdict.all_percent.map(|all| {
         format!(
             " about {:.2} % of the busy time of all CPUs, if each visit moved a batch (if each moved one block, {:.2} %)",
@@ -46,7 +47,7 @@ pub(super) fn verdict(view: &View) -> String {
         }
         (Answer::Perhaps, _) => {
             format!(
-                "Page sets may be a problem: zone visits and waits took{share}. `pageset advise` tells more."
+                "Page sets may be a problem: zone visits and waits took{share}. `pageset advise` finds out more."
             )
         }
         (Answer::Unknown, why) => format!(
@@ -54,7 +55,7 @@ pub(super) fn verdict(view: &View) -> String {
             match why {
                 Some(Why::CostNotMeasured) =>
                     "the cost of a visit was not measured; `pageset bench machine` does, as root",
-                Some(Why::NoBusyTime) => "it is not known for how long CPUs were busy",
+                Some(Why::NoBusyTime) => "how long CPUs were busy is not known",
                 Some(Why::WaitsNotWatched) => "waits for zone locks were not watched",
                 Some(Why::NotCounted) | None => "tracepoints were not counted, which needs root",
             }
@@ -62,7 +63,7 @@ pub(super) fn verdict(view: &View) -> String {
     }
 }
 
-/// Zones, a row for each that is shown.
+/// The table of zones, with a row for each zone that is shown.
 pub(super) fn zones(view: &View, is_shown: impl Fn(&ZoneView) -> bool) -> Table {
     let mut table = Table::new(
         headline(view),
@@ -82,7 +83,7 @@ pub(super) fn zones(view: &View, is_shown: impl Fn(&ZoneView) -> bool) -> Table 
 }
 
 fn zone_row(zone: &ZoneView) -> Row {
-    // The two are known only by their difference, so one of the two lower bounds is 0.
+    // Only the difference of the two numbers is known, so one of the two lower bounds is 0.
     let change = |flow: &Flow| flow.drained_pages_per_s.at_least - flow.refilled_pages_per_s.at_least;
     Row::new([
         format!("{} {}", zone.node, zone.zone).into(),
@@ -128,7 +129,7 @@ pub(super) fn pagesets<'a>(pagesets: impl IntoIterator<Item = &'a PagesetView>) 
     table
 }
 
-/// Counted tracepoints: a row for each CPU, and their total.
+/// The table of counted tracepoints: a row for each CPU, and the sums.
 pub(super) fn counters(counted: &Counted) -> Table {
     let mut table = Table::new(
         "Counted tracepoints, exact",
@@ -153,7 +154,7 @@ pub(super) fn counters(counted: &Counted) -> Table {
     table
 }
 
-/// Waits for locks: a row for each caller.
+/// The table of waits for locks: a row for each caller.
 pub(super) fn zone_lock(view: &ZoneLockView) -> Table {
     let mut table = Table::new(
         format!(

@@ -16,7 +16,7 @@ use crate::source::Source;
 use crate::verify::args::VerifyArgs;
 use crate::{output, page};
 
-/// If repeats differ by more than this, a single value says little.
+/// If repeats differ by more than this percentage, a single value says little.
 const QUIET_PERCENT: f64 = 25.0;
 
 pub(super) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
@@ -123,18 +123,19 @@ fn title(found: &Against) -> String {
 
 fn notes(found: &Against) -> Vec<String> {
     let mut notes = vec![format!(
-        "Means of {} runs that are replayed and {} that they are compared with. Zone visits are refills and drains.",
+        "Means of {} replayed runs, and of {} runs that these are compared with. Zone visits are refills and \
+         drains.",
         found.from.runs.len(),
         found.to.runs.len()
     )];
     if found.to.runs.len() < 2 {
         notes.push(
-            "One run does not show how far the kernel differs from run to run: give repeats of both."
-                .to_owned(),
+            "One run does not show how much runs differ: give several recordings of both sides.".to_owned(),
         );
     } else if found.changes.iter().any(|change| 100.0 * change.noise > QUIET_PERCENT) {
         notes.push(format!(
-            "Where the repeats differ by more than {QUIET_PERCENT:.0} %, compare the interval with their range, not the means."
+            "If the repeats differ by more than {QUIET_PERCENT:.0} %, compare the interval with their range, \
+             not with the means."
         ));
     }
     notes
@@ -149,7 +150,7 @@ struct AgainstDocument<'a> {
     provenance: &'a Provenance,
 }
 
-/// One quantity's change.
+/// The change of one quantity.
 #[derive(Serialize)]
 struct Ratios {
     quantity: &'static str,

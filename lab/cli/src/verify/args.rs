@@ -15,17 +15,17 @@ How to read this:
   refills, exact    fetches of pages from the zone: how many the recorded kernel
                     made, and how many of them the policy makes at the same
                     moment and of the same size
-  drains, exact     the same for pages that frees gave back
-  same pages        of the pages drained, how many the policy drains at the same
+  drains, exact     the same for drains after frees
+  same pages        how many of the drained pages the policy drains at the same
                     place; counted where a list's contents are known
-  ticks             periodic work that drained what the policy drains
-  count, high       page sets that /proc/zoneinfo showed as the policy has them
-  differ            decisions that differ; the line below the table names the
-                    known reasons, and counts those without one
+  ticks             ticks at which kernel and policy drain the same pages
+  count, high       page sets whose values in /proc/zoneinfo equal the policy's
+  differ            decisions that differ; the line below the table has the
+                    known reasons, and the number of differences without one
 
 Modes:
-  step    after each prediction, the kernel's own decision is carried out;
-          samples of /proc/zoneinfo correct count and high
+  step    the policy predicts each decision, then the kernel's decision is
+          carried out; samples of /proc/zoneinfo correct count and high
   blind   as step, but samples correct nothing; they are only compared
   free    the policy's own decisions are carried out, so errors add up
 
@@ -34,8 +34,9 @@ Against another kernel or setting:
   The first recordings are replayed under that kernel and setting, and the
   forecast is compared with these recordings. Nothing is compared step by step.
   was, is, predicted  means over the runs
-  noise               how far the runs behind --against differ from each other
-  last columns        how many of those runs lie in the forecast's interval
+  noise               how much the recordings of --against differ from each
+                      other
+  last columns        how many of these are in the forecast's interval
 
 Examples:
   pageset verify data/traces/*.pgtrace
@@ -53,11 +54,11 @@ pub(crate) struct VerifyArgs {
     /// Recordings to verify, of any known format [default: the bundled one]
     #[arg(value_name = "RECORDING", value_hint = ValueHint::FilePath)]
     pub(crate) traces: Vec<PathBuf>,
-    /// Policy that should decide as the kernel did; `auto` is the recorded kernel's own
+    /// Policy to compare with the kernel; `auto` is the recorded kernel's own
     #[arg(short, long, value_name = "NAME", default_value = AUTO, hide_possible_values = true)]
     #[arg(value_parser = policy_or_auto())]
     pub(crate) policy: AutoOr,
-    /// How much the kernel's own events correct the comparison
+    /// How much the kernel's events correct the simulated page sets
     #[arg(long, value_name = "MODE", default_value = Mode::Step.name())]
     #[arg(value_parser = one_of(Mode::ALL.map(|mode| (mode.name(), mode))))]
     pub(crate) mode: Mode,
@@ -70,13 +71,12 @@ pub(crate) struct VerifyArgs {
     pub(crate) class: Option<Class>,
     #[command(flatten)]
     pub(crate) machine: MachineArgs,
-    /// Judge the kernel under a setting that the recorded machine did not have:
-    /// vm.percpu_pagelist_high_fraction, vm.min_free_kbytes, vm.watermark_scale_factor or vm.stat_interval.
-    /// May be repeated
+    /// Simulate a setting that the recorded machine did not have: vm.percpu_pagelist_high_fraction,
+    /// vm.min_free_kbytes, vm.watermark_scale_factor or vm.stat_interval. May be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<VmSettings>,
-    /// Check forecasts instead: recordings of the same load under another kernel or setting, and repeats of
-    /// them
+    /// Check forecasts instead, with these recordings of the same load under another kernel or setting.
+    /// Several are repeats
     #[arg(long, value_name = "RECORDING", num_args = 1.., value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["policy", "mode", "explain", "layout", "page_size", "node_cpus", "set"])]
     pub(crate) against: Vec<PathBuf>,

@@ -10,7 +10,7 @@ use std::sync::MutexGuard;
 use crate::record::{send, start, wait_until};
 
 const FRACTION: &str = "/proc/sys/vm/percpu_pagelist_high_fraction";
-/// A load that allocates and frees.
+/// A shell command that allocates and frees pages.
 const LOAD: &str =
     "for i in 1 2 3 4 5 6 7 8; do head -c 40000000 /dev/zero | tail -c 1 > /dev/null; done; sleep 0.5";
 
@@ -22,7 +22,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Whether this machine allows to record and to change a setting. Prints the reason if not.
+/// Whether a test can record this machine and change its settings. If not, prints the reason.
 fn may_record() -> Option<MutexGuard<'static, ()>> {
     let guard = crate::one_at_a_time();
     let refused = crate::record::refused();
@@ -97,13 +97,13 @@ fn what_is_no_setting_is_refused_before_anything_is_changed() {
     assert!(text(&output.stderr).contains("say --apply"), "{}", text(&output.stderr));
 }
 
-/// `INTERVAL` is harmless. Writing `BYTES` resets `RATIO`.
+/// Settings that tests change. Changing `INTERVAL` has no side effects; writing `BYTES` sets `RATIO` to 0.
 const INTERVAL: &str = "/proc/sys/vm/stat_interval";
 const BYTES: &str = "/proc/sys/vm/dirty_background_bytes";
 const RATIO: &str = "/proc/sys/vm/dirty_background_ratio";
 const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/traces/k61_2c_tcp.pgtrace");
 
-/// Locks this machine, which must be able to record.
+/// Waits until this test may use the machine alone. Panics if the machine cannot record.
 fn machine() -> MutexGuard<'static, ()> {
     crate::record::machine().expect("this machine can record")
 }
@@ -209,7 +209,7 @@ fn fault_07_every_signal_acts_while_the_command_runs_unrecorded() {
             "{said}"
         );
     }
-    // Under nohup, SIGHUP does not end the command.
+    // Tests that SIGHUP does not end a command that was started with nohup.
     let child = Command::new("env")
         .args(["--default-signal=INT,TERM", "--ignore-signal=HUP", env!("CARGO_BIN_EXE_pageset")])
         .args(["advise", TRACE, "--yes", "--apply", "vm.stat_interval=7", "--for", "2s"])
@@ -242,7 +242,7 @@ fn nothing_runs_before_rights_and_terminal_are_there() {
     let _guard = crate::one_at_a_time();
     let directory = tempfile::tempdir().unwrap();
     let marker = directory.path().join("it ran");
-    // Without a terminal, the command cannot ask.
+    // Tests that the command changes nothing if it has no terminal to ask at.
     let output = Command::new("setsid")
         .args(["-w", env!("CARGO_BIN_EXE_pageset"), "advise", "--apply", "vm.stat_interval=7", "--", "touch"])
         .arg(&marker)
@@ -312,8 +312,8 @@ fn an_answer_of_no_keeps_the_verdict() {
     assert_eq!(value(INTERVAL), before);
 }
 
-/// The cost is measured, kept, and written to the header of the next recording. Settings are put back, also
-/// after an interrupt.
+/// Tests that the cost is measured, saved, and written to the header of the next recording. Settings are put
+/// back, even after an interrupt.
 #[test]
 #[ignore = "needs root and tracefs, changes vm.percpu_pagelist_high_fraction, and takes a minute"]
 fn the_cost_of_a_visit_is_measured_and_recordings_carry_it() {
@@ -374,7 +374,7 @@ fn a_counted_no_takes_one_run_and_other_answers_take_events() {
     let directory = tempfile::tempdir().unwrap();
     let kept = directory.path().join("kept.pgtrace").display().to_string();
     let (said, runs) = advised(&["--keep-recording", &kept], some_seconds);
-    // On a busy machine, counts may not be enough.
+    // On a busy machine, counts may give no answer, and then events are recorded.
     let is_no = said["findings"]["is_counted"] == true;
     assert_eq!(is_no, runs == 1, "{said}");
     assert_eq!(said["recording"], "This machine");
@@ -391,7 +391,7 @@ fn a_counted_no_takes_one_run_and_other_answers_take_events() {
     let keys = |said: &serde_json::Value| said.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&said), keys(&of_file));
 
-    // Counts over such a short time show nothing.
+    // In such a short time, counts give no answer.
     let (said, runs) = advised(&[], |log| format!("echo run >>{log}"));
     assert_eq!((&said["findings"]["is_counted"], runs), (&serde_json::Value::Bool(false), 2), "{said}");
 }
@@ -409,8 +409,8 @@ fn nothing_is_tried_after_a_counted_no() {
     let before = fs::read_to_string(FRACTION).unwrap();
     let (said, runs) = advised(&["--apply", "--yes", "--times", "3"], some_seconds);
     assert_eq!(fs::read_to_string(FRACTION).unwrap(), before);
-    // There are three recordings, each after a run that is not recorded. The counted run is the first of
-    // these.
+    // There are three recordings, each after a run that is not recorded. The run before the first recording
+    // is the one that was counted.
     let all = if said["findings"]["is_counted"] == true { 1 } else { 6 };
     assert_eq!(runs, all, "{said}");
     assert_eq!(said["tried"][0], "Nothing was tried: no setting is advised.", "{said}");
@@ -420,7 +420,7 @@ fn nothing_is_tried_after_a_counted_no() {
 #[ignore = "needs root, tracefs and setpriv(1)"]
 fn where_counting_is_refused_events_are_recorded_and_a_note_says_so() {
     let _guard = machine();
-    // The files of tracefs are root's all the same.
+    // Another user still cannot read the files of tracefs.
     let output = Command::new("setpriv")
         .args(["--bounding-set=-perfmon,-sys_admin", env!("CARGO_BIN_EXE_pageset")])
         .args(["advise", "--for", "600ms", "-f", "json"])

@@ -1,5 +1,5 @@
-//! Recordings of other tools under each of the kernel's clocks: read if the clock counts nanoseconds, refused
-//! if not.
+//! Tests recordings that other tools made under each of the kernel's clocks. `pageset` must read a recording
+//! if the clock counts nanoseconds, and refuse it if not.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,12 @@ const OF_TIME: [&str; 7] = ["local", "global", "perf", "mono", "mono_raw", "boot
 /// Clocks that count something else: ticks of the kernel, events, cycles.
 const OTHERS: [&str; 3] = ["uptime", "counter", "x86-tsc"];
 
-/// An instance that has recorded a small load under a clock. Removed when it is dropped.
+/// A tracing instance that has recorded a small load under a clock. The instance is removed when this value
+/// is dropped.
 struct Instance(PathBuf);
 
 impl Instance {
-    /// `None` if this kernel does not have the clock.
+    /// Records under the clock. `None` if this kernel does not have the clock.
     fn under(clock: &str) -> Option<Self> {
         let directory = Path::new(INSTANCES).join(format!("test-clocks-{}", std::process::id()));
         fs::create_dir(&directory).expect("root can make an instance");
@@ -58,20 +59,21 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // trace-cmd may have removed it already.
+        // Ignore an error, because trace-cmd may have removed the instance.
         drop(fs::remove_dir(&self.0));
     }
 }
 
-/// The clock of the kernel's main buffer, which trace-cmd mistakes for the clock of an instance. It is put
-/// back when this is dropped.
+/// The clock of the kernel's main buffer, which trace-cmd mistakes for the clock of an instance. The clock is
+/// put back when this value is dropped.
 struct MainClock {
     file: PathBuf,
     before: String,
 }
 
 impl MainClock {
-    /// The clock, unless another program may be using the main buffer: a new clock empties it.
+    /// Sets the clock. `None` if another program may be using the main buffer, because a change of the clock
+    /// empties the buffer.
     fn unused() -> Option<Self> {
         let main = Path::new(INSTANCES).parent().unwrap();
         let file = main.join("trace_clock");

@@ -1,5 +1,5 @@
-//! `pageset record --counts` against the running kernel, and against a recording of all events at the same
-//! time.
+//! Tests `pageset record --counts` on the running kernel, and compares it with a recording of all events at
+//! the same time.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use pageset_trace::{Counts, EventKind, HitEstimate, Recovery};
 
 use crate::record::{Tmpfs, directory, machine, pageset, read, succeeds, text};
 
-/// Files of 8 MiB, written and removed for some seconds.
+/// A shell command that writes and removes files of 8 MiB for some seconds.
 const LOAD: &str = "i=0; while [ $i -lt 150 ]; do dd if=/dev/zero of=load bs=1M count=8 2>/dev/null; rm load; \
                     sleep 0.01; i=$((i + 1)); done";
 
@@ -66,9 +66,9 @@ fn counts_hold_what_all_events_show() {
     assert!(is_near(visits, estimate), "visits: {visits} in {estimate:?}");
 }
 
-/// Whether an estimate is near the true number. An exact count may only lack a few events at its beginning
-/// and end. An estimate must not be far off, although this load comes in bursts on a busy machine. Another
-/// test checks how often intervals hold the true value.
+/// Whether an estimate is near the true number. An exact count may lack a few events at its beginning and
+/// end. An estimate may be less exact, because this load comes in bursts on a busy machine. How often
+/// intervals contain the true value is the subject of another test.
 fn is_near(truth: u64, estimate: HitEstimate) -> bool {
     let room = if estimate.is_exact() {
         estimate.hits / 50 + 1000
@@ -100,14 +100,15 @@ fn counts_are_printed_and_replays_say_what_is_missing() {
     assert!(fs::metadata(&path).unwrap().len() < 100_000);
 }
 
-/// Files of a tmpfs: their pages are allocated by `shmem_alloc_folio` and the like.
+/// The load writes files of a tmpfs, whose pages are allocated by `shmem_alloc_folio` and similar functions.
 #[test]
 fn counts_know_where_visits_come_from() {
     let Some(_guard) = machine() else { return };
     let (directory, path, name) = directory();
     let memory = Tmpfs::mount("64m");
     // One CPU allocates and another frees. If one CPU did both, its page set would soon hold all of the
-    // file's pages. Then visits to the zone would be too few to tell which function causes them.
+    // file's pages. In that case there would be too few visits to the zone to show which function causes
+    // them.
     let load = LOAD.replace("dd ", "taskset -c 0 dd ").replace("rm ", "taskset -c $(($(nproc) - 1)) rm ");
     let load = format!("cd {}; {load}", memory.0.path().display());
     succeeds(&["record", "--counts", "-o", &name, "--", "sh", "-c", &load]);
@@ -129,7 +130,10 @@ fn counts_know_where_visits_come_from() {
     assert!(!counts.sites.iter().any(|site| site.function.as_deref().is_some_and(is_allocator)));
     assert!(counts.locks.is_some(), "waits for other locks are seen");
     let said = succeeds(&["stat", &name]);
-    assert!(said.contains("Where it was, by call site") && said.contains("other than the zones'"), "{said}");
+    assert!(
+        said.contains("Visits and waits by call site") && said.contains("other than the zones'"),
+        "{said}"
+    );
     assert!(said.lines().all(|line| line.len() <= 80), "{said}");
     let all = directory.path().join("all.pgtrace").display().to_string();
     succeeds(&["record", "--stack", "-o", &all, "--", "sh", "-c", &load]);
@@ -137,5 +141,5 @@ fn counts_know_where_visits_come_from() {
     let names = info.call_sites.expect("call chains were recorded");
     let of_waits = events.iter().filter_map(|event| event.call_site());
     assert!(of_waits.into_iter().all(|site| names.function(site).is_some()));
-    assert!(succeeds(&["stat", &all]).contains("Where it was, by call site"));
+    assert!(succeeds(&["stat", &all]).contains("Visits and waits by call site"));
 }

@@ -1,4 +1,4 @@
-//! Changes of the machine during a recording: CPUs, settings, other programs.
+//! Tests recordings during which the machine changes: CPUs, settings, other programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use crate::record::{
     directory, instance_of, machine, pageset, read, send, start, succeeds, text, wait_until,
 };
 
-/// The CPU is off for at least this long.
+/// How long the CPU is off at least.
 const OFF: Duration = Duration::from_millis(200);
 
-/// The last of this machine's CPUs, which is switched off for less than a second, and on again when this is
-/// dropped.
+/// The last CPU of this machine. A test switches it off for less than a second, and it is switched on when
+/// this value is dropped.
 struct SwitchedOff {
     cpu: u16,
     switch: PathBuf,
@@ -57,7 +57,7 @@ fn load(cpu: u16) {
     assert!(status.is_ok_and(|status| status.success()));
 }
 
-/// The output of a recording that went well.
+/// Runs a recording that must succeed, and returns its output.
 #[track_caller]
 fn ends_well(child: Child) -> String {
     let output = child.wait_with_output().unwrap();
@@ -155,7 +155,7 @@ fn a_recording_that_somebody_switches_off_ends_with_what_there_was() {
     read(&path, Recovery::Refuse);
 }
 
-/// A setting of this machine, put back when it is dropped.
+/// A setting of this machine, which is put back when this value is dropped.
 struct Setting {
     path: &'static str,
     before: String,
@@ -193,8 +193,8 @@ fn a_setting_that_changes_meanwhile_is_named() {
         ("stat_interval", (then + 1).to_string().as_str())
     );
     let (on_ns, off_ns) = info.t_on_ns.zip(info.t_off_ns).unwrap();
-    // The recorder reads the setting every 20 ms. So the last reading with the old value may be earlier than
-    // the change, and the first with the new value later.
+    // The recorder reads the setting every 20 ms. So the last reading of the old value may be up to 20 ms
+    // before the change, and the first reading of the new value up to 20 ms after it.
     assert!(change.after_ns < change.before_ns, "{change:?}");
     assert!(change.after_ns <= off_ns && change.before_ns >= on_ns, "{change:?}, {on_ns} to {off_ns}");
 }

@@ -10,15 +10,15 @@ use pageset_trace::{Event, EventKind, Recovery, TraceInfo};
 
 use crate::record::{INSTANCES, PAGESET, directory, machine, pageset, read, succeeds, text};
 
-/// Some thousand pages, allocated and freed.
+/// A shell command that allocates and frees some thousand pages.
 const LOAD: &str = "for i in 1 2 3 4 5 6; do head -c 8000000 /dev/zero | tail -c 1 >/dev/null; done";
 
-/// Locks this machine, which must be able to record.
+/// Waits until this test may use the machine alone. Panics if the machine cannot record.
 fn this_machine() -> MutexGuard<'static, ()> {
     machine().expect("this machine can record")
 }
 
-/// The command in a PID namespace of its own, where its number is 1.
+/// Runs the command in a separate PID namespace, in which the command has the number 1.
 fn in_pid_namespace(arguments: &[&str]) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--pid", "--fork", "--mount-proc", PAGESET]).args(arguments);
@@ -151,7 +151,7 @@ fn disturbed(options: &[&str], script: &str) -> (String, TraceInfo, Vec<Event>) 
     let (_directory, path, name) = directory();
     let command = format!("I=$(echo {INSTANCES}/pageset-*); {LOAD}; {script}; {LOAD}; wait");
     let said = succeeds(&[&["record"], options, &["-o", &name, "--", "bash", "-c", &command]].concat());
-    // All verbs find the missing events in the file.
+    // Tests that all subcommands report the missing events of a file.
     let stat = succeeds(&["stat", &name]);
     let again = format!("{name}.again");
     let converted = succeeds(&["convert", &name, &again]);
@@ -175,14 +175,16 @@ fn disturbed(options: &[&str], script: &str) -> (String, TraceInfo, Vec<Event>) 
 fn fault_10_an_undisturbed_recording_has_all_that_the_kernel_counted() {
     let _guard = this_machine();
     for options in [&[][..], &["--stack"], &["--cpus", "0"], &["--flight-recorder", "--buffer", "64K"]] {
-        // Reading the buffer's state, writing marks and enlarging it lose no event.
+        // Tests that no event is lost when another program reads the buffer's state, writes marks, or
+        // enlarges the buffer.
         let look =
             "cat $I/trace >/dev/null; cat $I/per_cpu/cpu*/stats >/dev/null; echo hello >$I/trace_marker";
         let (said, info, _) = disturbed(options, look);
         assert_eq!(info.lost.missing(), 0, "{options:?}: {said}");
         assert!(!said.contains("another program"), "{options:?}: {said}");
     }
-    // A buffer that is too small loses events. All of them are counted, and nothing else is lost.
+    // Tests a buffer that is too small and loses events. All lost events are counted, and nothing else is
+    // lost.
     let (said, info, events) = disturbed(&["--buffer", "8K"], "true");
     assert!(info.lost.overrun > 0 && !events.is_empty(), "{said}");
     assert_eq!((info.lost.taken, info.lost.gaps_of_unknown_size), (0, 0), "{said}");
@@ -192,7 +194,8 @@ fn fault_10_an_undisturbed_recording_has_all_that_the_kernel_counted() {
 #[ignore = "needs root and tracefs"]
 fn fault_10_events_that_another_reader_took_are_counted_exactly() {
     let _guard = this_machine();
-    // Another program is noticed only after it has read. Events that it holds when it ends were taken, too.
+    // The recorder notices another program only after this program has read events. Events that the program
+    // has read but not printed count as taken, too.
     for (reader, options) in [
         ("cat $I/trace_pipe", &[][..]),
         ("cat $I/per_cpu/cpu0/trace_pipe_raw", &[]),
@@ -203,7 +206,10 @@ fn fault_10_events_that_another_reader_took_are_counted_exactly() {
         let script = format!("timeout -s INT 1 {reader} >{} & {LOAD}; {LOAD}; wait", lines.display());
         let (said, info, _) = disturbed(options, &script);
         assert!(info.lost.taken > 0, "{reader}: {said}");
-        assert!(said.contains(&format!("{} read by another program", info.lost.taken)), "{said}");
+        assert!(
+            said.contains(&format!("{} taken from the kernel's buffer by another program", info.lost.taken)),
+            "{said}"
+        );
         if reader.ends_with("trace_pipe") {
             let lines = fs::read_to_string(&lines).unwrap().lines().count() as u64;
             assert!(lines > 0 && (lines..lines + 500).contains(&info.lost.taken), "{lines} lines: {said}");
@@ -235,8 +241,8 @@ fn fault_10_what_another_program_did_to_the_instance_is_a_loss_of_unknown_size()
     }
 }
 
-/// A library for `LD_PRELOAD`. Inside the recorder, it does what another program might do, at a moment that a
-/// test could not hit from outside.
+/// A library for `LD_PRELOAD`. Inside the recorder, the library does what another program might do, at a
+/// moment that a test cannot reach from outside.
 fn meddling_library(directory: &Path) -> String {
     let library = directory.join("meddling.so").display().to_string();
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernel/meddling.c");

@@ -8,7 +8,7 @@ use super::record::{PAGESET, machine, text};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/guide/first-ten-minutes.md");
 
-/// A command of the page, and the lines below it.
+/// A command of the page, and the lines that the page shows below the command.
 struct Step {
     arguments: Vec<String>,
     expected: Vec<String>,
@@ -30,7 +30,7 @@ fn steps() -> Vec<Step> {
 }
 
 /// Whether a line has the shape of another: the same words, and any number where there is one. `[..]` stands
-/// for the rest.
+/// for the rest of a line.
 fn is_alike(shown: &str, printed: &str) -> bool {
     if let Some(begin) = shown.strip_suffix(" [..]") {
         let words = begin.split_whitespace().count();
@@ -89,7 +89,8 @@ fn the_first_ten_minutes_on_a_live_machine_print_what_the_book_shows() {
     assert_eq!(steps.len(), 3, "steps of the page that need root");
     for Step { arguments, expected } in steps {
         let mut command = Command::new(PAGESET);
-        // The measured cost is kept in a temporary directory, so this machine's recordings do not carry it.
+        // The measured cost is saved in a temporary directory, so that other recordings of this machine do
+        // not include it.
         command.args(&arguments).current_dir(directory.path()).env("XDG_STATE_HOME", directory.path());
         let output = command.output().expect("the command can be started");
         let printed = text(&output.stdout) + &text(&output.stderr);

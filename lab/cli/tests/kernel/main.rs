@@ -1,5 +1,5 @@
-//! Tests that record the running kernel or change its settings: one test at a time, in a process that does
-//! nothing else.
+//! Tests that record the running kernel or change its settings. Only one test runs at a time, in a process
+//! that does nothing else.
 
 mod advise;
 mod clocks;
@@ -13,8 +13,8 @@ mod refusals;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Held by the one test that may run. Otherwise a test could remove the instance of another test's killed
-/// recorder, or put back its setting.
+/// A lock for the one test that may run. Without it, a test could remove the tracing instance of another
+/// test's killed recorder, or put back its setting.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Locks the running kernel for one test.

@@ -1,4 +1,4 @@
-//! `pageset record --names` records names of tasks. Without it, no name of a task is in the file.
+//! `pageset record --names` records names of tasks. Without this option, the file contains no name of a task.
 
 use std::fs;
 use std::io::Read as _;
@@ -14,7 +14,7 @@ use crate::record::{directory, machine, read, succeeds};
 
 /// A name that no other task and no file of the command has.
 const NAME: &str = "zqx7unusual";
-/// The first bytes of a packed part of a file. Source: RFC 8878.
+/// The first bytes of a compressed part of a file. Source: RFC 8878.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Does `work` while tasks of this name run: one all the time, and others that end soon.
@@ -46,7 +46,8 @@ fn everything(path: &Path) -> Vec<u8> {
     for at in (0..bytes.len()).filter(|at| bytes[*at..].starts_with(&ZSTD)) {
         let decoder =
             zstd::stream::read::Decoder::new(&bytes[at..]).expect("it begins as one").single_frame();
-        // Bytes that only look like a compressed part end in an error, and add little.
+        // Some bytes only look like a compressed part. Decompressing them ends in an error, and gives little
+        // data.
         parts += usize::from(decoder.take(64 << 20).read_to_end(&mut all).is_ok());
     }
     assert!(parts >= 1, "a description at least");
@@ -112,8 +113,8 @@ fn names_are_kept_where_they_are_asked_for() {
     );
     let trace = directory.path().join("t.pftrace");
     succeeds(&["convert", &name, &trace.display().to_string(), "--to", "perfetto"]);
-    // Only threads with a slice have names there, and which ones have differs from run to run. A name stands
-    // behind its length, so that two letters by chance are no name.
+    // Only threads with a slice have names in such a file, and these threads differ from run to run. In the
+    // file, a name follows its length. Search for both, so that two letters by chance do not count as a name.
     let perfetto = fs::read(&trace).expect("it was written");
     let field = |name: &str| format!("{}{name}", char::from(name.len() as u8));
     let names = tasks.all().iter().filter_map(|task| tasks.name(task));
@@ -124,7 +125,8 @@ fn names_are_kept_where_they_are_asked_for() {
 fn counts_know_who_visited_the_zones() {
     let Some(_guard) = machine() else { return };
     let (directory, path, name) = directory();
-    // Files of 8 MiB, written and removed: their pages go through the page sets to the zones and back.
+    // A shell command that writes and removes files of 8 MiB, whose pages go through the page sets to the
+    // zones and back.
     let memory = crate::record::Tmpfs::mount("64m");
     let load =
         "i=0; while [ $i -lt 100 ]; do dd if=/dev/zero of=load bs=1M count=8; rm load; i=$((i + 1)); done";

@@ -31,7 +31,7 @@ pub(crate) fn refused() -> Option<&'static str> {
         let check = || pageset(&["record", "--check"]);
         let mut answer = check();
         if !answer.status.success() && !Path::new(INSTANCES).exists() {
-            // The message names the remedy, and the test applies it.
+            // The message has the command that removes the reason. The test runs it.
             drop(Command::new("mount").args(["-t", "tracefs", "nodev", "/sys/kernel/tracing"]).output());
             answer = check();
         }
@@ -55,7 +55,8 @@ pub(crate) fn succeeds(arguments: &[&str]) -> String {
     text(&output.stdout)
 }
 
-/// Starts the command with the signals of a terminal: a test runner in the background may have them ignored.
+/// Starts the command so that signals have their default effects, as on a terminal. A test runner in the
+/// background may ignore some.
 pub(crate) fn start(arguments: &[&str]) -> Child {
     let mut command = Command::new("env");
     command
@@ -131,7 +132,7 @@ fn a_known_load_is_recorded_whole_and_can_be_used() {
     let (_directory, path, name) = directory();
     let memory = Tmpfs::mount("64m");
     let file = memory.0.path().join("load").display().to_string();
-    // Without the sleep, a busy machine would end the recording before it has taken a sample.
+    // Without the sleep, a recording on a busy machine would end before the recorder takes a sample.
     let load = format!("dd if=/dev/zero of={file} bs=1M count=16 2>/dev/null; rm {file}; sleep 1; exit 3");
     let said = succeeds(&["record", "-o", &name, "--", "sh", "-c", &load]);
     assert!(said.contains("ended: exit status: 3") && said.contains("Lost events: 0."), "{said}");
@@ -255,7 +256,7 @@ fn a_full_file_system_is_an_error_and_what_was_written_can_be_read() {
         stop.display()
     );
     let log = memory.0.path().join("log");
-    // The command outlives the recorder, and keeps its standard output open.
+    // The command continues after the recorder has ended, and keeps the recorder's standard output open.
     let status = Command::new("timeout")
         .args(["60", PAGESET, "record", "-o", &name, "--", "sh", "-c", &load])
         .stdout(Stdio::null())

@@ -1,5 +1,5 @@
-//! Recordings that are refused. Each test makes one reason in its own mount namespace, so that no other
-//! program is affected.
+//! Recordings that are refused. Each test makes one reason for a refusal true, in its own mount namespace, so
+//! that no other program is affected.
 
 use std::fs;
 use std::path::Path;
@@ -9,8 +9,8 @@ use tempfile::TempDir;
 
 use crate::record::{PAGESET, Tmpfs, instance_of, machine, start, text};
 
-/// Runs a shell script in a mount namespace of its own. `$PAGESET` is the command, which any user may run
-/// there.
+/// Runs a shell script in a separate mount namespace. In the script, `$PAGESET` is the path of `pageset`,
+/// which every user may run there.
 fn in_namespace(script: &str) -> Output {
     let directory = TempDir::new().expect("a directory can be made");
     let copy = directory.path().join("pageset");
@@ -21,7 +21,7 @@ fn in_namespace(script: &str) -> Output {
     command.env("PAGESET", &copy).output().expect("unshare is there")
 }
 
-/// Whether this process may make namespaces. Prints if not.
+/// Whether this process may make namespaces. If not, prints a message.
 fn has_namespaces() -> bool {
     let output = in_namespace("true");
     if !output.status.success() {
@@ -150,8 +150,8 @@ fn a_locked_down_kernel_is_named_as_the_reason() {
     if !has_namespaces() {
         return;
     }
-    // A locked kernel cannot be unlocked, so this test replaces the file that says so. cargo xtask ci night
-    // guest locks a real kernel.
+    // A locked kernel cannot be unlocked, so this test does not lock it, but replaces the file that shows the
+    // lock. cargo xtask ci night guest locks a real kernel.
     let script = |state: &str| {
         format!(
             "mount -t tmpfs own /sys/kernel; mkdir /sys/kernel/security /sys/kernel/tracing; \

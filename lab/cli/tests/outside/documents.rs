@@ -1,4 +1,4 @@
-//! JSON results have the keys that programs rely on, and numbers are numbers.
+//! Tests that JSON results have the keys that programs rely on, and that numbers are not strings.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -215,7 +215,7 @@ fn verify_says_how_often_a_refill_is_not_certain() {
     assert!(book.contains(&format!("{begin}{figure}")), "the book does not say: {begin}{figure}");
 }
 
-/// A first look fits a screen.
+/// Tests that the output for a first look fits on a screen.
 #[test]
 fn a_replay_of_the_bundled_recording_fits_24_lines() {
     let printed = pageset(&["replay"]);
@@ -238,7 +238,7 @@ fn fields(file: &str, class: &str) -> BTreeSet<String> {
     fields.map(|(name, _)| name.to_owned()).filter(|name| is_name(name)).collect()
 }
 
-/// Python makes its results of JSON: a key that its class lacks is an error there.
+/// The Python package makes its results from JSON. If a class lacks a key of the JSON, it raises an error.
 #[test]
 fn python_has_every_key() {
     let keys =
@@ -247,7 +247,7 @@ fn python_has_every_key() {
     assert_eq!(fields("advice.py", "Forecast"), keys(&advice["forecasts"][0]));
     let replay = json(&["replay", TRACE, "--policy", TWO, "--format", "json"]);
     let mut row = keys(&replay["rows"][0]);
-    // Python computes these.
+    // The Python package computes these fields.
     for computed in ["visits", "hit_percent", "pages_per_acquisition"] {
         assert!(row.remove(computed), "{computed}");
     }

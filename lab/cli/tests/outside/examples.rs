@@ -1,5 +1,5 @@
 //! The examples of every help text, run in a directory with small recordings under the names that they use.
-//! Those that need root or minutes are run by `cargo xtask ci night`.
+//! `cargo xtask ci night` runs the examples that need root or minutes.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ mod example_lines;
 
 use example_lines::{command_lines, pageset_parts};
 
-/// Beginnings of examples that take long where every test is run: they simulate large machines, play long
+/// Beginnings of examples that take too long for this test: they simulate large machines, play long
 /// recordings under every policy, or measure this machine.
 const MINUTES: [&str; 12] = [
     "pageset replay --layout big.toml",
@@ -27,8 +27,8 @@ const MINUTES: [&str; 12] = [
     "pageset replay --sweep",
 ];
 
-/// Beginnings of examples that nothing here can run: they wait for Ctrl-C, for a cluster, or for a wait that
-/// may never come.
+/// Beginnings of examples that no test can run: they wait for Ctrl-C, for a cluster, or for a long wait that
+/// may never happen.
 const ENDLESS: [&str; 7] = [
     "pageset top",
     "sudo pageset top",
@@ -61,7 +61,8 @@ fn help(command: &[String]) -> String {
 
 /// Names of the subcommands in a help text. The list ends with `help`, which is left out.
 fn subcommands(help: &str) -> Vec<String> {
-    // The whole command lists them in groups, others behind one heading with `help` as the last one.
+    // `pageset --help` lists its subcommands in groups. Other help texts list subcommands below one heading,
+    // with `help` as the last one.
     let is_list = |paragraph: &&str| paragraph.contains("\n  help ");
     let listed = match help.split("\n\n").find(is_list) {
         Some(list) => list,
@@ -93,7 +94,7 @@ fn examples() -> Vec<String> {
     found
 }
 
-/// Whether a transcript, which is a test of its own, has the line.
+/// Whether a transcript contains the line. Another test runs the transcripts.
 fn is_in_a_transcript(line: &str) -> bool {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let pages = fs::read_dir(root.join("tests/cmd")).expect("transcripts are there");
@@ -149,7 +150,7 @@ fn run(line: &str) {
     let path = std::env::var("PATH").unwrap_or_default();
     // Programs of other projects need not be installed.
     let others = "sudo() { \"$@\"; }; jq() { cat; }; zcat() { cat trace.txt; }";
-    // Nothing is written over without --force.
+    // Make a new directory for each line, because `pageset` does not overwrite files without --force.
     let free = if line.contains("convert") && line.ends_with(" my.pgtrace") { "rm my.pgtrace; " } else { "" };
     let shell = format!("{others}; {free}{line}");
     let made = if line.contains("big.toml") && !line.contains("--to layout") {
@@ -180,7 +181,8 @@ fn examples_on_bundled_input_run() {
     here.iter().for_each(|line| run(line));
 }
 
-/// If a list names an example that no help has, an example may have been lost.
+/// Tests that each beginning in these lists fits an example of the help: if not, an example may have been
+/// lost.
 #[test]
 fn every_exception_is_an_example() {
     let all = examples();

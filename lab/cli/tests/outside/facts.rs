@@ -1,4 +1,4 @@
-//! Facts that stand in code and in prose are the same in both.
+//! Tests that facts which are in both code and prose are the same.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -45,7 +45,8 @@ fn the_guide_has_every_study() {
     assert_eq!(listed, studies);
 }
 
-/// The figures stand in one sentence of the library, which every output prints, and where they were measured.
+/// Tests that these figures are the same in the library's sentence, which every output prints, and in the
+/// text about the measurement.
 #[test]
 fn the_coverage_of_intervals_is_the_one_that_was_measured() {
     let forecasts = text("docs/book/src/forecasts.md");

@@ -1,4 +1,4 @@
-//! The command's handling of files and pipes.
+//! Tests how the command handles files and pipes.
 
 use std::fs;
 use std::io::Read as _;
@@ -155,7 +155,7 @@ fn parameters_are_chosen_again_only_where_there_are_some() {
         assert_eq!(refused.status.code(), Some(2));
         let error = text(&refused.stderr);
         assert!(
-            error.contains(&format!("{study} has no parameters that could be chosen again: leave --fit out")),
+            error.contains(&format!("{study} has no parameters to choose again: leave out --fit")),
             "{error}"
         );
     }
@@ -258,7 +258,8 @@ fn fault_14_descriptions_are_read_up_to_a_limit() {
     let hole = fs::File::create(directory.path().join("hole.toml")).expect("a file can be made");
     hole.set_len(8 << 30).expect("a file can have a hole");
     let cannot = |arguments: &[&str]| {
-        // Far less than the file has, so that a test that fails does not take the machine's memory.
+        // Limit the memory to far less than the file's size, so that a failing test does not exhaust the
+        // machine's memory.
         let output = pageset_under("ulimit -v 2000000", directory.path(), arguments);
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {:?}", output.status);
         text(&output.stderr)

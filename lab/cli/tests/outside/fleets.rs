@@ -1,4 +1,4 @@
-//! Many recordings of one load: a line for each, even if others cannot be read.
+//! Tests many recordings of one load: each has a line, even if others cannot be read.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn trace(name: &str) -> String {
     format!("{}/../../data/traces/{name}.pgtrace", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A folder with two recordings, and a third one that is cut if `has_broken`.
+/// A folder with two recordings and, if `has_broken`, a third one that is cut off.
 fn folder(has_broken: bool) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for name in ["k612_2c_tcp", "k612_2c_sctp"] {
@@ -35,7 +35,7 @@ fn json(output: &Output) -> Value {
 
 const VERBS: [&[&str]; 3] = [&["stat"], &["advise"], &["replay", "-p", "linux-6.12,linux-6.18"]];
 
-/// If one recording is cut off, the others are still read.
+/// Tests that the other recordings are read if one is cut off.
 #[test]
 fn a_broken_recording_has_its_line_and_the_exit_status_says_so() {
     let folder = folder(true);
@@ -70,7 +70,7 @@ fn a_broken_recording_has_its_line_and_the_exit_status_says_so() {
     }
 }
 
-/// A recording in a fleet has the same result as alone, except for the command line.
+/// Tests that a recording among many has the same result as alone, except for the command line.
 #[test]
 fn a_recording_of_a_fleet_says_what_it_says_alone() {
     let folder = folder(false);
@@ -96,7 +96,8 @@ fn a_fleets_rows_are_those_of_its_recordings() {
         let output =
             run(&["replay", "-p", "linux-6.12,linux-6.18", path.to_str().unwrap(), "--format", "csv"]);
         let text = String::from_utf8(output.stdout).unwrap();
-        // The columns behind the counts are the provenance; its command line differs, so it is cut off.
+        // The columns after the counts are the provenance. The command line in it differs, so these columns
+        // are removed.
         let text = text.replace(",\"pageset replay", "\n#");
         text.lines().filter(|line| !line.starts_with('#')).skip(1).map(str::to_owned).collect::<Vec<_>>()
     };

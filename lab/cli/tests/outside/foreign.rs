@@ -1,5 +1,5 @@
-//! Texts from other programs: a recording's command, kernel and notes, and names of files. None of these
-//! texts has an effect on a terminal.
+//! Tests texts from other programs: a recording's command, kernel and notes, and names of files. The texts
+//! must not have any effect on a terminal.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -38,7 +38,7 @@ impl TraceReader for Forged {
     }
 }
 
-/// A recording with hostile text in every field, in a file with a hostile name.
+/// A recording with text that must not reach a terminal in every field, in a file with such a name.
 fn forged(directory: &Path) -> PathBuf {
     let events = pageset_trace::open(Path::new(TRACE)).expect("it is a trace");
     let mut info = events.info().clone();

@@ -1,5 +1,5 @@
-//! The command as a program, and the repository as a whole. Tests that change their directory, or record the
-//! running kernel, are targets of their own.
+//! Tests of the command as a program, and of the repository as a whole. Tests that change their directory, or
+//! record the running kernel, are separate test targets.
 
 mod documents;
 mod examples;

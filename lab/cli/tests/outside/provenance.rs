@@ -1,5 +1,5 @@
-//! Every result names the command that repeats it. Each of these commands is run here as it is printed, and
-//! gives the same result.
+//! Tests that every result names the command that repeats it. The tests run each of these commands as
+//! printed, and compare the results.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ fn typed(directory: &Path, line: &str) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
-/// The first provenance of a document, wherever it stands.
+/// The first provenance in a document, at any place.
 fn provenance(document: &Value) -> Option<&Value> {
     match document {
         Value::Object(fields) => {
@@ -93,7 +93,7 @@ fn a_printed_command_gives_the_same_result_again() {
     }
 }
 
-/// Measured values differ, but not the command.
+/// Measured values differ from run to run, so only the command is compared.
 #[test]
 fn a_printed_command_of_a_measurement_can_be_typed_again() {
     let directory = directory();

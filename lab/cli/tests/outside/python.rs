@@ -1,5 +1,5 @@
-//! The Python package has the fields of the laboratory's values. Its own tests need Python: `cargo xtask ci
-//! night python`.
+//! Tests that the classes of the Python package have the same fields as the structs in Rust. The package's
+//! own tests need Python: `cargo xtask ci night python`.
 
 use std::path::Path;
 
@@ -25,7 +25,8 @@ fn python_knows_every_field_of_a_simulation() {
     }
 }
 
-/// Children of `os.fork` see the huge pages of their parent, also when none is left for a copy.
+/// Tests that children of `os.fork` see the huge pages of their parent, even when no huge page is left for a
+/// copy.
 ///
 /// `PAGESET_PYTHON` names a Python that has the package, such as the one of `cargo xtask ci night python`.
 #[test]

@@ -1,4 +1,4 @@
-//! `pageset report`: the numbers on its page are those that `pageset stat` counts.
+//! Tests that the numbers on the page of `pageset report` equal those of `pageset stat`.
 
 use std::path::Path;
 use std::process::Command;
@@ -24,7 +24,7 @@ fn data(html: &str) -> Value {
     serde_json::from_str(&html[from..end]).expect("the values are JSON")
 }
 
-/// All parts of a page that are of a kind.
+/// All parts of a page that have this kind.
 fn parts<'p>(page: &'p Value, kind: &'p str) -> impl Iterator<Item = &'p Value> + 'p {
     let sections = page["sections"].as_array().expect("sections").iter();
     let parts = sections.flat_map(|section| section["parts"].as_array().expect("parts"));

@@ -1,5 +1,5 @@
-//! Code on pages of the book is the code of a file: pages name the file in a comment, and repeat it. So the
-//! code also stands where pages are read without mdbook.
+//! Tests that the code on pages of the book equals the code in files. Pages repeat the code, so that people
+//! can read it without mdbook, and name the file in a comment.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A sweep gives the same rows, even if it is divided, ended or continued.
+//! Tests that a sweep gives the same rows, even if it is divided, stopped or continued.
 
 use std::fs;
 use std::path::Path;
@@ -56,7 +56,7 @@ fn rows_do_not_depend_on_jobs_or_interruptions() {
     assert_eq!(parallel, whole);
     assert_eq!(sorted_lines(&here.join("parallel.jsonl")), finished, "digests and all");
 
-    // The run was cut off in the middle of the third row.
+    // Cut the file in the middle of the third row, as if the sweep had been killed.
     let text = fs::read_to_string(here.join("plan.rows.jsonl")).expect("the rows are there");
     let third = text.lines().take(2).map(|line| line.len() + 1).sum::<usize>() + 10;
     fs::write(here.join("plan.rows.jsonl"), &text[..third]).expect("the rows can be cut");
@@ -64,8 +64,8 @@ fn rows_do_not_depend_on_jobs_or_interruptions() {
     assert_eq!(sorted_lines(&here.join("plan.rows.jsonl")), finished);
     assert!(here.join("plots/waiting.svg").is_file());
 
-    // Four runs have many figures each, so the page has a column for each run instead of a row. Its figures
-    // change colour with a dark page.
+    // Four runs have many figures each, so the page has a column for each run instead of a row. The figures
+    // of the page change colour with a dark page.
     assert_eq!(rows(here, &["sweep", "plan.toml", "--html", "plan.html"]), whole);
     let page = fs::read_to_string(here.join("plan.html")).expect("the page is there");
     let (table, after) = page
@@ -83,7 +83,7 @@ fn rows_do_not_depend_on_jobs_or_interruptions() {
     );
 }
 
-/// A question is a figure, and a table below the runs. CSV and JSON have the runs alone.
+/// Tests that each question gives a figure, and a table below the runs. CSV and JSON contain only the runs.
 #[test]
 fn a_question_is_answered_by_a_table() {
     let directory = tempfile::tempdir().expect("a directory can be made");
@@ -146,7 +146,7 @@ fn a_plan_that_cannot_run_leaves_no_file_and_runs_nothing() {
         ("set = { think_ns = 0 }", "the workload has no parameter `think_ns`; choose from: "),
         ("cpus = 4096", "the workload cannot use 4096"),
     ] {
-        // The first grid could run.
+        // The first grid is valid, and the second one is not.
         let bad = format!(
             "{PLAN}[[grid]]\nmachine = \"epyc-2\"\nworkload = \"page_fault1\"\npolicy = \"linux-4.19\"\n{keys}\n"
         );
@@ -158,7 +158,7 @@ fn a_plan_that_cannot_run_leaves_no_file_and_runs_nothing() {
     }
 }
 
-/// Finished rows are computed again if the simulator or the recording has changed since.
+/// Tests that finished rows are computed again if the simulator or the recording has changed since.
 #[test]
 fn a_row_of_another_recording_is_not_used_again() {
     let directory = tempfile::tempdir().expect("a directory can be made");

@@ -1,5 +1,5 @@
-//! `pageset top` on the machine that the test runs on: fields are there and agree with each other, and every
-//! mistake is answered with a remedy. No test checks a time.
+//! Tests `pageset top` on the machine that runs the tests: fields exist and agree with each other, and every
+//! mistake of a user gets an error with a remedy. No test checks a time.
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,7 @@ fn refused(arguments: &[&str], status: i32, remedy: &str) {
     assert!(output.stdout.is_empty(), "{arguments:?}");
 }
 
-/// A directory with the two files of a machine of 2 CPUs.
+/// A directory with the files `zoneinfo` and `vmstat` of a machine with 2 CPUs.
 fn machine() -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let mut zoneinfo =
@@ -156,8 +156,8 @@ fn one_interval_is_written_for_collectors_of_metrics() {
         "{printed}"
     );
     assert!(printed.ends_with("# EOF\n"), "{printed}");
-    // Waits are not watched for another machine's readings, so there is no verdict. The output says so, and
-    // has no made-up figure.
+    // For files of another machine, waits are not measured, so there is no verdict. The output says so, and
+    // does not invent a figure.
     assert!(printed.contains("\npageset_verdict{answer=\"unknown\"} 1\n"), "{printed}");
     assert!(!printed.contains("pageset_cpu_time_ratio"), "{printed}");
 }
@@ -177,8 +177,8 @@ fn a_file_of_metrics_appears_whole_and_is_replaced_by_force_only() {
     refused(&arguments, 1, "exists already; choose another name, or replace it with --force");
     let opened = fs::File::open(&file).expect("it is there");
     assert!(output(&[&arguments[..], &["--force"]].concat()).status.success());
-    // A reader that opened the file before the second interval still has that file: its name now belongs to a
-    // new one.
+    // A reader that opened the file before the second interval still reads the old file, because the second
+    // interval is in a new file of the same name.
     assert_eq!(std::io::read_to_string(opened).expect("it can be read"), first);
     #[cfg(unix)]
     {
@@ -190,7 +190,7 @@ fn a_file_of_metrics_appears_whole_and_is_replaced_by_force_only() {
     assert_eq!(names, 1, "nothing else is left");
 }
 
-/// An alert stays silent if no metric has the name that its rule asks for.
+/// Tests the metric names in the rules for alerts: with a wrong name, an alert would never be raised.
 #[test]
 fn rules_of_the_guide_ask_for_metrics_that_there_are() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));

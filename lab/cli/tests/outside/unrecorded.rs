@@ -1,7 +1,7 @@
-//! Data that was not recorded is unknown, not zero: variants of a bundled recording without the events of
-//! some kinds.
+//! Tests that data which was not recorded is unknown, not zero. The tests use variants of a bundled
+//! recording, which lack the events of some kinds.
 //!
-//! A number that a verb prints for a variant is either the same as for the whole recording or absent.
+//! A number that a subcommand prints for a variant must be the same as for the whole recording, or absent.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -12,7 +12,8 @@ use tempfile::TempDir;
 
 const TRACE: &str = "data/traces/k612_2c_tcp.pgtrace";
 
-/// Parts that a variant may lack. Each is a kind of event; both ends of a wait are one part.
+/// The parts that a variant may lack. A part is a kind of event, or for waits two kinds: the beginning and
+/// the end.
 const PARTS: [&[EventKind]; 7] = {
     use EventKind::*;
     [
@@ -86,8 +87,8 @@ fn write(directory: &TempDir, parts: u32, source: Source, change: impl Fn(&mut T
     path.display().to_string()
 }
 
-/// Whether the whole recording may have another number here. It may if the number is about the file itself,
-/// or if it is a bound that is printed if nothing was measured.
+/// Whether this number may differ for the whole recording. This is allowed if it is about the file itself, or
+/// if it is a bound that is printed when nothing was measured.
 fn is_of_file(path: &str) -> bool {
     let last = path.rsplit('.').next().unwrap_or_default();
     path.starts_with("events.")
@@ -173,8 +174,8 @@ fn every_number_of_stat_and_advise_is_that_of_the_whole_recording_or_unknown() {
     }
 }
 
-/// A kernel that never went to a zone is known to have made no visits. Once, its counts were null, as if they
-/// had not been recorded.
+/// A kernel that never went to a zone is known to have made no visits. Regression test: such counts were
+/// null, as if they had not been recorded.
 #[test]
 fn a_run_without_visits_has_zeros() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -214,7 +215,7 @@ fn every_number_of_replay_is_that_of_the_whole_recording_or_unknown() {
         );
         assert_eq!(row["is_recorded_kernel"], false, "{parts:07b}");
         let warning = part["warnings"][0].as_str().expect("a warning");
-        assert!(warning.contains("does not say what its kernel did"), "{warning}");
+        assert!(warning.contains("does not show what its kernel did"), "{warning}");
         assert!(warning.contains("It has no mm_page_"), "{warning}");
     }
 }
@@ -346,12 +347,12 @@ fn what_is_said_is_of_the_longest_part_under_one_setting() {
             let said = said(&[verb, &path]);
             assert!(said.contains("changed from 0 to 8"), "{verb}: {said}");
         }
-        // The time line goes across the change, and shows it.
+        // The time line includes the time of the change, and shows it.
         let html = said(&["report", &path]);
         let change = "\"text\":\"vm.percpu_pagelist_high_fraction changed from 0 to 8 between ";
         assert!(html.contains(change), "each chart has the change");
         assert!(html.contains("vm.percpu_pagelist_high_fraction=0"), "the settings when it began");
-        assert!(html.contains("The charts over time are of all of the recording"), "it is said");
+        assert!(html.contains("The charts over time show the whole recording"), "it is said");
         let forecast = |setting: &str| {
             let forecasts = advice["forecasts"].as_array().expect("a list");
             forecasts.iter().any(|forecast| forecast["settings"] == setting)
@@ -362,8 +363,8 @@ fn what_is_said_is_of_the_longest_part_under_one_setting() {
     }
 }
 
-/// The load of one kernel, labelled as another kernel's: the own row is far from the recorded kernel's
-/// counts.
+/// Tests a load of one kernel that is labelled as another kernel's, so that the own row differs much from the
+/// recorded kernel's counts.
 #[test]
 fn beyond_the_limit_of_its_own_row_a_recording_gives_no_advice() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! A machine's page sets in figures, from one recording.
+//! Figures about a machine's page sets, from one recording.
 
 use pageset_trace::{EventKind, TraceInfo};
 use serde::Serialize;
@@ -23,42 +23,42 @@ pub struct Evidence {
     pub events: u64,
     /// Events known to be missing.
     pub lost_events: u64,
-    /// Whether the file is damaged. All figures are then from the part before the damage.
+    /// Whether the file is damaged. If so, all figures are about the part before the damage.
     #[serde(skip)]
     pub is_cut: bool,
     /// Tracepoints that figures need, and that are not known to be recorded.
     pub not_recorded: Vec<&'static str>,
     /// Pages allocated.
     pub allocated_pages: Option<u64>,
-    /// Pages that left a zone: fetched by a page set, or given past one.
+    /// Pages that left a zone: fetched by a page set, or handed out without one.
     pub zone_pages: Option<u64>,
     /// Refills and drains.
     pub visits: Option<u64>,
-    /// How long the zones' locks were waited for, of all CPUs' time.
+    /// How long CPUs waited for zone locks, as a share of all CPUs' time.
     pub waiting: Option<Waiting>,
-    /// The share of the CPU time that visits and waits took.
+    /// The share of the CPU time that visits to zones and waits for locks took.
     pub spending: Spending,
-    /// How long all other spinning locks were waited for, in percent of all CPUs' time.
+    /// How long CPUs waited for all other spinning locks, in percent of all CPUs' time.
     pub other_spin_percent: Option<f64>,
     /// The largest part of `other_spin_percent` that belongs to a single lock.
     pub other_longest_percent: Option<f64>,
     /// Pages freed by another CPU than the one that allocated them, in percent of the pages whose allocation
     /// and free were both recorded.
     pub remote_percent: Option<f64>,
-    /// Most pages that the recorded kernel's page sets held at once, as replayed.
+    /// The most pages that page sets held at one time, in a replay under the recorded kernel's policy.
     pub held_pages_peak: Option<u64>,
-    /// Pages its page sets held when the recording ended.
+    /// The pages that page sets held when the recording ended, in the same replay.
     pub held_pages_end: Option<u64>,
     /// Pages that the machine's zones manage.
     pub managed_pages: Option<u64>,
     /// Times the background reclaimer was woken.
     pub kswapd_wakes: Option<u64>,
-    /// Times a task had to reclaim for itself.
+    /// How many times a task had to reclaim memory itself.
     pub direct_reclaims: Option<u64>,
-    /// Difference between the visits in the replay under the recorded kernel's policy and that kernel's own
-    /// visits, in percent.
+    /// How much the visits in a replay of the recorded kernel differ from the visits that this kernel made,
+    /// in percent.
     pub own_off_percent: Option<f64>,
-    /// Whether `own_off_percent` is too large for a forecast.
+    /// Whether `own_off_percent` is so large that forecasts are not reliable.
     #[serde(skip)]
     pub is_own_far_off: bool,
     /// Reasons why the recording may say nothing about its machine.
@@ -92,21 +92,21 @@ impl Doubts {
     }
 }
 
-/// In how much of the time events were counted, in percent. Frequent events are counted in segments of time
-/// only, so that counting costs the load little.
+/// For what part of the time events were counted, in percent. Frequent events are counted only in some
+/// segments of time, so that counting slows the load little.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CountedTime {
-    /// Visits to zones; `None` if they were not counted.
+    /// The part of the time in which visits to zones were counted. `None` if they were not counted.
     pub visits_percent: Option<f64>,
-    /// Blocks that left a zone or went back; `None` if they were not counted.
+    /// The part of the time in which moved blocks were counted. `None` if they were not counted.
     pub moved_percent: Option<f64>,
 }
 
-/// How long zone locks were waited for, in percent of all CPUs' time.
+/// How long CPUs waited for zone locks, in percent of all CPUs' time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "source", rename_all = "snake_case")]
 pub enum Waiting {
-    /// The recording has the waits.
+    /// The recording has the waits, so the share is exact.
     Measured {
         /// Share of all CPUs' time.
         percent: f64,
@@ -122,7 +122,7 @@ pub enum Waiting {
 }
 
 impl Waiting {
-    /// The share, or its upper bound.
+    /// Returns the share or its upper bound.
     #[must_use]
     pub const fn percent(self) -> f64 {
         match self {
@@ -132,7 +132,7 @@ impl Waiting {
 }
 
 impl Evidence {
-    /// `replay` is `None` if the recording lacks events for a replay.
+    /// Makes the findings from events. `replay` is `None` if the recording lacks events for a replay.
     pub(super) fn new(info: &TraceInfo, survey: &Survey, replay: Option<&Replay>) -> Self {
         let (kernel, locks, recorded) = (&survey.kernel, &survey.kernel.zone_locks, &survey.recorded);
         let ns = survey.first_ns.zip(survey.last_ns).map_or(0, |(first, last)| last - first);
@@ -203,13 +203,13 @@ impl Evidence {
         }
     }
 
-    /// Pages that left a zone, in percent of those allocated; `None` if nothing was allocated.
+    /// Pages that left a zone, in percent of the allocated pages. `None` if nothing was allocated.
     #[must_use]
     pub fn zone_percent(&self) -> Option<f64> {
         percent(self.zone_pages? as f64, self.allocated_pages? as f64)
     }
 
-    /// Pages in page sets at most, in percent of the machine's.
+    /// The most pages in page sets, in percent of the machine's pages.
     #[must_use]
     pub fn held_percent(&self) -> Option<f64> {
         percent(self.held_pages_peak.max(self.held_pages_end)? as f64, self.managed_pages? as f64)

@@ -1,4 +1,4 @@
-//! The forecast for one setting or kernel, beside the recorded kernel.
+//! The forecast for one setting or kernel, compared with the recorded kernel.
 
 use pageset_core::Policy;
 use serde::{Deserialize, Serialize};
@@ -11,15 +11,17 @@ use crate::{Candidate, Outcome};
 pub struct Forecast {
     /// The kernel's policy, if it differs from the recorded kernel's.
     pub kernel: Option<String>,
-    /// The settings that are not the recorded ones, as `sysctl` takes them; empty if there are none.
+    /// The settings that differ from the recorded ones, in the form that `sysctl` takes. Empty if none
+    /// differ.
     pub settings: String,
     /// Refills and drains.
     pub visits: u64,
-    /// Its 80 % interval.
+    /// The 80 % interval of `visits`.
     pub visits_range: Range,
     /// The interval in percent of the recorded kernel's visits; `None` if that kernel made none.
     pub visits_percent: Option<(f64, f64)>,
-    /// CPU time that it saves, least and most, in percent. `None` if the cost of a visit is not known.
+    /// The CPU time that this forecast saves, in percent: least and most. `None` if the cost of a visit is
+    /// not known.
     pub saved_percent: Option<(f64, f64)>,
     /// Most pages in page sets at once.
     pub held_pages_peak: u64,
@@ -29,18 +31,18 @@ pub struct Forecast {
     pub ends_tuning: bool,
 }
 
-/// From and to, both included.
+/// The lower and the upper end of an interval. Both ends belong to the interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
-    /// From.
+    /// The lower end.
     pub low: u64,
-    /// To.
+    /// The upper end.
     pub high: u64,
 }
 
 impl Forecast {
-    /// Returns `None` if the recording does not show its kernel's visits, since there is nothing to compare
-    /// with.
+    /// Returns `None` if the recording does not show its kernel's visits, because a forecast is compared with
+    /// these.
     pub(super) fn new(
         candidate: &Candidate,
         outcome: &Outcome,
@@ -68,13 +70,14 @@ impl Forecast {
         })
     }
 
-    /// Whether fewer visits than now are certain: the whole range is below.
+    /// Whether the forecast certainly has fewer visits than the recorded kernel: its whole interval is below
+    /// the recorded number.
     #[must_use]
     pub fn is_less(&self, visits: u64) -> bool {
         self.visits_range.high < visits
     }
 
-    /// Whether the ranges overlap.
+    /// Whether the two intervals overlap.
     #[must_use]
     pub const fn overlaps(&self, other: &Self) -> bool {
         self.visits_range.low <= other.visits_range.high && other.visits_range.low <= self.visits_range.high

@@ -1,4 +1,4 @@
-//! The time of an allocation, as a simulation of the recording gives it.
+//! The time that an allocation takes, from a simulation of the recording.
 
 use std::path::Path;
 
@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::forecast::Forecast;
 
-/// Simulates the recording at this path with this number of CPUs: under the policy with this name, and under
-/// the forecast's settings or kernel. Returns `None` if it cannot be simulated; the advice is then printed
-/// without these times.
+/// The type of a function that simulates a recording twice: under the policy with this name, and under the
+/// settings or kernel of a forecast. Arguments are the recording's path and the number of CPUs. The function
+/// returns `None` if it cannot simulate the recording; the advice is then printed without these times.
 pub type Simulate = fn(&Path, u32, &str, &Forecast) -> Option<Latency>;
 
 /// Times of an allocation in virtual time, under the recorded settings and under the advised ones.
@@ -16,9 +16,9 @@ pub type Simulate = fn(&Path, u32, &str, &Forecast) -> Option<Latency>;
 pub struct Latency {
     /// The machine that was simulated.
     pub machine: &'static str,
-    /// As recorded.
+    /// Times under the recorded settings and kernel.
     pub now: Times,
-    /// Under the advised settings.
+    /// Times under the advised settings or kernel.
     pub advised: Times,
 }
 

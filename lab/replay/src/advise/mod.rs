@@ -1,9 +1,10 @@
-//! Advice about a machine's page sets, from one recording of its load: mostly to change nothing.
+//! Advice about a machine's page sets, from one recording of its load. Most advice is to change nothing.
 //!
-//! `findings` has the figures of a recording of events, `counted` those of counts, `spending` their cost in
-//! CPU time. `options` chooses kernels and settings to try, `forecast` has the results, `verdict` decides,
-//! `latency` has times of an allocation under the advice, and `wording` writes the sentences. `run_times`
-//! compares runs before and after a change. Each sentence names the figures it rests on.
+//! `findings` has the figures of a recording of events, and `counted` those of a recording of counts.
+//! `spending` computes how much CPU time page sets cost. `options` chooses kernels and settings to try,
+//! `forecast` has the results, and `verdict` decides on the advice. `latency` has times of an allocation
+//! under the advice, and `wording` writes the sentences. `run_times` compares runs of a command before and
+//! after a change. Each sentence of the advice names the figures behind it.
 
 mod counted;
 mod findings;
@@ -57,9 +58,9 @@ pub struct Advice {
     pub forecasts: Vec<Forecast>,
     /// The verdict on these figures and forecasts.
     pub verdict: Verdict,
-    /// Times of an allocation, where something is advised and the recording is a file.
+    /// Times of an allocation, if a change is advised and the recording is a file.
     pub latency: Option<Latency>,
-    /// Pages and visits by task; `None` if the recording does not tell tasks apart.
+    /// Pages and visits of each task. `None` if the recording does not tell tasks apart.
     pub who: Option<Who>,
     /// Call sites of visits and waits; `None` if the recording has no call chains.
     pub sites: Option<Sites>,
@@ -76,14 +77,15 @@ pub struct Examined {
     pub advice: Advice,
     /// The recording's description of itself.
     pub info: TraceInfo,
-    /// Its contents.
+    /// The survey: counts of the recording's contents.
     pub survey: Survey,
     /// The replay under other settings and kernels; `None` if the recording lacks events for a replay.
     pub replay: Option<Replay>,
 }
 
-/// The part of a recording that advice is about: the longest part under one setting. If a setting changed at
-/// an unknown time, it is the whole recording: the events are counted, but no forecast is made.
+/// Chooses the part of a recording that advice is about: the longest part in which no setting changed. If a
+/// setting changed at an unknown time, this is the whole recording; its events are counted, but no forecast
+/// is made.
 pub(crate) fn part<R: TraceReader>(reader: R) -> Result<OneSetting<R>, TraceError> {
     if untimed(reader.info()).is_some() { Ok(OneSetting::whole(reader)) } else { OneSetting::new(reader) }
 }
@@ -103,8 +105,9 @@ fn play(
             return;
         }
         let played = played.fetch_add(1, Ordering::Relaxed) + 1;
-        // Rows are played on several threads. A thread that finds `told` locked skips its report instead of
-        // waiting. That is safe: `cancel` ends the work, and a later row reports the count.
+        // Race: several threads finish rows and report progress at once. A thread that finds `told` locked
+        // skips its report instead of waiting. That is safe: `cancel` ends the work, and a later row reports
+        // the count.
         if let Ok(mut told) = told.try_lock() {
             told.update(played).ok();
         }
@@ -139,9 +142,9 @@ fn read(
     Ok((counted.finish(), Some(read?)))
 }
 
-/// Opens a recording. If it does not describe its machine but has the events of visits, it is refused before
-/// all of it is read: it needs a layout. If it lacks these events too, no forecast is possible, and the
-/// events that it has are counted.
+/// Opens a recording. A recording that has the events of visits but does not describe its machine is refused
+/// before all of it is read, because it needs a layout. A recording that lacks these events too allows no
+/// forecast, so its events are only counted.
 fn open_placed<R: TraceReader>(open: &mut impl FnMut() -> anyhow::Result<R>) -> anyhow::Result<R> {
     let mut reader = open()?;
     if reader.info().machine.is_some() || reader.info().counts.is_some() {
@@ -157,7 +160,7 @@ fn open_placed<R: TraceReader>(open: &mut impl FnMut() -> anyhow::Result<R>) -> 
 fn no_layout(info: &TraceInfo) -> anyhow::Error {
     let path = info.path.display();
     anyhow!(ReplayError::NoMachine(format!(
-        "{path}: this recording does not say how memory is laid out; `pageset convert {path} OUT.pgtrace --layout FILE` adds that"
+        "{path}: this recording has no description of the machine's memory; `pageset convert {path} OUT.pgtrace --layout FILE` adds one"
     )))
 }
 
@@ -170,11 +173,11 @@ pub fn findings(info: &TraceInfo, survey: &Survey) -> Evidence {
     }
 }
 
-/// Reads a recording once, and gives advice. If it does not describe its machine, `open` is called twice: of the
-/// first time, only a block of events is read.
+/// Reads a recording once, and gives advice. If the recording does not describe its machine, `open` is called
+/// twice, and the first time only one block of events is read.
 ///
 /// # Errors
-/// As [`examine`].
+/// The errors of [`examine`].
 pub fn advise<R: TraceReader>(
     open: impl FnMut() -> anyhow::Result<R>,
     simulate: Simulate,
@@ -183,10 +186,11 @@ pub fn advise<R: TraceReader>(
     Ok(examine(open, simulate, progress)?.advice)
 }
 
-/// Like [`advise`], with further recordings of the same load: intervals are then from all of them.
+/// Does the same as [`advise`] with further recordings of the same load. Intervals then come from all
+/// recordings.
 ///
 /// # Errors
-/// As [`examine`]; a recording is no repeat of the first.
+/// The errors of [`examine`], and an error if a recording is no repeat of the first.
 pub fn advise_repeats<R: TraceReader>(
     open: impl FnMut() -> anyhow::Result<R>,
     repeats: &mut [Box<dyn TraceReader>],
@@ -196,10 +200,11 @@ pub fn advise_repeats<R: TraceReader>(
     Ok(examine_repeats(open, repeats, simulate, progress)?.advice)
 }
 
-/// Like [`advise`], and keeps the sources of the advice.
+/// Does the same as [`advise`], and also returns the data that the advice is made from.
 ///
 /// # Errors
-/// The recording cannot be read or describes no machine; [`Cancelled`](pageset_report::Cancelled).
+/// An error if the recording cannot be read or does not describe its machine, or
+/// [`Cancelled`](pageset_report::Cancelled).
 pub fn examine<R: TraceReader>(
     open: impl FnMut() -> anyhow::Result<R>,
     simulate: Simulate,
@@ -225,7 +230,7 @@ fn examine_repeats<R: TraceReader>(
     let candidates: Vec<Candidate> = settings.into_iter().flatten().chain(kernels).collect();
 
     let asked = ReplayOptions { candidates, cancel: progress.cancel(), ..ReplayOptions::default() };
-    // A text shows only at its end whether it has all kinds of events.
+    // A recording in text form shows only at its end whether it has all kinds of events.
     let is_denied = needs::VISITS
         .iter()
         .any(|kind| RecordedKinds::new(&info, &[0; EventKind::COUNT]).of(*kind) == Recorded::No);

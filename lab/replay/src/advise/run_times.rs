@@ -1,4 +1,5 @@
-//! Times of a command before and with a setting, and whether they differ by more than runs do anyway.
+//! Compares the times of a command before and with a setting: do they differ by more than repeated runs
+//! differ anyway?
 
 use serde::Serialize;
 
@@ -8,34 +9,34 @@ const CHANCE_MAX: f64 = 0.05;
 /// Seconds that each recorded run of a command took.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RunTimes {
-    /// Times before the setting.
+    /// Times before the setting was changed.
     pub before_s: Vec<f64>,
-    /// With the setting.
+    /// Times with the new value of the setting.
     pub after_s: Vec<f64>,
 }
 
-/// The difference that run times show.
+/// What run times show about the effect of a setting.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Difference {
-    /// One run of each side does not show how far runs differ.
+    /// One of the two groups has only one run, which does not show how much runs differ.
     OneRun,
-    /// Every run with the setting lies on one side of every run before, but with so few runs chance often
-    /// does that too.
+    /// All runs with the setting were faster, or all were slower, than the runs before. But there are so few
+    /// runs that chance alone often has the same effect.
     TooFew,
-    /// Runs before and with the setting overlap.
+    /// The times before and with the setting overlap.
     WithinNoise,
-    /// The change of the median, and how often chance alone would separate the runs like this.
+    /// The change of the median, and how often chance alone would separate the two groups of runs.
     Shown {
-        /// Below 0 if the setting saves time.
+        /// The change in percent. Below 0 if the setting saves time.
         percent: f64,
-        /// Chance alone does the same once in this many times.
+        /// Chance alone separates the groups once in this many times.
         one_in: u64,
     },
 }
 
 impl RunTimes {
-    /// The difference that these times show. If the setting changes nothing, all orders of the runs are
-    /// equally likely, and in only two of them the groups are separate.
+    /// The difference that these times show. If the setting changes nothing, all ways to sort the runs by
+    /// time are equally likely, and in only two of them the two groups do not overlap.
     #[must_use]
     pub fn difference(&self) -> Difference {
         let (Some(before), Some(after)) = (Range::of(&self.before_s), Range::of(&self.after_s)) else {
@@ -66,24 +67,24 @@ impl RunTimes {
         let took = format!("`{command}` took {before} before, and {after} with {setting}");
         Some(match self.difference() {
             Difference::OneRun => format!(
-                "{took}. One run each does not show how far its runs differ: --times {} does.",
+                "{took}. One run each does not show how much runs differ: --times {} does.",
                 Self::enough()
             ),
             Difference::TooFew => format!(
-                "{took}: no change that its noise would show, since chance puts so few runs apart too. --times {} is enough.",
+                "{took}: no change beyond noise, because chance often separates so few runs too. --times {} is enough.",
                 Self::enough()
             ),
-            Difference::WithinNoise => format!("{took}: no change that its noise would show."),
+            Difference::WithinNoise => format!("{took}: no change beyond noise."),
             Difference::Shown { percent, one_in } => {
                 let (size, direction) = (percent.abs(), if percent < 0.0 { "less" } else { "more" });
                 format!(
-                    "{took}: {size:.1} % {direction}. Chance alone puts these runs so far apart once in {one_in} times."
+                    "{took}: {size:.1} % {direction}. By chance alone, runs are separated like this once in {one_in} times."
                 )
             }
         })
     }
 
-    /// The least number of runs of each side that can show a change.
+    /// The smallest number of runs before, and with, the setting that can show a change.
     fn enough() -> usize {
         let apart = |runs: usize| Self { before_s: vec![1.0; runs], after_s: vec![2.0; runs] };
         (1..).find(|runs| matches!(apart(*runs).difference(), Difference::Shown { .. })).unwrap_or(1)
@@ -112,7 +113,7 @@ impl Range {
 impl std::fmt::Display for Range {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { median, low, high, runs } = self;
-        // A recording ends up to 10 ms after its command.
+        // A recording ends up to 10 ms after its command, so print times in units of 10 ms.
         let digits = if *high < 10.0 { 2 } else { 1 };
         write!(f, "{median:.digits$} s")?;
         if *runs > 1 {
@@ -148,17 +149,18 @@ mod tests {
             |before: &[f64], after: &[f64]| times(before, after).sentence("make -j4", "vm.a=8").unwrap();
         assert_eq!(
             said(&[9.6], &[9.5]),
-            "`make -j4` took 9.60 s before, and 9.50 s with vm.a=8. One run each does not show how far its runs differ: \
+            "`make -j4` took 9.60 s before, and 9.50 s with vm.a=8. One run each does not show how much runs differ: \
              --times 4 does."
         );
         assert_eq!(
             said(&[9.6, 9.4, 9.9], &[9.5, 9.3, 9.8]),
-            "`make -j4` took 9.60 s (9.40 to 9.90) before, and 9.50 s (9.30 to 9.80) with vm.a=8: no change that its \
-             noise would show."
+            "`make -j4` took 9.60 s (9.40 to 9.90) before, and 9.50 s (9.30 to 9.80) with vm.a=8: no change beyond \
+             noise."
         );
         let shorter = said(&[12.0, 12.1, 12.2, 12.4], &[11.0, 11.1, 11.2, 11.4]);
         assert!(
-            shorter.ends_with(": 8.2 % less. Chance alone puts these runs so far apart once in 35 times."),
+            shorter
+                .ends_with(": 8.2 % less. By chance alone, runs are separated like this once in 35 times."),
             "{shorter}"
         );
         assert_eq!(times(&[1.0], &[]).sentence("x", "y"), None);

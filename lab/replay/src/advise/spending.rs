@@ -1,30 +1,31 @@
 //! The share of the CPUs' time that zone visits and waits for zone locks take.
 //!
-//! [`Load`] is measured: from a whole recording, or from counts. [`Spending`] adds the cost of a visit that
-//! the recording carries. If another machine reads the recording, its own cost is not used.
+//! [`Load`] holds what was measured, from a whole recording or from counts. [`Spending`] adds the cost of a
+//! visit, which the recording contains. The cost of a visit on the machine that reads the recording is not
+//! used.
 
 use pageset_trace::{TraceInfo, VisitCost};
 use serde::Serialize;
 
-/// A number with its range. If it was counted exactly, both ends of the range equal it.
+/// A number with its range. If the number was counted exactly, both ends of the range equal it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// The number.
     pub value: f64,
-    /// The lower end of its range.
+    /// The lower end of the number's range.
     pub low: f64,
-    /// The upper end of its range.
+    /// The upper end of the number's range.
     pub high: f64,
 }
 
 impl Figure {
-    /// A number that was counted.
+    /// Makes a number that was counted exactly.
     #[must_use]
     pub const fn exact(value: f64) -> Self {
         Self { value, low: value, high: value }
     }
 
-    /// A number with an upper bound only.
+    /// Makes a number of which only an upper bound is known.
     #[must_use]
     pub const fn at_most(high: f64) -> Self {
         Self { value: high, low: 0.0, high }
@@ -48,14 +49,14 @@ impl Figure {
     }
 }
 
-/// A load as it was recorded. `None` was not recorded.
+/// A load as it was recorded. `None` stands for a figure that was not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Load {
     /// The busy time of all CPUs. If the recording does not say, the time of all CPUs, busy or idle.
     pub cpu_time_ns: Option<Figure>,
     /// Zone visits.
     pub visits: Option<Figure>,
-    /// Pages that they moved.
+    /// Pages that visits to zones moved.
     pub moved_pages: Option<Figure>,
     /// Time of all waits for zone locks.
     pub wait_ns: Option<Figure>,
@@ -84,9 +85,10 @@ pub struct Spending {
 }
 
 impl Spending {
-    /// `all_ns` is the time of all CPUs, busy or idle.
+    /// Computes the shares for a recording. `all_ns` is the time of all CPUs, busy or idle.
     pub(super) fn of_recording(info: &TraceInfo, all_ns: Option<u64>, load: Load) -> Self {
-        // A busy time of 0, or of twice all time, comes from a clock that was set.
+        // Ignore a busy time of 0, or of more than twice the time of all CPUs: such a time is wrong, because
+        // somebody set the clock.
         let busy_ns =
             info.busy_ns.filter(|busy_ns| *busy_ns > 0 && all_ns.is_none_or(|all| *busy_ns <= 2 * all));
         let time = busy_ns.or(all_ns).map(|ns| Figure::exact(ns as f64));
@@ -115,9 +117,9 @@ impl Spending {
         Some(self.waits_percent?.high + visits_ns.percent_of(self.load.cpu_time_ns?)?.high)
     }
 
-    /// The CPU time that a forecast saves, least and most, in percent. `left` is the range of the visits that
-    /// remain, as parts of all visits. Waits are assumed to fall in proportion to visits; in reality a queue
-    /// falls faster.
+    /// The CPU time that a forecast saves, in percent: least and most. `left` is the range of the visits that
+    /// remain, as parts of all visits. Waits are assumed to fall in proportion to visits. In reality they
+    /// fall faster, because queues become shorter.
     pub(super) fn saved_percent(&self, left: (f64, f64)) -> Option<(f64, f64)> {
         let all = self.waits_percent?.plus(self.visits_percent?);
         let (least, most) = ((1.0 - left.1) * all.low, (1.0 - left.0) * all.high);
@@ -126,8 +128,8 @@ impl Spending {
     }
 }
 
-/// Computes the time by the cost of a visit and by the cost of a page, and takes the wider range of both.
-/// Visits that move more pages than the measured ones cost more.
+/// Computes the time from the cost of a visit and from the cost of a page, and takes the wider of the two
+/// ranges, because visits that move more pages than the measured ones cost more.
 fn visits_ns(load: &Load, cost: &VisitCost) -> Option<Figure> {
     let each = |range: pageset_trace::CostRange| Figure {
         value: range.median,

@@ -1,50 +1,51 @@
-//! The verdict on findings and forecasts. All limits of the advice are here, each with its reason.
+//! The verdict on findings and forecasts. The thresholds of the advice are in this file, each with its
+//! reason.
 
 use serde::Serialize;
 
 use super::findings::Evidence;
 use super::forecast::Forecast;
 
-/// Saved CPU time that is worth a change of settings, in percent. Two runs of one benchmark differ by about
-/// as much.
+/// A change of settings is worth it if it saves at least this percentage of the CPU time. Two runs of one
+/// benchmark differ by about as much.
 pub const SAVED_PERCENT: f64 = 1.0;
-/// If memory is short, page sets matter from this share of all memory on, in percent.
+/// If memory is short, page sets matter once they hold this share of all memory, in percent.
 const HELD_PERCENT: f64 = 1.0;
-/// A setting is advised only if page sets then hold at most this share of all memory, in percent.
+/// A setting is advised only if page sets hold at most this share of all memory under it, in percent.
 const HELD_PERCENT_MAX: f64 = 5.0;
-/// From this percentage of missing events on, the figures do not describe the load.
+/// If at least this percentage of the events is missing, the figures do not describe the load.
 const LOST_PERCENT: f64 = 5.0;
-/// A recording must be this long to be a sample of a load.
+/// A shorter recording is no sample of a load.
 const SECONDS_MIN: f64 = 0.5;
 
-/// What to do.
+/// What the user should do.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
     /// The page sets are not the problem.
     LeaveAlone,
-    /// A setting that can be made now helps.
+    /// A setting helps, and can be changed now.
     Set {
-        /// The matter that it helps.
+        /// The effect of page sets that it improves.
         matter: Matter,
         /// The advised forecast: an index into [`Advice::forecasts`](super::Advice::forecasts).
         forecast: usize,
     },
-    /// No setting certainly helps; another kernel does.
+    /// No setting certainly helps, but another kernel does.
     ChangeKernel {
-        /// The matter that it helps.
+        /// The effect of page sets that it improves.
         matter: Matter,
         /// The advised forecast: an index into [`Advice::forecasts`](super::Advice::forecasts).
         forecast: usize,
     },
-    /// Something matters, and no forecast certainly helps.
+    /// An effect of page sets matters, but no forecast certainly helps.
     NothingHelps {
-        /// The matter.
+        /// The effect that matters.
         matter: Matter,
     },
-    /// Something matters. The recording has counts only, which do not say what helps.
+    /// An effect of page sets matters. The recording has only counts, which do not say what helps.
     Matters {
-        /// The matter.
+        /// The effect that matters.
         matter: Matter,
     },
     /// The recording does not say.
@@ -54,13 +55,13 @@ pub enum Verdict {
     },
 }
 
-/// Effects of page sets that matter.
+/// The effects of page sets that can matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Matter {
     /// Zone visits, and waits for zone locks, take CPU time.
     CpuTime,
-    /// Page sets hold memory that others need.
+    /// Page sets hold memory that is needed elsewhere.
     HeldMemory,
 }
 
@@ -117,7 +118,7 @@ fn doubt(findings: &Evidence) -> Option<Why> {
     checks.into_iter().find(|(is_so, _)| *is_so).map(|(_, why)| why)
 }
 
-/// The effect of page sets that matters; `None` if none does.
+/// The effect of page sets that matters. `None` if no effect matters.
 fn matter(findings: &Evidence) -> Result<Option<Matter>, Why> {
     let spending = &findings.spending;
     if spending.most_percent.is_some_and(|percent| percent >= SAVED_PERCENT) {
@@ -125,7 +126,8 @@ fn matter(findings: &Evidence) -> Result<Option<Matter>, Why> {
     }
     let is_cheap = spending.most_percent.or_else(|| spending.most_percent_at_any_cost());
     let is_cheap = is_cheap.is_some_and(|percent| percent < SAVED_PERCENT);
-    // Counts have the pages in page sets at the end. While memory was short, there may have been more.
+    // A recording of counts has the pages in page sets only at its end. There may have been more while memory
+    // was short.
     if findings.is_counted && findings.is_memory_short() == Some(true) {
         return Err(Why::EventsNeeded);
     }
@@ -139,7 +141,7 @@ fn matter(findings: &Evidence) -> Result<Option<Matter>, Why> {
     }
 }
 
-/// From counts, a Yes needs the lower ends of the intervals.
+/// The verdict from counts: it is Yes only if the lower ends of the intervals suffice.
 fn certainly(findings: &Evidence, matter: Matter) -> Verdict {
     let spending = &findings.spending;
     let least =
@@ -167,9 +169,9 @@ fn what_helps(findings: &Evidence, forecasts: &[Forecast], matter: Matter) -> Ve
     }
 }
 
-/// The forecast to follow. Only forecasts that certainly help count. The best of them and those whose
-/// intervals overlap its interval are taken to be equally good. Of these, a forecast that keeps the kernel's
-/// own tuning wins, then the one with the fewest held pages, then the one with the fewest visits.
+/// Finds the forecast to advise. Only forecasts that certainly help count. Forecasts whose intervals overlap
+/// that of the best one are taken to be as good as the best. Among these, a forecast that keeps the kernel's
+/// own tuning is preferred, then the one with the fewest held pages, then the one with the fewest visits.
 fn best(findings: &Evidence, forecasts: &[Forecast], matter: Matter, is_kernel: bool) -> Option<usize> {
     let visits = findings.visits?;
     let held_max = (findings.managed_pages? as f64 * HELD_PERCENT_MAX / 100.0) as u64;
@@ -208,7 +210,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A load whose CPUs wait for `percent` of their time. Its visits cost next to nothing in comparison.
+    /// A load whose CPUs wait for `percent` of their time. The cost of its visits is negligible.
     pub(crate) fn waiting(percent: f64) -> Evidence {
         Evidence {
             is_counted: false,

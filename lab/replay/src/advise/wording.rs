@@ -1,4 +1,4 @@
-//! The verdict in words. Every sentence names the figures it rests on.
+//! Writes the verdict in words. Every sentence names the figures behind it.
 
 use pageset_core::Policy;
 
@@ -8,7 +8,7 @@ use super::latency::Latency;
 use super::spending::Figure;
 use super::verdict::{Matter, SAVED_PERCENT, Verdict, Why};
 
-/// MiB of pages of 4 KiB.
+/// Converts a number of pages of 4 KiB to MiB.
 fn mib(pages: u64) -> String {
     format!("{:.1} MiB", pages as f64 / 256.0)
 }
@@ -57,12 +57,12 @@ pub(super) fn sentences(
         }
         Verdict::NothingHelps { matter } => {
             all.push(format!("Yes, but no setting certainly helps: {}", because(*matter, findings)));
-            all.push("Every forecast's range has room for no change.".to_owned());
+            all.push("Each forecast's range includes the present number of visits.".to_owned());
         }
         Verdict::Matters { matter } => {
             all.push(format!("Yes: {}", because(*matter, findings)));
             all.push(most(findings));
-            all.push("Which setting helps is not in counts. Record events, without --counts.".to_owned());
+            all.push("Counts do not show which setting helps. Record events, without --counts.".to_owned());
         }
         Verdict::Unknown { why } => {
             all.push(format!("This recording does not say. {}", unknown(*why, findings)));
@@ -84,7 +84,7 @@ pub(super) fn sentences(
     if let (Some(all_percent), Some(longest)) = (findings.other_spin_percent, findings.other_longest_percent)
     {
         all.push(format!(
-            "CPUs waited for other spinning locks for {} of their time, for one of them {}.",
+            "CPUs waited for other spinning locks for {} of their time, and for a single one of these locks for {}.",
             share(all_percent),
             share(longest)
         ));
@@ -196,7 +196,7 @@ fn shortage(findings: &Evidence) -> String {
 
 fn reached(findings: &Evidence) -> String {
     let visits = findings.visits.map_or_else(
-        || ". How often page sets went there is not recorded.".to_owned(),
+        || ". How often page sets went to the zones is not recorded.".to_owned(),
         |visits| {
             format!(", in {:.0} visits a second.", visits as f64 / findings.seconds.max(f64::MIN_POSITIVE))
         },
@@ -230,7 +230,7 @@ fn counted(findings: &Evidence) -> String {
     let allocated = findings.allocated_pages;
     let allocated = allocated.map_or_else(String::new, |pages| format!(" {pages} pages were allocated."));
     let is_estimate = [load.visits, load.moved_pages].iter().flatten().any(|figure| figure.low < figure.high);
-    let estimate = if is_estimate { " From and to are an estimate's 95 % interval." } else { "" };
+    let estimate = if is_estimate { " The estimate's 95 % interval." } else { "" };
     format!(
         "{} moved {} between zones and page sets.{allocated}{estimate}",
         sentence(of(load.visits, "visits")),
@@ -238,7 +238,7 @@ fn counted(findings: &Evidence) -> String {
     )
 }
 
-/// The parts of the time with counting.
+/// The parts of the time in which events were counted.
 fn counted_time(findings: &Evidence) -> Option<String> {
     let time = findings.counted_time?;
     let of = |what: &str, percent: Option<f64>| percent.map(|percent| format!("{what} in {percent:.1} %"));
@@ -296,12 +296,12 @@ fn unknown(why: Why, findings: &Evidence) -> String {
         }
         Why::PartOfMachine => doubts.part_of_machine.clone().unwrap_or_default(),
         Why::TooShort => format!(
-            "It has {} allocated pages in {:.2} s. Record the load for longer.",
+            "It has only {} allocated pages in {:.2} s. Record the load for longer.",
             findings.allocated_pages.unwrap_or(0),
             findings.seconds
         ),
         Why::EventsLost => format!(
-            "{} events are missing beside {} that it has. Record with larger buffers, or fewer CPUs.",
+            "{} events are missing, and the recording has {}. Record with larger buffers, or fewer CPUs.",
             findings.lost_events, findings.events
         ),
         Why::OwnKernelMissed => format!(
@@ -313,31 +313,31 @@ fn unknown(why: Why, findings: &Evidence) -> String {
             "No policy is known for its kernel. `pageset policies` names those that are.".to_owned()
         }
         Why::CostNotMeasured => format!(
-            "Cost not measured: it has {:.0} visits to the zones a second, and the cost of a visit was not measured on its \
-             machine. Run `pageset bench machine` there when it is quiet: a minute, as root, under two settings by turns. \
+            "Cost not measured: the recording has {:.0} visits to the zones a second, and the cost of a visit was not \
+             measured on its machine. Run `pageset bench machine` there when it is quiet: a minute, as root, under two settings by turns. \
              Then record again.",
             findings.visits.unwrap_or(0) as f64 / findings.seconds.max(f64::MIN_POSITIVE)
         ),
         Why::EventsNeeded if findings.is_memory_short() == Some(true) => {
             format!(
-                "{} Whether page sets held much then takes events: record without --counts.",
+                "{} Only events show whether page sets held much at that time: record without --counts.",
                 shortage(findings)
             )
         }
         Why::EventsNeeded => format!(
-            "{} Whether that is worth a change takes a forecast: record without --counts.",
+            "{} Only a forecast from events shows whether a change is worth it: record without --counts.",
             spent(findings)
         ),
         Why::WaitsNotRecorded => format!(
-            "Waits for locks are not in it, and may be as much as {} of the CPUs' time. Record \
+            "The recording has no waits for locks, and these may take as much as {} of the CPUs' time. Record \
              lock:contention_begin and contention_end too.",
             share(findings.waiting.map_or(0.0, Waiting::percent))
         ),
     }
 }
 
-/// Warnings: the notes about the recording in `said`, then consequences of the advice that are easily
-/// overlooked.
+/// The warnings: first the notes about the recording in `said`, then consequences of the advice that a user
+/// may overlook.
 pub(super) fn warnings(
     findings: &Evidence,
     forecasts: &[Forecast],
@@ -358,15 +358,13 @@ pub(super) fn warnings(
             );
         }
         if !forecast.settings.contains("percpu_pagelist_high_fraction") {
-            all.push(
-                "Higher watermarks keep that much more memory free: the reclaimer begins sooner.".to_owned(),
-            );
+            all.push("Higher watermarks keep more memory free, so the reclaimer begins sooner.".to_owned());
         }
         all.push("A sysctl lasts until the next boot. The forecast is for this load; record again after the change.".to_owned());
     }
     if tunes && fraction > 0 {
         all.push(format!(
-            "vm.percpu_pagelist_high_fraction is {fraction} here: this kernel would tune page sets itself, but may not."
+            "vm.percpu_pagelist_high_fraction is {fraction} here, which stops this kernel from tuning page sets itself."
         ));
     }
     if findings.lost_events > 0 && !matches!(verdict, Verdict::Unknown { why: Why::EventsLost }) {
@@ -378,7 +376,7 @@ pub(super) fn warnings(
     all
 }
 
-/// A share, with as many digits as a small one needs.
+/// Writes a share in percent. A small share gets more digits.
 fn share(percent: f64) -> String {
     if percent < 0.01 {
         "less than 0.01 %".to_owned()
@@ -389,7 +387,7 @@ fn share(percent: f64) -> String {
     }
 }
 
-/// A range of two numbers, or one number if both look the same.
+/// Writes a range of two numbers, or one number if both are written alike.
 fn shares(low: f64, high: f64) -> String {
     match (share(low), share(high)) {
         (low, high) if low == high => low,
@@ -399,7 +397,7 @@ fn shares(low: f64, high: f64) -> String {
 }
 
 fn lowered(sentence: String) -> String {
-    // "CPUs" stays as it is.
+    // Tests that a sentence that begins with "CPUs" keeps its capital letters.
     match sentence.strip_prefix("Page") {
         Some(rest) => format!("page{rest}"),
         None => sentence,
@@ -462,7 +460,10 @@ mod tests {
         );
         let visits_alone = Evidence { zone_pages: Some(10_000), ..findings };
         let said = sentences(&visits_alone, &[], &find(&visits_alone, &[]), None);
-        assert!(said[1].ends_with("(25.0 %). How often page sets went there is not recorded."), "{said:?}");
+        assert!(
+            said[1].ends_with("(25.0 %). How often page sets went to the zones is not recorded."),
+            "{said:?}"
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A recording in the formats of other programs.
+//! Writes a recording in the formats of other programs.
 //!
 //! | format | read by |
 //! |---|---|

@@ -1,13 +1,14 @@
-//! Acts: what a recorded load asks of page sets, in order, eight bytes each.
+//! Acts: the requests of a recorded load to page sets, in order. An act takes eight bytes.
 
 use pageset_core::{MigrateType, Order};
 
-/// One request to a page set, or one tick, or a change of a reclaimer.
+/// An act: a request to a page set, a tick, or the start or stop of a reclaimer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Act {
     pub(super) kind: ActKind,
     pub(super) block: BlockKind,
-    /// Number of blocks. It is 1, except for bulk allocations and for acts between two plays of a load.
+    /// Number of blocks. It is 1, except for bulk allocations and for the acts that are added between two
+    /// repetitions of a load.
     pub(super) count: u16,
     /// For a page set, `zone * CPUs + CPU`. For a tick, the CPU. For a reclaimer, the node.
     pub(super) at: u32,
@@ -16,7 +17,8 @@ pub(super) struct Act {
 /// The kind of act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ActKind {
-    /// Nothing. It was a free, which a later event moved to another place.
+    /// Nothing. An act without effect: a free that was moved, because a later event showed that it belongs to
+    /// another place.
     Nothing,
     /// Allocate a block.
     Alloc,
@@ -24,13 +26,13 @@ pub(super) enum ActKind {
     BulkAlloc,
     /// Free a block.
     Free,
-    /// A block goes to the zone past its page set, whose lock was busy.
+    /// A block is freed directly to its zone, because the lock of its page set was busy.
     PastSet,
     /// A CPU's periodic work.
     Tick,
     /// The reclaimer of a node starts.
     ReclaimStarts,
-    /// It stops.
+    /// The reclaimer of a node stops.
     ReclaimStops,
 }
 
@@ -83,7 +85,7 @@ impl BlockKind {
         MigrateType::ALL[usize::from(self.0 >> 4 & 3)]
     }
 
-    /// By the kernel's index on x86-64.
+    /// The highest zone, by the kernel's index of zones on x86-64.
     #[inline]
     pub(super) fn highest_zone(self) -> usize {
         usize::from(self.0 >> 6)

@@ -1,8 +1,8 @@
-//! The acts of a recording, in their order, in bounded memory: a long recording's acts are partly in a file.
+//! All acts of a recording, in order. Memory is bounded: if there are many acts, some of them are in a file.
 //!
-//! Acts are kept in portions. The first portions stay in memory. While a recording is read, the last ones do,
-//! too, because later events still correct them. The others go to a nameless file below `$TMPDIR`; correcting
-//! an act there writes to the file.
+//! Acts are kept in portions. The first portions stay in memory. While a recording is read, the last portions
+//! stay in memory too, because later events still correct their acts. The other portions go to a nameless
+//! file below `$TMPDIR`; correcting an act in them writes to the file.
 
 use std::fs::File;
 use std::io;
@@ -20,7 +20,8 @@ const PORTION_BYTES: usize = PORTION * ACT_BYTES;
 const IN_MEMORY_MAX: usize = 64;
 /// Minimum number of portions in memory: 8 MiB.
 const IN_MEMORY_MIN: usize = 4;
-/// One portion may stay in memory for each of these bytes of free memory: a quarter of it.
+/// One portion may stay in memory for this much free memory, so that all portions take at most a quarter of
+/// the free memory.
 const BYTES_FOR_ONE: usize = 4 * PORTION_BYTES;
 
 /// All acts.
@@ -28,13 +29,13 @@ const BYTES_FOR_ONE: usize = 4 * PORTION_BYTES;
 pub(super) struct Acts {
     portions: Vec<Portion>,
     len: usize,
-    /// Portions that may be in memory.
+    /// The number of portions that may be in memory.
     in_memory_max: usize,
     in_memory: usize,
     file: Option<File>,
     /// Portions in the file.
     in_file: usize,
-    /// The error through which acts were lost, if there was one.
+    /// The first error of the file. After this error, acts are missing.
     error: Option<io::Error>,
 }
 
@@ -55,7 +56,7 @@ impl Default for Acts {
 }
 
 impl Acts {
-    /// No acts, and room for this many portions in memory.
+    /// Makes an empty list, with room for this many portions in memory.
     fn with_room(in_memory_max: usize) -> Self {
         Self {
             portions: Vec::new(),
@@ -72,7 +73,7 @@ impl Acts {
         self.len
     }
 
-    /// Bytes of all acts, and of those in the file.
+    /// The number of bytes of all acts, and the number of bytes in the file.
     pub(super) const fn bytes(&self) -> (u64, u64) {
         ((self.len * ACT_BYTES) as u64, (self.in_file * PORTION_BYTES) as u64)
     }
@@ -94,7 +95,7 @@ impl Acts {
             match self.write_one() {
                 Ok(freed) => acts = freed,
                 Err(error) => {
-                    // After an error the acts are incomplete, so further ones are not kept.
+                    // The acts are incomplete after an error, so keep no further acts.
                     self.error.get_or_insert(error);
                     self.portions.clear();
                     (self.in_memory, self.in_file) = (0, 0);
@@ -119,7 +120,7 @@ impl Acts {
             return Err(io::ErrorKind::OutOfMemory.into());
         };
         let mut bytes = Vec::new();
-        // The portion is written in small pieces, since memory is short.
+        // Write the portion in small pieces, because memory is short.
         for (piece, of_piece) in acts.chunks(PORTION / 64).enumerate() {
             bytes.clear();
             of_piece.iter().for_each(|act| bytes.extend(act.to_bytes()));
@@ -182,10 +183,10 @@ impl Acts {
         }
     }
 
-    /// Checks that all acts are there.
+    /// Checks that no act was lost.
     ///
     /// # Errors
-    /// Neither memory nor a file had room for them.
+    /// An error if neither memory nor a file had room for all acts.
     pub(super) fn check(&mut self) -> io::Result<()> {
         self.error.take().map_or(Ok(()), Err)
     }
@@ -194,7 +195,7 @@ impl Acts {
     /// false.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// An error if the file with the acts cannot be read.
     pub(super) fn each(&self, range: Range<usize>, mut each: impl FnMut(&[Act]) -> bool) -> io::Result<()> {
         let mut read = Vec::new();
         let mut bytes = Vec::new();
@@ -283,8 +284,8 @@ mod tests {
         Act { kind: ActKind::ALL[at % ActKind::ALL.len()], block, count: (at % 70_000) as u16, at: at as u32 }
     }
 
-    /// Few portions are in memory, and most are in the file: they are the same acts in the same order, mended
-    /// or not.
+    /// Tests with few portions in memory and most in the file: the acts and their order are the same, also
+    /// after corrections.
     #[test]
     fn acts_are_the_same_wherever_they_are() {
         const ALL: usize = 9 * PORTION + 5;
@@ -292,7 +293,7 @@ mod tests {
         let mut expected: Vec<Act> = (0..ALL).map(act).collect();
         for (at, act) in expected.iter_mut().enumerate() {
             acts.push(*act);
-            // Old acts and new ones.
+            // Correct old acts and new ones.
             if at % 100_000 == 7 {
                 for at in [at / 2, at] {
                     let mended = acts.mend(at, |act| {

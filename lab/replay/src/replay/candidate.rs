@@ -1,21 +1,21 @@
-//! A kernel to ask about.
+//! A candidate: a kernel and settings to replay under.
 
 use pageset_core::{POLICIES, Policy};
 
 use super::error::ReplayError;
 use super::vm_settings::VmSettings;
 
-/// A kernel to ask: a policy, and settings of `/proc/sys/vm`.
+/// A candidate for a replay: a policy, and settings of `/proc/sys/vm`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
-    /// The rules of its page sets.
+    /// The rules of the kernel's page sets.
     pub policy: Policy,
     /// Settings that differ from the recorded ones.
     pub settings: VmSettings,
 }
 
 impl Candidate {
-    /// The policy's name, and the settings that are not the recorded ones.
+    /// The policy's name, and the settings that differ from the recorded ones.
     #[must_use]
     pub fn name(&self) -> String {
         if self.settings.is_unchanged() {

@@ -19,23 +19,23 @@ pub enum ReplayError {
     /// The recording does not describe its machine, and the caller gave none.
     #[error("{0}")]
     NoMachine(String),
-    /// CPUs that did something cannot be left out.
-    #[error("the machine has {there} CPUs: share its memory between at least as many, not {asked}")]
+    /// The caller asked for fewer CPUs than the machine has. CPUs of the recording cannot be left out.
+    #[error("the machine has {there} CPUs: its memory cannot be shared between fewer ({asked})")]
     TooFewCpus {
         /// CPUs asked for.
         asked: u32,
         /// CPUs of the machine.
         there: u32,
     },
-    /// The policy's page sets look at the zone's lists, and a replay has no zone (decision 0010).
+    /// The policy's page sets depend on the zone's lists, but a replay has no zone (decision 0010).
     #[error(
-        "{0} cannot be replayed: its CPUs own pageblocks, and a replay has page sets without a zone. \
+        "{0} cannot be replayed: its CPUs own pageblocks, but a replay has no zones, only page sets. \
          `pageset simulate --recording` and `pageset simulate -w trace:FILE` play it"
     )]
     NeedsZone(&'static str),
     /// Neither memory nor a file has room for the acts.
     #[error(
-        "this recording wants {} MiB to be replayed, in memory or in a file below {} ($TMPDIR): {source}",
+        "replaying this recording needs {} MiB, in memory or in a file below {} ($TMPDIR): {source}",
         wanted >> 20,
         std::env::temp_dir().display()
     )]
@@ -45,8 +45,8 @@ pub enum ReplayError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// A recording that was given as a repeat is of another kernel, machine or setting.
-    #[error("{path}: this is no repeat of the first recording: it is of another {what}")]
+    /// A recording that was given as a repeat has another kernel, machine or setting.
+    #[error("{path}: this is not a repeat of the first recording: it has another {what}")]
     NoRepeat {
         /// The recording.
         path: PathBuf,
@@ -64,7 +64,7 @@ impl ReplayError {
     }
 }
 
-/// An error once the caller has cancelled the replay.
+/// Returns an error once the caller has cancelled the replay.
 pub(super) fn go_on(cancel: &AtomicBool) -> Result<(), ReplayError> {
     if cancel.load(Relaxed) { Err(ReplayError::Cancelled) } else { Ok(()) }
 }

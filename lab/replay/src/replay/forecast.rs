@@ -1,16 +1,16 @@
-//! The forecast for one policy, with plays that show how sure it is.
+//! Makes the forecast for one policy. Several plays of the recording show how certain the forecast is.
 //!
-//! Under the recorded kernel's own policy, page sets begin as that kernel's were. Under any other policy they
-//! begin in that policy's own steady state: the recording is played once to get there, and counted the second
-//! time.
+//! A *play* repeats the recording's acts on page sets. Under the recorded kernel's own policy, page sets
+//! begin with the contents that the kernel's page sets had. Under any other policy, they begin in a steady
+//! state: the recording is played twice, and only the second play is counted.
 //!
 //! Another run of the load would differ a little, so the recording is played several more times.
-//! - One play begins with the contents of the recorded kernel's page sets.
-//! - Two have larger or smaller page sets, as if the load had fewer or more pages in flight.
-//! - One begins in a steady state that CPUs reached which had exchanged their parts.
+//! - One play begins with the contents that the recorded kernel's page sets had.
+//! - Two plays have larger or smaller page sets, as if the load had fewer or more pages in use.
+//! - One play begins in another steady state: in the play before it, each CPU played the acts of another CPU.
 //!
-//! A play does not begin with the page sets that the middle of the recording leaves: half a load is in them,
-//! and no run begins so.
+//! No play begins with the contents that page sets have in the middle of the recording: no run of the load
+//! begins like that.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -32,30 +32,31 @@ use super::vm_settings::VmSettings;
 use super::window::Window;
 use crate::limits::{computed, printed_or_computed};
 
-/// Further plays from a steady state: two with page sets of another size, then one with CPUs that exchanged
-/// their parts before.
+/// Further plays of the recording, each from its own steady state. The first two have smaller and larger page
+/// sets. In the third, each CPU played the acts of another CPU to reach its steady state.
 const DRAWS: [Draw; 3] =
     [Draw { turn: 0, high: 1.0 / SIZE }, Draw { turn: 0, high: SIZE }, Draw { turn: 1, high: 1.0 }];
-/// The first two draws divide and multiply the size of page sets by this. Chosen.
+/// The first two further plays divide and multiply the limit of page sets by this number. A quarter more or
+/// less is a choice.
 const SIZE: f64 = 1.25;
 
-/// Maximum number of acts that bring page sets into their steady state: the last ones before counting begins.
-/// Chosen: 65 000 for each CPU of a server with 64 CPUs, where a page set is renewed every hundred acts. No
-/// recording of a small machine has as many.
+/// The most acts that are played to bring page sets into their steady state. If a recording has more acts,
+/// its last ones are played. Chosen: 65 000 acts for each CPU of a server with 64 CPUs, where about a hundred
+/// acts replace the contents of a page set. Recordings of small machines have fewer acts.
 const STEADY_ACTS_MAX: usize = 4 << 20;
 
-/// How a play from a steady state differs from the play of the row.
+/// How a further play from a steady state differs from the play whose counts are printed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Draw {
     /// In the play that reaches the steady state, each CPU plays the acts of the CPU that is `turn` places
     /// further on its node.
     turn: usize,
-    /// The limits of page sets are multiplied by this.
+    /// The limits of page sets are multiplied by this number.
     high: f64,
 }
 
 impl Draw {
-    /// The play of the row itself.
+    /// The play whose counts are printed: nothing is changed.
     const ROW: Self = Self { turn: 0, high: 1.0 };
 }
 
@@ -68,8 +69,8 @@ pub(super) struct Forecaster<'r> {
     /// The recorded kernel's policy, and the contents of its page sets at the beginning; `None` if either is
     /// not known.
     pub(super) recorded: Option<(Policy, &'r [SetStart])>,
-    /// Stops a play. It is read before each portion of acts, every ten milliseconds or so. A play that was
-    /// stopped gives no forecast.
+    /// A flag that stops a play. The play reads the flag before each portion of acts, about every ten
+    /// milliseconds. A play that was stopped gives no forecast.
     pub(super) cancel: &'r AtomicBool,
 }
 
@@ -85,7 +86,7 @@ pub(super) struct Forecast {
 }
 
 impl Forecast {
-    /// The plays from a steady state, the row's own first.
+    /// The plays from a steady state. The play whose counts are printed comes first.
     pub(super) fn steady_plays(&self) -> impl Iterator<Item = &Totals> {
         std::iter::once(&self.totals).chain(&self.draws)
     }
@@ -96,14 +97,15 @@ impl Forecast {
     }
 }
 
-/// The acts that bring page sets into their steady state.
+/// The range of acts that are played to bring page sets into their steady state, of `all` acts: all of them,
+/// or the last ones if there are many.
 fn steady_range(all: usize) -> Range<usize> {
     all.saturating_sub(STEADY_ACTS_MAX)..all
 }
 
 impl Forecaster<'_> {
-    /// Whether this is the recorded kernel with its recorded settings. A candidate may name a setting with
-    /// its recorded value.
+    /// Whether the candidate is the recorded kernel with its recorded settings. A candidate may also name a
+    /// setting with its recorded value.
     pub(super) fn is_recorded(&self, candidate: &Candidate) -> bool {
         let layout = &self.machine.layout;
         let changed = VmSettings::between(layout, &candidate.settings.applied(layout));
@@ -160,7 +162,8 @@ impl Forecaster<'_> {
     /// The candidate's page sets, filled with the pages that the recorded kernel's page sets held.
     fn recorded_start<'m>(&self, machine: &'m Machine, candidate: &Candidate) -> Option<PageSets<'m>> {
         let (_, starts) = self.recorded?;
-        // The tuning of the recorded kernel's page sets says nothing about another kernel.
+        // Leave out the tuning of the recorded kernel's page sets, because it does not apply to another
+        // kernel.
         let start = |start: &SetStart| SetStart { high: None, alloc_factor: 0, ..start.clone() };
         let starts: Vec<SetStart> = starts.iter().map(start).collect();
         let mut sets = self.empty(machine, candidate, 1.0);
@@ -168,7 +171,7 @@ impl Forecaster<'_> {
         Some(sets)
     }
 
-    /// Page sets after a play of the recording, or of its end if it is long.
+    /// Page sets in their steady state: after a play of the recording, or of its end if it is long.
     fn steady<'m>(
         &self,
         machine: &'m Machine,
@@ -194,8 +197,8 @@ impl Forecaster<'_> {
         sets.with_ticks(recorded.stat_interval_s, ours.stat_interval_s)
     }
 
-    /// Plays the row. `further` has the further plays: those from a steady state, then the one from the
-    /// recorded kernel's page sets.
+    /// Plays the recording with these page sets, and makes the forecast. `further` has the totals of the
+    /// further plays: those from a steady state, then the one from the recorded kernel's page sets.
     fn count(&self, mut sets: PageSets<'_>, mut further: Vec<Totals>) -> Result<Forecast, ReplayError> {
         self.play_window(&mut sets)?;
         let totals = sets.totals().clone();
@@ -203,7 +206,7 @@ impl Forecaster<'_> {
         Ok(Forecast { totals, held_idle: sets.rest(), draws: further, from_recorded })
     }
 
-    /// Plays the whole recording, and counts from the window on.
+    /// Plays the whole recording, and counts only from the beginning of the window.
     fn play_window(&self, sets: &mut PageSets<'_>) -> Result<(), ReplayError> {
         let first = self.window.first_act();
         if first > 0 {

@@ -1,4 +1,4 @@
-//! A value per frame of the recording, with memory only for the frames that occur.
+//! A table with a value for each frame, which takes memory only near frames that occur in the recording.
 
 use std::num::NonZeroU32;
 

@@ -1,5 +1,5 @@
-//! A machine for a recording that does not describe its own: CPUs and frames from the events, the rest from
-//! Linux's defaults.
+//! Makes up a machine for a recording that does not describe its own: CPUs and frames come from the events,
+//! the rest from Linux's defaults.
 
 use pageset_core::ZoneKind;
 use pageset_trace::{Event, EventKind, Layout, Node, Sysctls, TraceError, TraceReader, ZoneDescription};
@@ -9,7 +9,7 @@ use pageset_trace::{Event, EventKind, Layout, Node, Sysctls, TraceError, TraceRe
 /// otherwise.
 ///
 /// # Errors
-/// If the recording is damaged.
+/// An error if the recording is damaged.
 pub fn guess_layout(reader: &mut dyn TraceReader, page_size: Option<u32>) -> Result<Layout, TraceError> {
     let (mut cpus, mut last_pfn) = (1, 0);
     let mut events = Vec::new();
@@ -42,7 +42,7 @@ fn last_frame(event: &Event) -> u64 {
 fn machine(cpus: u32, last_pfn: u64, kernel: String, page_size: u32) -> Layout {
     let frames = |bytes: u64| (bytes / u64::from(page_size)).max(1);
     let (dma_end, dma32_end) = (frames(16 << 20), frames(4 << 30));
-    // A multiple of 128 MiB, since memory is added in units of this size.
+    // Round up to a multiple of 128 MiB, because memory comes in units of this size.
     let end = (last_pfn + 1).next_multiple_of(frames(128 << 20));
     let zone = |kind, start: u64, end: u64| ZoneDescription {
         node: 0,

@@ -1,23 +1,25 @@
 //! The 80 % interval of each forecast value, made from several plays of the recording.
 //!
-//! The recording is played under the candidate several times. Page sets begin in their steady state, or with
-//! the contents of the recorded kernel's page sets, or as if a run had a fifth more or fewer pages in flight
-//! (`forecast`). Each play stands for [`RUNS`] runs of the load, and the play from the recorded kernel's page
-//! sets for half as many: fewer runs begin so. The logarithms of their values are normally distributed around
-//! the play's own value. The interval goes from the 10th to the 90th percentile of all these runs.
+//! The recording is played under the candidate several times (`forecast`). Page sets begin in their steady
+//! state, or with the contents of the recorded kernel's page sets, or as if a run had more or fewer pages in
+//! use. Each play stands for [`RUNS`] runs of the load. The play from the recorded kernel's page sets stands
+//! for half as many, because fewer runs begin like that. The model is that the logarithms of the runs' values
+//! are normally distributed around the value of the play. The interval goes from the 10th to the 90th
+//! percentile of all modelled runs.
 //!
 //! The spread around a play has four independent parts.
-//! - The distance of the recorded kernel's own row from that kernel, which the recording shows.
-//! - [`CHANGED`], for other settings and kernels change the load's behaviour.
-//! - The order of frees. Most visits come from limits, so they depend on how many pages the load takes. The
-//!   drains by `free_high` come from many frees in a row, so they depend on the order of allocations and
-//!   frees too, which the scheduler changes from run to run. If all drains are of this kind, the spread is
+//! - The error of the replay under the recorded kernel's own policy, which is known because the recording
+//!   shows what the kernel did.
+//! - [`CHANGED`], because the load itself behaves differently under other settings and kernels.
+//! - The order of frees. Most visits come from limits, so they depend on how many pages the load takes.
+//!   Drains by `free_high` come from many frees in a row, so they depend on the order of allocations and
+//!   frees, which the scheduler changes from run to run. If all drains are of this kind, the spread is
 //!   [`ORDER`].
-//! - The differences between runs of the load. Page sets keep most of the pages of most loads; the rest
-//!   passes to and from the zone. If runs keep [`KEPT_DIFFERS`] more or fewer of their pages, the rest
-//!   differs by that, multiplied by kept ÷ passed. A load whose pages all pass is as steady as its work. A
-//!   load whose pages mostly stay is not steady at all. Several recordings of one load replace this estimate
-//!   by the differences that they show.
+//! - The differences between runs of the load. In most loads, page sets keep most of the pages, and the rest
+//!   passes to and from the zone. If runs differ by [`KEPT_DIFFERS`] in the pages that they keep, they differ
+//!   in the rest by this number multiplied by kept ÷ passed. A load whose pages all pass to and from the zone
+//!   varies little. A load whose pages mostly stay in page sets varies much. Several recordings of one load
+//!   replace this estimate by the differences that they show.
 //!
 //! The four constants were chosen on pairs of recordings, and checked on loads that were left out. The
 //! example `coverage` measures how they hold; the book's pages `forecasts` and `guide/advise` have the
@@ -25,29 +27,29 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The promise of an interval, and how often real runs were found inside.
+/// What an interval promises, and how often real runs were found inside.
 pub const INTERVAL_COVERAGE: &str = "An interval is meant to hold 80 % of the true values. Measured, it held 92 % of the runs \
 of loads whose repeats agree within 25 %, 88 % of those of other loads, and 55 % in trials of settings on a busy machine, \
 where an earlier rule computed it.";
 
-/// What is forecast.
+/// Which run of the load a forecast is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The recorded run itself.
+    /// The forecast is for the recorded run itself.
     Recorded,
-    /// Another run under other settings or another policy.
+    /// The forecast is for another run, under other settings or another policy.
     Changed,
 }
 
-/// How far a replay of the recorded run itself may be off, as a spread of logarithms.
+/// The error of a replay of the recorded run itself, as a standard deviation of logarithms.
 const RECORDED: f64 = 0.02;
-/// How much another setting or kernel changes the load itself.
+/// How much another setting or kernel changes the load itself, as a standard deviation of logarithms.
 const CHANGED: f64 = 0.15;
-/// How much visits differ that depend on the order of frees alone.
+/// How much visits vary that depend only on the order of frees, as a standard deviation of logarithms.
 const ORDER: f64 = 0.4;
-/// Runs of one load differ by this share of the pages that page sets keep.
+/// The pages that page sets keep differ between runs of one load by this share.
 const KEPT_DIFFERS: f64 = 0.08;
-/// The largest difference between runs of one load, as a spread of logarithms.
+/// The largest difference between runs of one load, as a standard deviation of logarithms.
 const LOAD_SPREAD_MAX: f64 = 1.6;
 
 /// Runs that a play from a steady state stands for.
@@ -58,24 +60,25 @@ const NORMAL: [f64; 10] = [0.063, 0.189, 0.319, 0.454, 0.598, 0.755, 0.935, 1.15
 /// Share of all runs below the interval, and share above it.
 const OUTSIDE: f64 = 0.1;
 
-/// From and to, both included.
+/// The lower and the upper end of an interval. Both ends belong to the interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interval(pub u64, pub u64);
 
 impl Interval {
-    /// Whether `value` lies in it.
+    /// Whether `value` lies in the interval.
     #[must_use]
     pub fn covers(self, value: u64) -> bool {
         (self.0..=self.1).contains(&value)
     }
 
-    /// The interval of plays from a steady state, and of plays from the recorded page sets, with this spread
-    /// around each.
+    /// Makes the interval from the values of plays from a steady state, and of plays from the recorded page
+    /// sets, with this spread around each.
     pub(super) fn of(steady: &[u64], from_recorded: &[u64], spread: f64) -> Self {
         let mut runs = Vec::with_capacity(steady.len() * RUNS + from_recorded.len() * RUNS / 2);
-        // A steady state counts twice, so that a recorded one has half as many runs.
+        // Count plays from a steady state twice, so that a play from the recorded page sets stands for half
+        // as many runs.
         for play in steady.iter().chain(steady).chain(from_recorded) {
-            // Plus 1, so that a count of 0 has a logarithm, too.
+            // Add 1, so that a count of 0 has a logarithm too.
             let log = (*play as f64 + 1.0).ln();
             runs.extend(NORMAL.iter().flat_map(|by| [log - by * spread, log + by * spread]));
         }
@@ -86,7 +89,7 @@ impl Interval {
             let end = |at: usize| runs.get(at).or(runs.last()).copied().unwrap_or(0.0);
             (end(below) + rest * (end(below + 1) - end(below))).exp() - 1.0
         };
-        // A play without spread must lie inside in spite of rounding.
+        // A play without spread must lie inside the interval in spite of rounding.
         let tiny = 1e-6;
         Self((at(OUTSIDE) + tiny).max(0.0).floor() as u64, (at(1.0 - OUTSIDE) - tiny).max(0.0).ceil() as u64)
     }
@@ -98,18 +101,18 @@ pub(super) struct Basis {
     pub(super) kind: Kind,
     /// Pages that page sets handed out and took back, over all plays.
     pub(super) asked_pages: u64,
-    /// How many of these came from a zone or went there.
+    /// How many of `asked_pages` did not stay in page sets: they came from a zone or went to one.
     pub(super) passed_pages: u64,
     /// Drains, over all plays.
     pub(super) drains: u64,
-    /// How many of these came from many frees in a row.
+    /// How many of `drains` were caused by many frees in a row.
     pub(super) free_high_drains: u64,
 }
 
 impl Basis {
     /// Spread of a play's runs around the play's own value, as a standard deviation of logarithms.
-    /// `own_distance` is the distance of the own row from the recorded kernel. `rows` has this value for each
-    /// repeat of the recording, the first recording included.
+    /// `own_distance` is the error of the replay under the recorded kernel's own policy. `rows` has the
+    /// forecast value from each repeat of the recording, including the first recording.
     pub(super) fn spread(self, own_distance: f64, rows: &[u64]) -> f64 {
         let of_change = match self.kind {
             Kind::Recorded => RECORDED,
@@ -132,8 +135,8 @@ impl Basis {
     }
 }
 
-/// Standard deviation of the mean of the counts' logarithms, for at least two counts. The spread of the plays
-/// around each count is not in it: this is the uncertainty of a mean of so few counts.
+/// Standard deviation of the mean of the counts' logarithms, for at least two counts. It is only the
+/// uncertainty of a mean of so few counts, without the spread of the plays around each count.
 fn deviation_of_mean(counts: &[u64]) -> f64 {
     let logs: Vec<f64> = counts.iter().map(|count| (*count as f64 + 1.0).ln()).collect();
     let n = logs.len() as f64;
@@ -142,8 +145,8 @@ fn deviation_of_mean(counts: &[u64]) -> f64 {
     (squares / (n - 1.0) / n).sqrt()
 }
 
-/// The distance of two counts, as the logarithm of their ratio. Each count is raised by 1, so that 0 has a
-/// distance, too.
+/// The distance of two counts: the logarithm of their ratio. 1 is added to each count, so that the distance
+/// is finite for a count of 0.
 pub(super) fn distance(a: u64, b: u64) -> f64 {
     ((a as f64 + 1.0) / (b as f64 + 1.0)).ln().abs()
 }
@@ -162,7 +165,8 @@ mod tests {
         assert!(spread.0 < 600 && spread.1 > 1700, "{spread:?}");
     }
 
-    /// 80 % of a normal distribution lie within 1.28 standard deviations.
+    /// Tests that the interval of one play is 1.28 standard deviations wide on each side, which covers 80 %
+    /// of a normal distribution.
     #[test]
     fn one_play_has_the_interval_of_a_normal_distribution() {
         let Interval(low, high) = Interval::of(&[1_000_000], &[], 1.0);
@@ -181,8 +185,8 @@ mod tests {
         assert!(Interval::of(&[u64::MAX, 0], &[], 1e9).1 > 0, "no overflow");
     }
 
-    /// One play in five would set the end. With half as many runs, the play from the recorded page sets
-    /// reaches into the interval, but does not set its end.
+    /// Tests that a play from the recorded page sets has half the weight of a run. With the full weight, it
+    /// would decide an end of the interval.
     #[test]
     fn a_recorded_start_stands_for_half_as_many_runs() {
         let whole = Interval::of(&[100, 100, 100, 100, 900], &[], 0.1);
@@ -194,19 +198,23 @@ mod tests {
     const BASIS: Basis =
         Basis { kind: Kind::Changed, asked_pages: 1000, passed_pages: 1000, drains: 10, free_high_drains: 0 };
 
-    /// Repeats of a load differ the more, the less of it reaches the zone. Once, the model made an interval
-    /// narrow for a large load alone, however much the page sets kept.
+    /// Repeats of a load differ the more, the fewer of its pages reach the zone. Regression test: the model
+    /// made narrow intervals for every large load, however many pages the page sets kept.
     #[test]
     fn the_more_page_sets_keep_the_more_runs_differ() {
         let spread = |kind, passed_pages| Basis { kind, passed_pages, ..BASIS }.spread(0.0, &[1]);
         let spreads = [1000, 500, 100, 10, 1, 0].map(|passed| spread(Kind::Changed, passed));
         assert!(spreads.is_sorted() && spreads[0] < spreads[1] && spreads[1] < spreads[3], "{spreads:?}");
         assert_eq!(spreads[4], spreads[5], "no more than runs were found to differ");
-        assert_eq!(spread(Kind::Recorded, 1000), spread(Kind::Recorded, 0), "the run itself has no next one");
+        assert_eq!(
+            spread(Kind::Recorded, 1000),
+            spread(Kind::Recorded, 0),
+            "a replay of the recorded run itself needs no spread between runs"
+        );
     }
 
-    /// Streams on 6.12 visit the zone because of many frees in a row. Once, their intervals were as narrow as
-    /// those of page faults, and held less than half of the runs.
+    /// Regression test: streams on 6.12 visit the zone because of many frees in a row. The intervals of these
+    /// streams were as narrow as those of page faults, and contained less than half of the runs.
     #[test]
     fn the_more_visits_depend_on_the_order_of_frees_the_more_runs_differ() {
         let spread = |kind, free_high_drains| Basis { kind, free_high_drains, ..BASIS }.spread(0.0, &[1]);

@@ -1,15 +1,15 @@
 //! The recorded kernel's own counts.
 
-/// A kernel's refills and drains of page sets. `None` was not recorded.
+/// A kernel's refills and drains of page sets. `None` stands for a count that was not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct KernelTotals {
     /// Refills.
     pub refills: Option<u64>,
-    /// Pages they fetched.
+    /// Pages that refills fetched.
     pub refilled_pages: Option<u64>,
     /// Drains.
     pub drains: Option<u64>,
-    /// Pages they gave back.
+    /// Pages that drains gave back.
     pub drained_pages: Option<u64>,
 }
 

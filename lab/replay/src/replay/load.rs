@@ -1,7 +1,7 @@
-//! A recording's load: the acts of its page sets, and the recorded kernel's decisions between them.
+//! The load of a recording: its acts, and the recorded kernel's decisions between them.
 //!
-//! Some facts show only in later events: whether a free waits in a batch, whether it went past a busy page
-//! set, and which list it went to. The act is then corrected, so the recording is read only once.
+//! Only later events show whether a freed block waits in a batch, whether it went past a busy page set, and
+//! which list it went to. The act is corrected when such an event comes, so the recording is read only once.
 
 mod reading;
 mod remainder;
@@ -24,19 +24,20 @@ use reading::Reading;
 #[derive(Debug, Default)]
 pub(super) struct PageSetLoad {
     pub(super) acts: Acts,
-    /// The time of each act, in nanoseconds; empty with [`Times::Forget`].
+    /// The time of each act, in nanoseconds. Empty with [`Times::Forget`].
     pub(super) times_ns: Vec<u64>,
-    /// Acts that balance the allocations and frees of the load. They are played before the load is repeated.
+    /// Acts that make up for the difference between allocations and frees of the load. Play these acts before
+    /// each repetition of the load.
     pub(super) remainder: Vec<Act>,
     /// The recorded kernel's decisions.
     pub(super) decisions: Vec<Decided>,
-    /// Blocks that it moved between zones and lists, in order.
+    /// Blocks that the recorded kernel moved between zones and lists, in order.
     pub(super) moves: Vec<Moved>,
     /// Events read.
     pub(super) events: u64,
     /// Which kinds of events were recorded.
     pub(super) recorded: RecordedKinds,
-    /// Events that the replay does not play, by reason.
+    /// Events that the replay leaves out, by reason.
     pub(super) unreplayed: Unreplayed,
     /// Allocations, pages of bulk allocations included.
     pub(super) allocs: u64,
@@ -45,11 +46,11 @@ pub(super) struct PageSetLoad {
     pub(super) unmatched_frees: u64,
     /// Pages that were freed twice in a row, so they were allocated in between without an event.
     pub(super) unseen_allocs: u64,
-    /// Pages for stacks of forked tasks, whose allocations have no events.
+    /// Pages for the stacks of forked tasks, if their allocations have no events.
     pub(super) stack_pages: u64,
     /// Frees that went past a busy page set.
     pub(super) diverted_frees: u64,
-    /// Seconds between the ticks of all CPUs, where the recording has none of its own.
+    /// Seconds between two ticks of a CPU, if the recording has no events of ticks.
     pub(super) tick_interval_s: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! The machine that is replayed on: zones with memory, the zone of each frame, the node of each CPU.
+//! The machine of a replay: zones with memory, the zone of each frame, the node of each CPU.
 
 use std::ops::Range;
 
@@ -7,14 +7,14 @@ use pageset_trace::{Layout, ZoneDescription};
 
 use super::error::ReplayError;
 
-/// Page sets at most; each takes half a kibibyte for every policy.
+/// The most page sets of a machine. Each takes half a kibibyte for every policy.
 const PAGE_SETS_MAX: usize = 1 << 18;
 
 /// A machine that has been checked.
 #[derive(Clone, Debug)]
 pub(super) struct Machine {
     pub(super) layout: Layout,
-    /// By node and kind, as the kernel visits them.
+    /// All zones, by node and kind, in the order in which the kernel visits them.
     pub(super) zones: Vec<ZoneDescription>,
     spans: Vec<Range<u64>>,
     /// Node of each CPU.

@@ -1,10 +1,11 @@
-//! Replay: a recording's load, played on the page sets of any policy.
+//! Replay: the load of a recording is repeated on the page sets of any policy.
 //!
-//! A walk through:
+//! The modules, in the order of their use:
 //! - `prepared` reads the recording, and `load` turns it into acts.
-//! - `start` finds the page sets' contents at its beginning, and `window` the part that is counted.
-//! - `forecast` plays it under a policy, and `page_sets` decide.
-//! - `interval` says how sure the result is, and `outcome` is the row.
+//! - `start` finds the page sets' contents at the beginning of the recording, and `window` the part that is
+//!   counted.
+//! - `forecast` plays the recording under a policy, on the simulated page sets of `page_sets`.
+//! - `interval` computes how certain the result is, and `outcome` has the counts of a row.
 //!
 //! `machine` and `vm_settings` describe the machine, and `guess` makes one up for recordings that describe
 //! none. `ticks` finds when a CPU does its periodic work. `frame_map` keeps a note for each frame. `steps`
@@ -63,14 +64,14 @@ use prepared::Prepared;
 /// The kernels and the machine to replay under.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayOptions {
-    /// The kernels to replay, in the order of the rows. The others are compared with the first.
+    /// The kernels to replay, in the order of the rows. All rows are compared with the first.
     pub candidates: Vec<Candidate>,
     /// The machine to replay on, instead of the recording's own.
     pub machine: Option<Layout>,
-    /// Share that machine's memory between so many CPUs: the recorded ones, and others that stay idle. Each
-    /// CPU's share of the watermark, and so the limit of its page sets, gets smaller.
+    /// The number of CPUs between which the machine's memory is divided: the recorded CPUs, and others that
+    /// stay idle. Each CPU's share of the watermark, and so the limit of its page sets, gets smaller.
     pub cpus: Option<u32>,
-    /// Ends the replay once it is set, with [`ReplayError::Cancelled`].
+    /// A flag that ends the replay with [`ReplayError::Cancelled`].
     pub cancel: Arc<AtomicBool>,
 }
 
@@ -88,22 +89,22 @@ pub struct Replay {
     pub recorded: RecordedKinds,
     /// Events that could not be replayed, by reason; the same under every policy.
     pub unreplayed: Unreplayed,
-    /// Work without an event of its own, as far as other events show it.
+    /// Work that the replay adds: it has no events, but other events show it.
     pub unseen: Unseen,
-    /// Seconds between the ticks of all CPUs, where the recording has none of its own.
+    /// Seconds between two ticks of a CPU, if the recording has no events of ticks.
     pub tick_interval_s: Option<u32>,
     /// The part of the recording that is counted.
     pub window: Window,
     /// The recorded kernel's own counts in that window, from its events.
     pub kernel_itself: KernelTotals,
-    /// The own row; `None` if the recorded kernel's policy is not known, or the replay is on a different
-    /// machine.
+    /// The *own row*: the replay under the recorded kernel's policy and settings. `None` if that policy is
+    /// not known, or if the replay is on a different machine.
     pub own: Option<Outcome>,
     /// One row per candidate, in the order asked for.
     pub outcomes: Vec<Outcome>,
-    /// Facts that the recording lacks, and the part of it that is replayed, in words.
+    /// Warnings in words: facts that the recording lacks, and which part of it is replayed.
     pub warnings: Vec<String>,
-    /// The memory that it took.
+    /// The memory that the replay took.
     #[serde(skip)]
     pub room: Room,
 }
@@ -113,9 +114,9 @@ pub struct Replay {
 pub struct Room {
     /// Bytes of all acts.
     pub acts_bytes: u64,
-    /// Bytes of these that were in a file, since they are many or memory is short.
+    /// The part of these bytes that was in a file, because there are many acts or memory is short.
     pub file_bytes: u64,
-    /// How many plays there were at once, if memory allows no more.
+    /// How many plays ran at the same time, if memory did not suffice for more.
     pub plays_at_once: Option<usize>,
 }
 
@@ -128,14 +129,15 @@ impl Replay {
         Some(100.0 * ((own + 1.0) / (itself + 1.0) - 1.0))
     }
 
-    /// The difference in words, as in `12 % more zone visits than it made`. More than twice as many is a
-    /// factor.
+    /// The difference in words, such as `12 % more zone visits than it made`. If it is more than a factor of
+    /// two, the factor is given.
     #[must_use]
     pub fn own_beside(&self) -> Option<String> {
         self.own_off_percent().map(visits_beside)
     }
 
-    /// Whether the difference is too large to trust a forecast. With few visits, chance decides.
+    /// Whether the difference is so large that forecasts cannot be trusted. If there are few visits, it is
+    /// not, because the difference may be chance.
     #[must_use]
     pub fn is_far_off(&self) -> bool {
         let visits = self.own.as_ref().map(Outcome::visits).max(self.kernel_itself.visits());
@@ -156,9 +158,10 @@ fn visits_beside(off_percent: f64) -> String {
     }
 }
 
-/// Fewer visits to the zones than this say little.
+/// With fewer zone visits than this, chance decides, so a comparison says little.
 pub const FEW_VISITS: u64 = 20;
-/// A replay of the recorded kernel that is off by more than this, in percent, is no base for a forecast.
+/// If the replay under the recorded kernel's policy differs from the kernel by more than this, in percent, a
+/// forecast cannot be trusted.
 pub const FAR_OFF_PERCENT: f64 = 25.0;
 
 /// Progress of a replay.
@@ -166,7 +169,7 @@ pub const FAR_OFF_PERCENT: f64 = 25.0;
 pub enum Stage {
     /// Events read so far.
     Read(u64),
-    /// One more candidate has been played.
+    /// Another candidate is finished.
     Played,
 }
 
@@ -174,11 +177,11 @@ pub enum Stage {
 /// bytes, in memory up to 128 MiB and else in a file; candidates are played side by side. `progress` gets the
 /// number of events read, and each finished candidate.
 ///
-/// If settings changed while it was recorded, its longest part under one setting is replayed.
+/// If a setting changed during the recording, the longest part without a change is replayed.
 ///
 /// # Errors
-/// If the recording is damaged, has no allocations or no frees, no machine is known that could be built, a
-/// setting changed and it does not say when, or it is cancelled.
+/// An error if the recording is damaged or has no allocations or no frees, if no possible machine is known,
+/// if a setting changed at an unknown time, or if the replay is cancelled.
 pub fn replay(
     reader: &mut dyn TraceReader,
     options: &ReplayOptions,
@@ -187,12 +190,13 @@ pub fn replay(
     replay_repeats(reader, &mut [], options, progress)
 }
 
-/// Like [`replay`], with further recordings of the same load. A row's counts come from the first recording.
-/// Its interval comes from plays of all recordings. The difference between runs of the load is the difference
-/// between these recordings.
+/// Does the same as [`replay`] with further recordings of the same load. The counts of a row come from the
+/// first recording, and its interval from plays of all recordings. The recordings also show how much runs of
+/// the load differ.
 ///
 /// # Errors
-/// The errors of [`replay`]; a recording is of another kernel, machine or setting than the first.
+/// The errors of [`replay`], and an error if a recording has another kernel, machine or setting than the
+/// first.
 pub fn replay_repeats(
     reader: &mut dyn TraceReader,
     repeats: &mut [Box<dyn TraceReader>],
@@ -207,7 +211,7 @@ pub fn replay_repeats(
     replay_read(read, repeats, options, progress)
 }
 
-/// The replay of a recording that was read.
+/// Replays a recording that was read.
 pub(crate) fn replay_read(
     read: ReadRecording,
     repeats: &mut [Box<dyn TraceReader>],
@@ -231,18 +235,18 @@ pub(crate) fn replay_read(
     Ok(first.replay)
 }
 
-/// Notes to read before the rows.
+/// Warnings that a user should read before the rows.
 fn warnings(replay: &Replay) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(why) = replay.recorded.unsaid(needs::VISITS) {
         warnings.push(format!(
-            "This recording does not say what its kernel did, nor how near a forecast from it comes. {why}"
+            "This recording does not show what its kernel did, so the error of a forecast is not known. {why}"
         ));
     }
     if let (Some(own), Some(beside), true) = (&replay.own, replay.own_beside(), replay.is_far_off()) {
         warnings.push(format!(
-            "Beware: {} under its own policy is replayed {beside}. Forecasts from this recording are as far off. A longer \
-             recording does better, with all events that the guide to recording names.",
+            "Beware: {} under its own policy is replayed {beside}. Forecasts from this recording are as wrong. Make a \
+             longer recording, with all events that the guide to recording names.",
             own.policy,
         ));
     }
@@ -254,7 +258,7 @@ pub(crate) struct ReadRecording {
     prepared: Prepared,
     info: TraceInfo,
     lost: LostEvents,
-    /// Which part of it was read, in words.
+    /// Which part of the recording was read, in words.
     said: Option<String>,
 }
 
@@ -267,7 +271,7 @@ impl ReadRecording {
         progress: impl FnMut(u64) -> Result<(), ReplayError>,
     ) -> Result<Self, ReplayError> {
         let from = (options.machine.clone(), options.cpus);
-        // A given machine has one setting throughout.
+        // If the caller gives the machine, its settings hold for the whole recording.
         let (prepared, said) = if options.machine.is_some() {
             (Prepared::read(&mut reader, from, Times::Forget, progress)?, None)
         } else {
@@ -279,7 +283,7 @@ impl ReadRecording {
     }
 }
 
-/// A recording that was played under every candidate.
+/// A recording that was replayed under every candidate.
 struct Played {
     /// The replay without its outcomes.
     replay: Replay,
@@ -308,7 +312,7 @@ impl Played {
         let on_few = |work: &mut (dyn FnMut() -> Result<Forecasts, ReplayError> + Send)| match plays {
             Some(plays) => match rayon::ThreadPoolBuilder::new().num_threads(plays).build() {
                 Ok(pool) => pool.install(work),
-                // If threads need more memory than there is, go on with one.
+                // Use one thread if memory does not suffice for more.
                 Err(_) => work(),
             },
             None => work(),
@@ -319,7 +323,7 @@ impl Played {
                 let is_recorded = forecaster.is_recorded(candidate);
                 let kind = if is_recorded { Kind::Recorded } else { Kind::Changed };
                 let forecast = match &own {
-                    // It is played already.
+                    // This candidate is the own row, which was played already.
                     Some((own, forecast)) if is_recorded && own.policy == candidate.policy => {
                         forecast.clone()
                     }
@@ -362,10 +366,11 @@ impl Played {
         Ok(Self { replay, forecasts, off })
     }
 
-    /// Refuses a recording that is no repeat of this one.
+    /// Returns an error unless `other` is a repeat of this recording.
     fn expect_repeat(&self, other: &Self, info: &TraceInfo) -> Result<(), ReplayError> {
         let (ours, theirs) = (&self.replay.machine, &other.replay.machine);
-        // `present` is the same at each boot. `managed` is not: a kernel keeps a bit more or less for itself.
+        // Compare `present`, which is the same at each boot. `managed` differs a little, because a kernel
+        // keeps more or less memory for itself.
         let memory =
             |machine: &Layout| -> Vec<u64> { machine.zones.iter().map(|zone| zone.present).collect() };
         let settings = VmSettings::between(ours, theirs);
@@ -382,11 +387,11 @@ impl Played {
     }
 }
 
-/// How many plays there may be at once; `None` if memory has room for one on each CPU.
+/// How many plays may run at the same time. `None` if memory suffices for one play on each CPU.
 fn room(prepared: &Prepared) -> (Option<usize>, Room) {
     let load = &prepared.load;
-    // A play has its page sets, and reads acts from a file in portions: bytes, acts, and acts with CPUs that
-    // changed places.
+    // A play needs memory for its page sets and for three buffers of acts: bytes read from the file, acts,
+    // and acts of exchanged CPUs.
     let play = prepared.machine.sets() * page_sets::SET_BYTES + 3 * acts::PORTION * size_of::<act::Act>();
     let plays = memory::to_be_had()
         .map_or(usize::MAX, |bytes| usize::try_from(bytes / 2 / play as u64).unwrap_or(usize::MAX).max(1));

@@ -7,7 +7,8 @@ use super::forecast::Forecast;
 use super::interval::{Basis, Interval, Kind};
 use super::totals::Totals;
 
-/// One policy's row. All counts are from the [`Window`](super::Window).
+/// The counts of a replay under one policy: a row of the result. All counts are from the
+/// [`Window`](super::Window).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Name of the policy, and settings that are not the recorded ones.
@@ -22,11 +23,11 @@ pub struct Outcome {
     pub pcp_hits: u64,
     /// Times a page set fetched blocks from its zone.
     pub refills: u64,
-    /// Pages fetched so: the 2023 series' *alloc_zone*.
+    /// Pages that refills fetched: the 2023 series' *alloc_zone*.
     pub refilled_pages: u64,
-    /// Times a page set gave blocks back; a drain in slices is one.
+    /// Number of times that a page set gave blocks back. A drain in slices counts once.
     pub drains: u64,
-    /// Pages given back so.
+    /// Pages that drains gave back.
     pub drained_pages: u64,
     /// Drains because of consecutive high-order frees: the 2023 series' *free_high*.
     pub free_high_drains: u64,
@@ -41,8 +42,8 @@ pub struct Outcome {
     /// Pages in page sets after a minute without work.
     pub pcp_pages_idle: u64,
     /// 80 % intervals; [`INTERVAL_COVERAGE`](crate::INTERVAL_COVERAGE) says how often they were found to
-    /// hold. `None` if the recording does not show its kernel's decisions, and so not the distance of a
-    /// replay.
+    /// hold. `None` if the recording does not show its kernel's decisions, so that the error of a replay is
+    /// not known.
     pub interval: Option<Intervals>,
 }
 
@@ -59,7 +60,7 @@ pub struct Intervals {
     pub drained_pages: Interval,
 }
 
-/// The distance of the own row from the recorded kernel, as logarithms of ratios.
+/// How far the own row is from the recorded kernel's counts, as logarithms of ratios.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OwnDistance {
     pub(super) visits: f64,
@@ -68,8 +69,8 @@ pub(super) struct OwnDistance {
 }
 
 impl Outcome {
-    /// Builds a row. It has no interval without an own distance. `repeats` has the forecasts from each repeat
-    /// of the recording.
+    /// Builds a row. Without an own distance, the row has no interval. `repeats` has the forecast from each
+    /// repeat of the recording.
     pub(super) fn new(
         candidate: &Candidate,
         kind: Kind,
@@ -123,7 +124,7 @@ impl Outcome {
         }
     }
 
-    /// Refills and drains: how often page sets went to their zones.
+    /// The number of visits to zones: refills and drains.
     #[must_use]
     pub fn visits(&self) -> u64 {
         self.refills + self.drains
@@ -135,7 +136,8 @@ impl Outcome {
         (self.allocs > 0).then(|| 100.0 * self.pcp_hits as f64 / self.allocs as f64)
     }
 
-    /// Pages that left or entered a zone per time a zone's lock was taken; `None` if none was.
+    /// Pages that left or entered a zone, divided by the number of times that a zone's lock was taken. `None`
+    /// if no lock was taken.
     #[must_use]
     pub fn pages_per_acquisition(&self) -> Option<f64> {
         let moved = self.refilled_pages + self.drained_pages + self.direct_pages;

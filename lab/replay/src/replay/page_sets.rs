@@ -1,5 +1,5 @@
-//! A machine's page sets under one policy. They are the core's page sets, with counts of blocks in place of
-//! the blocks: only their decisions matter, and a play then needs no memory for frames.
+//! A machine's page sets under one policy. These page sets decide as the core's page sets do, but their lists
+//! hold counts of blocks in place of the blocks. So a play needs no memory for frames.
 
 use pageset_core::pcp::{Activity, BlockCount, DrainFrom, DueDrain, Limits, ListIndex, Pcp, Place};
 use pageset_core::policy::DecayDrain;
@@ -15,30 +15,31 @@ use crate::pressure::ZonePressure;
 /// Maximum bytes of one page set with its totals.
 pub(super) const SET_BYTES: usize = size_of::<PageSet>() + 64;
 
-/// Page sets at work.
+/// The page sets of a machine during a play.
 #[derive(Debug)]
 pub(super) struct PageSets<'m> {
     machine: &'m Machine,
     policy: Policy,
     zones: Vec<ZoneSets>,
-    /// By zone and CPU.
+    /// The page sets, by zone and CPU.
     sets: Vec<PageSet>,
     totals: Totals,
-    /// For each CPU, the recorded seconds since this play's last tick there.
+    /// For each CPU, the recorded seconds since the CPU's last tick in this play.
     since_tick_s: Vec<u32>,
     /// Seconds between two ticks in the recording, and in this play.
     tick_s: (u32, u32),
 }
 
-/// The part that all page sets of one zone share.
+/// State that all page sets of one zone share.
 #[derive(Debug)]
 struct ZoneSets {
-    /// Pages that are in no page set. Page sets can hold all pages of a zone only in a hostile recording.
+    /// Pages that are in no page set. Only in a damaged or malicious recording do page sets hold all pages of
+    /// a zone.
     outside: u64,
     pressure: ZonePressure,
-    /// Pages that are free or held when the recording begins.
+    /// Pages that are free or in page sets when the recording begins.
     idle_before: i64,
-    /// The kernel's number of the zone.
+    /// The number that the kernel gives the zone.
     index: usize,
     node: u16,
 }
@@ -50,7 +51,8 @@ struct PageSet {
     activity: Activity,
 }
 
-/// A zone at the beginning: its limits, and the pages that are free or held.
+/// A zone at the beginning of the recording: its limits, and the number of pages that are free or in page
+/// sets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ZoneStart {
     pub(super) limits: Limits,
@@ -58,7 +60,7 @@ pub(super) struct ZoneStart {
 }
 
 impl ZoneSets {
-    /// Moves up to `blocks` blocks into a page set, and returns how many there were.
+    /// Moves up to `blocks` blocks into a page set, and returns the number of moved blocks.
     fn admit(&mut self, blocks: u32, order: Order) -> u32 {
         let room = self.outside >> order.get();
         let blocks = blocks.min(u32::try_from(room).unwrap_or(u32::MAX));
@@ -72,7 +74,7 @@ impl ZoneSets {
 }
 
 impl<'m> PageSets<'m> {
-    /// Empty page sets.
+    /// Makes empty page sets.
     pub(super) fn new(machine: &'m Machine, policy: Policy, starts: &[ZoneStart]) -> Self {
         let cpus = machine.cpus();
         let zones = machine.zones.iter().zip(starts).map(|(zone, start)| {
@@ -107,12 +109,12 @@ impl<'m> PageSets<'m> {
 
     /// Sets the interval of ticks, if it differs from the recorded one.
     pub(super) fn with_ticks(self, recorded_s: Option<u32>, ours_s: Option<u32>) -> Self {
-        // More than an hour is read as an hour: such a tick hardly ever comes.
+        // Take a longer interval as an hour: ticks then hardly ever come.
         let seconds = |interval: Option<u32>| interval.unwrap_or(1).clamp(1, 3600);
         Self { tick_s: (seconds(recorded_s), seconds(ours_s)), ..self }
     }
 
-    /// Fills the page sets with the contents of the recorded kernel's.
+    /// Fills the page sets with the contents that the recorded kernel's page sets had.
     pub(super) fn fill(&mut self, starts: &[SetStart]) {
         for (at, start) in starts.iter().enumerate() {
             for list in 0..self.policy.lists.lists() {
@@ -128,8 +130,8 @@ impl<'m> PageSets<'m> {
         self.begin();
     }
 
-    /// Sets all totals to zero. Zones get the number of free or held pages that they had when the recording
-    /// began.
+    /// Sets all totals to zero. Each zone gets the number of free pages and of pages in page sets that it had
+    /// when the recording began.
     pub(super) fn begin(&mut self) {
         let cpus = self.machine.cpus();
         for (zone, sets) in self.zones.iter_mut().zip(self.sets.chunks(cpus)) {
@@ -150,7 +152,8 @@ impl<'m> PageSets<'m> {
         (pcp.count, pcp.high)
     }
 
-    /// Lets a minute pass without allocations and frees. Returns the pages that page sets hold then.
+    /// Plays a minute without allocations and frees. Returns the number of pages that page sets hold after
+    /// it.
     pub(super) fn rest(&mut self) -> u64 {
         const TICKS: u32 = 60;
         for _ in 0..TICKS {
@@ -209,8 +212,8 @@ impl<'m> PageSets<'m> {
         self.totals.note_held(at, set.pcp.count);
     }
 
-    /// An allocation. It checks the zones that it may use, from the highest on, and takes from one (spec
-    /// §2.9).
+    /// Plays an allocation: checks the zones that it may use, beginning with the highest, and takes a block
+    /// from one of them (spec §2.9).
     #[inline]
     fn walk(&mut self, at: usize, block: BlockKind) {
         let zone = at / self.machine.cpus();
@@ -226,7 +229,7 @@ impl<'m> PageSets<'m> {
         }
     }
 
-    /// A block passes between zone and user without a page set.
+    /// Plays a block that moves between zone and user without a page set.
     fn past_set(&mut self, at: usize, block: BlockKind, direction: i64) {
         let (zone, cpu) = (at / self.machine.cpus(), at % self.machine.cpus());
         let pages = i64::from(block.order().frames());
@@ -236,7 +239,7 @@ impl<'m> PageSets<'m> {
         self.totals.direct_pages += pages as u64;
     }
 
-    /// Blocks come from the zone to a list.
+    /// Moves blocks from the zone to a list, under one hold of the zone's lock.
     fn fetch(&mut self, at: usize, list: ListIndex, order: Order, blocks: u32) {
         let (zone, cpu) = (at / self.machine.cpus(), at % self.machine.cpus());
         let (zone, set) = (&mut self.zones[zone], &mut self.sets[at]);
@@ -285,7 +288,7 @@ impl<'m> PageSets<'m> {
         self.zones[at / self.machine.cpus()].pressure.drained();
     }
 
-    /// Blocks go back to the zone, under one hold of its lock.
+    /// Moves blocks back to the zone, under one hold of the zone's lock.
     fn give_back(&mut self, at: usize, from: DrainFrom) {
         let (zone, cpu) = (at / self.machine.cpus(), at % self.machine.cpus());
         let (zone, set) = (&mut self.zones[zone], &mut self.sets[at]);
@@ -295,7 +298,8 @@ impl<'m> PageSets<'m> {
         self.totals.drain_holds += 1;
     }
 
-    /// A tick of the recording. If this play has another interval, that may be no tick, one, or several.
+    /// Plays a tick of the recording. If ticks have another interval in this play, a recorded tick becomes no
+    /// tick, one tick, or several ticks.
     fn recorded_tick(&mut self, cpu: usize) {
         let (recorded_s, ours_s) = self.tick_s;
         self.since_tick_s[cpu] += recorded_s;
@@ -305,7 +309,7 @@ impl<'m> PageSets<'m> {
         }
     }
 
-    /// One CPU's periodic work (spec §2.11).
+    /// Plays one CPU's periodic work (spec §2.11).
     fn tick(&mut self, cpu: usize) {
         for zone in 0..self.zones.len() {
             let at = zone * self.machine.cpus() + cpu;
@@ -388,8 +392,8 @@ mod tests {
         assert_eq!(sets.totals().refills, 1);
     }
 
-    /// A recording ticks every second, and this play every two: nine recorded ticks are four here, and each
-    /// lowers `high` by an eighth.
+    /// Tests a recording that ticks every second in a play that ticks every two seconds: nine recorded ticks
+    /// become four, and each lowers `high` by an eighth.
     #[test]
     fn ticks_come_at_the_interval_that_is_set() {
         let machine = Machine::new(small_layout()).unwrap();
@@ -408,8 +412,8 @@ mod tests {
     }
 
     proptest! {
-        /// Pages are neither made nor lost: each page from a zone or a free is held, went back, or was
-        /// allocated.
+        /// Tests that no page appears or disappears: each page that came from a zone or a free is held, went
+        /// back, or was allocated.
         #[test]
         fn pages_are_conserved(acts in prop::collection::vec((0..7_u8, 0..4_u32, 0..11_u8), 0..400), policy in 0..replayable().len()) {
             let policy = replayable()[policy];

@@ -1,4 +1,4 @@
-//! A recording that was read: its machine, its load, and the page sets' contents at its beginning.
+//! A recording that was read: its machine, its load, and the contents of page sets at its beginning.
 
 use std::sync::atomic::AtomicBool;
 
@@ -21,7 +21,7 @@ pub(super) struct Prepared {
     pub(super) load: PageSetLoad,
     /// The recorded kernel's policy, if it is known and the machine is the recorded one.
     pub(super) policy: Option<Policy>,
-    /// The contents of that kernel's page sets at the beginning, if known.
+    /// The contents of the recorded kernel's page sets at the beginning, if known.
     starts: Option<Vec<SetStart>>,
     pub(super) window: Window,
 }
@@ -72,7 +72,7 @@ impl Prepared {
         Ok(self.load.recorded.require(needs::LOAD, info)?)
     }
 
-    /// A player of the recording that stops when `cancel` is set.
+    /// Makes a player of the recording, which stops when `cancel` is set.
     pub(super) fn forecaster<'r>(&'r self, cancel: &'r AtomicBool) -> Forecaster<'r> {
         Forecaster {
             machine: &self.machine,

@@ -1,8 +1,8 @@
 //! The contents of the recorded kernel's page sets at the beginning of the recording.
 //!
-//! `/proc/zoneinfo` says how many pages each page set held, and its `high`. The recording shows what a list
-//! held: it was empty when the kernel refilled it, so the blocks that were taken from it until then were
-//! there at the beginning.
+//! `/proc/zoneinfo` says how many pages each page set held, and its `high`. The events show what each list
+//! held: a list was empty when the kernel refilled it, so it held the blocks that were taken from it until
+//! then.
 
 use std::io;
 
@@ -20,12 +20,12 @@ pub(super) const LISTS_MAX: usize = 16;
 /// List of movable pages of order 0 in every scheme. Source: spec §2.1.
 const MOVABLE_PAGES: usize = 1;
 
-/// One page set at the beginning.
+/// One page set at the beginning of the recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SetStart {
     /// Blocks on each list.
     pub(super) lists: [i32; LISTS_MAX],
-    /// `None`: not known.
+    /// The limit. `None` if it is not known.
     pub(super) high: Option<i32>,
     pub(super) alloc_factor: u8,
 }
@@ -35,7 +35,7 @@ pub(super) struct SetStart {
 struct Tracked {
     /// Blocks that each list gained since the beginning.
     balance: [i32; LISTS_MAX],
-    /// The lowest balance of each list so far.
+    /// The lowest value of `balance` for each list so far.
     least: [i32; LISTS_MAX],
     /// Blocks that each list held at the beginning, once that is known.
     known: [Option<i32>; LISTS_MAX],
@@ -44,9 +44,9 @@ struct Tracked {
 }
 
 impl SetStart {
-    /// Puts pages that no refill explains on lists whose contents at the beginning are not known. Pages of
-    /// order 0 come first, the movable list before the others, since most pages are movable. Then come higher
-    /// orders, and huge pages last, since few loads have them.
+    /// Distributes pages that no refill explains over the lists whose contents at the beginning are not
+    /// known. Lists of order 0 are filled first, beginning with the movable one, because most pages are
+    /// movable. Higher orders follow, and huge pages are last, because few loads have them.
     fn place(&mut self, mut pages: i32, known: &[Option<i32>; LISTS_MAX], policy: &Policy) {
         let scheme = policy.lists;
         let mut open: Vec<usize> = (0..scheme.lists()).filter(|list| known[*list].is_none()).collect();
@@ -64,7 +64,7 @@ impl SetStart {
     }
 }
 
-/// The zone's state at the beginning, which the snapshot has, or else the machine's description.
+/// The zone's state at the beginning, from the snapshot or, without one, from the machine's description.
 pub(super) fn zone_before<'z>(
     before: Option<&'z Snapshot>,
     zone: &'z ZoneDescription,
@@ -72,12 +72,12 @@ pub(super) fn zone_before<'z>(
     before.and_then(|before| before.zoneinfo.zone(zone.node, zone.kind)).unwrap_or(zone)
 }
 
-/// Whether it is known how much the page sets held.
+/// Whether it is known how many pages the page sets held.
 pub(super) fn is_known(machine: &Machine, before: Option<&Snapshot>) -> bool {
     machine.zones.iter().any(|zone| !zone_before(before, zone).pagesets.is_empty())
 }
 
-/// The beginning of each page set, by zone and CPU.
+/// Finds the state of each page set at the beginning, by zone and CPU.
 pub(super) fn find(
     machine: &Machine,
     before: Option<&Snapshot>,
@@ -154,10 +154,10 @@ impl Tracked {
         self.least[list] = self.least[list].min(self.balance[list]);
     }
 
-    /// A refill of a list, whose blocks have been added already.
+    /// Handles a refill of a list. The caller has added the blocks to the list already.
     fn refilled(&mut self, list: usize, pages: u32, block_pages: u32) {
         let blocks = (pages / block_pages) as i32;
-        // A single block may not be a refill: it may have gone past a busy page set.
+        // A single block need not be a refill: it may have gone past a busy page set.
         if blocks > 1 {
             let before = (blocks - self.balance[list]).max(0);
             self.known[list].get_or_insert(before);
@@ -184,8 +184,8 @@ mod tests {
         vec![Act { kind, block, count: 1, at: 0 }; count]
     }
 
-    /// Three pages are taken, then the kernel refills the list: three were there. A fourth is freed and
-    /// stays.
+    /// Tests that a list held three pages if three are taken before the kernel refills it. A fourth page is
+    /// freed later and stays.
     #[test]
     fn a_refill_tells_what_its_list_held_at_the_beginning() {
         let mut layout = small_layout();
@@ -209,8 +209,8 @@ mod tests {
         assert_eq!(starts[1], SetStart::default());
     }
 
-    /// The kernel refilled all lists of order 0, so those are known. The other printed pages go to lists of
-    /// higher orders.
+    /// The kernel refilled all lists of order 0, so the contents of these lists are known. The remaining
+    /// pages of the printed count go to lists of higher orders.
     #[test]
     fn what_no_refill_explains_was_on_a_list_that_was_not_refilled() {
         let mut start = SetStart::default();

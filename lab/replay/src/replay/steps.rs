@@ -1,4 +1,4 @@
-//! One play of a recording, step by step: the contents and decisions of each page set, with their times.
+//! Plays a recording step by step, and reports the contents and decisions of each page set with their times.
 
 use std::sync::atomic::AtomicBool;
 
@@ -13,24 +13,23 @@ use super::page_sets::PageSets;
 use super::prepared::Prepared;
 use crate::stretch::OneSetting;
 
-/// A recording that was read to be played step by step. It takes 16 bytes of memory for each allocation and
-/// free.
+/// A recording that can be played step by step, which needs 16 bytes of memory for each allocation and free.
 pub struct Steps {
     prepared: Prepared,
 }
 
-/// A page set after something was asked of it.
+/// The state of a page set after a step of a play.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// When, in nanoseconds of the recording's clock.
+    /// The time, in nanoseconds of the recording's clock.
     pub at_ns: u64,
     /// Number of the page set's zone in [`Steps::zones`].
     pub zone: usize,
-    /// Its CPU.
+    /// The page set's CPU.
     pub cpu: u32,
-    /// Pages that it holds.
+    /// Pages that the page set holds.
     pub count: i32,
-    /// Its limit, in pages.
+    /// The page set's limit, in pages.
     pub high: i32,
     /// The decision, if there was one.
     pub made: Option<Made>,
@@ -39,16 +38,16 @@ pub struct Step {
 /// A decision of a page set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Made {
-    /// It fetched pages from its zone.
+    /// The page set fetched pages from its zone.
     Refill {
         /// How many.
         pages: u64,
         /// Size class of the blocks.
         order: Order,
-        /// Their type.
+        /// The type of the blocks.
         migratetype: MigrateType,
     },
-    /// It gave pages back.
+    /// The page set gave pages back.
     Drain {
         /// How many.
         pages: u64,
@@ -57,15 +56,15 @@ pub enum Made {
     },
 }
 
-/// Never set. A play that reports each step is ended by an error of the callback.
+/// A flag that is never set, because only an error of the callback ends a play that reports each step.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl Steps {
-    /// Reads a recording to its end. `machine` is played on instead of the recording's own. `progress`
-    /// receives the number of events read.
+    /// Reads a recording to its end. `machine` replaces the recording's own machine. `progress` receives the
+    /// number of events read.
     ///
     /// # Errors
-    /// As [`replay`](super::replay).
+    /// The errors of [`replay`](super::replay).
     pub fn read(
         mut reader: &mut dyn TraceReader,
         machine: Option<Layout>,
@@ -90,12 +89,12 @@ impl Steps {
         self.prepared.machine.zones.iter().map(|zone| (zone.node, zone.kind))
     }
 
-    /// Plays the recording once under a candidate, and calls `each` for every step. It begins like the
-    /// candidate's row of a [`replay`](super::replay). If the whole recording is counted there, both have the
-    /// same refills and drains.
+    /// Plays the recording once under a candidate, and calls `each` for every step. The play begins like that
+    /// of the candidate's row in a [`replay`](super::replay). If `replay` counts the whole recording, both
+    /// functions give the same refills and drains.
     ///
     /// # Errors
-    /// An error of `each`; the candidate's settings describe a machine that cannot be built.
+    /// An error of `each`, or an error if the candidate's settings describe an impossible machine.
     pub fn play<E: From<ReplayError>>(
         &self,
         candidate: &Candidate,

@@ -1,4 +1,5 @@
-//! Ticks of a replay. They come from the recording or, if it has none, from the clock. Never from both.
+//! Ticks of a replay. Ticks come from the recording's events. If there are none, they come from the clock,
+//! but never from both.
 
 use pageset_core::CpuId;
 use pageset_trace::{Event, Layout, TraceError, TraceReader};
@@ -6,16 +7,16 @@ use pageset_trace::{Event, Layout, TraceError, TraceReader};
 use super::act::Act;
 use super::load::PageSetLoad;
 
-/// After a pause in the events, at most this many ticks are played. After that many, all CPUs have long been
-/// idle.
+/// The most ticks that are played after a pause in the events. After so many ticks all page sets are idle, so
+/// more would change nothing.
 const MOST_INTERVALS: u32 = 100;
 
 /// The periodic work of the CPUs.
 #[derive(Debug)]
 pub(super) enum Ticks {
-    /// The starts of `vmstat_update` in the recording.
+    /// Ticks are the recorded starts of `vmstat_update`.
     Recorded,
-    /// A tick on every CPU, once per interval.
+    /// Ticks come from the clock: one on every CPU in each interval.
     Interval {
         interval_s: u32,
         /// The time of the next tick; `None` before the first event.
@@ -24,7 +25,7 @@ pub(super) enum Ticks {
 }
 
 impl Ticks {
-    /// Recorded ticks, if the recording has any; else ticks by the clock.
+    /// Chooses recorded ticks if the recording has any, and ticks by the clock otherwise.
     pub(super) fn find(reader: &mut dyn TraceReader, machine: &Layout) -> Result<Self, TraceError> {
         Ok(if reader.has_ticks()? { Self::Recorded } else { Self::by_the_clock(machine) })
     }

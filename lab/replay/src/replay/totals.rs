@@ -13,11 +13,12 @@ pub(super) struct Totals {
     pub(super) drains: u64,
     pub(super) drained_pages: u64,
     pub(super) free_high_drains: u64,
-    /// Holds of a zone's lock for drains: a drain in slices has one for each.
+    /// How many times a zone's lock was taken for drains: once for each slice.
     pub(super) drain_holds: u64,
     pub(super) direct_blocks: u64,
     pub(super) direct_pages: u64,
-    /// Pages of each page set now, pages of all of them together, and the largest sum so far.
+    /// The number of pages in each page set now. The next two fields have the sum of these numbers, and the
+    /// largest sum so far.
     held: Vec<i32>,
     held_now: i64,
     held_peak: i64,

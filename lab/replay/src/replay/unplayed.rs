@@ -1,4 +1,4 @@
-//! Counts of events that a replay does not play, and of work that it plays without an event of its own.
+//! Counts of events that a replay leaves out, and of work that a replay adds although it has no event.
 
 /// Events of the recording that were not replayed, by reason. The counts are the same under every policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -13,16 +13,15 @@ pub struct Unreplayed {
     pub allocated_twice: u64,
 }
 
-/// Work that has no event of its own.
+/// Work that a replay adds although it has no event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Unseen {
     /// Frees of pages whose allocation the recording does not show.
     pub unmatched_frees: u64,
-    /// Pages among these that the recording shows as free already: they were allocated without an event, as
-    /// in bulk.
+    /// The part of these pages that were already free according to the recording: they were allocated without
+    /// an event, for example in bulk.
     pub allocations: u64,
-    /// Pages that stand for the stacks of forked tasks, where the recording has no events of bulk
-    /// allocations.
+    /// Pages for the stacks of forked tasks, if the recording has no events of bulk allocations.
     pub stack_pages: u64,
     /// Frees that went past a page set whose lock was busy, as later events show.
     pub diverted_frees: u64,

@@ -1,20 +1,20 @@
-//! Settings of `/proc/sys/vm` as a user would set them, and the machine that follows from them.
+//! Settings of `/proc/sys/vm` that a user may set, and the machine that results from them.
 
 use std::str::FromStr;
 
 use pageset_trace::Layout;
 
-/// Least value of `percpu_pagelist_high_fraction` besides 0. Source: spec §0.2.
+/// Smallest value of `percpu_pagelist_high_fraction` that is not 0. Source: spec §0.2.
 const FRACTION_MIN: u32 = 8;
-/// `watermark_scale_factor` is at most this, 30 % of a zone. Source: spec §0.2.
+/// Largest value of `watermark_scale_factor`: 30 % of a zone. Source: spec §0.2.
 const SCALE_FACTOR_MAX: u32 = 3000;
-/// Its default.
+/// The default of `watermark_scale_factor`.
 const SCALE_FACTOR: u32 = 10;
 
-/// Settings that differ from the recorded machine's; `None` leaves it as it is.
+/// Settings that differ from those of the recorded machine. `None` keeps the recorded value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct VmSettings {
-    /// `vm.percpu_pagelist_high_fraction`: 0 lets the kernel decide, otherwise at least 8.
+    /// `vm.percpu_pagelist_high_fraction`: 0 lets the kernel decide, and other values are at least 8.
     pub percpu_pagelist_high_fraction: Option<u32>,
     /// `vm.min_free_kbytes`.
     pub min_free_kbytes: Option<u64>,
@@ -33,13 +33,13 @@ impl VmSettings {
         "vm.stat_interval",
     ];
 
-    /// Whether everything stays as it was recorded.
+    /// Whether all settings keep their recorded values.
     #[must_use]
     pub fn is_unchanged(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Merges two sets of settings. `other` wins if both have a value.
+    /// Merges two sets of settings. If both have a value for a setting, that of `other` is used.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -99,8 +99,8 @@ impl VmSettings {
         }
     }
 
-    /// The machine with these settings. The kernel computes its watermarks from settings (spec §1.9), and so
-    /// does this. Limits that the kernel printed under other settings are dropped.
+    /// The machine with these settings. This computes watermarks from settings as the kernel does (spec
+    /// §1.9), and drops limits that the kernel printed under other settings.
     #[must_use]
     pub fn applied(&self, machine: &Layout) -> Layout {
         let mut machine = machine.clone();
@@ -118,7 +118,7 @@ impl VmSettings {
         for zone in &mut machine.zones {
             if moves_marks {
                 let min = zone.min.saturating_sub(zone.boost);
-                // Each zone keeps its share of `min_free_kbytes`.
+                // Each zone's share of `min_free_kbytes` stays the same.
                 let share =
                     |(old, new): (u64, u64)| u128::from(min) * u128::from(new) / u128::from(old.max(1));
                 let min = kbytes.map_or(min, |kbytes| u64::try_from(share(kbytes)).unwrap_or(zone.managed));
@@ -140,7 +140,7 @@ impl VmSettings {
 impl FromStr for VmSettings {
     type Err = String;
 
-    /// One `KEY=VALUE`.
+    /// Parses one `KEY=VALUE`.
     fn from_str(text: &str) -> Result<Self, String> {
         let (key, value) =
             text.split_once('=').ok_or_else(|| format!("`{text}` is not a setting: write KEY=VALUE"))?;

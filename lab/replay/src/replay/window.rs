@@ -1,4 +1,4 @@
-//! The part of a recording that is counted: for the kernel and for the replay alike.
+//! The window: the part of a recording that is counted, for the kernel and for the replay alike.
 
 use std::io;
 
@@ -7,27 +7,27 @@ use serde::Serialize;
 use super::load::PageSetLoad;
 use super::machine::Machine;
 
-/// A page set matters if it has this part of all acts.
+/// A page set matters if at least one in this many acts concerns it.
 const PART_THAT_MATTERS: usize = 100;
 
-/// From where to the end a recording is counted.
+/// The window, which ends with the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Window {
-    /// Allocations, frees and ticks before it.
+    /// The number of allocations, frees and ticks before the window.
     pub skipped: u64,
     /// The window's part of all acts, from 0 to 1.
     pub share: f64,
-    /// Whether the contents of the page sets at its beginning are known: from the recorded state of the
-    /// machine, or since each page set that matters was refilled or drained before.
+    /// Whether the contents of the page sets at the window's beginning are known: from the recorded state of
+    /// the machine, or because each page set that matters was refilled or drained before.
     pub is_start_known: bool,
 }
 
 impl Window {
-    /// The whole recording, whose kernel's decisions were not recorded.
+    /// The window of a recording without the kernel's decisions: the whole recording.
     pub(super) const OF_LOAD: Self = Self { skipped: 0, share: 1.0, is_start_known: false };
 
-    /// The whole recording, if the page sets' contents at its beginning are known. Else it begins once each
-    /// page set that matters was refilled or drained.
+    /// Finds the window. If the contents of page sets at the beginning are known, the window is the whole
+    /// recording. If not, the window begins when each page set that matters has been refilled or drained.
     pub(super) fn find(machine: &Machine, load: &PageSetLoad, is_start_known: bool) -> io::Result<Self> {
         let whole = Self { skipped: 0, share: 1.0, is_start_known };
         if is_start_known {
@@ -48,8 +48,8 @@ impl Window {
         let matter = (0..sets).filter(|set| acts[*set] * PART_THAT_MATTERS >= all.max(1));
         let turned_over: Option<Vec<usize>> = matter.map(|set| first[set]).collect();
         let skipped = turned_over.and_then(|firsts| firsts.into_iter().max());
-        // If less than half would be left, the whole recording is counted, although its beginning is not
-        // known.
+        // If less than half of the recording would be left, count all of it, although the contents at its
+        // beginning are not known.
         Ok(match skipped.filter(|skipped| skipped * 2 <= load.acts.len()) {
             Some(skipped) => Self {
                 skipped: skipped as u64,

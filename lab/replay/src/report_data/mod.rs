@@ -1,7 +1,8 @@
-//! Everything that a recording shows, gathered for a report: the advice and its sources, a timeline, and the
-//! CPUs in groups of neighbours.
+//! Everything that a recording shows, gathered for a report: the advice and its sources, a timeline, and
+//! groups of CPUs that share a node and a cache.
 //!
-//! `samples` has the contents of page sets and zones over time, `neighbours` the order of CPUs on the page.
+//! `samples` has the contents of page sets and zones over time. `neighbours` has the order of CPUs in the
+//! report.
 
 mod neighbours;
 mod samples;
@@ -15,7 +16,7 @@ use crate::{SurveyOptions, Timeline, survey, timeline};
 pub use neighbours::{Neighbours, neighbours};
 pub use samples::{CpuSamples, Extremes, Samples, ZoneSamples};
 
-/// Everything about one recording.
+/// Everything that a report says about one recording.
 #[derive(Clone, Debug)]
 pub struct ReportData {
     /// Advice, survey and replay.
@@ -23,21 +24,22 @@ pub struct ReportData {
     /// Settings that changed during the recording, by time. If there are any, the verdict covers only the
     /// longest part under one setting; `timeline` and `samples` cover the whole recording.
     pub changes: Vec<SettingChange>,
-    /// Settings when the recording began; `None` if it does not describe its machine.
+    /// Settings when the recording began. `None` if the recording does not describe its machine.
     pub settings: Option<Sysctls>,
     /// Each CPU's activity over time.
     pub timeline: Timeline,
-    /// The contents of page sets and zones over time.
+    /// The contents of page sets and zones over time, from samples.
     pub samples: Samples,
-    /// The machine's CPUs, in the order of the page.
+    /// The machine's CPUs, in the order in which the report shows them.
     pub neighbours: Vec<Neighbours>,
 }
 
-/// Reads a recording twice, by `open`, and once more if a setting changed meanwhile, and gathers
-/// everything about it.
+/// Reads a recording twice, or three times if a setting changed during it, and gathers everything about it.
+/// `open` opens the recording each time.
 ///
 /// # Errors
-/// The recording cannot be read or describes no machine; [`Cancelled`](pageset_report::Cancelled).
+/// An error if the recording cannot be read or does not describe its machine, or
+/// [`Cancelled`](pageset_report::Cancelled).
 pub fn report_data<R: TraceReader>(
     mut open: impl FnMut() -> anyhow::Result<R>,
     simulate: Simulate,
@@ -55,7 +57,7 @@ pub fn report_data<R: TraceReader>(
     let whole = if info.setting_changes.is_empty() {
         None
     } else {
-        // The verdict is about a part of the recording, and so is its survey.
+        // The verdict and its survey are about a part of the recording, so survey the whole recording too.
         progress.begin("reading all", "events", info.events);
         let mut going = Ok(());
         let whole = survey(&mut reader, &SurveyOptions::default(), |events| {

@@ -1,4 +1,4 @@
-//! Groups of neighbouring CPUs: by node, then by last-level cache.
+//! Groups of CPUs that are near each other: by node, then by last-level cache.
 
 use std::collections::BTreeSet;
 
@@ -8,9 +8,9 @@ use serde::Serialize;
 /// CPUs that share a node and the last cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Neighbours {
-    /// Their node; `None` if the machine's description does not have them.
+    /// The node of these CPUs. `None` if the machine's description does not contain them.
     pub node: Option<u16>,
-    /// By number.
+    /// The numbers of the CPUs.
     pub cpus: Vec<u32>,
 }
 

@@ -1,4 +1,5 @@
-//! Page sets' counts and limits, and zones' free pages, over time: the extremes of each interval.
+//! The counts and limits of page sets, and the free pages of zones, over time: the smallest and the largest
+//! value in each interval.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +8,8 @@ use pageset_trace::TraceInfo;
 
 use crate::Timeline;
 
-/// Smallest and largest value of an interval: its beginning in nanoseconds from the first event on, and the
-/// two. Intervals without a sample are left out.
+/// For each interval: its beginning in nanoseconds from the first event on, the smallest value, and the
+/// largest value. Intervals without a sample are left out.
 pub type Extremes = Vec<(u64, u64, u64)>;
 
 /// The samples of `/proc/zoneinfo`.
@@ -20,7 +21,7 @@ pub struct Samples {
     pub zones: Vec<ZoneSamples>,
 }
 
-/// One CPU's page sets, those of all zones together.
+/// The page sets of one CPU, added up over all zones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuSamples {
     /// The CPU.
@@ -31,7 +32,7 @@ pub struct CpuSamples {
     pub limit: Extremes,
 }
 
-/// One zone, as all CPUs saw it.
+/// The samples of one zone, from all CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneSamples {
     /// NUMA node.
@@ -46,7 +47,7 @@ pub struct ZoneSamples {
 }
 
 impl ZoneSamples {
-    /// Whether its free pages never changed.
+    /// Whether the zone's number of free pages never changed.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         let all = self.free.iter().flat_map(|(_, least, most)| [*least, *most]);
@@ -61,8 +62,8 @@ impl Samples {
         let interval_ns = timeline.interval_ns.max(1);
         let last = timeline.intervals.saturating_sub(1) as u64;
         for sample in &info.samples {
-            // A sample from before the first event counts in the first interval, a sample from behind the
-            // last event in the last.
+            // A sample before the first event counts in the first interval, and a sample after the last event
+            // in the last interval.
             let interval = (sample.t0_ns.saturating_sub(timeline.first_ns) / interval_ns).min(last);
             let at_ns = interval * interval_ns;
             let cpu = cpus.entry(sample.cpu).or_default();
@@ -85,8 +86,9 @@ impl Samples {
         Self { zones: zones.collect(), cpus: cpus.into_values().collect() }
     }
 
-    /// An upper bound for the pages that all page sets held together, as the largest sum over one interval.
-    /// CPUs are sampled one after another, so it is a bound. `None` without samples.
+    /// An upper bound for the pages that all page sets held together: the largest sum of the CPUs' maxima in
+    /// one interval. The true number may be smaller, because CPUs are sampled at different times. `None`
+    /// without samples.
     #[must_use]
     pub fn held_peak(&self) -> Option<u64> {
         let mut changes: Vec<(u64, usize, u64)> = Vec::new();
@@ -103,14 +105,14 @@ impl Samples {
         peak
     }
 
-    /// Whether nothing was sampled.
+    /// Whether there are no samples.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.cpus.is_empty()
     }
 }
 
-/// Samples are sorted by time, except that samples of several CPUs may be late by a few intervals.
+/// The samples of several CPUs are not perfectly sorted by time: a sample may be late by a few intervals.
 fn widen(extremes: &mut Extremes, at_ns: u64, value: u64) {
     let place = extremes.partition_point(|interval| interval.0 < at_ns);
     match extremes.get_mut(place) {

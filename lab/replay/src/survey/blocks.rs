@@ -1,7 +1,7 @@
-//! Allocated blocks, each with the time and the CPU of its allocation.
+//! A table of allocated blocks, each with the time and the CPU of its allocation.
 //!
-//! A table in chunks of 4096 frames. A chunk is made when one of its frames is first allocated. Chunks are
-//! aligned and larger than the largest block, so no block crosses two of them.
+//! The table consists of chunks of 4096 frames. A chunk is made when one of its frames is first allocated.
+//! Chunks are aligned and larger than the largest block, so no block lies in two chunks.
 
 use std::collections::HashMap;
 
@@ -16,20 +16,20 @@ pub(super) const CHUNK_BYTES: u64 = (CHUNK_FRAMES * (size_of::<u64>() + size_of:
 /// A block whose allocation was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Block {
-    /// When it was allocated.
+    /// When the block was allocated.
     pub(super) since_ns: u64,
     /// The CPU that allocated it.
     pub(super) cpu: u16,
-    /// Size of the block; of its part, if it was freed in parts.
+    /// The order of the block, or of the freed part if the block is freed in parts.
     pub(super) order: Order,
 }
 
-/// The allocated blocks that one free ended.
+/// What one free released.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     /// Blocks, or parts of a larger block, that were allocated in the recording.
     pub(super) blocks: u32,
-    /// Their frames.
+    /// The number of frames in these blocks.
     pub(super) frames: u32,
     /// The freed block is a part of a larger one, whose other parts stay allocated.
     pub(super) is_part: bool,
@@ -40,7 +40,7 @@ pub(super) struct Found {
 pub(super) struct LiveBlocks {
     chunks: Vec<Chunk>,
     numbers: HashMap<u64, u32>,
-    /// The chunk used last: its frames divided by the chunk size, and its place.
+    /// The chunk that was used last: the number of its first frame divided by the chunk size, and its index.
     last: Option<(u64, u32)>,
     chunks_max: u64,
 }
@@ -48,7 +48,8 @@ pub(super) struct LiveBlocks {
 #[derive(Debug)]
 struct Chunk {
     since_ns: Box<[u64; CHUNK_FRAMES]>,
-    /// For the first frame of a block: CPU, and order plus 1. 0: no block begins here.
+    /// For the first frame of a block: the CPU that allocated it, and its order plus 1. 0 for all other
+    /// frames.
     tags: Box<[u32; CHUNK_FRAMES]>,
     /// Blocks of each order that begin in this chunk.
     live: [u16; NR_ORDERS],
@@ -65,8 +66,8 @@ impl LiveBlocks {
         }
     }
 
-    /// Notes a block as allocated. Blocks that were there before are forgotten and counted in the result;
-    /// `None` if the table is full.
+    /// Adds an allocated block. Blocks that the table had at these frames are removed and counted in the
+    /// result. `None` if the table is full.
     #[inline]
     pub(super) fn insert(&mut self, pfn: Pfn, block: Block) -> Option<u32> {
         let index = frame_index(pfn);
@@ -77,7 +78,7 @@ impl LiveBlocks {
     }
 
     /// Removes the allocated blocks, or parts of a block, within the block of `order` at `pfn`. Calls `each`
-    /// for each of them.
+    /// with each removed block.
     #[inline]
     pub(super) fn remove(&mut self, pfn: Pfn, order: Order, each: impl FnMut(Block)) -> Found {
         match self.chunk(pfn) {
@@ -130,7 +131,7 @@ fn frame_index(pfn: Pfn) -> usize {
 
 impl Chunk {
     fn new() -> Self {
-        // From vectors, so that 48 KiB never stand on the stack.
+        // Make the arrays from vectors, so that 48 KiB are never on the stack.
         let since_ns =
             vec![0; CHUNK_FRAMES].into_boxed_slice().try_into().expect("the length is the chunk's");
         let tags = vec![0; CHUNK_FRAMES].into_boxed_slice().try_into().expect("the length is the chunk's");
@@ -173,8 +174,8 @@ impl Chunk {
         }
     }
 
-    /// The same if the block is a part of a larger one: the larger one falls into the halves that the buddy
-    /// would make.
+    /// Removes a block that is a part of a larger block. The larger block is split into halves, as the buddy
+    /// allocator splits blocks.
     fn take_part(&mut self, index: usize, order: Order, each: &mut impl FnMut(Block)) -> Option<Found> {
         for larger in order.and_above().skip(1).filter(|larger| self.live[larger.index()] > 0) {
             let head = index & !(larger.frames() as usize - 1);
@@ -194,7 +195,7 @@ impl Chunk {
         None
     }
 
-    /// Removes a block that may consist of smaller blocks.
+    /// Removes the allocated blocks within a freed block, which may consist of several.
     fn take_all(&mut self, index: usize, order: Order, each: &mut impl FnMut(Block)) -> Found {
         let mut found = Found::default();
         let has_smaller = self.live[..order.index()].iter().any(|count| *count > 0);

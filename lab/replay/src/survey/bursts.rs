@@ -1,4 +1,5 @@
-//! Bursts: how many pages a CPU allocates before it frees, and how many it frees before it allocates.
+//! Bursts: how many pages a CPU allocates before its next free, and how many it frees before its next
+//! allocation.
 
 use serde::Serialize;
 
@@ -7,20 +8,20 @@ use super::log2::Log2Counts;
 /// Length of the windows that are searched for the peak.
 const WINDOW_NS: u64 = 1_000_000;
 
-/// Runs of one kind of event on one CPU, not interrupted by the other kind.
+/// Runs of allocations and runs of frees. A run is a series of one kind of event on one CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Bursts {
     /// Runs of allocations, in pages.
     pub allocations: Runs,
     /// Runs of frees, in pages.
     pub frees: Runs,
-    /// Most allocations and frees within a millisecond of the recording's clock, all CPUs together.
+    /// The most allocations and frees of all CPUs within one millisecond of the recording's clock.
     pub peak_per_ms: u64,
     /// The beginning of the window with the peak.
     pub peak_at_ns: u64,
 }
 
-/// Runs of one kind.
+/// All runs of one kind of event.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Runs {
     /// Pages in each run.
@@ -31,14 +32,14 @@ pub struct Runs {
     pub longest_at_ns: u64,
 }
 
-/// The two kinds.
+/// The two kinds of events that form runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     Allocation,
     Free,
 }
 
-/// The runs and the window that are not over yet.
+/// The runs and the window that have not ended yet.
 #[derive(Debug, Default)]
 pub(super) struct BurstCounter {
     bursts: Bursts,

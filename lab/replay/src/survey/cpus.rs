@@ -1,31 +1,30 @@
-//! Which CPU allocates and which frees.
+//! Counts which CPU allocated each block, and which CPU freed it.
 
-/// CPUs that have a row and a column of the matrix. With more it would grow beyond 32 MiB; blocks of other
-/// CPUs are counted apart.
+/// The most CPUs that have a row and a column in the matrix. With more CPUs, the matrix would take more than
+/// 32 MiB; blocks of further CPUs are counted separately.
 pub const MATRIX_CPUS_MAX: usize = 2048;
 
-/// Blocks by the CPUs that allocated and freed them. Only blocks whose allocation the recording shows are
-/// counted here.
+/// Blocks by the CPUs that allocated and freed them. Blocks that were allocated before the recording are not
+/// counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cpus {
     /// Each CPU's totals, by id, up to the last CPU with an event.
     pub each: Vec<CpuTotals>,
     /// Blocks by allocating CPU, then by freeing CPU. A row ends with its last entry that is not 0.
     pub matrix: Vec<Vec<u64>>,
-    /// Blocks freed by a CPU with a number beyond [`MATRIX_CPUS_MAX`], or allocated by one.
+    /// Blocks that a CPU with a number of [`MATRIX_CPUS_MAX`] or more freed or allocated.
     pub beyond_matrix: u64,
     /// Blocks freed on the CPU that allocated them.
     pub local_blocks: u64,
-    /// Their pages.
+    /// The number of pages in these blocks.
     pub local_pages: u64,
     /// Blocks freed on another CPU.
     pub remote_blocks: u64,
-    /// Their pages.
+    /// The number of pages in these blocks.
     pub remote_pages: u64,
 }
 
-/// Pages that one CPU allocated and freed. All frees count, even those of pages allocated before the
-/// recording.
+/// Pages that one CPU allocated and freed, including frees of pages that were allocated before the recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTotals {
     /// Events of any kind.
@@ -46,7 +45,7 @@ impl Cpus {
         &mut self.each[cpu]
     }
 
-    /// Counts a block that one CPU allocated and another CPU, or the same, frees.
+    /// Counts a block that is freed, by the CPU that allocated it and the CPU that frees it.
     #[inline]
     pub(super) fn freed(&mut self, from: u16, to: u16, pages: u64) {
         if from == to {
@@ -71,7 +70,7 @@ impl Cpus {
         row[to] += 1;
     }
 
-    /// Number of CPUs that did anything.
+    /// Number of CPUs with at least one event.
     #[must_use]
     pub fn active(&self) -> usize {
         self.each.iter().filter(|cpu| cpu.events > 0).count()

@@ -1,11 +1,11 @@
-//! The extent of a recording: the events of the whole machine, or of a part of it.
+//! The extent of a recording: whether it has the events of the whole machine, or of a part of it.
 
 use pageset_trace::{Event, EventKind, SourceFormat, TraceInfo};
 
-/// A recording of a whole machine with this many events has events of several threads.
+/// With this many events, a recording of a whole machine has events of more than one thread.
 const EVENTS_MIN: u64 = 100;
 
-/// The beginning of a recorder's note that it recorded some CPUs only.
+/// How a recorder's note begins that says that only some CPUs were recorded.
 const OTHER_CPUS: &str = "other CPUs than ";
 
 /// Counts that show whether a recording has the events of the whole machine.
@@ -29,8 +29,8 @@ impl Extent {
         }
     }
 
-    /// The part of the machine that a recording has, and a remedy; `None` if nothing speaks against the whole
-    /// machine.
+    /// Says which part of the machine was recorded, and how to record all of it. `None` if nothing shows that
+    /// it is only a part.
     #[must_use]
     pub fn part(&self, info: &TraceInfo) -> Option<String> {
         let cpus = info.not_recorded.iter().find_map(|what| what.strip_prefix(OTHER_CPUS));
@@ -38,7 +38,8 @@ impl Extent {
             let cpus = cpus.split(':').next().unwrap_or_default();
             return Some(format!("It has the events of CPUs {cpus} only. Record all CPUs."));
         }
-        // Recorders of this project record every thread.
+        // The recorders of this project record every thread. So if there is only one thread, the recording is
+        // still complete.
         let is_ours =
             matches!(info.source, SourceFormat::Native | SourceFormat::Pcpt) && info.before.is_some();
         if is_ours {

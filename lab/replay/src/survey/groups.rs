@@ -18,7 +18,7 @@ pub enum GroupName {
     Recorder,
     /// All other tasks.
     Rest,
-    /// Interrupts of any task.
+    /// Interrupts, whatever task they interrupted.
     Interrupts,
     /// Tasks whose name is not known.
     Unknown,
@@ -27,19 +27,21 @@ pub enum GroupName {
 /// Tasks with the same name or control group, and their totals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// The name that they share.
+    /// The name that these tasks share.
     pub name: GroupName,
     /// The number of processes; where names are not known, the number of tasks.
     pub processes: u64,
-    /// Their totals.
+    /// The totals of these tasks.
     pub totals: TaskTotals,
 }
 
-/// Threads of the kernel for work of any kind. Their names differ, and say nothing.
+/// The beginning of the names of kernel threads that run work items of any kind. The rest of the name does
+/// not tell the kind, so all these threads form one group.
 const KERNEL_WORKERS: &str = "kworker/";
 
 impl Who {
-    /// Groups by the name of the process, most pages first. Tasks of unknown processes stand at the end.
+    /// Groups by the name of the process, those with the most pages first. Tasks of unknown processes come
+    /// last.
     #[must_use]
     pub fn by_process(&self, tasks: &Tasks) -> Vec<Group> {
         let index = tasks.index();
@@ -52,8 +54,8 @@ impl Who {
         })
     }
 
-    /// Groups by control group, most pages first. Tasks of unknown groups stand at the end. Empty if no
-    /// control group is known.
+    /// Groups by control group, those with the most pages first. Tasks of unknown groups come last. Empty if
+    /// no control group is known.
     #[must_use]
     pub fn by_cgroup(&self, tasks: &Tasks) -> Vec<Group> {
         if !tasks.has_cgroups() {
@@ -120,13 +122,14 @@ impl Who {
             let size = |group: &Group| (group.totals.allocated_pages, group.totals.visits);
             size(b).cmp(&size(a)).then_with(|| a.name.cmp(&b.name))
         });
-        // The unknown group stands there even if it is empty: then all names are known.
+        // Add the group of unknown names even if it is empty, because its total of 0 shows that all names are
+        // known.
         all.push(unknown);
         all
     }
 }
 
-/// A process, by number and beginning.
+/// Identifies a process by its number and its start time.
 fn process(index: &TaskIndex<'_>, task: &Task) -> (u32, u64) {
     let first = index.find(task.process, task.since_ns.max(1));
     (task.process, first.map_or(0, |first| first.since_ns))

@@ -10,16 +10,17 @@ use super::zone_lock::{ZoneLockCounter, ZoneLocks};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
     /// Refills of page sets, in pages. A refill is a run of `mm_page_alloc_zone_locked` events of one order
-    /// and type on one CPU. A single block taken past a busy page set looks the same, and is counted too.
+    /// and type on one CPU. A single block that was allocated past a busy page set has the same events, so it
+    /// is counted too.
     pub refills: Log2Counts,
-    /// Blocks taken from the zone that no page set could hold.
+    /// Blocks that are too large for page sets, so that they came directly from the zone.
     pub direct_blocks: u64,
-    /// Their pages.
+    /// The number of pages in these blocks.
     pub direct_pages: u64,
-    /// Drains of page sets, in pages. A drain is a run of `mm_page_pcpu_drain` events on one CPU; a drain in
-    /// slices looks like one.
+    /// Drains of page sets, in pages. A drain is a run of `mm_page_pcpu_drain` events on one CPU. All slices
+    /// of a drain form one run.
     pub drains: Log2Counts,
-    /// Blocks that were served from another migratetype (`mm_page_alloc_extfrag`).
+    /// Requests that were served from another migratetype (`mm_page_alloc_extfrag`).
     pub extfrag: u64,
     /// Fallbacks that changed the migratetype of a pageblock.
     pub extfrag_ownership_changes: u64,
@@ -27,17 +28,17 @@ pub struct Kernel {
     pub bulk_calls: u64,
     /// Pages that the bulk allocator was asked for.
     pub bulk_pages_asked: u64,
-    /// Pages that the bulk allocator gave; they have no allocation event.
+    /// Pages that the bulk allocator delivered, for which there are no allocation events.
     pub bulk_pages_got: u64,
     /// Periodic ticks (`vmstat_update`), which decay page sets.
     pub vmstat_ticks: u64,
     /// Flushes of LRU batches on request (`lru_add_drain_per_cpu`).
     pub lru_drains: u64,
-    /// Waits for contended locks: spinning ones, the zone's among them.
+    /// Waits for contended spinning locks, including zone locks.
     pub spin_waits: Log2Counts,
     /// Waits for all other contended locks.
     pub other_waits: Log2Counts,
-    /// The zone's locks, as far as they can be told from others.
+    /// Counts about zone locks, as far as the recording shows which locks are zone locks.
     pub zone_locks: ZoneLocks,
     /// Beginnings of waits without an end, and ends without a beginning.
     pub unpaired_waits: u64,
@@ -47,7 +48,7 @@ pub struct Kernel {
     pub kswapd_sleeps: u64,
     /// Times a task reclaimed for itself.
     pub direct_reclaims: u64,
-    /// Frames it got.
+    /// Frames that these tasks reclaimed.
     pub direct_reclaimed_pages: u64,
     /// Page faults from user mode.
     pub page_faults: u64,
@@ -55,8 +56,8 @@ pub struct Kernel {
     pub forks: u64,
 }
 
-/// Groups the kernel's events into refills, drains and waits; for programs that read a recording for another
-/// purpose too.
+/// Groups the kernel's events into refills, drains and waits. A program that reads a recording for another
+/// purpose can pass its events to this counter at the same time.
 #[derive(Debug, Default)]
 pub struct KernelCounter {
     kernel: Kernel,
@@ -67,7 +68,7 @@ pub struct KernelCounter {
 }
 
 impl KernelCounter {
-    /// A counter that tells the command's tasks from others by the recording's description of itself.
+    /// Makes a counter that knows the recorded command's tasks from the recording's description.
     pub(super) fn of(info: &TraceInfo) -> Self {
         Self { who: WhoCounter::new(info), ..Self::default() }
     }
@@ -139,7 +140,7 @@ impl KernelCounter {
         self.finish_with_tasks().0
     }
 
-    /// Like [`KernelCounter::finish`], with the totals of each task.
+    /// Does the same as [`KernelCounter::finish`], and also returns the totals of each task.
     pub(super) fn finish_with_tasks(mut self) -> (Kernel, Who) {
         for (_, decision) in std::mem::take(&mut self.decisions).finish() {
             self.add(decision);

@@ -6,12 +6,12 @@ use serde::{Serialize, Serializer};
 /// One bucket for 0 and one for each bit length.
 const BUCKETS: usize = 65;
 
-/// How often values of each bit length occurred, with the sum and the largest of them.
+/// How many values of each bit length occurred, with the sum and the largest value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log2Counts {
     /// Bucket 0 counts zeros; bucket n counts values of n bits.
     counts: [u64; BUCKETS],
-    /// Sum of all values; stops at the largest number.
+    /// Sum of all values. If the sum is too large for the type, it is the largest number of the type.
     pub sum: u64,
     /// Largest value; 0 without values.
     pub max: u64,
@@ -44,13 +44,13 @@ impl Log2Counts {
         (total > 0).then(|| self.sum as f64 / total as f64)
     }
 
-    /// Smallest value of each range that has values, and how many it has.
+    /// The ranges that contain values: for each, its smallest possible value and the number of values.
     pub fn ranges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let used = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         used.map(|(bits, count)| (if bits == 0 { 0 } else { 1 << (bits - 1) }, *count))
     }
 
-    /// The ranges, to be drawn.
+    /// The ranges, in the form that the histogram needs.
     #[must_use]
     pub fn histogram(&self) -> Histogram {
         let mut histogram = Histogram::new();
@@ -58,8 +58,8 @@ impl Log2Counts {
         histogram
     }
 
-    /// An upper bound for the value at `percent` of all values, counted from the smallest: the end of its
-    /// range. The value itself is at least half as large. `None` without values.
+    /// An upper bound for a percentile: the end of the range that contains it. The true percentile is at
+    /// least half as large. `None` without values.
     #[must_use]
     pub fn percentile_at_most(&self, percent: u64) -> Option<u64> {
         let wanted = (u128::from(self.total()) * u128::from(percent)).div_ceil(100).max(1);
@@ -75,7 +75,7 @@ impl Log2Counts {
     }
 }
 
-/// The written form of the values. A percentile is the end of the range it lies in.
+/// The values as they are written to JSON. A percentile is written as the end of the range that contains it.
 #[derive(Serialize)]
 struct Distribution {
     count: u64,

@@ -1,18 +1,20 @@
 //! The contents of a recording: allocations and frees by CPU and task, lifetimes of blocks, and the kernel's
 //! own work.
 //!
-//! [`survey`] reads a recording once, in bounded memory. Nothing is replayed: every number is the recorded
-//! kernel's.
+//! [`survey`] reads a recording once, in bounded memory. The survey replays nothing: every number is about
+//! the recorded kernel.
 //!
-//! Each file has one concept.
-//! - `orders` has sizes and types, `cpus` frees of other CPUs' pages; `lifetimes`, `bursts`.
-//! - `kernel` has the kernel's refills and drains, `zone_lock` its locks, `zones` the zones before and after.
-//! - `who` has totals of each task, `groups` puts tasks together, `extent` tells whose events a recording
-//!   has.
-//! - `timeline` has counts over time, in a second reading. `blocks` has the blocks that are allocated.
+//! The files:
+//! - `orders` counts blocks by size and type, `cpus` counts frees of blocks from other CPUs, and `lifetimes`
+//!   and `bursts` have what their names say.
+//! - `kernel` has the kernel's refills and drains, `zone_lock` has waits for its locks, and `zones` has the
+//!   zones before and after the recording.
+//! - `who` has totals of each task, `groups` combines tasks, and `extent` says whether only a part of the
+//!   machine was recorded.
+//! - `timeline` has counts over time, from a second reading. `blocks` is the table of allocated blocks.
 //!
-//! All counts are of events. If [`Survey::recorded`] lacks an event's kind, its count says nothing about the
-//! load.
+//! All counts are of events. If [`Survey::recorded`] does not contain a kind of event, the count of this kind
+//! says nothing about the load.
 
 mod blocks;
 mod bursts;
@@ -54,8 +56,8 @@ pub use zones::{PagesetState, ZoneState, ZoneSurvey};
 /// Options of a survey.
 #[derive(Clone, Debug)]
 pub struct SurveyOptions {
-    /// Bytes that the table of allocated blocks may use. The default of 1 GiB follows blocks in 350 GiB of
-    /// memory; allocations elsewhere are then counted as [`Lifetimes::not_followed`].
+    /// Bytes that the table of allocated blocks may use. The default of 1 GiB suffices for blocks in 350 GiB
+    /// of memory. Further allocations are counted as [`Lifetimes::not_followed`].
     pub table_bytes_max: u64,
 }
 
@@ -82,7 +84,7 @@ pub struct Survey {
     pub last_ns: Option<u64>,
     /// Events that are missing, or that could not be used.
     pub lost: LostEvents,
-    /// Sizes and types.
+    /// Blocks by size and type.
     pub orders: Orders,
     /// Allocations and frees by CPU.
     pub cpus: Cpus,
@@ -94,11 +96,12 @@ pub struct Survey {
     pub kernel: Kernel,
     /// Totals of each task.
     pub who: Who,
-    /// The zones before and after.
+    /// The zones before and after the recording.
     pub zones: Vec<ZoneSurvey>,
 }
 
-/// Reads a recording to its end and counts. `progress` receives the number of events read, block by block.
+/// Reads a recording to its end and makes its survey. `progress` receives the number of events read, block by
+/// block.
 ///
 /// # Errors
 /// The recording is damaged or unreadable.
@@ -115,7 +118,7 @@ pub fn survey(
     Ok(counted.finish())
 }
 
-/// A recording that is counted while something else reads it.
+/// A reader that also counts the events that pass through it.
 pub(crate) struct Counted<R> {
     reader: R,
     counter: Counter,
@@ -126,7 +129,7 @@ impl<R: TraceReader> Counted<R> {
         Self { counter: Counter::new(options, reader.info()), reader }
     }
 
-    /// The contents of the events that were read.
+    /// The survey of the events that were read.
     pub(crate) fn finish(self) -> Survey {
         let info = self.reader.info();
         Survey { lost: self.reader.lost(), zones: zones::zones(info), ..self.counter.finish(info) }
@@ -153,7 +156,7 @@ impl<R: TraceReader> TraceReader for Counted<R> {
     }
 }
 
-/// A survey that is not finished.
+/// The state of a survey that is not finished.
 struct Counter {
     events: u64,
     kinds: [u64; EventKind::COUNT],
@@ -185,8 +188,8 @@ impl Counter {
         }
     }
 
-    /// A loop of its own: it is compiled with this crate's optimisation, and its generic caller with that of
-    /// another crate.
+    /// This loop is a separate function, so that it is compiled with this crate's optimisation. The generic
+    /// caller is compiled in the crate that calls it, with that crate's optimisation.
     fn record_all(&mut self, events: &[Event]) {
         events.iter().for_each(|event| self.record(event));
     }
@@ -205,7 +208,7 @@ impl Counter {
             EventKind::MmPageFree => self.freed(event),
             EventKind::MmPageFreeBatched => {
                 self.orders.freed_in_batches += 1;
-                // Mostly this is the second event of a free that `MmPageFree` has counted.
+                // This is usually the second event of a free, and its first event was counted already.
                 if event.is_free() {
                     self.freed(event);
                 }
@@ -214,7 +217,8 @@ impl Counter {
         }
     }
 
-    /// The block an event is about, if there can be one. Hostile recordings hold any order and any frame.
+    /// The block that an event is about, if its order and frame are possible. Damaged or malicious recordings
+    /// may have any order and frame.
     #[inline]
     fn block_of(&mut self, event: &Event) -> Option<(pageset_core::Pfn, Order)> {
         let block = event.frame().zip(event.block_order()).filter(|(pfn, order)| pfn.is_aligned(*order));

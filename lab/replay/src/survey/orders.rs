@@ -3,23 +3,23 @@
 use pageset_core::{MigrateType, NR_ORDERS, Order};
 use pageset_trace::Event;
 
-/// Columns of the field `allocated` of [`Orders`]: the migratetypes, and one for events without a known one.
+/// The number of columns in `Orders::allocated`: one for each migratetype, and one for unknown migratetypes.
 pub const TYPE_COLUMNS: usize = MigrateType::COUNT + 1;
 
 /// Blocks by order and migratetype.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Orders {
-    /// Blocks allocated, by order, then by the migratetype asked for; the last column has no known
-    /// migratetype.
+    /// Blocks allocated: a row for each order, and in it a column for each requested migratetype. The last
+    /// column counts blocks of unknown migratetype.
     pub allocated: [[u64; TYPE_COLUMNS]; NR_ORDERS],
-    /// Blocks freed, by order. The kernel does not record their migratetype.
+    /// Blocks freed, by order. Events of frees have no migratetype.
     pub freed: [u64; NR_ORDERS],
     /// Blocks freed in a batch (`mm_page_free_batched`), which are of order 0; [`Self::freed`] has them, too.
     pub freed_in_batches: u64,
     /// Allocations that failed.
     pub failed: u64,
-    /// Events whose order no block can have, or whose frame is not aligned to it. They are counted nowhere
-    /// else.
+    /// Events whose order is impossible, or whose frame is not aligned to the order. The other counts leave
+    /// these events out.
     pub impossible: u64,
 }
 

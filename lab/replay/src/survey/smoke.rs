@@ -1,4 +1,4 @@
-//! A survey of anything at all ends, and its numbers add up.
+//! Tests that a survey of any events ends, and that its numbers add up.
 
 use pageset_trace::{Event, EventKind, LostEvents, TraceError, TraceInfo, TraceReader};
 use proptest::prelude::*;
@@ -32,12 +32,12 @@ impl TraceReader for Events {
 
 fn survey_of(left: Vec<Event>) -> Survey {
     let mut reader = Events { info: TraceInfo::default(), left };
-    // Five chunks, so that a full table is met too.
+    // Allow five chunks, so that the table becomes full in some tests.
     let options = SurveyOptions { table_bytes_max: 5 * blocks::CHUNK_BYTES };
     survey(&mut reader, &options, |_| ()).expect("events in memory can be read")
 }
 
-/// Mostly a few frames and CPUs, so that events have to do with each other; sometimes anything.
+/// Any event. Most events have one of a few frames and CPUs, so that several events concern the same block.
 fn event() -> impl Strategy<Value = Event> {
     let frame =
         prop_oneof![20 => 0_u64..64, 2 => (0_u64..8).prop_map(|chunk| chunk << 12), 1 => any::<u64>()];

@@ -1,17 +1,18 @@
-//! When each CPU went to its zones, and for how long it waited for their locks: counts by intervals of time.
+//! When each CPU visited its zones, and how long it waited for their locks: counts for intervals of time.
 //!
-//! A recording's whole time falls into intervals of equal length. Nothing is left out: the sums over all
-//! intervals are the recording's.
+//! The recording's whole time is divided into intervals of equal length, so the sums over all intervals equal
+//! the counts of the whole recording.
 
 use pageset_trace::{Decision, Decisions, Event, EventKind, LockWaits, TraceError, TraceReader};
 
 use super::Survey;
 
-/// Most intervals, summed over all CPUs: a picture shows no more, and a page has no room for more.
+/// The most intervals of all CPUs together: more would not be visible in a picture, and would make the report
+/// too large.
 const CELLS_MAX: usize = 80_000;
-/// Intervals of one CPU at most: a screen has no more columns.
+/// The most intervals of one CPU: a screen is not wide enough for more.
 const INTERVALS_MAX: usize = 1000;
-/// Intervals of one CPU at least, however many CPUs there are.
+/// The fewest intervals of one CPU, however many CPUs there are.
 const INTERVALS_MIN: usize = 16;
 
 /// Zone visits and waits of the CPUs over time.
@@ -23,7 +24,7 @@ pub struct Timeline {
     pub interval_ns: u64,
     /// Intervals.
     pub intervals: usize,
-    /// By CPU. A list is empty if nothing of its kind happened on the CPU.
+    /// The timelines, by CPU. A list in a timeline is empty if the CPU had nothing to count in it.
     pub cpus: Vec<CpuTimeline>,
 }
 
@@ -70,7 +71,7 @@ impl<'s> Counter<'s> {
         let (first_ns, last_ns) = (survey.first_ns.unwrap_or(0), survey.last_ns.unwrap_or(0));
         let cpus = survey.cpus.active().max(1);
         let intervals = (CELLS_MAX / cpus).clamp(INTERVALS_MIN, INTERVALS_MAX);
-        // One more than the difference, so that the last event is inside.
+        // Add 1 to the difference, so that the last event is inside the last interval.
         let interval_ns = (last_ns.saturating_sub(first_ns) / intervals as u64).saturating_add(1);
         Self {
             timeline: Timeline { first_ns, interval_ns, intervals, cpus: Vec::new() },
@@ -80,8 +81,8 @@ impl<'s> Counter<'s> {
         }
     }
 
-    /// A loop of its own: it is compiled with this crate's optimisation, and its generic caller with that of
-    /// another crate.
+    /// This loop is a separate function, so that it is compiled with this crate's optimisation. The generic
+    /// caller is compiled in the crate that calls it, with that crate's optimisation.
     fn record_all(&mut self, events: &[Event]) {
         events.iter().for_each(|event| self.record(event));
     }

@@ -1,9 +1,8 @@
-//! Totals of each task: allocated pages, zone visits, waits for zone locks, and pageblocks that it changed or
-//! mixed.
+//! Totals of each task: allocated pages, zone visits, waits for zone locks, and pageblocks that the task
+//! changed or mixed.
 //!
-//! Interrupts are counted apart: the task that runs meanwhile has nothing to do with them. The tasks of the
-//! recorded command are the task that the recorder's own thread forked, and all its descendants by recorded
-//! forks.
+//! Interrupts are counted separately, because the interrupted task did not cause them. The recorded command's
+//! tasks are the task that the recorder's thread forked, and all its descendants according to recorded forks.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,12 +10,13 @@ use pageset_trace::{Decision, Event, EventKind, Party, TraceInfo};
 
 use super::zone_lock::CallerWaits;
 
-/// The most tasks with totals of their own. All further tasks share one total.
+/// The most tasks with separate totals. All further tasks share one total.
 const TASKS_MAX: usize = 1 << 20;
-/// Tasks that are found without a search.
+/// The number of recently used tasks that are found fast, without a search.
 const RECENT: usize = 64;
 
-/// Totals of one or more tasks. A total whose events were not recorded is 0 here, although it is unknown.
+/// Totals of one or more tasks. A total is 0 also if it is unknown, because the events for it were not
+/// recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskTotals {
     /// Pages allocated.
@@ -25,11 +25,11 @@ pub struct TaskTotals {
     pub visits: u64,
     /// Waits for zone locks.
     pub waits: u64,
-    /// Their time in nanoseconds.
+    /// Time of the waits in nanoseconds.
     pub wait_ns: u64,
     /// Requests after which a whole pageblock changed its migratetype.
     pub pageblocks_changed: u64,
-    /// Requests that took a part of a pageblock of another migratetype, which is mixed since.
+    /// Requests that took a part of a pageblock of another migratetype, so that the pageblock became mixed.
     pub pageblocks_mixed: u64,
 }
 
@@ -51,16 +51,17 @@ impl TaskTotals {
     }
 }
 
-/// One task's part.
+/// The totals of one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskShare {
-    /// Its number.
+    /// The task's number.
     pub tid: u32,
-    /// When it was first seen. Numbers are used again.
+    /// When the task was first seen. This distinguishes two tasks with the same number, because the kernel
+    /// reuses numbers.
     pub first_ns: u64,
-    /// Whether it belongs to the command, to the recorder, or to neither.
+    /// Whether the task belongs to the recorded command, to the recorder, or to neither.
     pub party: Party,
-    /// Its totals.
+    /// The task's totals.
     pub totals: TaskTotals,
 }
 
@@ -71,14 +72,14 @@ pub struct Who {
     pub tasks: Vec<TaskShare>,
     /// Totals of interrupts.
     pub interrupts: TaskTotals,
-    /// Totals of further tasks: there were too many to list.
+    /// The totals of all tasks without separate totals, because there were too many tasks.
     pub unlisted: TaskTotals,
     /// Whether the tasks of the recorded command are known.
     pub is_command_known: bool,
 }
 
 impl Who {
-    /// All together.
+    /// The sum of all totals.
     #[must_use]
     pub fn total(&self) -> TaskTotals {
         let mut total = self.interrupts;
@@ -88,7 +89,7 @@ impl Who {
     }
 }
 
-/// A task, the interrupts, or the tasks that are not listed.
+/// The owner of a total: a task, all interrupts, or all tasks without separate totals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct TaskSlot(u32);
 
@@ -107,7 +108,7 @@ pub(super) struct WhoCounter {
     /// Tasks of the command, by number.
     command: HashSet<u32>,
     slots: HashMap<u32, TaskSlot>,
-    /// Tasks that were looked up lately, each at the place of its number's last digits: most events are of
+    /// Tasks that were looked up recently, each at an index that follows from its number. Most events are of
     /// few tasks.
     recent: [Option<(u32, TaskSlot)>; RECENT],
 }
@@ -153,7 +154,7 @@ impl WhoCounter {
         self.totals(slot).visits += 1;
     }
 
-    /// The task that an event is charged to.
+    /// Returns the index of the task for which an event counts.
     pub(super) fn slot_of(&mut self, event: &Event) -> TaskSlot {
         self.slot(event.pid, event.in_interrupt(), event.ts_ns)
     }
@@ -165,7 +166,7 @@ impl WhoCounter {
     }
 
     fn forked(&mut self, parent: u32, child: u32) {
-        // The number may have been another task's.
+        // An ended task may have had the same number.
         self.slots.remove(&child);
         self.recent[child as usize % RECENT] = None;
         let is_first = self.has_command && self.recorder.contains(&parent);

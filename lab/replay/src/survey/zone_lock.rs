@@ -2,7 +2,8 @@
 //!
 //! No event names a lock. If a call chain was recorded, it shows the lock and the caller that waited for it.
 //! Otherwise the waiter's next event decides: if it moves a block to or from a free list, the lock was a
-//! zone's. A lock is a zone's in the whole recording or nowhere, so the majority of its waits decides.
+//! zone's. A lock is either a zone's lock in the whole recording or never. So if waits for one lock disagree,
+//! the majority decides.
 
 use std::collections::HashMap;
 
@@ -10,62 +11,61 @@ use pageset_trace::{Caller, Event, EventKind, LockWait};
 
 use super::who::TaskSlot;
 
-/// The most locks with counts of their own: more than a kernel has contended locks, unless the recording is
-/// hostile.
+/// The most locks with separate counts. No kernel has so many contended locks, but a damaged or malicious
+/// recording may name more.
 const LOCKS_MAX: usize = 64 << 10;
-/// Two blocks under one hold are less than this apart. Longer gaps are two holds: a kernel moves a block in
-/// 0.1 to 2 us.
+/// Two blocks that move within this time count as moved while the lock was held once. After a longer gap, the
+/// lock was taken again: a kernel moves a block in 0.1 to 2 us.
 const GAP_NS_MAX: u64 = 20_000;
-/// The most pairs of a lock and a task with counts of their own. Waits of all further pairs are counted
-/// together.
+/// The most pairs of a lock and a task with separate counts. Waits of all further pairs are counted together.
 const PAIRS_MAX: usize = 1 << 20;
 
 /// The zone locks of a recording. Times are sums over all CPUs, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZoneLocks {
-    /// Time that CPUs held them to move blocks: for each hold, from its first to its last block, and the time
-    /// of one more block.
+    /// Time that CPUs held zone locks to move blocks: for each hold, the time from its first to its last
+    /// block, plus the time of one more block.
     pub held_ns: u64,
-    /// Waits for them; 0 where waits were not recorded.
+    /// Waits for zone locks. 0 if waits were not recorded.
     pub waits: u64,
     /// Time of these waits.
     pub wait_ns: u64,
     /// The waits whose call chain shows the caller, in the order of [`Caller::ALL`] without the last one.
     pub callers: [CallerWaits; CALLERS],
-    /// Waits for zone locks by call site, the longest first; `None` is unknown.
+    /// Waits for zone locks by call site, the longest first. `None` stands for an unknown call site.
     pub sites: Vec<(Option<u16>, CallerWaits)>,
     /// Waits for other spinning locks, the longest first.
     pub others: Vec<OtherLock>,
     /// Addresses of the locks that count as zone locks without a call chain, in ascending order.
     pub addresses: Vec<u64>,
-    /// Waits for spinning locks that are no zone's.
+    /// Waits for spinning locks other than zone locks.
     pub other_waits: u64,
-    /// Time of those.
+    /// Time of the waits in `other_waits`.
     pub other_wait_ns: u64,
-    /// The part of `other_wait_ns` for the one lock with the longest waits.
+    /// The part of `other_wait_ns` that belongs to the lock with the longest waits.
     pub other_longest_wait_ns: u64,
 }
 
-/// Waits for a spinning lock that is no zone's, at one call site.
+/// Waits for a spinning lock other than a zone lock, at one call site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OtherLock {
-    /// Its address. `None` for all locks that have no entry of their own.
+    /// The lock's address. `None` stands for all locks without a separate entry.
     pub address: Option<u64>,
-    /// The call site; `None` is unknown.
+    /// The call site. `None` if the call site is not known.
     pub site: Option<u16>,
     /// The waits.
     pub waits: CallerWaits,
 }
 
-/// Callers that wait for zone locks.
+/// The number of callers that can wait for zone locks.
 const CALLERS: usize = Caller::ALL.len() - 1;
 
-/// Waits of one caller.
+/// The number and time of waits, for example of one caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallerWaits {
-    /// How many.
+    /// The number of waits.
     pub waits: u64,
-    /// Their time in nanoseconds.
+    /// Time of the waits in nanoseconds.
     pub wait_ns: u64,
 }
 
@@ -81,7 +81,7 @@ impl CallerWaits {
 }
 
 impl ZoneLocks {
-    /// The waits of each caller that waited.
+    /// Returns the callers that waited, with their waits.
     pub fn by_caller(&self) -> impl Iterator<Item = (Caller, CallerWaits)> + '_ {
         let all = Caller::ALL.into_iter().zip(self.callers);
         all.filter(|(_, found)| found.waits > 0)
@@ -102,11 +102,11 @@ pub(super) struct ZoneLockCounter {
     by_task: HashMap<TaskSlot, CallerWaits>,
     /// Pairs of a lock and a task without a call chain.
     pairs: usize,
-    /// The last event of each CPU, which its next event may continue.
+    /// The last event of each CPU. The lock may still be held at the CPU's next event.
     last: Vec<Last>,
     gaps: u64,
     gaps_ns: u64,
-    /// Holds with at least one block.
+    /// How many times a lock was held to move at least one block.
     holds: u64,
 }
 
@@ -115,7 +115,7 @@ struct Lock {
     /// Waits without a call chain.
     waits: u64,
     wait_ns: u64,
-    /// Waits after which the waiter moved a block; a part of `waits`.
+    /// The part of `waits` after which the waiter moved a block.
     moved: u64,
     /// Waits whose call chain says that the lock is no zone's.
     elsewhere: CallerWaits,
@@ -139,11 +139,11 @@ enum Last {
 }
 
 impl ZoneLockCounter {
-    /// Notes an event of any kind but the end of a wait.
+    /// Adds an event of any kind except the end of a wait.
     #[inline]
     pub(super) fn record(&mut self, event: &Event) {
-        // The event of a fallback comes before that of its block, and says nothing about locks. Many
-        // recordings lack it.
+        // Skip the event of a fallback. This event comes before the event of the moved block, says nothing
+        // about locks, and is missing in many recordings.
         if event.kind == EventKind::MmPageAllocExtfrag {
             return;
         }
@@ -174,7 +174,7 @@ impl ZoneLockCounter {
         }
     }
 
-    /// A wait of a task for a spinning lock ended.
+    /// Adds a task's wait for a spinning lock that has ended.
     pub(super) fn obtained(&mut self, event: &Event, wait: LockWait, task: TaskSlot) {
         let of_zone = wait.caller.filter(|caller| caller.is_of_zone());
         if let Some(caller) = of_zone {
@@ -214,7 +214,7 @@ impl ZoneLockCounter {
         &mut self.last[cpu]
     }
 
-    /// The totals, and the waits for zone locks by task.
+    /// Returns the totals, and the waits for zone locks by task.
     pub(super) fn finish(mut self) -> (ZoneLocks, HashMap<TaskSlot, CallerWaits>) {
         let of_one = self.gaps_ns.checked_div(self.gaps).unwrap_or(0);
         let mut found = ZoneLocks {
@@ -230,7 +230,8 @@ impl ZoneLockCounter {
         for (address, lock) in known.chain([(None, &self.beyond)]) {
             let mut other = lock.elsewhere;
             let inferred = CallerWaits { waits: lock.waits, wait_ns: lock.wait_ns };
-            // Text has no addresses of locks. So several locks may share the entry without an address.
+            // Recordings in text form have no addresses of locks, so several locks may share the entry
+            // without an address.
             if lock.moved * 2 > lock.waits {
                 found.addresses.extend(address);
                 found.waits += lock.waits;
@@ -264,7 +265,7 @@ impl ZoneLockCounter {
     }
 }
 
-/// Whether an event is of the same task, and soon enough to be under the same hold.
+/// Whether an event is of the same task, and follows so soon that the task still held the lock.
 fn is_next(pid: u32, since_ns: u64, event: &Event) -> bool {
     pid == event.pid && event.ts_ns.checked_sub(since_ns).is_some_and(|gap| gap <= GAP_NS_MAX)
 }

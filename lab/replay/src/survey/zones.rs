@@ -1,4 +1,4 @@
-//! The zones before and after the recording, as the kernel's own `/proc/zoneinfo` had them.
+//! The state of the zones before and after the recording, as `/proc/zoneinfo` showed it.
 
 use std::collections::BTreeMap;
 
@@ -15,18 +15,19 @@ pub struct ZoneSurvey {
     /// The kind of the zone.
     #[serde(rename = "name", serialize_with = "name_of")]
     pub kind: ZoneKind,
-    /// Before the recording.
+    /// The state before the recording.
     pub before: Option<ZoneState>,
-    /// After the recording.
+    /// The state after the recording.
     pub after: Option<ZoneState>,
-    /// Most pages that the page sets of all CPUs held together, by the samples taken while recording.
+    /// The most pages that the page sets of all CPUs held together, according to the samples taken while
+    /// recording.
     pub pcp_pages_peak: Option<u64>,
 }
 
-/// A zone at one moment. Counts are pages.
+/// A zone at one moment. Counts are in pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ZoneState {
-    /// Pages the allocator manages.
+    /// Pages that the allocator manages.
     pub managed: u64,
     /// Free pages.
     pub free: u64,
@@ -42,16 +43,16 @@ pub struct ZoneState {
     pub pagesets: Vec<PagesetState>,
 }
 
-/// A page set at one moment. Counts are pages.
+/// A page set at one moment. Counts are in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PagesetState {
     /// The CPU.
     pub cpu: u32,
     /// Pages held.
     pub count: u32,
-    /// Limit at that moment.
+    /// `high`, the limit, at this moment.
     pub high: u32,
-    /// Pages moved at a time.
+    /// `batch`: pages that move at a time.
     pub batch: u32,
 }
 
@@ -83,8 +84,8 @@ fn name_of<S: Serializer>(kind: &ZoneKind, serializer: S) -> Result<S::Ok, S::Er
     serializer.serialize_str(kind.name())
 }
 
-/// The zones that either state has, by node and kind. Without states, the zones of the machine's description
-/// are used, which was read before the recording.
+/// The zones that appear in the state before or after the recording, by node and kind. If there are no
+/// states, the zones come from the machine's description.
 pub(super) fn zones(info: &TraceInfo) -> Vec<ZoneSurvey> {
     let mut zones: BTreeMap<(u16, ZoneKind), ZoneSurvey> = BTreeMap::new();
     let mut note = |zone: &ZoneDescription, is_before: bool| {
@@ -111,8 +112,8 @@ pub(super) fn zones(info: &TraceInfo) -> Vec<ZoneSurvey> {
     zones.into_iter().map(|(key, zone)| ZoneSurvey { pcp_pages_peak: peaks.remove(&key), ..zone }).collect()
 }
 
-/// For each zone, the most pages that page sets held together. At each moment, the latest sample of each CPU
-/// counts.
+/// For each zone, the most pages that page sets held together. A moment's sum is made of the latest sample of
+/// each CPU.
 fn peaks(samples: &[Sample]) -> BTreeMap<(u16, ZoneKind), u64> {
     let mut latest: BTreeMap<(u16, ZoneKind, u32), u64> = BTreeMap::new();
     let mut sums: BTreeMap<(u16, ZoneKind), u64> = BTreeMap::new();

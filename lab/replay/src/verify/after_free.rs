@@ -1,24 +1,25 @@
-//! The fate of a free, from the next event about its frame: whether the block reached a page set, and which
-//! list.
+//! What happened to a freed block, according to the next event about its frame: whether the block reached a
+//! page set, and which list.
 
 use pageset_core::{MigrateType, Order};
 use pageset_trace::EventKind;
 
 use super::links::Chunk;
 
-/// The fate of a freed frame.
+/// What happened to a freed block.
 pub(super) enum AfterFree {
-    /// The block reaches its page set with a later event.
+    /// The block waits in a batch, and reaches its page set with a later event.
     Batched,
-    /// The block leaves the free lists although no drain returned it: its page set's lock was busy.
+    /// The block's next event takes it from the free lists, although no drain returned it there. So the block
+    /// had been freed directly to the zone, because the lock of its page set was busy.
     Diverted,
     /// The next event shows the block's migratetype, and so its list.
     Type(MigrateType),
-    /// No later event says: the block does not occur again, or was taken without an event.
+    /// No later event shows what happened: the block does not occur again, or was allocated without an event.
     Unknown,
 }
 
-/// The fate of the block that is freed at `index`.
+/// Finds what happened to the block that is freed at `index`.
 pub(super) fn after_free(chunk: &Chunk, index: usize, (order, cpu): (Order, u16)) -> AfterFree {
     let Some(next) = chunk.events.get(chunk.links[index].of_frame as usize) else {
         return AfterFree::Unknown;
@@ -34,8 +35,8 @@ pub(super) fn after_free(chunk: &Chunk, index: usize, (order, cpu): (Order, u16)
                 _ => AfterFree::Unknown,
             }
         }
-        // The block is freed again, so it was allocated without an event. That is how bulk allocations look,
-        // and they take unmovable pages.
+        // The block is freed again, so it was allocated without an event. A bulk allocation causes this, so
+        // the block's pageblock is taken to be unmovable.
         EventKind::MmPageFree if order == Order::ZERO => AfterFree::Type(MigrateType::Unmovable),
         _ => AfterFree::Unknown,
     }

@@ -1,4 +1,4 @@
-//! Allocations: a page from a list, or a refill first.
+//! Compares allocations: a page comes from a list, or the page set is refilled first.
 
 use pageset_core::policy::{Fallback, SplitFrees};
 use pageset_core::{FrameIndex, Order};
@@ -12,13 +12,13 @@ use super::links::{Chunk, same_context};
 use super::mode::Mode;
 use super::page_set::Home;
 
-/// To find the allocation that a refill served, this many later events of its CPU are searched.
+/// How many later events of a CPU are searched for the allocation that a refill served.
 const SEARCHED: usize = 512;
-/// At most this many blocks above an allocated one are examined.
+/// How many of the blocks that lie above an allocated block on its list are examined.
 const LOOKED_AT: usize = 32;
 
 impl Engine {
-    /// Blocks leave the free lists: a refill, or an allocation past the page sets.
+    /// Handles blocks that leave the free lists: either a refill, or an allocation without a page set.
     pub(super) fn fetched(&mut self, chunk: &mut Chunk, index: usize) {
         let first = chunk.events[index];
         let mut run = std::mem::take(&mut self.run);
@@ -29,8 +29,8 @@ impl Engine {
             let pfn = self.geometry.pfn(place.frame);
             let reports =
                 |at: &usize| chunk.events[*at].kind == EventKind::MmPageAlloc && chunk.events[*at].pfn == pfn;
-            // A task may be stopped before it reports its allocation, and report it much later, on another
-            // CPU.
+            // A task may be interrupted between its allocation and the event of it. An interrupted task
+            // reports the allocation much later, perhaps on another CPU.
             let alloc = chunk.after(last).take(SEARCHED).find(reports);
             let alloc = alloc.or_else(|| chunk.next_in_task(last).filter(reports));
             if let Some(alloc) = alloc {
@@ -54,7 +54,7 @@ impl Engine {
         self.run = run;
     }
 
-    /// A refill without the event of an allocation after it.
+    /// Handles a refill that no event of an allocation follows.
     fn orphan(&mut self, chunk: &Chunk, (index, set): (usize, usize), run: &[(Place, u32)]) {
         self.out.passed_over.orphan_refills += 1;
         let event = chunk.events[index];
@@ -76,8 +76,8 @@ impl Engine {
         }
     }
 
-    /// Collects the blocks that one hold of the zone's lock fetched, each with the next event about it.
-    /// Returns the last of their events.
+    /// Collects the blocks that a CPU fetched while it held the zone's lock once, each with the next event
+    /// about the block. Returns the index of the last event of the fetch.
     fn collect(&mut self, chunk: &mut Chunk, index: usize, run: &mut Vec<(Place, u32)>) -> usize {
         let first = chunk.events[index];
         let takes_stolen = self.takes_stolen();
@@ -116,17 +116,19 @@ impl Engine {
         }
     }
 
-    /// Whether a fallback takes the stolen block itself, so that no other event of a fetch follows.
+    /// Whether a request that falls back to another migratetype takes the stolen block itself. In this case
+    /// no event of a fetch follows the event of the fallback.
     pub(super) fn takes_stolen(&self) -> bool {
         self.policy.buddy.fallback == Fallback::ClaimOrTakeOne
     }
 
-    /// An allocation without a refill.
+    /// Handles an allocation without a refill.
     pub(super) fn hit(&mut self, chunk: &mut Chunk, index: usize) {
         self.allocated(chunk, (index, index), None);
     }
 
-    /// An allocation: `begin` is its first event, `index` its own.
+    /// Handles an allocation. `begin` is the index of its first event, `index` that of the allocation event
+    /// itself.
     fn allocated(&mut self, chunk: &Chunk, (begin, index): (usize, usize), run: Option<&[(Place, u32)]>) {
         let event = chunk.events[index];
         if event.is_failed_allocation() {
@@ -141,8 +143,8 @@ impl Engine {
         if self.policy.split_frees == SplitFrees::Joined && order != Order::ZERO {
             self.split.insert(place.frame, order);
         }
-        // A block comes from the list of its pageblock's type, so this event shows that type. An earlier
-        // event may have shown a different type.
+        // A block comes from the list of its pageblock's type, so this event shows the type. Earlier events
+        // may have shown another type.
         if self.block_type(place).is_none() {
             self.see_block_type(place, event.migratetype);
         }
@@ -185,16 +187,16 @@ impl Engine {
         }
     }
 
-    /// The list on another CPU that the block came from: the task took it there, moved to this CPU, and only
-    /// then reported it.
+    /// The list of another CPU that the block came from. The task took the block on that CPU, moved to this
+    /// CPU, and only then reported the allocation.
     fn taken_elsewhere(&self, chunk: &Chunk, index: usize, place: Place, home: Home) -> Option<Home> {
         let found = self.home(place).filter(|found| found.set != home.set && found.list == home.list)?;
         let before = chunk.events.get(chunk.links[index].before_in_task as usize)?;
         (found.set % self.cpus.len() == usize::from(before.cpu)).then_some(found)
     }
 
-    /// Whether a refill could consist of one block: the list is empty, and the page set wants one block, or
-    /// the zone may have no second one.
+    /// Whether a refill could consist of one block: the list is empty, and either the page set wants one
+    /// block, or the zone may have no second block.
     fn is_refill_of_one(&mut self, home: Home, order: Order) -> bool {
         let pressure = &self.geometry.zones[home.set / self.cpus.len()].pressure;
         let (flags, is_tight) = (pressure.flags(), pressure.is_tight());
@@ -220,8 +222,8 @@ impl Engine {
             }
             _ => {
                 self.displace(place);
-                // The block was in another CPU's page set, or in none. It may have come to this list without
-                // an event, so this list's pages are one fewer.
+                // The block was in another CPU's page set, or in no page set. This list may have lost a block
+                // without an event, so its count is reduced by one page.
                 if self.has_bulk_events || !self.sets[home.set].is_warm(home.list) {
                     self.sets[home.set].pcp.count -= pages;
                 }
@@ -240,11 +242,11 @@ impl Engine {
         }
     }
 
-    /// Finds blocks that a task took before this free and reports only after it, and takes them off the list.
-    /// A list hands out first what was freed last. So an allocation of an older block, while this free's block
-    /// is still on the list, shows that the task took the older block before this free.
+    /// Finds blocks that a task took before this free but reports only after it, and takes them off the list.
+    /// A list hands out first the block that was freed last. So an allocation of an older block, while this
+    /// free's block is still on the list, shows that the task took the older block before this free.
     pub(super) fn take_before_free(&mut self, chunk: &Chunk, index: usize, home: Home) {
-        // If pages come and go without events, the order of a list is not known well enough.
+        // The order of blocks on a list is reliable only if all pages have events.
         if !self.has_bulk_events {
             return;
         }
@@ -262,15 +264,16 @@ impl Engine {
         }
     }
 
-    /// Takes a block now whose allocation is reported later, on the CPU `reported_on`.
+    /// Takes a block off its list now, although its allocation is reported only later, on the CPU
+    /// `reported_on`.
     pub(super) fn take_early(&mut self, place: Place, home: Home, reported_on: u16) {
         self.evict(place);
         self.expect_report(place, reported_on);
         self.sets[home.set].note_alloc(&self.policy);
     }
 
-    /// Removes the blocks that lie above the allocated one in the model. Since a list hands out its head,
-    /// these were taken before, without an event.
+    /// Removes the blocks that lie above the allocated block in the model. A list hands out its head first,
+    /// so these blocks were taken earlier, without an event.
     fn drop_missed(&mut self, chunk: &Chunk, index: usize, place: Place, home: Home) {
         let frames = &self.geometry.frames;
         let set = &self.sets[home.set];
@@ -290,14 +293,14 @@ impl Engine {
             let missed = self.place(place.zone, frame);
             let is_gone = match self.future(chunk, missed.frame).map(|(at, event)| (at, *event)) {
                 Some((at, event)) if self.has_bulk_events && is_late(chunk, (index, at)) => {
-                    // A task took the block, and was stopped before it reported that.
+                    // A task took the block, and was interrupted before it reported the allocation.
                     self.take_early(missed, home, event.cpu);
                     continue;
                 }
                 Some((at, event)) => {
                     matches!(event.kind, EventKind::MmPageFree | EventKind::MmPageFreeBatched) && at > index
                 }
-                // The block never occurs again. Its list was guessed wrongly.
+                // The block never occurs again, so the model had put it on the wrong list.
                 None => true,
             };
             if is_gone {

@@ -1,4 +1,4 @@
-//! Bulk allocation: pages that leave a list without events of their own.
+//! Handles bulk allocations, whose pages leave a list without separate events.
 
 use pageset_core::{MigrateType, Order};
 use pageset_trace::{Event, EventKind};
@@ -13,11 +13,12 @@ use super::page_set::Home;
 use crate::gfp;
 use crate::pressure::highest_zone;
 
-/// To find the return of a bulk allocation, this many later events of its CPU are searched.
+/// How many later events of a CPU are searched for the return of a bulk allocation.
 const SEARCHED: usize = 4096;
 
 impl Engine {
-    /// A bulk allocation begins. It takes the blocks on the list; the refills that follow serve the rest.
+    /// Handles the beginning of a bulk allocation, which first takes the blocks on the list. The refills that
+    /// follow deliver the rest of the pages.
     pub(super) fn bulk_starts(&mut self, chunk: &Chunk, index: usize) {
         let entry = chunk.events[index];
         let Some((pages, zone)) = self.outcome_of_bulk(chunk, index) else { return };
@@ -45,7 +46,7 @@ impl Engine {
     }
 
     /// The number of pages that a bulk allocation takes without events, and their zone. Pages that it takes
-    /// by ordinary allocations have events.
+    /// by ordinary allocations do have events.
     pub(super) fn outcome_of_bulk(&self, chunk: &Chunk, index: usize) -> Option<(u32, usize)> {
         let entry = &chunk.events[index];
         let (mut ordinary, mut zone) = (0, None);
@@ -85,8 +86,8 @@ impl Engine {
         (pages > 0).then_some((pages, zone))
     }
 
-    /// Takes up to `pages` pages off a list, as far as its blocks are known by frame. Returns how many it
-    /// took.
+    /// Takes up to `pages` pages off a list, as far as the frames of its blocks are known. Returns the number
+    /// of pages taken.
     fn take_named(&mut self, home: Home, pages: u32) -> u32 {
         let zone = home.set / self.cpus.len();
         let mut taken = 0;
@@ -105,7 +106,8 @@ impl Engine {
         bulk.as_ref().is_some_and(|bulk| same_context(&bulk.entry, event))
     }
 
-    /// A refill for a bulk allocation: the list was empty, so the rest of the pages is taken from the refill.
+    /// Handles a refill for a bulk allocation: the list was empty, so the remaining pages are taken from the
+    /// refill.
     pub(super) fn bulk_refilled(&mut self, chunk: &Chunk, index: usize, run: &[(Place, u32)]) {
         let cpu = usize::from(chunk.events[index].cpu);
         let Some(mut bulk) = self.cpus[cpu].bulk.take() else { return };
@@ -117,7 +119,7 @@ impl Engine {
         }
         let mut rest = run;
         while !rest.is_empty() {
-            // Events do not separate refills that follow each other.
+            // Events do not show where one refill ends and the next begins.
             let zone = bulk.home.set / self.cpus.len();
             let flags = self.geometry.zones[zone].pressure.flags();
             let set = &mut self.sets[bulk.home.set];
@@ -127,7 +129,7 @@ impl Engine {
             let is_last = bulk.left as usize <= wanted || rest.len() <= wanted;
             let (part, later) = rest.split_at(if is_last { rest.len() } else { wanted.max(1) });
             if !self.sets[bulk.home.set].is_warm(bulk.home.list) {
-                // The list was empty, so its unknown part is known now.
+                // The list was empty, so its contents are known from here on.
                 self.sets[bulk.home.set].warm_up(bulk.home.list);
                 self.out.refills.cold += 1;
                 self.sets[bulk.home.set].refill_size(&self.policy, flags, Order::ZERO);
@@ -135,8 +137,8 @@ impl Engine {
                     self.displace(place);
                     self.append(place, bulk.home, Order::ZERO, next);
                 }
-                // The first blocks went to the bulk allocation. Such blocks are not reported as allocated,
-                // though perhaps as freed.
+                // The first blocks of the refill went to the bulk allocation. No event reports the allocation
+                // of these blocks, but later events may report their frees.
                 let gone = part.iter().take(bulk.nameless as usize).take_while(|(_, next)| {
                     chunk.events.get(*next as usize).is_none_or(|event| event.kind != EventKind::MmPageAlloc)
                 });
@@ -162,7 +164,7 @@ impl Engine {
             self.compare_sizes(chunk, index, bulk.home, (Some(wanted), None));
         }
         if bulk.left > 0 {
-            // The list held more blocks than were known.
+            // The list held more blocks than the model knew.
             self.out.refills.predicted += 1;
             self.sets[bulk.home.set].pcp.count -= bulk.left as i32;
             self.mismatch(chunk, index, Class::BulkAllocation, bulk.home.set, || {

@@ -1,8 +1,8 @@
-//! Finds the page sets' contents at the beginning: the first sample of each, minus the changes by the events
-//! before it.
+//! Finds the number of pages in each page set at the beginning: the number in its first sample, minus the
+//! changes by the events before that sample.
 //!
-//! `/proc/zoneinfo` was read a little earlier, and not by the CPU itself. The result is right only if every
-//! page that comes or goes has an event.
+//! Errors are possible: the sample shows the page set at a slightly different time, and some pages may come
+//! or go without an event.
 
 use pageset_trace::EventKind;
 

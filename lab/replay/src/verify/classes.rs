@@ -1,37 +1,37 @@
-//! Reasons why a decision differs from the kernel's: eleven facts that a recording hides or blurs, and
-//! everything else.
+//! Classes of mismatches: eleven reasons that are known to make a decision differ from the kernel's, and one
+//! for everything else.
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-/// The reason why a prediction differs from the kernel's event. The first eleven are facts that a recording
-/// is known to hide or blur.
+/// The reason why a prediction differs from the kernel's event. The first eleven reasons are facts that the
+/// recording does not show, or not exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Class {
-    /// Bulk allocation took pages without events of their own.
+    /// A bulk allocation took pages, for which there are no separate events.
     BulkAllocation = 0,
     /// Pages were allocated or freed without any event.
     UnseenTraffic,
-    /// The page set's lock was busy: pages went past it.
+    /// The page set's lock was busy, so pages went past the page set.
     FailedTrylock,
-    /// An interrupt came between the taking of a page and the event that reports it.
+    /// An interrupt came between the moment when a task took a page and the event that reports it.
     EventOrder,
     /// The type of a freed page's pageblock, and so its list, had to be guessed.
     PageblockType,
     /// Frees of a batch reached the page set later than their events.
     BatchedCommit,
-    /// Hidden state from before the recording was not known yet.
+    /// State from before the recording was not known yet.
     HiddenAtStart,
     /// Whether the zone was below its high watermark, or being reclaimed, had to be guessed.
     ZonePressure,
-    /// A huge page in a page set overshoots a drain by up to 511 pages.
+    /// A drain that ends with a huge page takes up to 511 pages too many.
     HugeOvershoot,
-    /// A drain in slices ended after a whole slice although more was due, while another CPU was at the same
+    /// A drain ended after a whole slice although more slices were due, while another CPU visited the same
     /// zone. No recorded event says why.
     EndedEarly,
     /// The recorded kernel follows a rule that its policy does not have.
     KernelRule,
-    /// None of these.
+    /// The reason is none of the others.
     Unexplained,
 }
 
@@ -85,13 +85,13 @@ impl Class {
 pub struct Mismatches([u64; Class::COUNT]);
 
 impl Mismatches {
-    /// How many mismatches are in `class`.
+    /// The number of mismatches of this class.
     #[must_use]
     pub const fn get(&self, class: Class) -> u64 {
         self.0[class as usize]
     }
 
-    /// All of them.
+    /// The number of all mismatches.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
@@ -102,7 +102,7 @@ impl Mismatches {
     }
 }
 
-/// Writes only the classes that occur.
+/// Serialises only the classes that have mismatches.
 impl Serialize for Mismatches {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;

@@ -17,23 +17,23 @@ use super::geometry::Place;
 use super::links::Chunk;
 use super::page_set::{Home, Scalars};
 
-/// To find the thread that an interrupt interrupted, this many later events of the CPU are searched.
+/// How many later events of a CPU are searched for the thread that an interrupt interrupted.
 const SEARCHED: usize = 4096;
 
 /// How a drain ends, as events show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DrainEnds {
-    /// The last collected block is the last one of the drain.
+    /// The drain ends with the last collected block.
     Here,
-    /// Other tasks run. Then the drain goes on with the event at this index.
+    /// Other tasks run before the drain continues. The drain continues with the event at this index.
     GoesOn(usize),
     /// The task continues on another CPU, so the rest of the drain is unknown.
     TaskMoved,
 }
 
 impl Engine {
-    /// Compares the kernel's drain after a free with the drain that the policy decides. The page set already
-    /// holds the freed block. Then carries out the kernel's drain.
+    /// Compares the kernel's drain after a free with the drain that the policy decides, then carries out the
+    /// kernel's drain. The page set already holds the freed block.
     pub(super) fn compare_free(
         &mut self,
         chunk: &Chunk,
@@ -60,7 +60,8 @@ impl Engine {
                 _ => None,
             };
             self.wait_for_slices(Slices { home, next, left });
-            // The drain agrees so far, and more slices follow. Compare the rest when it comes.
+            // The drain agrees so far, and more slices follow. These slices are compared when the comparison
+            // reaches their events.
             if left.is_some() {
                 self.carry_out_drain(home, observed);
                 return;
@@ -74,8 +75,8 @@ impl Engine {
             self.note_ended_early(chunk, index, home, (due, observed));
         } else {
             let class = match self.class_of_free((home, order), (before, other), flags, (due, observed)) {
-                // An interrupt's free should cause a drain, and there is none. If the block never occurs
-                // again, it may have gone past the page set.
+                // The policy drains after this free of an interrupt, but the kernel did not. If the block
+                // never occurs again, it may have gone past the page set.
                 Class::Unexplained
                     if observed.is_empty()
                         && chunk.events[index].interrupt_level() > 0
@@ -105,7 +106,7 @@ impl Engine {
         }
     }
 
-    /// Other tasks ran between two slices of a drain, and now it goes on. Compares the next slices, and
+    /// Continues a drain that other tasks interrupted between two slices: compares the next slices, and
     /// carries them out.
     pub(super) fn compare_slices(
         &mut self,
@@ -140,8 +141,8 @@ impl Engine {
         self.carry_out_drain(home, observed);
     }
 
-    /// Whether a drain that differs took whole slices of the due drain, and ended while another CPU was at
-    /// the zone. The recording does not say why it ended (decision 0037).
+    /// Whether a drain that differs consists of whole slices of the due drain, and ended while another CPU
+    /// visited the zone. The recording does not say why it ended (decision 0037).
     fn ended_early(
         &self,
         chunk: &Chunk,
@@ -190,7 +191,7 @@ impl Engine {
         self.cpus[cpu].slices.push(slices);
     }
 
-    /// Carries out the kernel's drain.
+    /// Removes the blocks that the kernel drained.
     fn carry_out_drain(&mut self, home: Home, observed: &[(Place, Order)]) {
         let zone = home.set / self.cpus.len();
         self.carry_out(home, observed);
@@ -201,7 +202,7 @@ impl Engine {
     }
 
     /// Whether the drained blocks are the whole due drain. If the task moved to another CPU, whole slices of
-    /// it suffice.
+    /// the due drain suffice.
     fn agrees_with(
         &self,
         home: Home,
@@ -255,7 +256,8 @@ impl Engine {
         }
     }
 
-    /// Repeats the decision from other scalars. The page set keeps the state after that decision.
+    /// Repeats the decision with other values of the page set's numbers. If the result agrees with the
+    /// kernel, the page set keeps them.
     fn retry(&mut self, (home, order): (Home, Order), from: Scalars, flags: Pressure) -> Option<DueDrain> {
         let policy = self.policy;
         let set = &mut self.sets[home.set];
@@ -264,7 +266,7 @@ impl Engine {
         due.filter(|due| set.pcp.is_due(&self.geometry.frames, policy.counting, home.list, due))
     }
 
-    /// Whether the decision agrees once events are put in their true order. An interrupt may come between a
+    /// Whether the decision agrees if the events are put in their true order: an interrupt may come between a
     /// thread's action and the event that reports it.
     fn explain_by_order(
         &mut self,
@@ -285,7 +287,7 @@ impl Engine {
             && let Some(place) = self.geometry.locate(chunk.events[at].pfn)
             && let Some(from) = self.home(place).filter(|from| from.set == home.set)
         {
-            // First try: the interrupted thread had already taken its page.
+            // First try: assume that the interrupted thread had already taken its page.
             let pages = self.sets[home.set].pcp.scheme().order(from.list).frames() as i32;
             let popped =
                 Scalars { count: before.count - pages, free_count: before.free_count >> 1, ..before };
@@ -304,7 +306,8 @@ impl Engine {
             && earlier.interrupt_level() < depth
             && let Some(pages) = Order::new(chunk.links[last].order).map(|order| order.frames() as i32)
         {
-            // Second try: the block that the interrupted thread freed was not in the page set yet.
+            // Second try: assume that the block that the interrupted thread freed was not in the page set
+            // yet.
             let without = Scalars {
                 count: before.count - pages,
                 free_count: (before.free_count - pages).max(0),
@@ -324,7 +327,8 @@ impl Engine {
             && self.explain_by_late_report(chunk, index, (home, order), before)
     }
 
-    /// Whether no drain is due once the pages are removed that stopped tasks have taken and report later.
+    /// Whether late reports explain why the kernel did not drain. An interrupted task may have taken pages
+    /// that it reports later, and without these pages no drain is due.
     fn explain_by_late_report(
         &mut self,
         chunk: &Chunk,
@@ -372,8 +376,8 @@ impl Engine {
                 return Class::HiddenAtStart;
             }
         }
-        // The page set just exceeds its limit, and events say that the reclaimer is active. A count that is a
-        // page too large is then likelier than a wrong flag.
+        // The page set exceeds its limit by very little, and events say that the reclaimer is active. An
+        // error of one page in the count is more likely than an error in this flag.
         let is_edge = flags.reclaim_active
             && observed.is_empty()
             && due.is_some_and(|due| due.limit > 0 && before.count - due.limit < order.frames() as i32);
@@ -392,9 +396,9 @@ impl Engine {
         self.sets[home.set].set_scalars(after);
         let class = self.count_class(home.set);
         let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
-        // Corrects the value that the kernel must have seen differently. If events do not show all pages, that is
-        // `count`. If they do and memory may be short, it is `high`: the model did not notice that memory was
-        // short, or took it to be short and it was not.
+        // Correct the value in which the model differs from the kernel. If events do not show all pages, this
+        // is `count`. If events show all pages and memory may be short, it is `high`: the model was wrong
+        // about whether memory was short.
         let is_high_wrong = self.has_bulk_events && class == Class::ZonePressure && !is_edge;
         let limits = self.sets[home.set].limits;
         let corrected = match due {
@@ -412,8 +416,9 @@ impl Engine {
         if let (Some((_, last)), FreeHistory::Count { .. }) = (observed.last(), self.policy.free_history)
             && !self.agrees(home, retried, corrected.count, observed)
         {
-            // The drain took the number of pages freed lately, and at least a batch; its last block may
-            // overshoot. This bounds `free_count`.
+            // The drain took as many pages as were freed recently (`free_count`), but at least a batch, and
+            // its last block may overshoot. So the number of drained pages gives a lower and an upper bound
+            // for `free_count`.
             let set = &mut self.sets[home.set];
             let fewest = pages - last.frames() as i32 + 1;
             let least = if fewest <= set.limits.batch { 0 } else { fewest };
@@ -422,8 +427,8 @@ impl Engine {
         class
     }
 
-    /// Removes the drained blocks. Where the lists are known, compares which blocks the kernel drained with
-    /// the policy's choice.
+    /// Removes the drained blocks. If the contents of the lists are known, also compares which blocks the
+    /// kernel drained with the policy's choice.
     pub(super) fn carry_out(&mut self, home: Home, observed: &[(Place, Order)]) {
         let zone = home.set / self.cpus.len();
         let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
@@ -454,7 +459,7 @@ impl Engine {
             let is_drained = |(frame, _): &(FrameIndex, Order)| drained.contains(frame);
             let last = predicted.iter().rposition(is_drained).unwrap_or(0);
             // Blocks that the kernel did not drain go back to the cold ends of their lists, in reverse order.
-            // If the kernel drained a later block instead, the block was not on the list.
+            // A block that the kernel passed over, to drain a later one, was not on the list.
             for &(at, place, list, order) in wrong.iter().rev() {
                 if at > last || drained.contains(&place.frame) {
                     let next = self.next_of(place);
@@ -472,12 +477,13 @@ impl Engine {
     }
 }
 
-/// The kernel's drain, compared with the due drain.
+/// How the kernel's drain compares with the due drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
-    /// It is the whole due drain.
+    /// The kernel's drain is the whole due drain.
     Whole,
-    /// It is whole slices of the due drain. Holds the number of pages that are left.
+    /// The kernel's drain consists of whole slices of the due drain. The value is the number of pages that
+    /// are left.
     Ends(i32),
     Differs,
 }

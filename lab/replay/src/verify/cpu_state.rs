@@ -1,4 +1,4 @@
-//! The state of one CPU at a moment of the trace: unfinished work, and notes about earlier events.
+//! The state of one CPU at a moment of the recording: unfinished work, and facts about earlier events.
 
 use pageset_core::FrameIndex;
 use pageset_core::pcp::DueDrain;
@@ -9,12 +9,12 @@ use super::page_set::Home;
 /// The state of one CPU.
 #[derive(Debug, Default)]
 pub(super) struct CpuState {
-    /// Drains with further slices to come.
+    /// Drains of which further slices will follow.
     pub(super) slices: Vec<Slices>,
-    /// Blocks that have reached their page set while an interrupt delays their drain: the event of the free,
-    /// and the first event of the drain.
+    /// Blocks that have reached their page set, but whose drain is delayed by an interrupt. For each block,
+    /// the index of its free's event, and the index of the drain's first event.
     pub(super) deferred: Vec<(usize, usize)>,
-    /// Blocks that the model has allocated before the event that reports it.
+    /// Blocks that the model has allocated before the event that reports the allocation.
     pub(super) popped_early: Vec<FrameIndex>,
     pub(super) tick: Option<Tick>,
     pub(super) bulk: Option<Bulk>,
@@ -22,22 +22,22 @@ pub(super) struct CpuState {
     pub(super) samples: Vec<usize>,
     /// The sample that is being taken, and the event that began it.
     pub(super) sampling: Option<usize>,
-    /// The last event at each depth of interrupts.
+    /// The last event of the CPU's thread, and of each level of interrupts.
     pub(super) last_by_level: [Option<usize>; 4],
-    /// The last block that was drained on demand, and the page set that held it.
+    /// The event of the last block that was drained on demand, and the page set that held the block.
     pub(super) drained_owner: Option<(usize, usize)>,
     /// The last free of this CPU that needed no drain.
     pub(super) last_free: Option<usize>,
 }
 
-/// The drain of a free, not yet finished by its task: other tasks run between two slices.
+/// The unfinished drain of a free: other tasks run between two of its slices.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slices {
     /// The list that the freed block is on.
     pub(super) home: Home,
     /// The first event of the next slice.
     pub(super) next: usize,
-    /// The part of the due drain that is left; `None` after a mismatch.
+    /// The part of the due drain that is left. `None` after a mismatch, when it is not known.
     pub(super) left: Option<DueDrain>,
 }
 
@@ -45,9 +45,9 @@ pub(super) struct Slices {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tick {
     pub(super) start: Event,
-    /// The next zone whose drain is due.
+    /// The next zone that the tick visits.
     pub(super) zone: usize,
-    /// Whether a zone's drain differed.
+    /// Whether the drain of a zone differed from the kernel's.
     pub(super) differs: bool,
 }
 
@@ -55,11 +55,12 @@ pub(super) struct Tick {
 #[derive(Debug)]
 pub(super) struct Bulk {
     pub(super) home: Home,
-    /// Pages that it still has to take.
+    /// Pages that the bulk allocation still has to take.
     pub(super) left: u32,
-    /// Pages that count as taken from a list with unknown contents. Some of them may have come from a refill.
+    /// Pages that count as taken from a list with unknown contents, although some may have come from a
+    /// refill.
     pub(super) nameless: u32,
-    /// In mode `free`, the sizes of the refills that the model made for it.
+    /// In mode `free`, the sizes of the refills that the model made for this allocation.
     pub(super) wanted: Vec<u32>,
     pub(super) entry: Event,
 }

@@ -1,7 +1,7 @@
-//! Passes each event to its part of the comparison, and does the work before the first event and after the
-//! last.
+//! Passes each event to the part of the comparison that handles it, and does the work before the first event
+//! and after the last.
 //!
-//! The files for the kinds of events all act on the same [`Engine`]. This file calls them.
+//! Each kind of event has a file with methods of [`Engine`]. This file calls these methods.
 
 use pageset_trace::{Event, EventKind, Work};
 
@@ -21,11 +21,12 @@ impl Engine {
         }
     }
 
-    /// Compares the events of a linked part of the recording up to `end`. Later events are only searched.
+    /// Compares the events of a chunk up to `end`. Later events are only searched. The chunk's links must be
+    /// set.
     pub(super) fn compare(&mut self, chunk: &mut Chunk, end: usize) {
         let has_begun = std::mem::replace(&mut self.has_begun, true);
         if has_begun {
-            // Links lead only to events of the same part, so older links are dropped.
+            // Links lead only to events of the same chunk, so drop the old links.
             self.forget_links();
         }
         self.has_bulk_events |= chunk.events.iter().any(|event| event.kind == EventKind::BulkAllocEntry);

@@ -1,5 +1,5 @@
-//! The state of a comparison: page sets with the contents of their lists, zones, and CPUs. The files that use
-//! it have the effects of each kind of event.
+//! The state of a comparison: page sets with the contents of their lists, zones, and CPUs. Other files change
+//! this state for each kind of event.
 
 use std::collections::HashMap;
 
@@ -25,11 +25,12 @@ pub(super) struct Engine {
     pub(super) policy: Policy,
     pub(super) mode: Mode,
     pub(super) geometry: Geometry,
-    /// By zone and CPU.
+    /// The page sets, by zone and CPU.
     pub(super) sets: Vec<PageSet>,
-    /// By frame: the list that holds it (low half; 0 for none), and the next event about it (high half).
+    /// For each frame: the list that holds it (low half; 0 for none), and the next event about it (high
+    /// half).
     notes: Vec<u64>,
-    /// By pageblock: the type last seen, plus one.
+    /// For each pageblock, the type that was seen last, plus one.
     block_types: Vec<u8>,
     pub(super) cpus: Vec<CpuState>,
     pub(super) samples: Vec<Sample>,
@@ -37,10 +38,10 @@ pub(super) struct Engine {
     pub(super) has_begun: bool,
     pub(super) out: Verification,
     pub(super) explainer: Explainer,
-    /// Orders of allocated blocks, by first frame. Kept for kernels that report the pages of such a block one
-    /// by one when it is freed.
+    /// Orders of allocated blocks, by first frame. The orders are needed for kernels that report each page of
+    /// a freed block separately.
     pub(super) split: HashMap<FrameIndex, Order>,
-    /// Buffers that are used again, to save allocations.
+    /// Buffers that are reused, to save allocations.
     pub(super) run: Vec<(Place, u32)>,
     pub(super) observed: Vec<(Place, Order)>,
     pub(super) predicted: Vec<(FrameIndex, Order)>,
@@ -85,8 +86,8 @@ impl Engine {
             block_types: Vec::new(),
             cpus,
             samples: info.samples.clone(),
-            // Absent events are no proof: kernels from 7.1 on allocate stacks as blocks, and may make no bulk
-            // allocation at all.
+            // A recording may have no events of bulk allocations although they were recorded: kernels from
+            // 7.1 on allocate stacks as blocks, and may make no bulk allocation at all.
             has_bulk_events: RecordedKinds::new(info, &[0; EventKind::COUNT])
                 .has(&[EventKind::BulkAllocEntry]),
             has_begun: false,
@@ -100,7 +101,7 @@ impl Engine {
         })
     }
 
-    /// Links a chunk's events, and makes room for the frames that are new in it.
+    /// Sets the links of a chunk, and makes room for frames that occur for the first time.
     pub(super) fn link(&mut self, chunk: &mut Chunk) -> Result<(), String> {
         chunk.link(&mut self.geometry)?;
         let numbers = self.geometry.numbers();
@@ -111,8 +112,8 @@ impl Engine {
         Ok(())
     }
 
-    /// An allocation passes the zones of its node that it may use, from the highest down to the one that it
-    /// takes from. With `None` it passes all of them.
+    /// Models the zone checks of an allocation, which checks the zones of its node from the highest down to
+    /// the zone `taken`. `None` stands for an allocation that checked all zones and begins direct reclaim.
     pub(super) fn walk_past(&mut self, taken: Option<usize>, gfp: u32) {
         let highest = highest_zone(gfp);
         // Movable memory has index 3 on x86-64, which has no high memory (spec §1.13).
@@ -134,7 +135,7 @@ impl Engine {
         zone * self.cpus.len() + usize::from(cpu)
     }
 
-    /// The block an event is about, if there can be one.
+    /// The block that an event is about, if its frame and order are possible.
     #[inline]
     pub(super) fn block(&mut self, event: &Event, order: u8) -> Option<(Place, Order)> {
         let order = Order::new(order).filter(|order| pageset_core::Pfn(event.pfn).is_aligned(*order));
@@ -165,19 +166,19 @@ impl Engine {
         ((self.notes[place.frame as usize] >> 32) as u32).wrapping_sub(1)
     }
 
-    /// Notes that a frame went to a list; `next` is the next event about it.
+    /// Records that a frame went to a list. `next` is the next event about the frame.
     #[inline]
     pub(super) fn settle(&mut self, place: Place, home: Home, next: u32) {
         let owner = (home.set as u64 + 1) << 4 | home.list as u64;
         self.notes[place.frame as usize] = u64::from(next.wrapping_add(1)) << 32 | owner;
     }
 
-    /// Forgets the next event about every frame, but not the frame's place.
+    /// For each frame, forgets the next event about it, but not the list that it is on.
     pub(super) fn forget_links(&mut self) {
         self.notes.iter_mut().filter(|note| **note >> 32 != 0).for_each(|note| *note &= u64::from(u32::MAX));
     }
 
-    /// Forgets where a frame is, without touching the list.
+    /// Forgets which list a frame is on, without changing the list.
     #[inline]
     pub(super) fn forget(&mut self, frame: FrameIndex) {
         self.notes[frame as usize] = 0;
@@ -192,9 +193,9 @@ impl Engine {
         Some(home)
     }
 
-    /// Takes a frame off a list, since an event shows that it cannot be there. If all pages have events, the
-    /// list still holds as many pages: only this frame was wrong. Otherwise the page left the list without an
-    /// event.
+    /// Takes a frame off a list, because an event shows that the frame is not on it. If bulk allocations were
+    /// recorded, every page has events. So the list still holds as many pages, and only the frame was wrong.
+    /// If bulk allocations were not recorded, the page left the list without an event.
     pub(super) fn displace(&mut self, place: Place) -> Option<Home> {
         let home = self.evict(place)?;
         if self.has_bulk_events {
@@ -204,13 +205,13 @@ impl Engine {
         Some(home)
     }
 
-    /// Puts a frame at the hot end of a list.
+    /// Puts a frame at the hot end of a list, from which allocations take.
     pub(super) fn push(&mut self, place: Place, home: Home, order: Order, next: u32) {
         self.sets[home.set].push(&self.geometry.frames, home.list, place.frame, order);
         self.settle(place, home, next);
     }
 
-    /// Puts a frame at the cold end of a list.
+    /// Puts a frame at the cold end of a list, from which drains take.
     pub(super) fn append(&mut self, place: Place, home: Home, order: Order, next: u32) {
         self.sets[home.set].append(&self.geometry.frames, home.list, place.frame, order);
         self.settle(place, home, next);
@@ -226,7 +227,8 @@ impl Engine {
         usize::from(self.block_types[place.frame as usize / PAGEBLOCK_FRAMES as usize]).checked_sub(1)
     }
 
-    /// Counts a mismatch. `what` describes it, and is called only for the mismatch that is to be explained.
+    /// Counts a mismatch. `what` describes the mismatch, and is called only if the user asked for this
+    /// mismatch.
     pub(super) fn mismatch(
         &mut self,
         chunk: &Chunk,
@@ -248,7 +250,7 @@ impl Engine {
         }
     }
 
-    /// The class of a wrong page count that has no more specific reason.
+    /// The class of a wrong page count for which no more specific reason is known.
     pub(super) fn count_class(&self, set: usize) -> Class {
         let pressure = &self.geometry.zones[set / self.cpus.len().max(1)].pressure;
         if !self.has_bulk_events {

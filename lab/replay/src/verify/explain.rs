@@ -16,20 +16,20 @@ const AROUND: usize = 12;
 /// Which mismatch to show with the events around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExplainRequest {
-    /// Count from 1, in the order of the trace.
+    /// The number of the mismatch, from 1 on, in the order of the recording.
     pub number: u64,
-    /// Count only mismatches of this class.
+    /// If given, only mismatches of this class are counted.
     pub class: Option<Class>,
 }
 
 /// A mismatch and the events around it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explanation {
-    /// Why it differs.
+    /// The reason of the mismatch.
     pub class: &'static str,
-    /// The difference, in words.
+    /// How the decisions differ, in words.
     pub what: String,
-    /// Events of the same CPU, in order; `>` marks the one that the decision belongs to.
+    /// Events of the same CPU, in order. `>` marks the event that the decision belongs to.
     pub events: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn describe(due: Option<DueDrain>) -> String {
     )
 }
 
-/// Waits for the requested mismatch.
+/// Finds the mismatch that the user asked for.
 #[derive(Debug, Default)]
 pub(super) struct Explainer {
     request: Option<ExplainRequest>,
@@ -57,7 +57,7 @@ impl Explainer {
         Self { request, ..Self::default() }
     }
 
-    /// Counts a mismatch, and returns whether it is the one to explain.
+    /// Counts a mismatch, and returns whether the user asked for it.
     pub(super) fn wants(&mut self, class: Class) -> bool {
         let Some(request) = self.request else { return false };
         if request.class.is_some_and(|wanted| wanted != class) {

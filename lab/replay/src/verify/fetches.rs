@@ -2,9 +2,9 @@
 
 use super::{PassedOver, Refills, Verification};
 
-/// Runs of blocks that a CPU fetched from a zone, with an order and type that page sets hold.
-/// `mm_page_alloc_zone_locked` marks all of them as `percpu_refill`. The mark only says that a page set could
-/// hold the blocks, not that they went to one.
+/// Counts of fetches. A fetch is a run of blocks that a CPU took from a zone, with an order and type that
+/// page sets hold. The event `mm_page_alloc_zone_locked` marks all these blocks with `percpu_refill`. But
+/// this mark only says that a page set could hold the blocks, not that they went to a page set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fetches {
     /// All runs.
@@ -12,9 +12,9 @@ pub struct Fetches {
     /// Fetches past the page set: a single block although its list had blocks, or although a refill would
     /// have fetched several.
     pub past_page_sets: u64,
-    /// Fetches that may be a refill or a block past the page set, since the events are the same. Some are a
-    /// single block for an empty list that wanted one; they count as refills. The others are runs without an
-    /// allocation after them.
+    /// Fetches that may be refills or blocks past the page set, because the events are the same. One case is
+    /// a single block for an empty list that wanted one block, which counts as a refill. The other case is a
+    /// run that no allocation follows.
     pub unknown: u64,
 }
 

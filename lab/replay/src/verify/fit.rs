@@ -4,19 +4,20 @@ use serde::Serialize;
 
 use super::Verification;
 
-/// How well a policy decides as the kernel did.
+/// How many of a policy's decisions agree with the kernel's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fit {
     /// The policy's name.
     pub policy: String,
-    /// Decisions of both policy and kernel: refills, drains and ticks with the same number of pages.
+    /// The number of decisions that agree: refills, drains and ticks for which policy and kernel have the
+    /// same number of pages.
     pub right: u64,
     /// All decisions: the kernel's refills, drains and ticks, and further ones that only the policy makes.
     pub decisions: u64,
 }
 
 impl Verification {
-    /// How well its policy fits.
+    /// Returns how well the policy of this verification fits.
     #[must_use]
     pub fn fit(&self) -> Fit {
         let Verification { refills, drains, decay, .. } = self;
@@ -30,8 +31,8 @@ impl Verification {
     }
 }
 
-/// A policy may have this many more wrong decisions by chance: the first refills of lists, and interrupts at
-/// unlucky moments.
+/// How many more wrong decisions than another a policy may have by chance. Such decisions come from the first
+/// refills of lists, and from interrupts between an action and its event.
 const CHANCE: u64 = 4;
 
 impl Fit {
@@ -41,8 +42,8 @@ impl Fit {
         self.decisions.saturating_sub(self.right)
     }
 
-    /// Whether another policy fits the same recording better by more than chance. It must have less than half
-    /// as many wrong decisions, and a few fewer besides.
+    /// Whether another policy fits the same recording better, and not only by chance: it must have less than
+    /// half as many wrong decisions, and at least [`CHANCE`] fewer.
     #[must_use]
     pub const fn is_worse_than(&self, other: &Self) -> bool {
         self.wrong() > 2 * other.wrong() + CHANCE

@@ -1,4 +1,4 @@
-//! Frees: which list a block goes to, and whether the page set drains then.
+//! Handles frees: which list a block goes to, and whether the page set drains afterwards.
 
 use pageset_core::policy::{FreeDrain, SplitFrees};
 use pageset_core::{MigrateType, Order};
@@ -13,11 +13,12 @@ use super::links::{Chunk, same_context};
 use super::mode::Mode;
 use super::page_set::Home;
 
-/// To find the drain that follows a free, this many later events of its CPU are searched.
+/// How many later events of a CPU are searched for the drain that follows a free.
 const SEARCHED: usize = 64;
 
 impl Engine {
-    /// A block is freed. It reaches its page set at once or, in a batch, later.
+    /// Handles a freed block. The block reaches its page set immediately or, if it is freed in a batch,
+    /// later.
     pub(super) fn freed(&mut self, chunk: &mut Chunk, index: usize) {
         let event = chunk.events[index];
         let Some((place, order)) = self.block(&event, event.order) else { return };
@@ -54,15 +55,17 @@ impl Engine {
         self.commit_or_defer(chunk, index);
     }
 
-    /// Some kernels report the pages of one block singly, although they free the block as one. If this event
-    /// is the first of such pages, returns the block's order, and marks the other pages' events as done.
+    /// Some kernels report each page of a freed block separately, although they free the block as a whole. If
+    /// this event is the first of such a series, returns the block's order, and marks the other events as
+    /// done.
     fn join_split(&mut self, chunk: &mut Chunk, index: usize, place: Place) -> Option<Order> {
         if self.policy.split_frees == SplitFrees::Singly {
             return None;
         }
         let first = chunk.events[index];
         let allocated = self.split.remove(&place.frame);
-        // The block was allocated before the recording. The next event about it may show its order.
+        // The block was allocated before the recording, so its order is not known yet. The next event about
+        // the block may show it.
         let order = allocated.or_else(|| {
             let next = chunk.events.get(chunk.links[index].of_frame as usize)?;
             let is_block = matches!(next.kind, EventKind::MmPageAlloc | EventKind::MmPagePcpuDrain)
@@ -99,7 +102,7 @@ impl Engine {
         Some(order)
     }
 
-    /// A block of a batch reaches its page set.
+    /// Handles the event that a block of a batch reaches its page set.
     pub(super) fn committed(&mut self, chunk: &mut Chunk, index: usize) {
         self.commit_or_defer(chunk, index);
     }
@@ -114,7 +117,8 @@ impl Engine {
         }
     }
 
-    /// Pages leave a page set. The reason is a free whose drain an interrupt delayed, a tick, or a demand.
+    /// Handles pages that leave a page set. There are three possible reasons: a free whose drain an interrupt
+    /// delayed, a tick, or a drain on demand.
     pub(super) fn drained(&mut self, chunk: &mut Chunk, index: usize) {
         let cpu = usize::from(chunk.events[index].cpu);
         if let Some(at) = self.cpus[cpu].deferred.iter().position(|(_, drain)| *drain == index) {
@@ -150,8 +154,8 @@ impl Engine {
         }
     }
 
-    /// The page set that a demand drains, if it is not known which one held the block. Page sets are drained
-    /// one after the other, so it is the page set of the neighbouring events' blocks.
+    /// The page set that is drained on demand, if it is not known which page set held the block. Page sets
+    /// are drained one after the other, so this is the page set of the blocks in the events before and after.
     fn drained_owner(&self, chunk: &Chunk, index: usize, zone: usize) -> usize {
         let event = &chunk.events[index];
         let own = self.set_index(zone, event.cpu);
@@ -171,8 +175,8 @@ impl Engine {
             .unwrap_or(own)
     }
 
-    /// Whether an interrupt frees while the interrupted thread holds the page set's lock, in the middle of a
-    /// batch.
+    /// Whether this is a free in an interrupt that came while the interrupted thread held the page set's
+    /// lock, in the middle of a batch.
     fn is_lock_held(&self, chunk: &Chunk, index: usize) -> bool {
         let event = &chunk.events[index];
         let depth = event.interrupt_level();
@@ -191,8 +195,8 @@ impl Engine {
                         && matches!(resumed.kind, EventKind::MmPageFreeBatched | EventKind::MmPagePcpuDrain)
                 })
             }
-            // An interrupt may have to wait for the end of a drain or refill. It then comes before the
-            // interrupted thread releases the lock.
+            // An interrupt may be delayed until a drain or refill has moved its last block. The interrupt
+            // then comes before the thread releases the lock.
             EventKind::MmPagePcpuDrain | EventKind::MmPageAllocZoneLocked => {
                 let zone = |event: &Event| self.geometry.locate(event.pfn).map(|place| place.zone);
                 zone(interrupted) == zone(event)
@@ -201,7 +205,8 @@ impl Engine {
         }
     }
 
-    /// A block reaches its page set; `drain` is the first event of the drain that follows.
+    /// Adds a freed block to its page set, and compares the drain that follows. `drain` is the index of the
+    /// first event of this drain.
     pub(super) fn commit(&mut self, chunk: &mut Chunk, index: usize, drain: Option<usize>) {
         let event = chunk.events[index];
         let mut observed = std::mem::take(&mut self.observed);
@@ -243,7 +248,7 @@ impl Engine {
         self.observed = observed;
     }
 
-    /// A task continues its drain after other tasks have run between two slices.
+    /// Handles a task that continues its drain after other tasks ran between two slices.
     fn next_slices(&mut self, chunk: &mut Chunk, index: usize, slices: Slices) {
         let event = chunk.events[index];
         let mut observed = std::mem::take(&mut self.observed);
@@ -278,7 +283,7 @@ impl Engine {
                     last = at;
                 }
                 EventKind::ContentionBegin | EventKind::ContentionEnd | EventKind::ContendedRelease => {}
-                // An interrupt between two slices.
+                // Skip the events of an interrupt between two slices.
                 _ if self.policy.free_drain != FreeDrain::Whole && commit.interrupt_level() == 0 => break,
                 _ if event.interrupt_level() > commit.interrupt_level() => {}
                 _ => break,
@@ -309,11 +314,11 @@ impl Engine {
     }
 }
 
-/// The first event of the drain that follows when a block has reached its page set, and whether it follows
+/// The first event of the drain after a block has reached its page set, and whether the drain follows
 /// directly.
 fn drain_of(chunk: &Chunk, index: usize) -> Option<(usize, bool)> {
     let commit = &chunk.events[index];
-    // If a task is stopped between its free and the drain, the drain is its next event.
+    // If other tasks run between a task's free and its drain, the drain is the task's next event.
     if commit.interrupt_level() == 0
         && let Some(at) = chunk.next_in_task(index)
         && let Some(next) = chunk.events.get(at)

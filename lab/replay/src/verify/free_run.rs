@@ -1,8 +1,8 @@
 //! Mode `free`: the page sets carry out their own decisions from the first event to the last.
 //!
 //! In this mode it does not matter which page is on a list, so lists hold placeholders: frame numbers that
-//! stand for any page. The contents of the lists at the beginning are unknown, so they begin with as many
-//! movable pages as `/proc/zoneinfo` counted.
+//! stand for any page. The contents of the lists at the beginning are unknown, so each page set begins with
+//! as many movable pages as `/proc/zoneinfo` counted.
 
 use pageset_core::Order;
 
@@ -28,7 +28,7 @@ impl Engine {
     }
 
     fn add_placeholder(&mut self, home: Home, order: Order, end: End) {
-        // A page set that claims more blocks than there are frames comes from a hostile trace.
+        // A page set with more blocks than there are frames comes from a damaged or malicious recording.
         let Some(placeholder) = self.geometry.placeholders.take() else { return };
         if self.geometry.make_room(placeholder as usize + 1).is_err() {
             return;
@@ -39,7 +39,7 @@ impl Engine {
         }
     }
 
-    /// Does an allocation in the model. `observed` is the size of the kernel's refill, if there was one.
+    /// Makes an allocation in the model. `observed` is the size of the kernel's refill, if there was one.
     pub(super) fn free_alloc(
         &mut self,
         chunk: &Chunk,
@@ -52,7 +52,7 @@ impl Engine {
         self.compare_sizes(chunk, index, home, (wanted, observed));
     }
 
-    /// Counts a refill that the model wanted, that the kernel did, or both.
+    /// Counts a refill that the model, the kernel, or both have made.
     pub(super) fn compare_sizes(
         &mut self,
         chunk: &Chunk,
@@ -91,7 +91,7 @@ impl Engine {
         wanted
     }
 
-    /// Does a free in the model. `observed` is the kernel's drain.
+    /// Makes a free in the model. `observed` is the kernel's drain.
     pub(super) fn free_free(
         &mut self,
         chunk: &Chunk,
@@ -156,8 +156,8 @@ impl Engine {
         self.predicted = removed;
     }
 
-    /// The class of a mismatch in this mode. Nothing is corrected, so one difference causes more. Mostly the
-    /// first one comes from the unknown contents at the beginning.
+    /// The class of a mismatch in this mode. Nothing is corrected, so one difference causes more differences.
+    /// The first difference usually comes from the unknown contents of page sets at the beginning.
     pub(super) fn class_when_free(&self, set: usize) -> Class {
         match self.count_class(set) {
             Class::Unexplained => Class::HiddenAtStart,

@@ -10,14 +10,16 @@ use crate::limits::{computed, printed_or_computed};
 use crate::placeholders::Placeholders;
 use crate::pressure::ZonePressure;
 
-/// Maximum number of frames that all zones together span: 64 TiB of 4 KiB frames. A stretch of frames takes
-/// four bytes even if it is never seen.
+/// Maximum number of frames that all zones together span: 64 TiB of 4 KiB frames. The limit bounds memory: a
+/// stretch of frames takes four bytes even if no event is about it.
 const SPAN_MAX: u64 = 1 << 34;
-/// Maximum number of frames in stretches that were seen: 1 TiB of memory. Their tables take 6 GiB.
+/// Maximum number of frames in stretches with events: 1 TiB of memory. The tables for so many frames take 6
+/// GiB.
 const FRAMES_MAX: usize = 1 << 28;
 /// Maximum number of page sets. Each takes half a kibibyte.
 const PAGE_SETS_MAX: usize = 1 << 18;
-/// Frames in a stretch: as many as in the largest block. Their numbers are consecutive.
+/// Frames in a stretch: as many as in the largest block. The frames of a stretch have consecutive numbers in
+/// the tables.
 const STRETCH: u64 = 1 << pageset_core::MAX_ORDER;
 
 /// One zone.
@@ -25,8 +27,8 @@ const STRETCH: u64 = 1 << pageset_core::MAX_ORDER;
 pub(super) struct Zone {
     pub(super) description: ZoneDescription,
     end: u64,
-    /// For each stretch, the number of its first frame divided by the stretch's length, plus one. 0 if no
-    /// event has shown it.
+    /// For each stretch, the table number of its first frame divided by the stretch's length, plus one. 0 if
+    /// no event was about this stretch.
     stretches: Vec<u32>,
     pub(super) limits: Limits,
     pub(super) pressure: ZonePressure,
@@ -35,10 +37,10 @@ pub(super) struct Zone {
 /// Where the limits of page sets come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LimitsFrom {
-    /// The limits that the recorded kernel printed. Formulas give them for zones where none were printed.
+    /// Use the limits that the recorded kernel printed, and formulas for zones without printed limits.
     Samples,
-    /// The formulas alone. The settings are not the recorded ones, or the policy has formulas that no kernel
-    /// has.
+    /// Use only formulas, because settings differ from the recorded ones, or because the policy has formulas
+    /// that no kernel has.
     Formulas,
 }
 
@@ -49,10 +51,10 @@ pub(super) struct Place {
     pub(super) frame: FrameIndex,
 }
 
-/// All zones, by node and kind, as the kernel visits them in a tick.
+/// All zones, by node and kind, in the order in which a tick visits them.
 ///
-/// The frames of a stretch get numbers when the recording first shows one of them. So tables grow with the
-/// recording, not with the machine.
+/// The frames of a stretch get table numbers when an event is first about one of these frames. So the size of
+/// tables depends on the recording, not on the machine.
 #[derive(Debug)]
 pub(super) struct Geometry {
     pub(super) zones: Vec<Zone>,
@@ -98,12 +100,12 @@ impl Geometry {
         Ok(Self { zones, nodes, frames, placeholders: Placeholders::new(FRAMES_MAX), seen: Vec::new() })
     }
 
-    /// How many numbers have been given: the length of a table of frames.
+    /// How many numbers have been assigned, which is the length of a table of frames.
     pub(super) fn numbers(&self) -> usize {
         self.frames.states.len()
     }
 
-    /// The zone of a frame, and the stretch within the zone.
+    /// The zone of a frame, and the frame's stretch within the zone.
     #[inline]
     fn stretch(&self, pfn: u64) -> Option<(usize, usize)> {
         let zone = self.zones.iter().position(|zone| pfn >= zone.description.start_pfn && pfn < zone.end)?;
@@ -111,7 +113,7 @@ impl Geometry {
         Some((zone, (pfn / STRETCH - first) as usize))
     }
 
-    /// Numbers the stretch of a frame, if it is in a zone and has no numbers yet.
+    /// Assigns numbers to the stretch of a frame, if the frame is in a zone and has no number yet.
     #[inline]
     pub(super) fn see(&mut self, pfn: u64) -> Result<Option<Place>, String> {
         let Some((zone, stretch)) = self.stretch(pfn) else { return Ok(None) };

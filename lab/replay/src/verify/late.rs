@@ -1,4 +1,5 @@
-//! Allocations that are reported late: a task made one, was stopped, and other tasks ran before its event.
+//! Allocations that are reported late: a task makes an allocation, and other tasks run before the task
+//! reports it.
 
 use pageset_trace::EventKind;
 
@@ -6,20 +7,20 @@ use super::engine::Engine;
 use super::geometry::Place;
 use super::links::Chunk;
 
-/// To find late reports, this many later events are searched.
+/// How many later events are searched for late reports.
 const SEARCHED: usize = 1 << 14;
 
 impl Engine {
-    /// Notes that the model has done an allocation whose event comes later, on this CPU.
+    /// Records that the model has made an allocation whose event comes later, on this CPU.
     pub(super) fn expect_report(&mut self, place: Place, reported_on: u16) {
-        // The machine may not have the CPU that a recording names.
+        // The machine may lack a CPU that the recording names.
         if let Some(cpu) = self.cpus.get_mut(usize::from(reported_on)) {
             cpu.popped_early.push(place.frame);
         }
     }
 
-    /// Blocks of a page set that stopped tasks will report later, each with the CPU of the report. These
-    /// tasks may have taken them already.
+    /// Blocks of a page set whose allocation an interrupted task will report later, each with the CPU of the
+    /// report. The task may have taken the block already.
     pub(super) fn reported_late(&self, chunk: &Chunk, now: usize, set: usize) -> Vec<(Place, u16)> {
         let cpu = set % self.cpus.len();
         let later = now + 1..chunk.events.len().min(now + SEARCHED);
@@ -34,8 +35,8 @@ impl Engine {
     }
 }
 
-/// Whether the event at `at` reports an allocation late: the task made it before `now`, was stopped, and
-/// other tasks ran.
+/// Whether the event at `at` reports an allocation late: the task may have made it before `now`, and other
+/// tasks ran before the report.
 pub(super) fn is_late(chunk: &Chunk, (now, at): (usize, usize)) -> bool {
     let is_alloc = chunk.events.get(at).is_some_and(|event| event.kind == EventKind::MmPageAlloc);
     is_alloc && chunk.stopped_at(at, now).is_some()

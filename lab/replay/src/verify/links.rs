@@ -1,5 +1,5 @@
-//! Links to other events: the next one on the same CPU, the next and last one of the same task, and the next
-//! one about the same frame.
+//! Links from each event to others: the next event on the same CPU, the next and the previous event of the
+//! same task, and the next event about the same frame.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use pageset_trace::{Event, EventKind};
 
 use super::geometry::Geometry;
 
-/// No such event.
+/// Stands for "there is no such event".
 pub(super) const NEVER: u32 = u32::MAX;
 
-/// Neighbours of an event.
+/// The links of one event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     /// The next event on this CPU.
@@ -19,14 +19,14 @@ pub(super) struct Link {
     pub(super) of_frame: u32,
     /// The next event of this task, on any CPU. Not set for interrupts, which belong to no task.
     pub(super) in_task: u32,
-    /// The last event of this task before this one.
+    /// The previous event of this task.
     pub(super) before_in_task: u32,
-    /// Order of the block. A batched free has its order in the first of its two events; it is copied to the
-    /// second.
+    /// Order of the block. A batched free has two events, and only the first has the order, which is copied
+    /// to the second.
     pub(super) order: u8,
 }
 
-/// A part of the recording, with its links.
+/// A chunk: a part of the recording, with the links of its events.
 #[derive(Debug, Default)]
 pub(super) struct Chunk {
     pub(super) events: Vec<Event>,
@@ -40,8 +40,8 @@ impl Chunk {
     pub(super) fn link(&mut self, geometry: &mut Geometry) -> Result<(), String> {
         let cpus = geometry.nodes.len();
         let mut next_on_cpu = vec![NEVER; cpus];
-        // For each frame, the index of the next event about it, plus 1; 0 if there is none. Most frames never
-        // occur, and memory of zeros is free until it is written.
+        // For each frame, the index of the next event about it, plus 1. 0 if there is no such event. Most
+        // frames never occur, and a table of zeros takes memory only where it is written.
         for event in &self.events {
             event.frame().map_or(Ok(None), |pfn| geometry.see(pfn.0))?;
         }
@@ -77,7 +77,7 @@ impl Chunk {
                 {
                     self.links[next as usize].order = event.order;
                 }
-                // This event is about all frames of a block that leaves the free lists.
+                // If a block leaves the free lists, the event is about all its frames.
                 let frames = match event.kind {
                     EventKind::MmPageAllocZoneLocked | EventKind::MmPageAllocExtfrag => {
                         1_usize << event.order.min(pageset_core::MAX_ORDER as u8)
@@ -95,7 +95,7 @@ impl Chunk {
         Ok(())
     }
 
-    /// Drops the events up to `end`. Later events stay marked as done.
+    /// Drops the events up to `end`. Later events that are marked as done stay so.
     pub(super) fn forget(&mut self, end: usize) {
         self.events.drain(..end.min(self.events.len()));
         self.done.drain(..end.min(self.done.len()));
@@ -107,8 +107,8 @@ impl Chunk {
         (next != NEVER).then_some(next as usize)
     }
 
-    /// If the task of event `at` had its last event before `now`, returns that event. The task was then
-    /// stopped at `now`, while other tasks ran.
+    /// If the previous event of the task of event `at` came before `now`, returns that event. This shows that
+    /// at `now` the task did not run, but other tasks did.
     pub(super) fn stopped_at(&self, at: usize, now: usize) -> Option<usize> {
         let before = self.links.get(at)?.before_in_task as usize;
         (before < now && now < at && self.events[at].interrupt_level() == 0).then_some(before)

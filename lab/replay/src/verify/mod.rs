@@ -1,11 +1,11 @@
-//! Verification: does the core decide as the recorded kernel did?
+//! Verification: does the core make the same decisions as the recorded kernel?
 //!
 //! [`verify`] drives the core's own page sets ([`pageset_core::pcp::Pcp`]) with a recording's allocations and
 //! frees, and compares each decision with the kernel's events: refills (when, how many blocks), drains (when,
 //! how many pages, which), ticks, and `count` and `high` wherever `/proc/zoneinfo` was sampled. Each mismatch
 //! has a [`Class`].
 //!
-//! Files, from the ground up.
+//! The files, beginning with those that use no others:
 //! - Parts of a comparison: `classes`, `mode`, `geometry` (zones and limits), `links` (the next event on a
 //!   CPU and about a frame), `after_free` (the fate of a free), `late` (allocations
 //!   that are reported late), `explain`, `report`.
@@ -13,8 +13,8 @@
 //!   all parts together.
 //! - Effects of events: `compare` (the drain of a free), `free_run` (mode `free`), `refill`, `bulk`, `alloc`,
 //!   `tick`, `free`, `sample`, and `calibrate` (the page sets' contents at the start).
-//! - Above them: `dispatch` (which event concerns which part), `options`, `fit` (which of several policies is
-//!   nearest), and this file.
+//! - The files that use all others: `dispatch` (which part handles which event), `options`, `fit` (which of
+//!   several policies agrees best), and this file.
 
 mod after_free;
 mod alloc;
@@ -60,22 +60,24 @@ use explain::Explainer;
 use geometry::LimitsFrom;
 use links::Chunk;
 
-/// Maximum events of a part of the recording that is compared at a time. With their links they take 90 MiB.
+/// Maximum number of events in a chunk. A recording is compared chunk by chunk, and a chunk with its links
+/// takes 90 MiB.
 const CHUNK_EVENTS_MAX: usize = 2 << 20;
-/// The last events of a part are compared with the next part, since a comparison searches later events.
+/// A comparison searches later events. So this many events at the end of a chunk are compared together with
+/// the next chunk.
 const LOOK_AHEAD: usize = 64 << 10;
 
 /// Compares a recording with a policy. `progress` gets the number of events compared so far.
 ///
 /// # Errors
-/// The recording is damaged, lacks events, does not describe its machine or its kernel, or the machine is too
-/// large for the tables; a setting changed, and it does not say when.
+/// An error if the recording is damaged, lacks events, or does not describe its machine or its kernel, if the
+/// machine is too large for the tables, or if a setting changed at an unknown time.
 pub fn verify(
     reader: &mut dyn TraceReader,
     options: &VerifyOptions,
     mut progress: impl FnMut(u64),
 ) -> Result<Verification, VerifyError> {
-    // The kernel decides by its settings.
+    // Limit the comparison to one setting, because the kernel's decisions depend on settings.
     let mut reader = OneSetting::new(reader)?;
     let warnings = reader.said().map(str::to_owned).into_iter().collect();
     let info = reader.info().clone();
@@ -90,11 +92,14 @@ pub fn verify(
         return Err(unusable(format!("no policy is known for kernel {kernel:?}"), "pass --policy NAME"));
     };
     if !policy.is_of_page_sets_alone() {
-        let problem = format!("{} decides by the zone's lists, which no recording shows", policy.name);
+        let problem = format!(
+            "{} decides by the contents of the zone's lists, which no recording contains",
+            policy.name
+        );
         return Err(unusable(problem, "pass another --policy NAME"));
     }
     let explainer = Explainer::new(options.explain);
-    // A kernel's printed limits hold for its own formulas. A policy whose formulas no kernel has computes its
+    // Printed limits are results of the kernel's own formulas. For a policy with other formulas, compute the
     // limits.
     let is_some_kernels =
         POLICIES.iter().any(|known| (known.batch, known.high) == (policy.batch, policy.high));
@@ -106,7 +111,7 @@ pub fn verify(
         .map_err(|problem| unusable(problem, "pass a machine description that fits with --layout FILE"))?;
     engine.prepare(limits);
     let mut chunk = Chunk::default();
-    // Reserved memory costs nothing until it is written, so a false number does no harm.
+    // Reserving too much memory is harmless, because the system provides memory only when it is written.
     let announced = usize::try_from(info.events.unwrap_or(0)).unwrap_or(usize::MAX);
     chunk.events.reserve(announced.min(CHUNK_EVENTS_MAX));
     let mut block = Vec::new();
@@ -123,8 +128,8 @@ pub fn verify(
             }
         }
         engine.link(&mut chunk).map_err(|problem| unusable(problem, "verify a part of it"))?;
-        // The last events are compared with the next part. Until then, comparisons of earlier events search
-        // them.
+        // The last events are compared together with the next chunk. Comparisons of earlier events may search
+        // them now.
         let seen = if is_read { 0 } else { LOOK_AHEAD };
         let end = chunk.events.len().saturating_sub(seen);
         engine.compare(&mut chunk, end);

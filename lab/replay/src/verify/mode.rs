@@ -3,11 +3,11 @@
 /// How much the kernel's events correct the page sets during a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Each decision is predicted, and then the kernel's decision is carried out. Samples reset `count` and
-    /// `high`.
+    /// Each decision is predicted, and then the kernel's decision is carried out. Samples of `/proc/zoneinfo`
+    /// reset `count` and `high`.
     #[default]
     Step,
-    /// As `Step`, but samples are only compared and reset nothing.
+    /// Works as `Step`, but samples are only compared and reset nothing.
     Blind,
     /// The policy's own decisions are carried out, and the kernel's are only compared.
     Free,

@@ -10,11 +10,11 @@ use crate::replay::VmSettings;
 /// How a verification is done.
 #[derive(Clone, Debug, Default)]
 pub struct VerifyOptions {
-    /// The policy that should have decided as the kernel did. `None`: the recorded kernel's.
+    /// The policy that is compared with the kernel. `None` stands for the policy of the recorded kernel.
     pub policy: Option<Policy>,
-    /// The machine, instead of the recording's own.
+    /// The machine to use instead of the recording's own.
     pub machine: Option<Layout>,
-    /// Settings that the recorded machine did not have.
+    /// Settings that differ from those of the recorded machine.
     pub settings: VmSettings,
     /// How much the kernel's events correct the page sets.
     pub mode: Mode,
@@ -28,7 +28,7 @@ pub enum VerifyError {
     /// The recording is damaged or unreadable, or lacks events for a comparison.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The recording lacks something, or has too much of it.
+    /// The recording lacks something that is needed, or exceeds a limit.
     #[error("{path}: {problem}; {remedy}")]
     Unusable {
         /// The file.

@@ -1,4 +1,4 @@
-//! One CPU's page set of one zone: the core's page set, and notes on what is unknown about it.
+//! One CPU's page set of one zone: the core's page set, and what is not known about it.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use pageset_core::{FrameIndex, FrameTables, Order, Policy};
 /// Maximum number of lists in a page set.
 const LISTS_MAX: usize = 16;
 
-/// Numbers that decide what a page set does.
+/// The numbers (*scalars*) on which a page set's decisions depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scalars {
     pub(super) count: i32,
@@ -45,20 +45,22 @@ pub(super) struct Home {
 pub(super) struct PageSet {
     pub(super) pcp: Pcp,
     pub(super) limits: Limits,
-    /// Number of blocks on each list whose frames are known.
+    /// For each list, the number of blocks whose frames are known.
     len: [u32; LISTS_MAX],
     /// One bit for each list: whether the frames of all its blocks are known.
     warm: u16,
-    /// The history before the recording is unknown. `pcp` begins with one extreme of it, and `shadow` with
-    /// the other. `None` once both have the same values.
+    /// A second page set, because what happened before the recording is not known. `pcp` begins with one
+    /// extreme of the possible history, and `shadow` with the other. As long as both page sets make the same
+    /// decisions, the unknown history does not matter. `None` once both have the same numbers.
     shadow: Option<Box<Pcp>>,
-    /// Whether this CPU changed the zone's counters since its last tick.
+    /// Whether this CPU has changed the zone's counters since its last tick.
     pub(super) touched: bool,
     /// Whether the value of `expire`, the ticks until a remote page set is emptied, is known.
     pub(super) expire_known: bool,
     /// Whether `count` is known.
     pub(super) count_known: bool,
-    /// The model at the mark before a sample: whether `count` and `high` equalled the sample's, and `count`.
+    /// The state of the model at the event that begins a sample: whether `count` and `high` were those of the
+    /// sample, and the value of `count`.
     pub(super) sampled: (bool, bool, i32),
     /// Errors of the model's `count` and `high` at the last sample.
     pub(super) sample_error: (i32, i32),
@@ -117,7 +119,8 @@ impl PageSet {
         pcp.previous_was_high_order = scalars.previous_was_high_order;
     }
 
-    /// The scalars that follow from the other extreme of the hidden history; `None` if they are the same.
+    /// The scalars of the shadow, which follow from the other extreme of the possible history. `None` if they
+    /// equal those of `pcp`.
     pub(super) fn other_scalars(&self) -> Option<Scalars> {
         let shadow = self.shadow.as_ref()?;
         Some(Scalars {
@@ -129,7 +132,7 @@ impl PageSet {
         })
     }
 
-    /// Makes one of the core's decisions, on the page set and on its shadow.
+    /// Lets the core make a decision, on the page set and on its shadow.
     pub(super) fn decide<T>(&mut self, decision: impl Fn(&mut Pcp) -> T) -> T {
         if let Some(shadow) = &mut self.shadow {
             (shadow.count, shadow.high) = (self.pcp.count, self.pcp.high);
@@ -147,7 +150,7 @@ impl PageSet {
         }
     }
 
-    /// Drops the shadow, since the hidden history is known now.
+    /// Drops the shadow, because the page set's numbers are known now.
     pub(super) fn reveal(&mut self) {
         self.shadow = None;
     }
@@ -173,7 +176,7 @@ impl PageSet {
         self.warm >> (list % LISTS_MAX) & 1 != 0
     }
 
-    /// Notes that the list is empty, so its contents are known from here on.
+    /// Records that a list is empty. From here on, its contents are known.
     pub(super) fn warm_up(&mut self, list: ListIndex) {
         self.warm |= 1 << (list % LISTS_MAX);
     }
@@ -209,8 +212,8 @@ impl PageSet {
         self.pcp.blocks(frames, list).next()
     }
 
-    /// A drain that begins at `start` visits one list after the other. Counts the pages on these lists up to
-    /// the first list with unknown blocks.
+    /// Counts the pages that a drain from list `start` on takes before it reaches a list with unknown blocks.
+    /// The drain visits one list after the other.
     pub(super) fn known_pages(&self, start: ListIndex) -> i32 {
         let scheme = self.pcp.scheme();
         let lists = scheme.lists();
@@ -230,7 +233,8 @@ impl PageSet {
         removed: &mut Vec<(FrameIndex, Order)>,
     ) {
         let count = self.pcp.count;
-        // Only the contents of the lists matter here, so let `count` be large enough.
+        // Make `count` large enough: the core removes at most `count` pages, but here only the contents of
+        // the lists matter.
         self.pcp.count = count.max(pages);
         let from = DrainFrom { pages, list: start };
         self.pcp.remove(frames, order, from, |frame, order| removed.push((frame, order)));
@@ -238,7 +242,7 @@ impl PageSet {
         self.pcp.count = count - taken;
     }
 
-    /// Counts the blocks on each list anew.
+    /// Counts anew how many blocks are on each list.
     pub(super) fn recount(&mut self, frames: &FrameTables<'_>) {
         for list in 0..self.pcp.scheme().lists() {
             if self.len[list] > 0 {

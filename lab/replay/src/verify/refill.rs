@@ -1,4 +1,4 @@
-//! Refills: compares the blocks that the page set would fetch with those that the kernel fetched.
+//! Compares refills: the blocks that the page set would fetch with those that the kernel fetched.
 
 use pageset_core::Order;
 use pageset_trace::{Event, EventKind};
@@ -10,11 +10,11 @@ use super::late::is_late;
 use super::links::Chunk;
 use super::page_set::{Home, Scalars};
 
-/// To find the late report of an allocation, this many later events of its CPU are searched.
+/// How many later events of a CPU are searched for the late report of an allocation.
 const SEARCHED: usize = 512;
 
 impl Engine {
-    /// Compares the kernel's refill with the policy's, and carries out the kernel's.
+    /// Compares the kernel's refill with that of the policy, and carries out the kernel's.
     pub(super) fn refilled(
         &mut self,
         chunk: &Chunk,
@@ -126,7 +126,8 @@ impl Engine {
             && chunk.after(now).take(SEARCHED).any(|next| next == at)
     }
 
-    /// The reason why the size of a refill differs. If other scalars explain it, the page set keeps those.
+    /// The reason why the size of a refill differs. If other scalars explain the size, the page set keeps
+    /// them.
     fn class_of_refill(
         &mut self,
         (home, order): (Home, Order),
@@ -139,7 +140,7 @@ impl Engine {
         let policy = self.policy;
         let set = &mut self.sets[home.set];
         let after = set.scalars();
-        // Find an alloc factor that gives this size.
+        // Find a value of `alloc_factor` that gives this size.
         let factors = (0..=policy.scale_max).filter(|factor| *factor != before.alloc_factor);
         for alloc_factor in factors {
             set.set_scalars(Scalars { alloc_factor, ..before });

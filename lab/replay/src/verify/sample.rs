@@ -1,4 +1,4 @@
-//! Samples: compares a CPU's page sets in `/proc/zoneinfo` with the model.
+//! Compares a sample of a CPU's page sets, from `/proc/zoneinfo`, with the model.
 
 use pageset_core::pcp::Limits;
 use pageset_trace::Event;
@@ -18,15 +18,15 @@ const MARK_CPU: u64 = 0xfff;
 /// A sample is at most this far from its mark.
 const NEAR_NS: u64 = 2_000_000;
 
-/// The ceiling of `high` may be smaller than the zone's share by one part in this many. It was computed
-/// before the kernel gave boot memory back to the zone, a 24th of 320 MiB in one case. A tick lowers `high`
-/// by more, an eighth, so it is not taken for this.
+/// The upper limit of `high` may be smaller than the zone's share, by at most one part in this many: the
+/// kernel computed it before it gave boot memory back to the zone (a 24th of 320 MiB in one case). A tick
+/// lowers `high` by an eighth, which is more, so a lowered `high` is not mistaken for the limit.
 const BOOT_SHARE: i32 = 12;
 
 impl Engine {
-    /// Takes the limits that samples print. If the kernel does not print them, the largest `high` may be the
-    /// ceiling: slightly less than the zone's share, since the kernel computed it before it gave boot memory
-    /// back to the zone.
+    /// Takes the limits that samples print. If the kernel does not print limits, the largest `high` may be
+    /// the upper limit. This value is slightly less than the zone's share, because the kernel computed it
+    /// before it gave boot memory back to the zone.
     pub(super) fn learn_limits(&mut self) {
         for zone in 0..self.geometry.zones.len() {
             let description = &self.geometry.zones[zone].description;
@@ -36,7 +36,7 @@ impl Engine {
             let described = description.pagesets.iter().map(|set| set.high);
             let highs: Vec<u32> = printed.map(|zone| zone.high).chain(described).collect();
             let Some(&top) = highs.iter().max() else { continue };
-            // A ceiling occurs more than once.
+            // The upper limit must occur more than once.
             if highs.iter().filter(|high| **high == top).count() < 2 {
                 continue;
             }
@@ -71,7 +71,8 @@ impl Engine {
         }
     }
 
-    /// A mark of the recorder. The mark before a sample finds the sample, and the mark after it compares.
+    /// Handles a mark of the recorder. At the mark before a sample, the function finds the sample. At the
+    /// mark after the sample, it compares the sample.
     pub(super) fn marker(&mut self, chunk: &Chunk, index: usize) {
         let event = chunk.events[index];
         let cpu = usize::from(event.cpu);
@@ -122,8 +123,8 @@ impl Engine {
             let set = &mut self.sets[index_of_set];
             let (count_equal, high_equal) = (set.pcp.count == count, set.pcp.high == high);
             match moment {
-                // The kernel printed the values between the two marks. So they are right if they equal the
-                // model at either mark.
+                // The kernel printed the values between the two marks, so the model is right if it has them
+                // at either mark.
                 Moment::Before => {
                     set.sampled = (count_equal, high_equal, set.pcp.count);
                     continue;
@@ -141,7 +142,7 @@ impl Engine {
             let (model_count, model_high) = (set.pcp.count, set.pcp.high);
             set.count_known = true;
             if self.mode == Mode::Step || !known && self.mode == Mode::Blind {
-                // Changes between the two marks stay.
+                // Keep the model's changes between the two marks.
                 if !count_exact {
                     set.pcp.count += count - old;
                 }
@@ -150,7 +151,7 @@ impl Engine {
                 }
                 self.geometry.zones[zone].pressure.set_visible(printed.free);
             }
-            // In modes without resets an error lasts, so it is reported only when it changes.
+            // In modes without resets, a wrong value stays wrong. Report the error only when it changes.
             let error =
                 if count_exact && high_exact { (0, 0) } else { (model_count - count, model_high - high) };
             let is_new = std::mem::replace(&mut self.sets[index_of_set].sample_error, error) != error;
@@ -169,7 +170,7 @@ impl Engine {
     }
 }
 
-/// One of the two marks around a sample.
+/// One of the two marks that the recorder writes around a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moment {
     Before,

@@ -1,4 +1,5 @@
-//! Ticks: `high` decays, pages above it are drained, and idle page sets of remote nodes are emptied.
+//! Compares ticks: `high` decays, pages above `high` are drained, and idle page sets of remote nodes are
+//! emptied.
 
 use pageset_core::Order;
 use pageset_core::policy::DecayDrain;
@@ -33,7 +34,7 @@ impl Engine {
         tick.is_some_and(|tick| same_context(&tick.start, event))
     }
 
-    /// A drain within a tick.
+    /// Handles a drain within a tick.
     pub(super) fn tick_drains(&mut self, chunk: &mut Chunk, index: usize) {
         let event = chunk.events[index];
         let cpu = usize::from(event.cpu);
@@ -66,7 +67,7 @@ impl Engine {
             if tick.zone == first.zone {
                 self.tick_zone(chunk, index, &mut tick, cpu, &observed);
             } else {
-                // The kernel drained a zone that the tick had already left.
+                // The tick had already left the zone that the kernel drains now.
                 let home = Home { set: self.set_index(first.zone, event.cpu), list: 0 };
                 if self.mode != Mode::Free {
                     self.carry_out(home, &observed);
@@ -91,7 +92,7 @@ impl Engine {
         self.out.decay.exact += u64::from(!tick.differs);
     }
 
-    /// One zone's part of a tick.
+    /// Compares one zone's part of a tick.
     fn tick_zone(
         &mut self,
         chunk: &Chunk,
@@ -112,8 +113,8 @@ impl Engine {
             let class = match self.is_remote(zone, cpu) {
                 _ if self.mode == Mode::Free => self.class_when_free(set),
                 true if !was_expire_known => Class::HiddenAtStart,
-                // The CPU may have folded its counters when it went idle, which has no event. The tick then
-                // finds no change, and the page set comes nearer to being emptied.
+                // The CPU may have updated the zone's counters when it became idle, which has no event. In
+                // this case the tick finds no change, and counts down the time until the page set is emptied.
                 true if due.excess == 0 => Class::UnseenTraffic,
                 _ => self.count_class(set),
             };
@@ -125,8 +126,7 @@ impl Engine {
                 )
             });
             if self.is_remote(zone, cpu) && self.mode != Mode::Free {
-                // If there was a drain, the page set was emptied just now. If there was none, it was emptied
-                // earlier.
+                // The page set is empty: either this drain emptied it, or an earlier one did.
                 self.sets[set].pcp.expire = 0;
             }
         }
@@ -178,7 +178,7 @@ impl Engine {
     }
 }
 
-/// Whether the drained blocks are as many as due. The last block of each drain may overshoot.
+/// Whether the number of drained pages is the number due. The last block of each drain may overshoot.
 fn is_sum(due: Due, count: i32, observed: &[(Place, Order)]) -> bool {
     let mut blocks = observed.iter().map(|(_, order)| order.frames() as i32);
     let mut count = count;
@@ -216,7 +216,7 @@ mod tests {
         assert!(is_sum(due(0, 63, 0), 100, &[]));
         assert!(!is_sum(due(1, 63, 0), 100, &[]));
         assert!(is_sum(due(9, 63, 0), 100, &blocks(&[3, 3])), "16 pages for 9");
-        assert!(!is_sum(due(8, 63, 0), 100, &blocks(&[3, 3])), "8 would have done");
+        assert!(!is_sum(due(8, 63, 0), 100, &blocks(&[3, 3])), "eight pages would have been enough");
         // Two slices, of 7 and of 2 pages, take a block of 8 pages each. A single drain of 9 pages would take
         // the same blocks.
         assert!(is_sum(due(9, 7, 0), 100, &blocks(&[3, 3])));

@@ -1,4 +1,4 @@
-//! Advice on bundled recordings.
+//! Tests of advice on bundled recordings.
 
 use std::path::Path;
 use std::sync::Arc;

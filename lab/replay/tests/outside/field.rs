@@ -1,4 +1,5 @@
-//! Recordings as people have them: old names of events, pages of 64 KiB, CPUs that are offline.
+//! Tests of recordings with peculiarities that users have: old names of events, pages of 64 KiB, offline
+//! CPUs.
 
 use std::path::PathBuf;
 
@@ -32,7 +33,7 @@ fn allocations(cpu: u32, count: u64) -> String {
             1000 + number
         )
     };
-    // One free, so that frees count as recorded. Its frame was in use before the recording.
+    // One free, so that frees count as recorded. The freed frame was in use before the recording.
     let free = " cc1-9 [000] ..... 99.000000: mm_page_free: page=1 pfn=900 order=0\n".to_owned();
     std::iter::once(free).chain((0..count).map(line)).collect()
 }
@@ -69,7 +70,7 @@ fn a_refill_of_pages_of_64_kib_has_fewer_pages() {
     let large = of(65_536).load(&field("zoneinfo-64k.txt")).unwrap();
     let text = std::fs::read_to_string(field("zoneinfo-64k.txt")).unwrap().replace("batch: 3", "batch: 63");
     let small = of(4096).parse("z.txt".as_ref(), &text).unwrap();
-    // Without the printed limits, the rule decides.
+    // Without the printed limits, the policy's rule decides.
     let by_rule = |mut machine: Layout| {
         machine.zones.iter_mut().for_each(|zone| zone.pagesets.clear());
         machine
@@ -80,7 +81,7 @@ fn a_refill_of_pages_of_64_kib_has_fewer_pages() {
         assert!(outcome.refills > 10, "{outcome:?}");
         outcome.refilled_pages / outcome.refills
     };
-    // A refill grows up to 32 batches, of 3 pages or of 63.
+    // Refills have 3 to 96 pages: batches of 3 pages, doubled at most five times.
     for machine in [large.clone(), by_rule(large)] {
         let pages = pages_each(machine);
         assert!((3..=96).contains(&pages), "{pages}");

@@ -1,4 +1,4 @@
-//! Replays and verification through the crate's public interface.
+//! Tests of replays and verification through the crate's public interface.
 
 mod advise;
 mod field;

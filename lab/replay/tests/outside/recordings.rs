@@ -1,5 +1,5 @@
-//! Replays of the bundled recordings: every event is accounted for, two replays are equal, and a build shows
-//! the directions of the 2023 series.
+//! Tests of replays of the bundled recordings: every event is accounted for, two replays are equal, and a
+//! build shows the directions of the 2023 series.
 
 use std::mem::discriminant;
 use std::path::PathBuf;
@@ -59,7 +59,8 @@ fn counted(name: &str) -> (u64, u64, u64) {
     (allocs, bulk, frees)
 }
 
-/// Cancelled from the beginning, while the recording is read, and while candidates are played.
+/// Tests a replay that is cancelled at its beginning, while the recording is read, and while candidates are
+/// replayed.
 #[test]
 fn a_cancelled_replay_ends_without_a_result() {
     let (first, last) = (Stage::Read(0), Stage::Played);
@@ -96,8 +97,8 @@ fn every_event_is_accounted_for_under_every_policy() {
     }
 }
 
-/// In the build's recording, the kernel's first tick comes after many events. Ticks by the clock must not be
-/// added.
+/// In the recording of a build, the kernel's first tick comes after many events. Tests that no ticks by the
+/// clock are added.
 #[test]
 fn bundled_recordings_tick_when_their_kernels_did() {
     for name in SMALL.into_iter().chain(["traces/k618_2c_make_lua_j4.pgtrace"]) {
@@ -111,7 +112,8 @@ fn bundled_recordings_tick_when_their_kernels_did() {
     }
 }
 
-/// Page sets of CPUs that own pageblocks look at the zone's lists, which a replay does not have.
+/// Tests that a policy whose CPUs own pageblocks is refused: its page sets depend on the zone's lists, which
+/// a replay does not have.
 #[test]
 fn a_policy_that_needs_a_zone_is_refused() {
     let policy = *Policy::named("pcp-buddy-rfc").unwrap();
@@ -126,8 +128,8 @@ fn replayed_as_repeats(names: &[&str]) -> Result<Replay, ReplayError> {
     replay_repeats(open(names[0]).as_mut(), &mut repeats, &options, |_| {})
 }
 
-/// Two equal recordings show that runs of this load do not differ. From one recording, the estimate is that
-/// they might.
+/// Two equal recordings show that runs of this load do not differ. With one recording, the replay has to
+/// assume that they do.
 #[test]
 fn repeats_of_a_load_replace_the_estimate_of_how_far_runs_differ() {
     let name = "traces/k612_2c_unix_stream.pgtrace";
@@ -162,8 +164,8 @@ fn outcome<'r>(replay: &'r Replay, policy: &str) -> &'r Outcome {
     replay.outcomes.iter().find(|outcome| outcome.policy == policy).unwrap()
 }
 
-/// The directions that the series' tables show for a kernel build on a socket with 112 CPUs, where each CPU's
-/// share of the watermark is small.
+/// Tests the directions that the series' tables show for a kernel build on a socket with 112 CPUs, where each
+/// CPU's share of the watermark is small.
 #[test]
 fn the_series_on_a_build_whose_memory_112_cpus_share() {
     let name = "traces/k618_2c_make_lua_j4.pgtrace";
@@ -182,7 +184,7 @@ fn the_series_on_a_build_whose_memory_112_cpus_share() {
 
 #[test]
 fn locks_are_taken_for_refills_drains_and_blocks_past_the_page_sets() {
-    // Linux 6.1 drains in one piece, so no slice takes the lock anew.
+    // Linux 6.1 drains in one piece, so it takes the lock only once for each drain.
     let replay = replayed("traces/k618_2c_hackbench_sock.pgtrace", &[*Policy::named("linux-6.1").unwrap()]);
     let outcome = &replay.outcomes[0];
     let explained = outcome.refills + outcome.drains + outcome.direct_pages;
@@ -219,7 +221,7 @@ fn own_totals_are_those_of_the_kernel() {
     assert!(errors[errors.len() / 2] < 0.02, "{errors:?}");
 }
 
-/// A TCP stream recorded under 6.1, forecast for 6.12: the forecast has the direction and the size.
+/// Tests the forecast for 6.12 from a TCP stream that was recorded under 6.1: direction and size are right.
 #[test]
 fn a_forecast_is_compared_with_another_kernel() {
     let found = against(&mut [open("traces/k61_2c_tcp.pgtrace")], &mut [open("traces/k612_2c_tcp.pgtrace")]);
@@ -231,8 +233,8 @@ fn a_forecast_is_compared_with_another_kernel() {
     assert!(against(&mut [], &mut []).unwrap_err().to_string().contains("at least one"));
 }
 
-/// `vm.percpu_pagelist_high_fraction` turns tuning off and fixes the limit; a smaller limit means more
-/// visits.
+/// Tests that `vm.percpu_pagelist_high_fraction` turns tuning off and fixes the limit, and that a smaller
+/// limit means more visits.
 #[test]
 fn a_setting_is_applied_as_a_user_would_set_it() {
     let policy = *Policy::named("linux-6.18").unwrap();
@@ -249,7 +251,7 @@ fn a_setting_is_applied_as_a_user_would_set_it() {
 }
 
 /// Under patch 10, hackbench over sockets causes drains at runs of high-order frees, which patch 9 does not
-/// drain. The higher threshold of Linux 6.16, which 6.18 has, prevents these drains.
+/// drain. The higher threshold of Linux 6.16, which 6.18 also has, prevents these drains.
 #[test]
 fn the_later_threshold_mends_what_patch_10_costs_hackbench() {
     let policies = ["patch9", "patch10", "linux-6.18"].map(|step| *Policy::named(step).unwrap());

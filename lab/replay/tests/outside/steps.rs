@@ -1,4 +1,4 @@
-//! A play that is reported step by step is the play that a replay counts.
+//! Tests that a play that is reported step by step has the counts of a replay.
 
 use pageset_replay::{Candidate, Made, ReplayError, ReplayOptions, Steps, replay};
 use pageset_trace::OpenOptions;

@@ -1,4 +1,4 @@
-//! The bundled recordings, verified: their exact counts, in every mode.
+//! Tests the verification of the bundled recordings: exact counts, in every mode.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -56,8 +56,8 @@ fn expect(name: &str, mode: Mode, expected: Counts) {
 }
 
 /// Two recordings of each kernel. Every decision is predicted, with two exceptions: decisions that depend on
-/// state from before the recording, and on 6.18, whose bulk allocations were not recorded, on pages that were
-/// allocated and freed unseen.
+/// state from before the recording and, on 6.18, decisions that depend on bulk allocations, which were not
+/// recorded there.
 #[test]
 fn step_by_step_the_core_decides_as_the_kernels_did() {
     for (name, expected) in STEP {
@@ -65,7 +65,7 @@ fn step_by_step_the_core_decides_as_the_kernels_did() {
     }
 }
 
-/// The recordings of guests need no samples: their events account for every page.
+/// The recordings of virtual machines need no samples: their events account for every page.
 #[test]
 fn without_resets_guests_are_predicted_as_well() {
     for (name, expected) in STEP.into_iter().filter(|(name, _)| !name.starts_with("k618")) {
@@ -119,7 +119,8 @@ fn of_kernel_7(name: &str, policy: Option<Policy>) -> Verification {
         .expect("a verification")
 }
 
-/// Between two slices of a drain other tasks run, and pages are reported long after they were taken.
+/// Tests a recording in which other tasks run between two slices of a drain, and pages are reported long
+/// after they were taken.
 #[test]
 fn a_stopped_task_goes_on_with_its_drain() {
     let found = of_kernel_7("k71_faults_f8", None);
@@ -143,7 +144,7 @@ impl TraceReader for FirstSlices {
     }
 
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
-        // A block without events would mean the end of the recording, so read on.
+        // An empty block of events would mean the end of the recording, so continue to read.
         while self.reader.read_block(events)? > 0 {
             events.retain(|event| {
                 let given = self.given.entry((event.cpu, event.pid)).or_default();
@@ -166,8 +167,8 @@ impl TraceReader for FirstSlices {
     }
 }
 
-/// The policy predicts no drain that ends after one slice. Such a drain is counted separately if another CPU
-/// was at the zone.
+/// The policy predicts no drain that ends after one slice. Tests that such a drain is counted separately if
+/// another CPU visited the zone.
 #[test]
 fn a_drain_whose_last_slices_are_missing_ended_early() {
     assert_eq!(of_kernel_7("k71_faults_f8", None).drains.ended_early, 0, "all slices are there");
@@ -178,13 +179,13 @@ fn a_drain_whose_last_slices_are_missing_ended_early() {
     assert_eq!(found.mismatches.get(Class::EndedEarly), found.drains.ended_early);
 }
 
-/// Linux 7.2 reports each page of an ended task's stack, and frees the block that they were.
+/// Linux 7.2 reports each page of an ended task's stack separately, but frees them as one block.
 #[test]
 fn the_pages_of_a_split_block_are_freed_as_that_block_since_7_2() {
     let joined = of_kernel_7("k72_files_f64", None);
     assert_eq!(joined.policy, LINUX_7_2.name);
     assert_eq!((joined.drains.observed, joined.drains.exact), (11, 11), "{:?}", joined.drains);
-    // Four samples do not count pages that stopped tasks report later.
+    // In four samples, tasks had taken pages that they report only later.
     assert_eq!((joined.samples.n, joined.samples.count_exact), (24, 20), "{:?}", joined.samples);
     assert_eq!(joined.mismatches.total(), 4, "{:?}", joined.mismatches);
     let singly = of_kernel_7("k72_files_f64", Some(LINUX_6_19));

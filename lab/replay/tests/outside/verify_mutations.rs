@@ -1,9 +1,10 @@
-//! Changes each rule and constant of a policy. The bundled recordings must then be verified less well.
+//! Changes each rule and constant of a policy. With each change, fewer decisions of the bundled recordings
+//! must agree.
 //!
-//! Some rules do not show in recordings without pressure: `raise`, `below_high`, `reclaim` and the step of
-//! `high` under pressure. The core's vectors `nr_pcp_alloc.csv` and `nr_pcp_high_and_free.csv` test these
-//! rules. The core's own tests have `demand_drain`, drains of a class first, the source of `slice` and the rules of
-//! the free lists.
+//! Some rules have no effect in recordings without memory pressure: `raise`, `below_high`, `reclaim` and the
+//! step of `high` under pressure. The core's vectors `nr_pcp_alloc.csv` and `nr_pcp_high_and_free.csv` test
+//! these rules. The core's own tests have `demand_drain`, drains of a class first, the source of `slice` and
+//! the rules of the free lists.
 //!
 //! No bundled recording of 6.1 needs the rule `previous`: high-order frees seldom come between others. No
 //! recording of 6.18 reaches free_high. The traces of the vectors do both. If a drain takes the lock in
@@ -32,7 +33,7 @@ fn agreeing(name: &str, policy: Policy) -> u64 {
         + v.decay.exact
         + v.samples.count_exact
         + v.samples.high_exact;
-    // A predicted decision that the kernel did not make agrees with nothing either.
+    // A predicted decision that the kernel did not make is a mismatch too.
     exact.saturating_sub(v.mismatches.total())
 }
 

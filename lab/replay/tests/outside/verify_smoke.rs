@@ -1,4 +1,4 @@
-//! Hostile recordings: any events, on any machine, in any mode, end in a result or an error.
+//! Tests that verification of any events, on any machine, in any mode, ends in a result or an error.
 
 use pageset_core::ZoneKind;
 use pageset_replay::{ExplainRequest, Mode, Verification, VerifyOptions, verify};
@@ -33,7 +33,7 @@ impl TraceReader for Events {
     }
 }
 
-/// Two nodes with 8000 frames each. The second has no CPU.
+/// Two nodes with 8000 frames each. The second node has no CPU.
 fn machine(kernel: &str) -> Layout {
     let zone = |node, start_pfn| ZoneDescription {
         start_pfn,
@@ -64,7 +64,8 @@ fn machine(kernel: &str) -> Layout {
 }
 
 prop_compose! {
-    /// An event that is likely enough to get somewhere: few frames, CPUs, orders and threads.
+    /// An event with one of a few frames, CPUs, orders and threads, so that events often concern the same
+    /// block.
     fn event()(
         kind in 0..EventKind::COUNT,
         pfn in prop_oneof![4090..4140_u64, 12_280..12_290_u64, 20_000..20_020_u64, 0..8_u64, any::<u64>(),

@@ -3,11 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// (time, sequence number, CPU), packed so that one comparison orders them.
+/// Time, sequence number and CPU of an entry, packed into one integer so that a single comparison orders
+/// entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry(u128);
 
-/// Bits of an entry that hold the CPU; machine files name at most 8192.
+/// Bits of an entry that hold the CPU. A machine file has at most 8192 CPUs.
 const CPU_BITS: u32 = 16;
 /// Bits that hold the sequence number. A simulation would take years to make 2^48 entries.
 const SEQUENCE_BITS: u32 = 48;
@@ -26,7 +27,7 @@ impl Entry {
     }
 }
 
-/// The entries to come, earliest first. Entries of equal time are in the order that they were added.
+/// The future entries, earliest first. Entries with equal times are in the order in which they were added.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     entries: BinaryHeap<Reverse<Entry>>,
@@ -40,14 +41,15 @@ impl Agenda {
         Entry(u128::from(time) << (CPU_BITS + SEQUENCE_BITS) | sequence | u128::from(cpu))
     }
 
-    /// Adds an entry: `cpu` goes on at `time`. Returns the entry's sequence number.
+    /// Adds an entry by which `cpu` continues at `time`. Returns the entry's sequence number.
     pub(crate) fn push(&mut self, time: u64, cpu: u32) -> u64 {
         let entry = self.entry(time, cpu);
         self.entries.push(Reverse(entry));
         self.sequence
     }
 
-    /// Takes the earliest entry, and adds an entry for `cpu` at `time`. This is `push` and `pop` in one step.
+    /// Takes the earliest entry, and adds an entry for `cpu` at `time`. `exchange` does the work of `push`
+    /// and `pop` in one step.
     pub(crate) fn exchange(&mut self, time: u64, cpu: u32) -> (u64, Entry) {
         let entry = self.entry(time, cpu);
         match self.entries.peek_mut() {
@@ -64,7 +66,7 @@ impl Agenda {
         self.entries.pop().map(|Reverse(entry)| entry)
     }
 
-    /// Time of the earliest entry; the end of time if there is none.
+    /// Time of the earliest entry; `u64::MAX` if there is none.
     pub(crate) fn earliest(&self) -> u64 {
         self.entries.peek().map_or(u64::MAX, |Reverse(entry)| entry.time())
     }

@@ -1,7 +1,8 @@
 //! The simulation that this OS thread is running.
 //!
 //! A raw lock is created by a constant, and its methods get no context argument. An event sink must be
-//! `Sync`. So neither can hold a reference to its simulation. Both look up the simulation here.
+//! `Sync`. So neither a lock nor a sink can hold a reference to its simulation. Locks and sinks look up their
+//! simulation in this module.
 #![expect(
     unsafe_code,
     reason = "a thread-local cannot hold a borrow; this file proves that the borrow is alive"
@@ -16,7 +17,7 @@ thread_local! {
     static CURRENT: Cell<Option<NonNull<Engine>>> = const { Cell::new(None) };
 }
 
-/// Restores the simulation that was current before.
+/// When dropped, makes the previous simulation current again.
 struct Restore(Option<NonNull<Engine>>);
 
 impl Drop for Restore {

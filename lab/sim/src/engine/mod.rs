@@ -1,9 +1,9 @@
-//! The scheduler: virtual CPUs, their clocks, and which CPU goes on next.
+//! The scheduler: virtual CPUs, their clocks, and which CPU runs next.
 //!
-//! Each CPU has a clock. A CPU runs ahead of the other CPUs until it is about to do something that they can
-//! see: take a lock, touch a shared line, use a channel. Then the CPU waits ([`Engine::sync`]) until no other
-//! CPU has an earlier clock. So visible acts happen in the order of virtual time, and a run depends only on
-//! its input.
+//! Each CPU has a clock. A CPU runs ahead of the other CPUs until it is about to do something that the others
+//! can see: take a lock, touch a shared line, use a channel. Before that, the CPU waits ([`Engine::sync`])
+//! until no other CPU has an earlier clock. So visible operations happen in the order of virtual time, and a
+//! run depends only on its input.
 
 mod agenda;
 pub(crate) mod current;
@@ -27,24 +27,24 @@ use crate::time::Time;
 use crate::variation::Variation;
 
 /// Largest lead of a CPU's clock over the earliest clock, while the CPU does nothing that other CPUs can see.
-/// In picoseconds: 20 µs. A counter that is read without a lock can be wrong by at most the changes of this
-/// time. Guess: 20 µs are the time of forty allocations, so the simulator switches CPUs once in forty
-/// allocations instead of at each.
+/// In picoseconds: 20 µs. A CPU that reads a counter without a lock may miss the other CPUs' changes of at
+/// most this time. Guess: 20 µs are the time of forty allocations, so the simulator switches CPUs once in
+/// forty allocations instead of at each.
 const RUN_AHEAD_PS: u64 = 20_000_000;
 
-/// The CPU number of agenda entries that belong to no CPU: the ones that begin and end the measuring.
+/// The CPU number of agenda entries that belong to no CPU. Such an entry begins or ends the measured time.
 const MARK: u32 = u16::MAX as u32;
 
 /// The next step of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// This CPU goes on.
+    /// This CPU runs next.
     Cpu(u32),
     /// The time of [`Engine::enter_mark`] has come.
     Mark,
 }
 
-/// One simulation without its allocator and without the bodies of its CPUs.
+/// The state of a simulation, except its allocator and the code of its CPUs.
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(crate) cpus: Box<[Processor]>,
@@ -55,7 +55,7 @@ pub(crate) struct Engine {
     upcoming: Cell<Option<Entry>>,
     /// Time of the earliest entry of the agenda.
     horizon: Cell<u64>,
-    /// Number of CPUs that will go on without being woken by another CPU.
+    /// Number of CPUs that will run again without being woken by another CPU.
     live: Cell<u32>,
     pub(crate) locks: LockTable,
     pub(crate) lines: Lines,
@@ -108,7 +108,7 @@ impl Engine {
         self.running.get()
     }
 
-    /// Lets time pass on the running CPU, which is busy.
+    /// Charges `span` of busy time to the running CPU.
     #[inline]
     pub(crate) fn charge(&self, ps: u64) {
         let clock = &self.cpu().clock;
@@ -131,8 +131,8 @@ impl Engine {
         self.digest.get().value()
     }
 
-    /// Suspends the running CPU until its clock is the earliest of all CPUs. Then no other CPU can act before
-    /// the running CPU's next act.
+    /// Suspends the running CPU until its clock is the earliest of all CPUs. After that, no other CPU can act
+    /// before the running CPU's next operation.
     #[inline]
     pub(crate) fn sync(&self) {
         while self.cpu().clock.get() > self.horizon.get() {
@@ -157,7 +157,7 @@ impl Engine {
         cpu.way_back.suspend();
     }
 
-    /// Adds to the agenda that `cpu` goes on at `time`.
+    /// Adds an entry to the agenda: `cpu` continues at `time`.
     pub(crate) fn enter(&self, cpu: u32, time: Time) {
         let mut agenda = self.agenda.borrow_mut();
         self.cpus[cpu as usize].entry.set(agenda.push(time.0, cpu));
@@ -177,7 +177,7 @@ impl Engine {
         self.enter(cpu, Time::ZERO);
     }
 
-    /// Finds the next step. `None` if no CPU can go on.
+    /// Finds the next step. `None` if no CPU can continue.
     pub(crate) fn next(&self) -> Option<Next> {
         let mut agenda = self.agenda.borrow_mut();
         loop {
@@ -195,13 +195,13 @@ impl Engine {
         }
     }
 
-    /// A CPU's code has ended.
+    /// Records that the code of a CPU has ended.
     pub(crate) fn ended(&self, cpu: u32) {
         self.live.set(self.live.get() - 1);
         self.note(self.cpus[cpu as usize].clock.get());
     }
 
-    /// Whether any CPU will go on without being woken by another CPU.
+    /// Whether no CPU will run again without being woken by another CPU.
     pub(crate) fn is_stalled(&self) -> bool {
         self.live.get() == 0
     }
@@ -215,15 +215,15 @@ impl Engine {
         cpu.is_spinning.set(false);
     }
 
-    /// Lets a CPU that spins go on at `time`.
+    /// Lets a spinning CPU continue at `time`.
     pub(crate) fn hand_over(&self, cpu: u32, time: u64) {
         self.live.set(self.live.get() + 1);
         self.cpus[cpu as usize].clock.set(time);
         self.enter(cpu, Time(time));
     }
 
-    /// Leaves the running CPU idle until `until`, or until it is woken. Returns whether it was woken.
-    /// `is_promised`: whether the CPU will act by itself at `until`.
+    /// Leaves the running CPU idle until `until`, or until it is woken. Returns whether another CPU woke it.
+    /// `is_promised` says whether the CPU will act by itself at `until`.
     pub(crate) fn idle(&self, until: Time, is_promised: bool) -> bool {
         let cpu = self.cpu();
         // Another CPU woke the running CPU before this wait, while the running CPU did its periodic work.
@@ -252,8 +252,8 @@ impl Engine {
         woken
     }
 
-    /// Wakes a waiting CPU. It goes on at `time` at the earliest. A CPU that does its periodic work meanwhile
-    /// goes on after that work.
+    /// Wakes a waiting CPU. The CPU continues at `time` at the earliest. If the CPU is doing its periodic
+    /// work, it finishes that work first.
     pub(crate) fn wake(&self, cpu: u32, time: Time) {
         let target = &self.cpus[cpu as usize];
         if target.is_woken.replace(true) || !target.is_idle.get() {

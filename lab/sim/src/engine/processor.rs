@@ -13,18 +13,18 @@ pub(crate) struct Processor {
     /// Sequence number of this CPU's valid entry in the agenda; 0 if the CPU has none.
     pub(super) entry: Cell<u64>,
     pub(crate) way_back: WayBack,
-    /// Whether this CPU is suspended until a lock is passed on to it.
+    /// Whether this CPU is suspended until another CPU passes a lock to it.
     pub(crate) is_spinning: Cell<bool>,
     pub(super) is_idle: Cell<bool>,
     pub(super) is_woken: Cell<bool>,
-    /// Whether this CPU will go on without being woken by another CPU.
+    /// Whether this CPU will run again without being woken by another CPU.
     pub(super) is_counted: Cell<bool>,
     pub(crate) next_tick: Cell<u64>,
     pub(crate) node: u16,
     pub(crate) core: u32,
     pub(crate) cache: u32,
-    /// Extra time of computing because another hardware thread of the core computes too, in 1/256 of the time
-    /// without it.
+    /// How much longer computing takes because another hardware thread of the core computes too, in 1/256 of
+    /// the time without that thread.
     pub(crate) slowdown: Cell<u64>,
     pub(crate) scratch: Scratch,
     pub(crate) held: Held,
@@ -35,7 +35,7 @@ impl Processor {
         Self { node, core, cache, next_tick: Cell::new(first_tick), ..Self::default() }
     }
 
-    /// Whether this CPU works or spins. Otherwise the CPU is idle.
+    /// Whether this CPU works or spins. A CPU that does neither is idle.
     pub(crate) fn is_busy(&self) -> bool {
         !self.is_idle.get()
     }
@@ -50,15 +50,15 @@ pub(crate) struct Scratch {
     pub(crate) refilled: Cell<u32>,
     /// Number of drains that the operation did.
     pub(crate) drains: Cell<u32>,
-    /// Number of blocks moved so far under the zone lock that the CPU holds.
+    /// Number of blocks that the CPU has moved so far under the zone lock that it holds.
     pub(crate) blocks_in_hold: Cell<u32>,
     /// Time that the CPU waited for the lock that it took last.
     pub(crate) lock_wait: Cell<u64>,
-    /// Time that the line of the lock took to move to this CPU, for the lock that the CPU took last.
+    /// Time that the lock's cache line took to move to this CPU, for the lock that the CPU took last.
     pub(crate) lock_line: Cell<u64>,
-    /// Time spent waiting for locks.
+    /// Time that the operation spent waiting for locks.
     pub(crate) waited: Cell<u64>,
-    /// The part of `waited` that was spent behind other CPUs' drains.
+    /// The part of `waited` during which another CPU drained a page set under the lock.
     pub(crate) waited_for_drains: Cell<u64>,
     /// Whether the held zone lock was used for a drain.
     pub(crate) is_drain: Cell<bool>,
@@ -67,7 +67,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Clears the counts of the previous operation.
+    /// Sets the counts to zero, for a new operation.
     #[inline]
     pub(crate) fn clear(&self) {
         self.zone_visits.set(0);

@@ -8,10 +8,11 @@ use crate::cpu::VirtualCpu;
 use crate::engine::Engine;
 use crate::line::SharedLine;
 
-/// A readers-writer lock for virtual CPUs. It guards no value. CPUs get the lock in the order of their
+/// A readers-writer lock for virtual CPUs. The lock guards no value. CPUs get the lock in the order of their
 /// requests: while a CPU waits to hold the lock exclusively, later CPUs cannot share it.
 ///
-/// Each acquisition and release changes the lock's line ([`SharedLine`]), also by CPUs that share it.
+/// Each acquisition and each release changes the lock's cache line ([`SharedLine`]), also if the CPU only
+/// shares the lock.
 #[derive(Debug)]
 pub struct Gate {
     class: LockClass,
@@ -29,7 +30,7 @@ struct Waiting {
 }
 
 impl Gate {
-    /// An open gate.
+    /// Makes a lock that no CPU holds.
     #[must_use]
     pub const fn new(class: LockClass) -> Self {
         Self {
@@ -41,7 +42,7 @@ impl Gate {
         }
     }
 
-    /// Takes the lock, which other CPUs may share.
+    /// Takes the lock so that other CPUs may share it.
     pub fn lock_shared(&self, cpu: &VirtualCpu) {
         self.enter(cpu.engine(), false);
     }
@@ -51,7 +52,7 @@ impl Gate {
         self.enter(cpu.engine(), true);
     }
 
-    /// Releases the lock, which this CPU shares.
+    /// Releases the lock that this CPU shares.
     ///
     /// # Panics
     /// Panics if no CPU shares the lock.
@@ -88,7 +89,7 @@ impl Gate {
 
     fn enter(&self, engine: &Engine, wants_alone: bool) {
         self.line.rmw_by(engine);
-        // The running CPU waited for the line, so other CPUs' earlier acts come first.
+        // The running CPU waited for the lock's line, so let other CPUs do their earlier operations first.
         engine.sync();
         engine.tally.borrow_mut().locks[self.class as usize].acquisitions += 1;
         if self.queue.borrow().is_empty() && self.fits(wants_alone) {
@@ -99,7 +100,7 @@ impl Gate {
         engine.spin();
     }
 
-    /// Takes CPUs from the head of the queue and lets them in, as long as the lock's state allows the next
+    /// Takes CPUs from the head of the queue and gives them the lock, as long as its state allows the next
     /// one.
     fn admit(&self, engine: &Engine) {
         engine.sync();

@@ -24,7 +24,7 @@ pub const fn mutex<T>(class: LockClass, value: T) -> VirtualMutex<T> {
     VirtualMutex::from_raw(VirtualLock::of(class), value)
 }
 
-/// The data that a lock protects. Results are given for each class.
+/// The kind of data that a lock protects. Results list each class separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum LockClass {
@@ -34,7 +34,7 @@ pub enum LockClass {
     PageSet,
     /// An LRU list: pages in the order of their last use.
     Lru,
-    /// An address space.
+    /// The areas of an address space.
     Mmap,
     /// A page table, or a part of one.
     PageTable,
@@ -66,16 +66,16 @@ impl LockClass {
     }
 }
 
-/// The cost of one class of locks, over all CPUs.
+/// The cost of the locks of one class, summed over all CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockUse {
     /// Number of times that such a lock was taken.
     pub acquisitions: u64,
     /// Number of times that a CPU had to wait for such a lock.
     pub contended: u64,
-    /// Time waited, in picoseconds.
+    /// Time that CPUs waited, in picoseconds.
     pub(crate) wait_ps: u64,
-    /// Time held, in picoseconds.
+    /// Time that CPUs held such a lock, in picoseconds.
     pub(crate) hold_ps: u64,
     /// Longest wait, in picoseconds.
     pub(crate) longest_wait_ps: u64,

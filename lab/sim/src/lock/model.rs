@@ -3,20 +3,20 @@
 /// How waiting CPUs wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LockModel {
-    /// CPUs wait in a queue, each spinning on a line of its own, as Linux's spin locks since 4.2. A hand-over
+    /// CPUs wait in a queue, and each spins on its own cache line, as in Linux since 4.2. Passing the lock on
     /// moves the lock's line and the next waiter's line. CPUs that join the queue also take the lock's line,
-    /// so a hand-over takes a little longer when more CPUs wait.
+    /// so passing the lock on takes a little longer when more CPUs wait.
     #[default]
     Queued,
-    /// CPUs wait in a queue, all spinning on one line. A hand-over invalidates every waiter's copy, so the
-    /// time of a hand-over grows with the number of waiters.
+    /// CPUs wait in a queue, and all spin on one cache line. Passing the lock on invalidates every waiter's
+    /// copy of the line, so the time grows with the number of waiters.
     Ticket,
-    /// All waiting CPUs try to set the lock's word whenever the lock looks free. A hand-over costs as much as
-    /// with `Ticket`, and failing attempts delay the one that succeeds. In the model the first CPU to come is
-    /// served first; a real lock of this kind is unfair.
+    /// All waiting CPUs try to set the lock's word whenever the lock looks free. Passing the lock on costs as
+    /// much as with `Ticket`, and failing attempts delay the one that succeeds. In the model the CPU that has
+    /// waited longest gets the lock; a real lock of this kind is unfair.
     TestAndSet,
-    /// A CPU waits until the holder releases the lock. Taking and handing over cost nothing. For tests and
-    /// upper bounds.
+    /// A CPU waits until the holder releases the lock. Taking the lock and passing it on cost nothing. Use
+    /// this model for tests and upper bounds.
     Free,
 }
 
@@ -41,7 +41,8 @@ impl LockModel {
         Self::ALL.into_iter().find(|model| model.name() == name)
     }
 
-    /// Time to take a free lock, if an atomic takes `atomic` and the lock's line takes `line` to move.
+    /// Time to take a free lock, if an atomic operation takes `atomic` and the lock's line takes `line` to
+    /// move.
     #[inline]
     pub(crate) fn uncontended(self, atomic: u64, line: u64) -> u64 {
         if self == Self::Free { 0 } else { atomic + line }
@@ -50,9 +51,9 @@ impl LockModel {
     /// Time from a release to the next acquisition. The lock's line takes `line` to move, passing the lock on
     /// is `pass` of work, and `waiters` CPUs wait.
     ///
-    /// The growth terms are guesses at the right order of magnitude. In a queue, each doubling of the number
-    /// of waiters adds an eighth of a line transfer. With `Ticket`, each further waiter adds half a transfer.
-    /// With `TestAndSet`, each further waiter adds a whole one.
+    /// How the time grows with the number of waiters is a guess at the right order of magnitude. In a queue,
+    /// each doubling of the number of waiters adds an eighth of a line transfer. With `Ticket`, each further
+    /// waiter adds half a transfer. With `TestAndSet`, each further waiter adds a whole transfer.
     #[inline]
     pub(crate) fn hand_over(self, line: u64, pass: u64, waiters: u64) -> u64 {
         let others = waiters.saturating_sub(1);

@@ -19,16 +19,16 @@ impl Held {
                 assert_eq!(
                     self.zones.get(),
                     0,
-                    "lock order: a CPU takes a zone's lock and holds another zone's"
+                    "lock order: a CPU takes a zone's lock while it holds another zone's lock"
                 );
             }
             LockClass::PageSet => {
                 assert_eq!(
                     self.zones.get(),
                     0,
-                    "lock order: a CPU takes a page set's lock and holds a zone's"
+                    "lock order: a CPU takes a page set's lock while it holds a zone's lock"
                 );
-                assert_eq!(self.page_sets.get(), 0, "lock order: a CPU takes two page sets' locks");
+                assert_eq!(self.page_sets.get(), 0, "lock order: a CPU holds the locks of two page sets");
             }
             _ => {}
         }
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "page set's lock and holds a zone's")]
+    #[should_panic(expected = "page set's lock while it holds a zone's")]
     fn zone_then_page_set_is_not() {
         let held = Held::default();
         held.took(LockClass::Zone);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "holds another zone's")]
+    #[should_panic(expected = "while it holds another zone's lock")]
     fn two_zones_are_not() {
         let held = Held::default();
         held.took(LockClass::Zone);

@@ -2,9 +2,9 @@
 //!
 //! CPUs ask for locks in the order of virtual time ([`Engine::sync`]), but a CPU that holds a lock runs
 //! ahead. When a second CPU asks, the holder's code may already have released the lock, at a virtual time
-//! that is later than the second CPU's clock. Then the second CPU need not be suspended: its clock is set to
-//! that time. A CPU is suspended only if the holder itself is suspended with the lock held, because the
-//! holder waits for another lock or computes for long.
+//! that is later than the second CPU's clock. In this case the second CPU need not be suspended: its clock is
+//! set to the time of the release. A CPU is suspended only if the holder itself is suspended with the lock
+//! held, because the holder waits for another lock or computes for long.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -22,8 +22,8 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(crate) struct LockTable {
     queues: RefCell<Vec<Queue>>,
-    /// Number of this table. A lock stores this number with its slot, so a lock that was last used in another
-    /// simulation is recognised.
+    /// The number of this table. A lock stores this number beside its slot. If the numbers differ, the lock
+    /// was last used in another simulation, and gets a new slot.
     epoch: u64,
     zones: Range<usize>,
     page_sets: Range<usize>,
@@ -80,12 +80,12 @@ impl LockTable {
     }
 }
 
-/// The past holds of one lock, and the CPUs that wait for it.
+/// The state of one lock: its past holds, and the CPUs that wait for it.
 #[derive(Debug)]
 struct Queue {
     /// The last holder.
     last: u32,
-    /// Holds that end after the current virtual time, in order.
+    /// Holds by other CPUs that end after the current virtual time, in order.
     holds: VecDeque<PastHold>,
     /// Total time that drains held this lock so far.
     drained_ps: u64,
@@ -114,7 +114,7 @@ impl Queue {
         Self { last: NONE, holds: VecDeque::new(), drained_ps: 0, parked: VecDeque::new() }
     }
 
-    /// Forgets holds that ended by `now`.
+    /// Forgets the holds that ended at `now` or before.
     #[inline]
     fn forget(&mut self, now: u64) {
         while self.holds.front().is_some_and(|hold| hold.end <= now) {
@@ -253,7 +253,8 @@ impl Engine {
         let class = self.locks.class(lock);
         let cpu = self.cpu();
         if class == LockClass::Zone && cpu.scratch.blocks_in_hold.get() == 0 {
-            // This hold reported no blocks: it was a free past the page sets, for example.
+            // The CPU reported no moved blocks under this lock, for example because it freed a block directly
+            // to the zone.
             self.charge(self.prices.give_block);
         }
         let end = cpu.clock.get();

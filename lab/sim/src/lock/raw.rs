@@ -1,4 +1,4 @@
-//! The lock itself: a flag, and the place of its queue.
+//! The lock itself: a flag, and a reference to the lock's queue.
 #![expect(unsafe_code, reason = "lock_api's RawMutex is an unsafe trait")]
 
 use std::cell::RefCell;
@@ -17,7 +17,8 @@ const TAKEN: u8 = 1;
 /// A CPU holds the lock, and suspended CPUs wait for it.
 pub(super) const WANTED: u8 = 2;
 
-/// The class is not known yet. The core creates its locks from a constant, which cannot contain the class.
+/// The class of a lock before its first use. `pageset-core` creates its locks from a constant, which cannot
+/// contain the class.
 const UNKNOWN: u8 = u8::MAX;
 
 /// A raw lock. A CPU takes it at once, or waits in the virtual time of the simulation that runs on this OS
@@ -40,7 +41,7 @@ pub struct Hold {
     pub(super) slot: u32,
     /// Time at which the hold began.
     pub(super) since: u64,
-    /// The hold belongs to the CPU that took the lock.
+    /// A hold must stay with the CPU that took the lock, so it is not `Send`.
     _not_send: PhantomData<*const ()>,
 }
 
@@ -76,7 +77,7 @@ impl VirtualLock {
         self.flag.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Notes whether suspended CPUs wait for the lock. The lock is taken.
+    /// Records whether suspended CPUs wait for the lock, which must be taken.
     pub(super) fn set_wanted(&self, wanted: bool) {
         self.flag.store(if wanted { WANTED } else { TAKEN }, Ordering::Relaxed);
     }
@@ -122,7 +123,7 @@ unsafe impl RawMutex for VirtualLock {
     }
 }
 
-/// A spin lock that guards no value: a workload takes it where a kernel would take one.
+/// A spin lock that guards no value. A workload takes it where a kernel would take a lock.
 #[derive(Debug)]
 pub struct Spin {
     lock: VirtualLock,
@@ -152,8 +153,8 @@ impl Spin {
     /// Panics if the lock is not held.
     pub fn unlock(&self) {
         let hold = self.hold.take().expect("a CPU unlocks a spin lock that no CPU holds");
-        // SAFETY: `lock` stored this hold when it took the lock. The hold has just been removed from its
-        // place, so it is given back once.
+        // SAFETY: `lock` stored this hold when it took the lock. The hold has just been taken out of the
+        // cell, so the lock is released only once.
         unsafe { self.lock.unlock(hold) };
     }
 }

@@ -51,7 +51,7 @@ impl BundledMachine {
         Machine::parse(self.text, self.name).expect("bundled machine files are valid")
     }
 
-    /// The text of the file. A user may begin a machine file with this text.
+    /// The text of the file. A user can copy it and change it into a new machine file.
     #[must_use]
     pub const fn text(&self) -> &'static str {
         self.text

@@ -22,10 +22,10 @@ pub struct ByLevel {
     pub near_ns: f64,
     /// Nanoseconds if the last-level cache has the data.
     pub shared_ns: f64,
-    /// Nanoseconds if the own caches of another core under the same last-level cache have the data. The cost
-    /// from a more distant core is this value times a factor: the cost of a line from that core divided by
-    /// the cost of a line from this one. Only costs of data use this value; costs of metadata do not.
-    /// Default: `memory_ns`.
+    /// Nanoseconds if the data is in the own caches (L1, L2) of another core under the same last-level cache.
+    /// For a core that is farther away, the simulation multiplies this value by a factor: the cost of a line
+    /// from that core, divided by the cost of a line from this near core. Only costs of data use this value;
+    /// costs of metadata do not. Default: `memory_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_ns: Option<f64>,
     /// Nanoseconds if only memory of the CPU's own node has the data.
@@ -39,12 +39,12 @@ pub struct ByLevel {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FrameLayout {
-    /// Each frame has a line of its own, as in Linux. A block that is taken or given back costs the line of
-    /// its first frame, and so does each buddy that a free looks at.
+    /// Each frame has a line of its own, as in Linux. Taking a block or giving it back costs the line of the
+    /// block's first frame. Each buddy that a free reads costs a line too.
     #[default]
     LinePerFrame,
-    /// Frames share lines, as in this project's tables of nine bytes a frame. A buddy's metadata is mostly on
-    /// a line that the CPU has already.
+    /// Frames share lines, as in this project's tables of nine bytes a frame. The metadata of a buddy is
+    /// mostly on a line that the CPU has already.
     SharedLines,
 }
 
@@ -54,19 +54,20 @@ impl FrameLayout {
     }
 }
 
-/// All costs of a machine. A cost that is described as "work" does not contain cache misses. The simulation
-/// adds their cost.
+/// All costs of a machine. A cost that is described as "work" does not include cache misses, which the
+/// simulation adds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Costs {
-    /// Work of one allocation, from the page set or the zone: entry, zone walk, page set lock, counters.
+    /// Work of one allocation, from the page set or the zone: calling the allocator, choosing a zone, locking
+    /// the page set, counting.
     pub alloc: Cost,
     /// Work of one free.
     pub free: Cost,
     /// Work under the zone lock for each block that a refill (or an allocation without page set) takes.
     pub take_block: Cost,
-    /// Work under the zone lock for each block that a drain (or a free without page set) gives back, merges
-    /// included.
+    /// Work under the zone lock for each block that a drain (or a free without page set) gives back. Merging
+    /// with buddies is included.
     pub give_block: Cost,
     /// Work of taking and releasing an uncontended zone lock.
     pub zone_visit: Cost,
@@ -100,21 +101,22 @@ pub struct Costs {
     /// A line that another core of the node wrote, under another last-level cache.
     pub line_from_node: Cost,
     /// A line that a core of another node wrote, or a line in that node's memory, for each distance between
-    /// the nodes. A distance between two entries has a cost in proportion.
+    /// the nodes. For a distance between two entries, the cost is interpolated.
     pub line_from_distance: Vec<AtDistance>,
     /// Whether each move of a line between CPUs takes a random time, exponentially distributed with the cost
-    /// as its mean. Otherwise each move takes the mean.
+    /// as its mean. If it does not, each move takes exactly the cost.
     #[serde(default)]
     pub lines_vary: bool,
     /// Work of passing a contended lock on, besides moving its line.
     pub lock_pass: Cost,
     /// Time from waking a sleeping CPU until the CPU runs.
     pub wakeup: Cost,
-    /// Entry, walk and return of one page fault, without allocating and clearing: workloads may use it.
+    /// Entry, page-table walk and return of one page fault, without allocating and clearing the page.
+    /// Workloads may use the cost of a fault.
     pub fault: Cost,
 }
 
-/// Cost of a line from a node at a distance.
+/// Cost of a cache line from a node at this distance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AtDistance {
@@ -132,10 +134,10 @@ pub struct AtDistance {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryBandwidth {
-    /// Memory that is read.
+    /// Bandwidth of reading memory.
     pub read_gb_per_s: f64,
-    /// Memory that is cleared. The value is half of the memory's bandwidth on processors that fetch a line
-    /// before they overwrite it.
+    /// Bandwidth of clearing memory. On processors that fetch a line before they overwrite it, this is half
+    /// of the memory's bandwidth.
     pub clear_gb_per_s: f64,
     /// Source of the numbers.
     pub source: String,
@@ -166,7 +168,7 @@ impl Cost {
 /// Largest cost that a file may name: a second.
 const NS_MAX: f64 = 1e9;
 
-/// Range of bandwidths that a file may name.
+/// The bandwidths that a machine file may have, in GB/s.
 const GB_PER_S: std::ops::RangeInclusive<f64> = 0.001..=1e6;
 
 fn check_ns(key: &str, ns: f64, source: &str) -> Result<(), String> {
@@ -175,7 +177,7 @@ fn check_ns(key: &str, ns: f64, source: &str) -> Result<(), String> {
     }
     if source.trim().is_empty() {
         return Err(format!(
-            "{key}: source is empty; say where the number is from (\"measured by …\", a text, or \"guess: why\")"
+            "{key}: source is empty; write where the number is from (\"measured by …\" or \"guess: why\")"
         ));
     }
     Ok(())
@@ -198,7 +200,7 @@ impl Costs {
             }
             if key == "metadata" && levels.core_ns.is_some() {
                 return Err(format!(
-                    "costs.{key}: core_ns is for data; from another core metadata costs what line_from_cache says"
+                    "costs.{key}: core_ns is only for data; for metadata, line_from_cache is used"
                 ));
             }
         }
@@ -231,7 +233,7 @@ impl Costs {
         Ok(())
     }
 
-    /// The costs that consist of one number, each with its key.
+    /// The costs that are single numbers, each with its key in the file.
     pub fn single(&self) -> [(&'static str, &Cost); 12] {
         [
             ("alloc", &self.alloc),

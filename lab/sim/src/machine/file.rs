@@ -10,7 +10,7 @@ use super::{Caches, Costs, Machine, Planes, TickPhase, Topology, ZoneLayout};
 struct File {
     name: String,
     title: String,
-    /// Source of the figures that do not name their own source.
+    /// The source of all figures that have no source of their own.
     source: String,
     #[serde(default = "kib_4")]
     page_bytes: u32,
@@ -36,7 +36,7 @@ struct TopologyTable {
     threads_per_core: u32,
     /// Default: all cores of a node share one cache.
     cores_per_cache: Option<u32>,
-    /// Distances between nodes, one row per node. If there are no rows, `levels` decides.
+    /// Distances between nodes, one row per node. Without rows, `levels` gives the distances.
     #[serde(default)]
     distances: Vec<Vec<u8>>,
     /// Groups of nodes in a hierarchy, e.g. bricks under routers. Two nodes that share no group have distance
@@ -45,7 +45,7 @@ struct TopologyTable {
     levels: Vec<Level>,
 }
 
-/// Groups of neighbouring nodes and their distance.
+/// A level of the hierarchy: groups of adjacent nodes, and the distance between nodes of one group.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Level {
@@ -59,7 +59,7 @@ struct Level {
 #[serde(deny_unknown_fields)]
 struct Memory {
     mib_per_node: u64,
-    /// Whether the lowest 4 GiB are zones of their own.
+    /// Whether the lowest 16 MiB and the rest of the lowest 4 GiB are separate zones.
     #[serde(default = "yes")]
     dma_zones: bool,
 }
@@ -84,7 +84,7 @@ const CACHE_KIB_MAX: u32 = 4 << 20;
 pub(super) fn parse(text: &str) -> Result<Machine, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
     if file.source.trim().is_empty() {
-        return Err("source is empty; say where the machine's figures are from".to_owned());
+        return Err("source is empty; write where the machine's figures are from".to_owned());
     }
     if !file.page_bytes.is_power_of_two() || !(4096..=65_536).contains(&file.page_bytes) {
         return Err(format!("page_bytes: {} is not a page size; use 4096, 16384 or 65536", file.page_bytes));

@@ -1,8 +1,8 @@
 //! Machines: the parts of a simulated computer and the cost of each step there, as TOML.
 //!
-//! `file` is the format, `topology` the place of each CPU, `costs` the cost of each step, `zones` the
-//! division of memory. `planes` is the networks between bricks, `bundled` the machines that come with the
-//! crate, `error` the errors of bad files.
+//! `file` has the format, `topology` the place of each CPU, `costs` the cost of each step, `zones` the
+//! division of memory. `planes` describes the networks between bricks, `bundled` has the machines that come
+//! with the crate, `error` the errors of bad files.
 
 mod bundled;
 mod costs;
@@ -28,7 +28,7 @@ pub struct Machine {
     pub name: String,
     /// The machine in one line.
     pub title: String,
-    /// Source of the figures that do not name their own source.
+    /// The source of all figures that have no source of their own.
     pub source: String,
     /// Bytes per page.
     pub page_bytes: u32,
@@ -41,7 +41,7 @@ pub struct Machine {
     /// The parallel networks between the machine's bricks (groups of nodes). Without planes, only distance
     /// limits how fast a cache line moves.
     pub planes: Option<Planes>,
-    /// When the CPUs do their periodic work.
+    /// When the CPUs do their periodic work, relative to each other.
     pub tick_phase: TickPhase,
     /// Notes for readers of the file.
     pub notes: Vec<String>,

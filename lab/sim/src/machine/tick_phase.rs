@@ -5,13 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Span;
 
-/// When CPUs tick, relative to each other. Source: mailing-list post of April 2026 on `vmstat_update`.
+/// When CPUs tick, relative to each other. Source: a post of April 2026 on the kernel's mailing list about
+/// `vmstat_update`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TickPhase {
-    /// All CPUs tick at the same moment. Linux still does so, because it rounds the moment to a whole second.
+    /// All CPUs tick at the same moment, as in Linux, which rounds the time to a whole second.
     Aligned,
-    /// CPU `i` of `n` ticks `i/n` of the interval later.
+    /// CPU `i` of `n` ticks later than CPU 0, by `i/n` of the interval.
     #[default]
     Spread,
 }

@@ -107,7 +107,8 @@ impl Topology {
         self.distances[one.index() * self.nodes as usize + other.index()]
     }
 
-    /// Each CPU's share of the data caches: a cache's size divided by the hardware threads that share it.
+    /// Each CPU's share of the data caches: the size of a cache, divided by the number of hardware threads
+    /// that share it.
     #[must_use]
     pub fn cache_slice(&self) -> CacheSlice {
         let threads = self.threads_per_core;

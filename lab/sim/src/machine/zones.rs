@@ -20,8 +20,8 @@ impl ZoneLayout {
     /// Makes a layout with the same amount of memory for each node, one node after another. With `has_dma`,
     /// the lowest 16 MiB and the rest of the lowest 4 GiB are zones of their own, as on x86-64.
     ///
-    /// On a real computer, firmware reserves some memory and there are holes below 4 GiB. Here every frame is
-    /// usable.
+    /// On a real computer, firmware reserves some memory and there are holes below 4 GiB. In a simulated
+    /// machine, every frame is usable.
     pub(super) fn even(nodes: u32, bytes_per_node: u64, page_bytes: u32, has_dma: bool) -> Self {
         let limits: &[(ZoneKind, u64)] = if has_dma {
             &[(ZoneKind::Dma, DMA_END), (ZoneKind::Dma32, DMA32_END), (ZoneKind::Normal, u64::MAX)]
@@ -35,7 +35,8 @@ impl ZoneLayout {
             for &(kind, limit) in limits {
                 let zone_end = end.min(limit);
                 if start < zone_end {
-                    // Frame 0 is never used: a kernel keeps it, and so no block has frame number 0.
+                    // Leave out frame 0: a kernel keeps it for itself, and so no block begins with frame
+                    // number 0.
                     zones.push((kind, NodeId(node as u16), (start / page).max(1)..zone_end / page));
                     start = zone_end;
                 }

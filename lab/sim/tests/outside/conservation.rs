@@ -1,4 +1,5 @@
-//! No policy loses a frame on any kind of machine, in debug builds with the order of locks checked.
+//! Tests that no policy loses a frame on any kind of machine. In debug builds, the order of locks is checked
+//! too.
 
 use pageset_core::{CpuId, Order, POLICIES, Pfn, Request};
 use pageset_sim::{

@@ -1,4 +1,4 @@
-//! Equal input gives equal results, whatever else the computer does.
+//! Tests that equal input gives equal results, whatever else the computer does.
 
 use std::rc::Rc;
 use std::thread;
@@ -68,7 +68,7 @@ fn one_seed_gives_one_digest_on_any_number_of_threads() {
     assert_eq!(digests[1], digests[3]);
 }
 
-/// The tables of each run are at different addresses. The result must not depend on the addresses.
+/// The tables of each run are at different addresses. The result of a run must not depend on the addresses.
 #[test]
 fn owned_pageblocks_are_determined_by_the_seed_too() {
     let run = |seed: u64| run_with(seed, |builder| builder.owned_blocks_straight());

@@ -3,15 +3,15 @@
 use pageset_core::{CpuId, Order, PAGEBLOCK_FRAMES, Pfn, Request};
 use pageset_sim::{Channel, Machine, Outcome, Simulation, Span, Time, VirtualCpu};
 
-/// In these tests, time of each atomic exchange after the first one of an operation. The value is large
-/// enough that one more exchange shows in the sum, and small enough that no tick falls into a test.
+/// The time of each atomic exchange after the first one of an operation, in these tests. The value is so
+/// large that one more exchange shows in the sum, and so small that no tick happens during a test.
 const EXCHANGE_NS: f64 = 1e4;
 
 fn machine() -> Machine {
     Machine::named("epyc-2").expect("it is bundled")
 }
 
-/// Runs one body on CPU 0 and one on CPU 1, with our own allocator.
+/// Runs one body on CPU 0 and one on CPU 1, with this project's own allocator.
 fn run(machine: &Machine, bodies: [impl FnOnce(&VirtualCpu, &Channel<Vec<Pfn>>) + 'static; 2]) -> Outcome {
     let builder = Simulation::builder(machine).owned_blocks_straight();
     let mut simulation = builder.duration(Span::from_ms(100)).build().unwrap();
@@ -50,7 +50,7 @@ fn an_allocation_and_a_free_at_hand_are_one_exchange_each_and_no_line() {
         assert!((100..EXCHANGE_NS as u64).contains(&took_ns), "{took_ns} ns");
     });
     let idle: Body = Box::new(|_, _| ());
-    assert_eq!(run(&machine, [pairs, idle]).lines.all(), 0, "nobody else was there");
+    assert_eq!(run(&machine, [pairs, idle]).lines.all(), 0, "no other CPU used the lines");
 }
 
 #[test]
@@ -75,10 +75,10 @@ fn a_page_that_another_cpu_frees_takes_its_line_there_and_back() {
     let [rows, states, ..] = lines.passes;
     // In each direction, the CPU reads the word and then exchanges it. The read fetches a copy of the line;
     // the exchange fetches the line again, to own it exclusively. The first turn finds the line with no CPU.
-    // After the last turn, no CPU fetches it back.
+    // After the last turn, no CPU fetches the line back.
     assert_eq!(rows, 2 * TURNS + 2 * (TURNS - 1));
     assert_eq!(states, 1, "the state of a pageblock does not change; the other CPU reads it once");
-    assert_eq!(lines.contended, 0, "they take turns");
+    assert_eq!(lines.contended, 0, "the CPUs take turns");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn two_cpus_that_free_to_one_pageblock_wait_for_its_line() {
     const PAGES: usize = 200;
     let machine = machine();
     let line_ns = machine.costs.line_from_cache.ns;
-    // Both CPUs get pages of one pageblock. All of its words lie in one line.
+    // Both CPUs get pages of one pageblock. All words of a pageblock lie in one line.
     let both_free = |cpu: &VirtualCpu, pages: Vec<Pfn>| {
         cpu.sleep_until(Time::ZERO + Span::from_us(100));
         let began = cpu.now();
@@ -134,7 +134,7 @@ fn two_cpus_that_free_to_one_pageblock_wait_for_its_line() {
     });
     let outcome = run(&machine, [allocates, other]);
     assert!(outcome.lines.contended as usize > PAGES, "{:?}", outcome.lines);
-    // Only one CPU has the line at a time.
+    // Only one CPU has the line at a time, so the passes cannot overlap.
     let least_ns = outcome.lines.passes[0] as f64 * line_ns;
     let busy_ns: f64 = outcome.busy.iter().map(|busy| busy.as_ns_f64()).sum();
     assert!(busy_ns > least_ns, "{busy_ns} ns for {:?}", outcome.lines);
@@ -155,10 +155,11 @@ fn cpus_that_go_through_pageblocks_meet_where_they_take_and_give_them() {
     };
     let lines = run(&machine(), [body(), body()]).lines;
     let [rows, states, ..] = lines.passes;
-    assert_eq!((rows, states), (0, 0), "no frame is between them");
+    assert_eq!((rows, states), (0, 0), "the CPUs share no frame");
     // The zone's free count and one bit in each of a few sets change, once for each pageblock that is taken
-    // or given back. These requests cannot be moved, so both CPUs claim pageblocks of one unit of 1 GiB,
-    // whose bits lie in one line of each set: 15 passes for each pageblock. Without such units there were 11.
+    // or given back. These requests are for unmovable memory, so both CPUs take pageblocks of the same unit
+    // of 1 GiB. The bits of that unit lie in one cache line of each set, so the lines pass between the CPUs
+    // 15 times for each pageblock. Without units of 1 GiB, the lines passed 11 times.
     let pageblocks = 2 * 3 * ROUNDS as u64;
     assert!(lines.all() < 16 * pageblocks, "{lines:?} for {pageblocks} pageblocks");
 }

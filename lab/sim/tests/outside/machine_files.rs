@@ -1,4 +1,4 @@
-//! Machine files: a bad file is an error that names the mistake, and never a panic.
+//! Tests that a bad machine file is an error that names the mistake, and never a panic.
 
 use pageset_sim::{MACHINES, Machine};
 use proptest::prelude::*;
@@ -51,7 +51,7 @@ fn a_cost_needs_a_source() {
     let text = text()
         .replace("take_block = { ns = 17.1, source = \"", "take_block = { ns = 17.1, source = \"\" } #");
     let error = Machine::parse(&text, "some.toml").unwrap_err().to_string();
-    assert!(error.contains("costs.take_block: source is empty; say where the number is from"), "{error}");
+    assert!(error.contains("costs.take_block: source is empty; write where the number is from"), "{error}");
 }
 
 proptest! {

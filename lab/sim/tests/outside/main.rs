@@ -1,4 +1,4 @@
-//! The simulated machine through its public interface.
+//! Tests of the simulated machine through its public interface.
 
 mod conservation;
 mod determinism;

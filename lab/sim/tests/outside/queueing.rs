@@ -1,4 +1,4 @@
-//! Locks, lines and channels against the formulas of queueing theory.
+//! Compares locks, lines and channels with the formulas of queueing theory.
 //!
 //! Each test uses the lock model without hand-over costs, so that a lock behaves like the single server of
 //! the theory. Simulated and computed figures must agree within the stated tolerance. The tolerance covers
@@ -158,7 +158,8 @@ fn an_infinitely_fast_lock_gives_linear_scaling() {
     }
 }
 
-/// One CPU sends at exponential intervals, another serves for exponential times: M/M/1, W = ρ / (μ - λ).
+/// M/M/1: one CPU sends at exponentially distributed intervals, and another CPU serves each message for an
+/// exponentially distributed time. The mean wait is W = ρ / (μ - λ).
 #[test]
 fn a_channel_agrees_with_m_m_1() {
     let (gap_ns, service_ns) = (1000.0, 600.0);
@@ -245,8 +246,8 @@ fn atomics_on_one_line_queue_up() {
 }
 
 /// Two CPUs of different bricks (groups of nodes) want one line. The plane between the bricks carries the
-/// line and the request of the waiting CPU. The next move begins only then. Inside a brick, lines do not use
-/// the plane.
+/// line and the request of the waiting CPU. The line moves again only after the plane has carried both.
+/// Inside a brick, lines do not use the plane.
 #[test]
 fn a_plane_carries_a_line_and_the_requests_of_those_who_wait() {
     let rate = |brick_nodes| {
@@ -267,7 +268,7 @@ fn a_plane_carries_a_line_and_the_requests_of_those_who_wait() {
 }
 
 /// Eight CPUs fill their page sets, and sleep while the page sets decay. Returns how often a CPU found a
-/// zone's lock taken in that time, and how long CPUs waited.
+/// zone's lock taken while the page sets decayed, and how long CPUs waited.
 fn decay_together(phase: TickPhase) -> (u64, u64) {
     let mut machine = ideal("skylake-ep");
     machine.tick_phase = phase;
@@ -360,7 +361,8 @@ fn a_free_waits_for_its_buddys_line_where_each_frame_has_one() {
     assert!(own > shared, "{own} and {shared} ns");
 }
 
-/// Returns how long a lock of a class is held. Two CPUs take the lock in turn, and never at the same time.
+/// Returns how long a lock of this class is held on average. Two CPUs take the lock in turn, and never at the
+/// same time.
 fn held_in_turns(class: LockClass, turns: u64) -> f64 {
     let mut machine = ideal("skylake-ex");
     machine.costs.line_from_cache.ns = 100.0;

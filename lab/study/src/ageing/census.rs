@@ -1,7 +1,7 @@
-//! Counts pages in use, and pages that cannot be moved, in each pageblock and in each unit of 1 GiB.
+//! Counts the pages in use and the pages that cannot be moved, in each pageblock and in each unit of 1 GiB.
 //!
-//! The census counts blocks that were handed out. It does not trust the types that an allocator gives its
-//! pageblocks.
+//! The census counts blocks that the allocator handed out. The census does not trust the types that the
+//! allocator gives its pageblocks.
 
 use pageset_core::PAGEBLOCK_FRAMES;
 
@@ -84,8 +84,8 @@ pub struct Census {
     pub used_frames: u64,
     /// Frames in use that cannot be moved.
     pub pinned_frames: u64,
-    /// Smallest number of units that could hold all frames that cannot be moved, at their peak. At that time,
-    /// at least this number of units have such frames.
+    /// The number of units that the frames that cannot be moved would fill at their peak, without gaps. No
+    /// allocator could have had fewer units with such frames at that time.
     pub unclean_units_needed: u64,
 }
 

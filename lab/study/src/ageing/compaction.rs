@@ -1,8 +1,8 @@
 //! Moves pages so that pageblocks become free. Two rules are modelled: Linux's background compaction, and the
 //! RFC of 2026 for units with pages that cannot be moved.
 //!
-//! Both are models: they know where each page lies, and a move takes no time and always succeeds. The cost is
-//! the count of moved pages.
+//! Both rules are only modelled: the model knows where each page lies, and a move takes no time and always
+//! succeeds. The number of moved pages is what a rule costs.
 
 use pageset_core::{FrameAllocator, PAGEBLOCK_FRAMES};
 
@@ -15,9 +15,9 @@ use super::memory::Memory;
 pub enum Compaction {
     /// No page is moved.
     None,
-    /// Pages are moved as Linux moves them: from the lowest pageblocks to the highest. Scanners from both
-    /// ends are the documented way. Guess for the amount of work: while less than a hundredth of all
-    /// pageblocks is free, a step empties up to 32 pageblocks.
+    /// Pages are moved as Linux moves them: from the lowest pageblocks to the highest. The kernel's
+    /// documentation describes one scanner from each end of memory. Guess for the amount of work: while less
+    /// than a hundredth of all pageblocks is free, a step empties up to 32 pageblocks.
     Linux,
     /// Pages are moved as Linux moves them, and also by the rule of the RFC of 2026. That rule moves pages
     /// out of a unit if the unit is nearly full and has pages that cannot be moved. Nearly full means at most
@@ -36,7 +36,7 @@ const PER_UNIT: usize = (UNIT_FRAMES / PAGEBLOCK_FRAMES as u64) as usize;
 const WANTED_PAGEBLOCKS: u32 = 3;
 const SHORT_PAGEBLOCKS: u32 = 2;
 
-/// Positions of both scanners.
+/// The positions of the two scanners: one finds pages to move, the other finds places for them.
 #[derive(Debug, Default)]
 pub(super) struct Scanners {
     /// The next pageblock to empty.
@@ -69,7 +69,7 @@ impl Scanners {
         let mut emptied = 0;
         while emptied < EMPTIED_MAX && there < wanted && (self.from as u32 + 1) * PAGEBLOCK < self.to {
             let Use { frames, pinned } = memory.uses.pageblocks[self.from];
-            // A pageblock that one huge page fills needs no move.
+            // Moving a huge page that fills its pageblock would gain nothing.
             if frames > 0 && pinned == 0 && frames < PAGEBLOCK {
                 if !self.empty(self.from as u32, memory) {
                     return;
@@ -105,7 +105,7 @@ impl Scanners {
     }
 }
 
-/// Moves pages out of units that have pages that cannot be moved and few free pages.
+/// Moves pages out of units that have few free pages and also hold pages that cannot be moved.
 fn evacuate<A: FrameAllocator>(memory: &mut Memory<'_, A>) {
     for unit in 0..memory.uses.units.len() {
         let Use { frames, pinned } = memory.uses.units[unit];

@@ -1,4 +1,4 @@
-//! One day on one allocator.
+//! The course of one day on one allocator.
 
 use std::cell::Cell;
 
@@ -46,7 +46,7 @@ pub struct Moment {
     pub work: Work,
 }
 
-/// One day on one allocator.
+/// The course of one day on one allocator.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Course {
@@ -62,8 +62,8 @@ impl Course {
     }
 }
 
-/// Plays a day on an allocator. Takes `moments` samples, evenly over the day. `progress` is called at each
-/// step, and ends the day early if it returns `false`.
+/// Runs a day's events on an allocator. Takes `moments` samples, evenly over the day. `progress` is called at
+/// each step, and ends the day early if it returns `false`.
 ///
 /// # Errors
 /// Fails if the parameters are impossible, or if the allocator cannot be built.
@@ -140,11 +140,11 @@ impl Stage<'_> {
     }
 }
 
-/// Counts of the requests of a day. They do not depend on the allocator that serves them.
+/// Counts of a day's requests. The counts are the same for every allocator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
-    /// Number of acts.
+    /// Number of allocations and frees.
     pub acts: u64,
     /// Blocks that are allocated, by type: unmovable, movable, reclaimable.
     pub blocks: [u64; 3],

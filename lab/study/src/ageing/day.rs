@@ -1,4 +1,4 @@
-//! The day as a stream of events. Every allocator gets the same stream.
+//! The day as a stream of events. Every allocator gets the same events.
 
 use std::collections::VecDeque;
 
@@ -42,12 +42,12 @@ pub enum Urgency {
     Waits,
     /// The request comes from an interrupt and cannot wait.
     Atomic,
-    /// The request is for a huge page. If there is none at once, single pages will do.
+    /// The request is for a huge page. If none is available at once, the caller takes single pages.
     Huge,
 }
 
 const HUGE_ORDER: u8 = 9;
-/// Order of the stack of a process and of a block of inodes.
+/// Order of a process's stack and of a block of inodes.
 const FOUR_PAGES: u8 = 2;
 /// CPU of the reclaimer.
 const RECLAIMER: u32 = 0;
@@ -72,14 +72,14 @@ pub struct Day {
     files: Files,
     buffers: VecDeque<(Chain, u32)>,
     buffer_pages: u64,
-    /// Pages of buffers under way in this step.
+    /// Pages of network buffers that are in use in this step.
     buffers_now: u64,
-    /// Pages that processes of each kind have now or will have.
+    /// For each kind of process, the pages that its processes have now or will get later.
     planned: [u64; 3],
 }
 
 impl Day {
-    /// Makes a day that has not begun. The caller has checked `parameters`.
+    /// Makes a day at its first step. The caller has checked `parameters`.
     #[must_use]
     pub fn new(parameters: &Parameters, seed: u64) -> Self {
         let steps = parameters.steps as usize;
@@ -112,7 +112,7 @@ impl Day {
         self.slots.frames
     }
 
-    /// Plays one step of the day. Returns `false` if the day is over.
+    /// Emits the events of one step of the day. Returns `false` if the day is over.
     pub fn step(&mut self, mut emit: impl FnMut(Event)) -> bool {
         if self.step == self.parameters.steps {
             return false;
@@ -139,7 +139,7 @@ impl Day {
         if self.is_day() { amount } else { amount * NIGHT_PERMILLE / 1000 }
     }
 
-    /// All work of this step.
+    /// All work of this step, as a list of turns.
     fn turns(&mut self) -> Vec<Turn> {
         let mut turns = Vec::new();
         self.end_processes(&mut turns);
@@ -167,7 +167,7 @@ impl Day {
         let inodes = share(files.scan_permille) / 4 * u64::from(files.inodes_in_slab) / scan_steps;
         let slabs = &parameters.slabs;
         let short = self.busy(share(slabs.short_permille)) as f64 / f64::from(slabs.short_life_steps);
-        // Long-lived slabs grow. Slabs that die are replaced.
+        // Allocate slabs: for growth, and to replace slabs whose life ends.
         let long_most = share(slabs.long_permille);
         let long_now = long_most / 5 + long_most * 4 / 5 * step / steps;
         let replaced = long_now as f64 / f64::from(slabs.long_life_steps);
@@ -213,7 +213,7 @@ impl Day {
         }
         let every = (self.parameters.steps / jobs.count.max(1)).max(1);
         if jobs.count > 0 && self.step % every == every / 2 {
-            /// Processes of a job.
+            /// The number of processes of a job.
             const PROCESSES: u64 = 32;
             for _ in 0..PROCESSES {
                 let (pages, life) = (share(jobs.permille) / PROCESSES, jobs.life_steps.into());
@@ -260,7 +260,7 @@ impl Day {
         self.random.below(self.parameters.cpus.into()) as u32
     }
 
-    /// Does a part of the turn. Returns `false` when the turn is done.
+    /// Does a part of the turn's work. Returns `false` when all of it is done.
     fn take_turn(&mut self, turn: &mut Turn, emit: &mut impl FnMut(Event)) -> bool {
         match turn {
             Turn::Grow { process, pages } => self.grow(*process, pages, emit),
@@ -404,7 +404,7 @@ impl Day {
         true
     }
 
-    /// Drops files until enough memory is free.
+    /// Drops cached files until enough memory is free.
     fn reclaim(&mut self, emit: &mut impl FnMut(Event)) {
         let used_again = self.parameters.files.used_again_permille;
         let most = self.parameters.frames() - self.parameters.share(self.parameters.free_permille);

@@ -1,5 +1,5 @@
-//! The page cache and the inodes of its files. When memory is needed, files are dropped. The files that were
-//! read first are dropped first.
+//! The page cache and the inodes of its files. When memory is needed, files are dropped, those that were read
+//! first before others.
 
 use std::collections::VecDeque;
 
@@ -24,7 +24,7 @@ struct File {
     slab: u32,
 }
 
-/// A block of inodes. It becomes free with its last inode.
+/// A block of inodes. The block becomes free when its last inode is freed.
 #[derive(Debug)]
 struct InodeSlab {
     block: Chain,
@@ -32,7 +32,7 @@ struct InodeSlab {
 }
 
 impl Files {
-    /// Adds a file. If the last block of inodes is full, calls `block`, which adds a new one to the chain.
+    /// Adds a file. If the last block of inodes is full, calls `block`, which adds a new block to the chain.
     pub(super) fn add(&mut self, pages: Chain, inodes_in_slab: u32, block: impl FnOnce(&mut Chain)) {
         let slab = self.open.unwrap_or_else(|| {
             let slab = self.unused.pop().unwrap_or_else(|| {

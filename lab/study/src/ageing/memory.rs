@@ -1,4 +1,4 @@
-//! Plays the day's events on an allocator, and knows the place of each block that the allocator handed out.
+//! Sends the day's events to an allocator, and records where each block lies that the allocator handed out.
 
 use std::collections::HashMap;
 
@@ -20,10 +20,10 @@ struct Placed {
 /// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// No memory was found.
+    /// The allocator has no memory for the request.
     Missing,
     Block,
-    /// Single pages.
+    /// The caller got single pages instead of a huge page.
     Scattered,
 }
 
@@ -35,9 +35,9 @@ const NOBODY: u32 = u32::MAX;
 pub(super) struct Memory<'a, A> {
     pub(super) allocator: &'a A,
     placed: Vec<Placed>,
-    /// For the number of a block: the single pages that were allocated in its place.
+    /// For a block's number: the single pages that were allocated instead of the block.
     scattered: HashMap<u32, Vec<u32>>,
-    /// For each frame, the block that begins there. Empty if no pages are moved.
+    /// For each frame, the block that begins with it. The table is empty if no pages are moved.
     begins: Vec<u32>,
     pub(super) uses: Uses,
     pub(super) work: Work,
@@ -96,7 +96,7 @@ impl<'a, A: FrameAllocator> Memory<'a, A> {
         self.placed[at] = Placed { pfn, order, form, is_movable };
     }
 
-    /// Allocates single pages in place of a block.
+    /// Allocates single pages instead of a block.
     fn scatter(&mut self, cpu: CpuId, slot: u32, order: u8) {
         let request = request(0, MigrateType::Movable);
         let mut pages = Vec::with_capacity(1 << order);
@@ -163,13 +163,15 @@ impl<'a, A: FrameAllocator> Memory<'a, A> {
         true
     }
 
-    /// Allocates the block at this frame as the target of a move. Returns whether the allocator gave it.
+    /// Allocates the block at this frame as the target of a move. Returns whether the allocator could
+    /// allocate it.
     pub(super) fn take_at(&self, pfn: u32, order: u8) -> bool {
         let request = request(order, MigrateType::Movable);
         self.allocator.alloc_at(CpuId(0), Pfn(pfn.into()), &request).is_ok()
     }
 
-    /// Allocates a block as the target of a move. Keeps the block only if `good` accepts its first frame.
+    /// Allocates a block as the target of a move. The block is freed again unless `good` accepts its first
+    /// frame.
     pub(super) fn take_any(&self, order: u8, good: impl Fn(u64) -> bool) -> Option<u32> {
         let request = request(order, MigrateType::Movable);
         let Pfn(pfn) = self.allocator.alloc(CpuId(0), &request).ok()?;

@@ -1,14 +1,14 @@
-//! A day of a machine, compressed: the state of memory after many builds, files, slabs, network buffers and
-//! services.
+//! Simulates the memory of a machine over a day: many builds, files, slabs, network buffers and services use
+//! the same memory.
 //!
 //! Benchmarks begin with empty memory and end before it is mixed. Here the same memory is used again and
-//! again, which shows where an allocator puts pages that cannot be moved. There are no times: one thread
-//! drives an allocator directly, and time is a number of steps.
+//! again, which shows where an allocator puts pages that cannot be moved. Nothing is timed: one thread calls
+//! an allocator directly, and time is a number of steps.
 //!
-//! `parameters` describes the day, each value with its source. `day` makes a stream of events of it, the same
-//! for each allocator. Its parts are `sources` (processes and other users of memory), `files` (the page
-//! cache) and `slots` (live blocks). `memory` plays the acts on an allocator and knows the place of
-//! everything. `census` counts by units of 1 GiB, and `compaction` moves pages. `course` is one day on one
+//! `parameters` describes the day, each value with its source. `day` makes a stream of events from it, the
+//! same for each allocator. `day` uses `sources` (processes and other users of memory), `files` (the page
+//! cache) and `slots` (live blocks). `memory` sends the events to an allocator and records where each block
+//! lies. `census` counts by units of 1 GiB, and `compaction` moves pages. `course` runs one day on one
 //! allocator.
 
 mod census;

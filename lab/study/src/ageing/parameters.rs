@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 pub struct Parameters {
     /// Memory, in GiB: one zone.
     pub memory_gib: u32,
-    /// CPUs. Guess.
+    /// Number of CPUs. Guess.
     pub cpus: u32,
-    /// Steps of a day. If a step were a second, the day would be an hour. So each thing happens less often
-    /// than on a real day, and less memory is allocated and freed.
+    /// Steps of a day. With a second for each step, such a day lasts about an hour. So everything happens
+    /// less often than on a real day, and less memory is allocated and freed.
     pub steps: u32,
     /// Memory that the reclaimer keeps free. Guess: the amount that `free` shows on servers that have run for
     /// days.
@@ -50,8 +50,8 @@ pub struct Services {
     pub life_steps: u32,
     /// Part of a service's memory that is requested as huge pages. Guess.
     pub huge_permille: u32,
-    /// Memory of receive rings and the like, in thousandths of the service's memory. The rings live as long
-    /// as the service, and come on top of its memory. Guess.
+    /// Memory of receive rings and similar buffers, in thousandths of the service's memory. The rings live as
+    /// long as the service, and are added to its memory. Guess.
     pub rings_permille: u32,
 }
 
@@ -59,13 +59,15 @@ pub struct Services {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Builds {
-    /// Memory of all processes at the busiest time of day; by night a tenth of it. Guess.
+    /// Memory of all processes at the busiest time of the day. At night, the processes use a tenth of this
+    /// memory. Guess.
     pub permille: u32,
-    /// Pages of the smallest process; `k618_2c_make_lua_j4` has 687 pages a fork.
+    /// Pages of the smallest process. In the recording `k618_2c_make_lua_j4`, there are 687 pages for each
+    /// fork.
     pub pages_min: u32,
     /// Pages of the largest process. Guess.
     pub pages_max: u32,
-    /// Average life of a process. Guess: a real process lives for less, and there are more processes.
+    /// Average life of a process. Guess: real processes have shorter lives, and there are more of them.
     pub life_steps: u32,
     /// Pages of page tables, stacks and objects for each thousand pages of a process: 47 in
     /// `k618_2c_make_lua_j4` (11 630 of 248 528 blocks) and in `k618_2c_make_openssl_j4` (10 706 of 228 559).
@@ -96,15 +98,15 @@ pub struct Files {
     /// Memory that files are read into in one step by day. Guess: over the day, about twice the size of the
     /// memory.
     pub read_permille_of_permille: u32,
-    /// Pages of the largest file; sizes are spread evenly by their logarithm. With 20 files in 4 pages of
-    /// inodes, the mean is that of `k618_2c_make_openssl_j4`: 6 reclaimable pages (129) for a thousand that
-    /// stay (21 874).
+    /// Pages of the largest file; sizes are spread evenly by their logarithm. With 20 files for each block of
+    /// inodes, the share of inode pages is that of the recording `k618_2c_make_openssl_j4`: 129 reclaimable
+    /// pages to 21 874 pages that stay cached.
     pub pages_max: u32,
-    /// Part of read memory that comes in blocks of 4 pages: 616 blocks for 21 874 pages that stay in
-    /// `k618_2c_make_openssl_j4`.
+    /// The part of files that is cached in blocks of 4 pages. In the recording `k618_2c_make_openssl_j4`, 616
+    /// blocks stay cached, of 21 874 pages.
     pub folio_permille: u32,
-    /// Inodes and directory entries that share a block of 4 pages. Rounded: `ext4_inode_cache` has 27 inodes
-    /// in 8 pages.
+    /// Inodes and directory entries that share a block of 4 pages. Rounded: a slab of `ext4_inode_cache` has
+    /// 27 inodes in 8 pages.
     pub inodes_in_slab: u32,
     /// Chance that a file about to be dropped was used again and stays. Guess.
     pub used_again_permille: u32,
@@ -120,13 +122,13 @@ pub struct Slabs {
     pub short_permille: u32,
     /// Average life of short-lived objects. Guess.
     pub short_life_steps: u32,
-    /// Memory of long-lived objects at the end of the day. At the beginning they have a fifth of this memory.
-    /// Guess.
+    /// Memory of long-lived objects at the end of the day. At the beginning of the day, long-lived objects
+    /// have a fifth of this memory. Guess.
     pub long_permille: u32,
     /// Average life of long-lived objects: a day. Guess.
     pub long_life_steps: u32,
-    /// Blocks of two pages among a thousand blocks. In `k618_2c_hackbench_sock` they are 445 (20 487 of 45
-    /// 993).
+    /// Blocks of two pages among a thousand blocks. In the recording `k618_2c_hackbench_sock`, 445 of a
+    /// thousand blocks have two pages (20 487 of 45 993).
     pub pairs_permille: u32,
     /// Blocks of 8 pages among a thousand. Guess.
     pub eights_permille: u32,
@@ -136,21 +138,23 @@ pub struct Slabs {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Network {
-    /// Memory of buffers under way, by day. Guess.
+    /// Memory of network buffers in use, by day. Guess.
     pub permille: u32,
-    /// Memory of buffers under way in a burst, as a multiple of their memory otherwise. Guess.
+    /// Memory of network buffers during a burst, as a multiple of their memory at other times. Guess.
     pub burst: u32,
     /// Steps in a thousand that belong to a burst. Guess.
     pub burst_permille: u32,
-    /// Buffers under way that are replaced in a step. Guess: in `k612_2c_tcp` half of the buffers live 8 ms,
-    /// so all are replaced often. The day plays a thousandth of these replacements.
+    /// Share of the network buffers that is replaced in a step. Guess: in the recording `k612_2c_tcp`, half
+    /// of the buffers live for 8 ms at most, so buffers are replaced often. The day has a thousandth of these
+    /// replacements.
     pub replaced_permille: u32,
     /// Blocks of 8 pages among a thousand blocks. In `k612_2c_tcp` they are nearly all (8285 of 8371
     /// unmovable blocks), in `k618_2c_hackbench_sock` none. Guess: half.
     pub eights_permille: u32,
-    /// Requests that cannot wait. Guess.
+    /// Share of the requests that cannot wait. Guess.
     pub atomic_permille: u32,
-    /// Buffers freed on another CPU than the one that allocated them: 48 % in `k618_2c_hackbench_sock`.
+    /// Share of the buffers that are freed on another CPU than the one that allocated them: 48 % in
+    /// `k618_2c_hackbench_sock`.
     pub remote_permille: u32,
 }
 
@@ -243,7 +247,7 @@ const GIB_FRAMES: u64 = 1 << 18;
 const USED_MOST_PERMILLE: u32 = 850;
 
 impl Parameters {
-    /// A quarter of the day on a quarter of the memory: enough to see whether everything works.
+    /// A quarter of the day on a quarter of the memory. A quarter suffices to see whether everything works.
     #[must_use]
     pub fn quick() -> Self {
         let mut quick = Self { memory_gib: 16, steps: 900, ..Self::default() };
@@ -286,8 +290,8 @@ impl Parameters {
         let used = [
             self.services.permille,
             self.services.permille.saturating_mul(self.services.rings_permille) / 1000,
-            // The builds' kernel memory comes on top of the shares. One job may still run when the next one
-            // begins.
+            // Count the builds twice, because their kernel memory is added to their share. Count jobs twice,
+            // because one job may still run when the next one begins.
             self.builds.permille.saturating_mul(2),
             self.jobs.permille.saturating_mul(2),
             self.slabs.short_permille,
@@ -336,7 +340,7 @@ mod tests {
         assert_eq!(Parameters::quick().check(), Ok(()));
     }
 
-    /// A user copies this file and changes it.
+    /// Users copy this file and change it, so it must hold the defaults.
     #[test]
     fn the_file_with_the_day_has_all_its_values() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/day.toml");

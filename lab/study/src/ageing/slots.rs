@@ -1,7 +1,7 @@
 //! Live blocks, by number, and chains of blocks that die together.
 
-/// The number of a block: its place in the table of live blocks. After the block is freed, another block may
-/// get the same place.
+/// The number of a block: its place in the table of live blocks. After a block is freed, another block may
+/// get the same number.
 pub(super) type Slot = u32;
 
 const NONE: Slot = Slot::MAX;
@@ -9,7 +9,7 @@ const NONE: Slot = Slot::MAX;
 /// The table of places.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
-    /// If the place is in use: the next block of the same chain. If not: the next free place.
+    /// For a place in use: the next block of the same chain. For a free place: the next free place.
     next: Vec<Slot>,
     orders: Vec<u8>,
     unused: Option<Slot>,
@@ -17,7 +17,7 @@ pub(super) struct Slots {
     pub(super) frames: u64,
 }
 
-/// Blocks of one owner, the last one first.
+/// The blocks of one owner, as a list that begins with the newest block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chain {
     last: Slot,

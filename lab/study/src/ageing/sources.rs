@@ -2,17 +2,17 @@
 
 use super::slots::Chain;
 
-/// Number of blocks that a source allocates or frees in one turn. Sources take turns, because real CPUs work
-/// at the same time.
+/// How many blocks a user of memory allocates or frees in one turn. Users take turns, because on a real
+/// machine they run at the same time.
 pub(super) const TURN_PAGES: u64 = 64;
 
-/// A process. All of its memory is freed at one moment.
+/// A process. When it ends, all of its memory is freed at once.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) cpu: u32,
     pub(super) kind: Kind,
-    /// Pages that the process has not got yet: all of its own pages, the part of them that are huge pages,
-    /// and the kernel's pages for the process.
+    /// Pages of its own that the process will still get. The field `huge_left` counts the huge pages among
+    /// them, `unmovable_left` the kernel's pages for the process.
     pub(super) pages_left: u64,
     pub(super) huge_left: u64,
     pub(super) unmovable_left: u64,
@@ -33,16 +33,16 @@ pub(super) enum Kind {
     Job,
 }
 
-/// The part of a step's work that is still to do.
+/// Work of one user of memory that remains in this step.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// A process grows by this many pages.
+    /// A process allocates this many pages.
     Grow { process: usize, pages: u64 },
     /// Pages of files are read.
     Read { pages: u64 },
     /// Inodes are read.
     Scan { inodes: u64 },
-    /// Pages of slabs are allocated. `life_steps` is their mean life.
+    /// Pages of slabs are allocated. `life_steps` is the mean life of these slabs.
     Slabs { pages: u64, life_steps: u32 },
     /// Buffers are allocated, and the same number is freed.
     Buffers { pages: u64 },

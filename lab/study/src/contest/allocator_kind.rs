@@ -16,20 +16,21 @@ use super::page_set_lines::PageSetLines;
 use super::stage::{Counting, play};
 use super::{ContestError, ContestRow, Recording};
 
-/// An allocator that takes part.
+/// A kind of allocator that takes part in a contest.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum AllocatorKind {
     /// Linux's allocator, under a policy.
     Linux(Box<Policy>),
-    /// Our allocator, with an array of free blocks for each CPU above it, as kernels use it.
+    /// This project's allocator (`pageset-blocks`), with an array of free blocks for each CPU above it, as
+    /// kernels use it.
     OwnedBlocks,
-    /// Our allocator, called directly.
+    /// This project's allocator, called directly, without arrays.
     OwnedBlocksStraight,
 }
 
 impl AllocatorKind {
-    /// Our allocator, with and without arrays.
+    /// The two kinds of this project's own allocator.
     pub const OURS: [Self; 2] = [Self::OwnedBlocks, Self::OwnedBlocksStraight];
 
     /// The kind with this name.
@@ -110,8 +111,8 @@ impl Counting for PageAllocator<'_, Host> {
 }
 
 thread_local! {
-    /// Time of the operation that this thread plays. Our allocator gets the time from a function without
-    /// arguments, so the time is kept here.
+    /// The recorded time of the operation that this thread performs. The allocator asks for the time by a
+    /// function without arguments, so it is kept here.
     static NOW_NS: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -139,7 +140,7 @@ impl Counting for EveryCpu<'_> {
     }
 }
 
-/// A machine's memory, in the form that allocators take.
+/// A machine's memory, in the form that the constructors of allocators take.
 struct Grounds<'m> {
     machine: &'m Layout,
     /// Frames of each zone, from the zone's start. A zone has as many frames as the recorded zone manages.
@@ -182,8 +183,8 @@ impl<'m> Grounds<'m> {
     }
 }
 
-/// Counts requests that got memory of another migratetype, and changes of page sets that another CPU had
-/// changed last.
+/// Counts two events: a request gets memory of another migratetype, and a CPU changes a page set that another
+/// CPU changed last.
 #[derive(Debug, Default)]
 pub(crate) struct Host {
     fallbacks: AtomicU64,

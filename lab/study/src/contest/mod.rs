@@ -1,13 +1,14 @@
-//! Plays the blocks of a recording on whole allocators: Linux's under several policies, and our own.
+//! Repeats the allocations and frees of a recording on whole allocators: Linux's under several policies, and
+//! this project's own.
 //!
-//! A [replay](pageset_replay::replay()) plays a recording on page sets only. For a page set, all pages are
+//! A [replay](pageset_replay::replay()) repeats a recording on page sets only. For a page set, all pages are
 //! alike. For an allocator whose CPUs reserve pageblocks, and for counting whole pageblocks, it matters which
 //! pages are freed. So a contest allocates each block that the recording allocates, and frees the same block
 //! when the recording frees it, on the same CPU.
 //!
-//! `recording` holds the operations; `allocator_kind` builds an allocator on the recorded machine; `stage`
-//! plays the operations on it; `page_set_lines` counts where CPUs meet at Linux's page sets; `row` is the
-//! result.
+//! `recording` holds the operations. `allocator_kind` builds an allocator for the recorded machine. `stage`
+//! calls the allocator with the recorded operations. `page_set_lines` counts how often two CPUs change the
+//! same page set. `row` is the result.
 
 mod allocator_kind;
 mod page_set_lines;
@@ -31,10 +32,10 @@ pub enum ContestError {
     /// The recording cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The machine is impossible.
+    /// No machine can have this layout.
     #[error("the machine cannot be built: {0}; give another one with --layout")]
     Layout(String),
-    /// The machine's tables would take gigabytes.
+    /// The machine is so large that its tables would take gigabytes.
     #[error("the machine is too large: {0}; give a smaller one with --layout")]
     TooLarge(String),
     /// An allocator cannot be built for the machine.
@@ -42,14 +43,16 @@ pub enum ContestError {
     Config(#[from] ConfigError),
 }
 
-/// Largest number of frames of a machine: 1 TiB in frames of 4 KiB. Their tables take 2.3 GiB.
+/// Largest number of frames of a machine: 1 TiB in frames of 4 KiB. The tables for so many frames take 2.3
+/// GiB.
 const MOST_FRAMES: u64 = 1 << 28;
 /// Largest number of pairs of a zone and a CPU. Each pair takes several KiB.
 const MOST_CPU_ZONES: u64 = 1 << 17;
 
 impl Recording {
-    /// Plays the recording on an allocator of this kind on this machine, whose memory is all free at first.
-    /// The time grows with the number of events, and the memory needed with the machine's tables.
+    /// Repeats the recording on an allocator of this kind, for this machine. At first, all memory of the
+    /// machine is free. The run time grows with the number of events, and the memory with the machine's
+    /// tables.
     ///
     /// # Errors
     /// Returns a [`ContestError`] if the machine is impossible.

@@ -13,7 +13,7 @@ pub(super) struct PageSetLines {
     last: std::collections::HashMap<PageSet, (CpuId, u64)>,
     /// Number of times that a CPU changed a page set that another CPU had changed last.
     pub(super) passed: u64,
-    /// Changes that came soon after another CPU's change.
+    /// The part of `passed` in which the other CPU's change was only a short time ago.
     pub(super) contended: u64,
 }
 

@@ -3,7 +3,7 @@
 use pageset_replay::operations::{BlockName, Blocks, LeftOut, Operation, What};
 use pageset_trace::{TraceError, TraceReader};
 
-/// A recording, ready to be played any number of times.
+/// A recording in memory, which can be repeated any number of times.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     pub(super) operations: Vec<Operation>,
@@ -11,9 +11,9 @@ pub struct Recording {
     pub(super) blocks: usize,
     /// The highest CPU number in the recording, plus 1.
     pub cpus: u32,
-    /// Counts of the events that are not played. Bulk allocations are not counted, because a recording does
-    /// not name their frames. So frees of such frames count as frees of blocks whose allocation the recording
-    /// does not show.
+    /// Counts of the events that are left out. Bulk allocations are not among these events, because a
+    /// recording does not name their frames. A free of such a frame counts as a free whose allocation the
+    /// recording does not show.
     pub left_out: LeftOut,
 }
 
@@ -38,7 +38,7 @@ impl Recording {
         Ok(Self { operations, blocks: allocated as usize, cpus, left_out })
     }
 
-    /// Number of allocations and frees that are played.
+    /// Number of allocations and frees that are repeated.
     #[must_use]
     pub fn events(&self) -> usize {
         self.operations.len()

@@ -3,7 +3,7 @@
 use pageset_sim::SharedCounts;
 use serde::{Deserialize, Serialize};
 
-/// How an allocator did on a recording. Frames are the machine's frames.
+/// What an allocator did when it repeated a recording. Frames are those of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ContestRow {
@@ -20,7 +20,7 @@ pub struct ContestRow {
     /// Free frames that single CPUs held, so that other CPUs could not take them: mean over the recording's
     /// time.
     pub held_mean: f64,
-    /// Largest number of such frames at one time.
+    /// Largest number of frames at one time that single CPUs held.
     pub held_peak: u64,
     /// Free frames reserved for one CPU that other CPUs could take: mean over the recording's time.
     pub at_hand_mean: f64,

@@ -1,4 +1,4 @@
-//! Plays a recording on an allocator.
+//! Repeats a recording's operations on an allocator.
 
 use pageset_core::{CpuId, FrameAllocator, Order, Pfn, Request};
 use pageset_replay::operations::{BlockName, What};
@@ -9,7 +9,7 @@ use super::row::ContestRow;
 
 /// Nanoseconds between two ticks of a CPU (Linux's `stat_interval`).
 const TICK_NS: u64 = 1_000_000_000;
-/// Number of samples of memory over one recording.
+/// How many samples of the use of memory are taken over one recording.
 const LOOKS: u64 = 500;
 /// Number of ticks in two idle seconds.
 const IDLE_TICKS: u32 = 2;
@@ -18,14 +18,15 @@ const IDLE_TICKS: u32 = 2;
 /// page sets are idle, so further ticks change nothing.
 const MOST_TICKS: u64 = 100;
 
-/// An allocator with counters of its own.
+/// An allocator that keeps additional counters.
 pub(super) trait Counting: FrameAllocator {
-    /// Sets the time of the next calls. Counters use the time to tell whether two changes came shortly after
-    /// each other.
+    /// Sets the time of the next calls. With it, a counter tells whether two changes followed each other
+    /// closely.
     fn set_time_ns(&self, now_ns: u64);
     /// Notes that this CPU allocated a block of pages, or is about to free it.
     fn note(&self, cpu: CpuId, pfn: Pfn);
-    /// How often CPUs have used the same data so far. The allocator's usage does not contain these counts.
+    /// The counts so far of how often CPUs used the same data. The allocator's usage report lacks these
+    /// counts.
     fn counted(&self) -> SharedCounts;
 }
 
@@ -70,7 +71,7 @@ impl<A: Counting> Stage<'_, A> {
                 next_look_ns = operation.ts_ns.saturating_add(look_ns);
             }
             self.allocator.set_time_ns(operation.ts_ns);
-            // A hostile recording may name any CPU number.
+            // A damaged or malicious recording may have any CPU number.
             let cpu = CpuId(u32::from(operation.cpu) % self.cpus);
             match operation.what {
                 What::Alloc { block: BlockName::Alone(block), order, migratetype, highest } => {
@@ -78,7 +79,7 @@ impl<A: Counting> Stage<'_, A> {
                     self.alloc(cpu, block as usize, &request);
                 }
                 What::Free { block: BlockName::Alone(block) } => self.free(cpu, block as usize),
-                // Bulk allocations are not in the list, because the recording does not name their frames.
+                // `read` left bulk allocations out, because the recording does not name their frames.
                 What::Alloc { .. } | What::Bulk { .. } | What::Free { .. } => {}
             }
         }

@@ -28,8 +28,8 @@ const ORDER: Parameter = Parameter {
     source: "spec fault.md §3.2: since 5.8 a huge page is split, and single pages are copied",
 };
 
-/// The parent runs on the first CPU. A child runs on every CPU, and when it ends, the next child begins
-/// there.
+/// The parent runs on the first CPU. Each CPU runs a child, and when the child ends, the next child begins on
+/// the same CPU.
 pub(super) const ANON_COW_SEQ: Workload = Workload {
     name: "anon-cow-seq",
     summary: "vm-scalability anon-cow-seq: children write all of their parent's memory, page by page",
@@ -49,8 +49,8 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let order = setup.at_most(&ORDER, Order::MAX.get().into())?;
     let order = Order::new(order as u8).unwrap_or(Order::MAX);
     let inherited = Inherited::default();
-    // Channels carry no messages here. A closed channel is the signal: a child may begin, or the parent may
-    // end.
+    // Here channels carry no messages, and closing a channel is a signal: either that a child may begin, or
+    // that the parent may end.
     let forks: Vec<_> = (1..setup.cpus).map(|_| plan.channel(1, 1)).collect();
     let exits = (setup.cpus > 1).then(|| plan.channel(1, setup.cpus - 1));
     let blocks = setup.get(&PAGES).div_ceil(u64::from(order.frames()));
@@ -77,7 +77,7 @@ fn parent(child: Child, forks: &[ChannelId], exits: Option<ChannelId>, blocks: u
     let (inherited, order) = (Arc::clone(&child.inherited), child.order);
     let mut filled = Vec::new();
     while (filled.len() as u64) < blocks && target.running() {
-        // Blocks beyond the end of memory are not inherited.
+        // If memory is short, the children inherit fewer blocks.
         let Ok(pfn) = target.alloc(order, MigrateType::Movable, Fill::Zeroed) else { break };
         filled.push((pfn, order));
     }

@@ -68,7 +68,7 @@ fn build(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
                     let mut present = present.lock().unwrap_or_else(PoisonError::into_inner);
                     !std::mem::replace(&mut present[place], true)
                 };
-                // Nearly every read is the first of its page, so it is a fault.
+                // Nearly every read is the first read of its page, so it faults.
                 let mut fault = |target: &mut dyn crate::Target| {
                     target.compute(fault_ns);
                     if is_first {

@@ -41,7 +41,7 @@ const CALL_NS: Parameter = Parameter {
     source: "guess",
 };
 
-/// The test that reads.
+/// The benchmark read1, which reads the file.
 pub(super) const READ1: Workload = Workload {
     name: "read1",
     summary: "will-it-scale read1: read a cached file of 1 MiB; a control, allocates nothing",
@@ -52,7 +52,7 @@ pub(super) const READ1: Workload = Workload {
     build,
 };
 
-/// The test that overwrites.
+/// The benchmark write1, which overwrites the file.
 pub(super) const WRITE1: Workload = Workload {
     name: "write1",
     summary: "will-it-scale write1: overwrite a cached file of 1 MiB; a control, allocates nothing",

@@ -145,7 +145,8 @@ impl Tasks {
         };
         target.compute(self.message_ns * message.bytes);
         let refused = if allocated.is_ok() { target.try_send(to, message).err() } else { Some(message) };
-        // The receiver is behind, because its CPU is busy. This CPU reads in its place.
+        // The receiver's CPU is busy, so the receiver is behind. This CPU reads the messages in the
+        // receiver's place.
         refused.into_iter().for_each(|message| self.consume(target, message));
     }
 

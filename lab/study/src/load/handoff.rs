@@ -1,5 +1,5 @@
-//! Pages that some CPUs allocate and other CPUs free. In one workload each consumer has a producer. In the
-//! other, a few purgers free the pages of all CPUs.
+//! Pages that some CPUs allocate and other CPUs free. In the workload `producer-consumer`, each consumer has
+//! its own producer. In `purger`, a few CPUs free the pages of all others.
 
 use pageset_core::{CpuId, MigrateType, Order};
 
@@ -62,7 +62,7 @@ pub(super) const PRODUCER_CONSUMER: Workload = Workload {
     build: build_pairs,
 };
 
-/// All CPUs but a few take page faults. The few other CPUs free the pages.
+/// All CPUs except a few take page faults, and the few others free the pages.
 pub(super) const PURGER: Workload = Workload {
     name: "purger",
     summary: "faults on all CPUs but four, which free what the others have faulted in",

@@ -22,10 +22,11 @@ const COMPILER_PAGES: Parameter = Parameter {
     meaning: "anonymous pages of the smallest compiler; the largest has 50 times as many, all sizes are as likely",
     source: "spec fault.md §4.3: 1000 to 50000 per cc1",
 };
-/// Size of the largest compiler divided by the size of the smallest. Source: spec fault.md §4.3, 50000
+/// Memory of the largest compiler process, divided by that of the smallest. Source: spec fault.md §4.3, 50000
 /// divided by 1000.
 const LARGEST_BY_SMALLEST: u64 = 50;
-/// Number of doublings from the smallest compiler to the largest, rounded up.
+/// The number of times that the size of the smallest compiler process must be doubled to reach the largest,
+/// rounded up.
 const DOUBLINGS: u64 = LARGEST_BY_SMALLEST.ilog2() as u64 + 1;
 const SMALL_PAGES: Parameter = Parameter {
     key: "small_pages",
@@ -65,8 +66,8 @@ const CGROUPS: Parameter = Parameter {
 const SMALL_PROCESSES: u32 = 4;
 /// Number of faults between two system calls that allocate memory for a short time. Guess.
 const FAULTS_PER_CALL: u64 = 64;
-/// Time until the last objects of a dead process are freed, all at once. They are kept until then because
-/// readers without a lock may still use them (RCU). Guess.
+/// Time until the last objects of a dead process are freed, all at once. The objects are kept until then
+/// because readers without a lock may still use them (RCU). Guess.
 const GRACE_NS: u64 = 10_000_000;
 /// Processes that end on another CPU than the one they began on, in percent. Source: `pageset stat` on
 /// data/traces/k618_2c_make_lua_j4.pgtrace: 4.7 % of the blocks that a build frees were allocated by another
@@ -92,7 +93,7 @@ const MAPPINGS: usize = 30;
 /// directory entry and a new inode. Guess.
 const NEW_FILES: usize = 6;
 
-/// N compilations at a time, one on each CPU.
+/// `make -j N` with one compilation on each CPU.
 pub(super) const KBUILD: Workload = Workload {
     name: "kbuild",
     summary: "make -j N of a kernel: short processes that fault in memory and free it all when they end",
@@ -113,8 +114,8 @@ pub(super) const KBUILD: Workload = Workload {
     build,
 };
 
-/// Caches of the kernel's objects for a process: size, and number that a process needs. Sizes: guess, about
-/// those of Linux 6.x.
+/// The kernel's objects for a process: their size, and how many of them a process needs. The sizes are
+/// guesses, near those of Linux 6.x.
 const KINDS: [(u32, usize); 7] = [
     (9_792, 1),          // task
     (1_408, 1),          // address space
@@ -124,7 +125,7 @@ const KINDS: [(u32, usize); 7] = [
     (192, MAPPINGS),     // mappings
     (256, 2 * MAPPINGS), // open files, credentials, reverse mappings
 ];
-/// Reclaimable objects: directory entry and inode. Sizes: guess, as above.
+/// Sizes of reclaimable objects: a directory entry and an inode. Guesses.
 const FILE_KINDS: [u32; 2] = [192, 640];
 /// Buffers that live for one system call: names, arguments, pipe rings. Guess.
 const BUFFER_KINDS: [u32; 3] = [4096, 1024, 8192];
@@ -164,14 +165,14 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
 /// Dead processes that wait to be reaped on one CPU. Guess.
 const GRAVE_MAX: u32 = 16;
 
-/// One of make's N slots: a CPU and the processes that run on it, one after another.
+/// One of the N jobs that make runs at a time: a CPU, and the processes that run on it one after another.
 struct Slot {
     slabs: Arc<Slabs>,
     kinds: [(CacheId, usize); KINDS.len()],
     files: [CacheId; FILE_KINDS.len()],
     buffers: [CacheId; BUFFER_KINDS.len()],
     memory: Mapping,
-    /// Channels to the parents of dead processes. A parent frees what remains of the process.
+    /// Channels to the parents of dead processes. A parent frees what remains of its child.
     graves: Vec<ChannelId>,
     own_grave: ChannelId,
     stacks: Vec<Vec<Block>>,
@@ -198,15 +199,16 @@ impl Slot {
         self.end(target);
     }
 
-    /// Draws the pages of a compiler: first one of several ranges, each up to twice its smallest size, then a
-    /// size within the range. All ranges are equally likely, and so are all sizes within a range.
+    /// Draws the number of pages of a compiler process: first one of several ranges, each from a size to
+    /// twice that size, then a size within the range. All ranges are equally likely, and so are all sizes
+    /// within a range.
     fn compiler_pages(&self, target: &mut dyn Target) -> u64 {
         let smallest = self.pages.0;
         let doubled = smallest << (target.random() % DOUBLINGS);
         (doubled + target.random() % doubled).min(smallest * LARGEST_BY_SMALLEST)
     }
 
-    /// Draws the pages of a small process: from half of the average to one and a half times the average.
+    /// Draws the number of pages of a small process: between 0.5 and 1.5 times the average.
     fn small_pages(&self, target: &mut dyn Target) -> u64 {
         let average = self.pages.1;
         average / 2 + target.random() % average
@@ -246,7 +248,7 @@ impl Slot {
             self.memory.unmap(target);
         }
         pgd.into_iter().for_each(|block| target.free(block));
-        // The first object is the task. It is freed after the other objects.
+        // Keep the first object, the task, until the other objects have been freed.
         let others = kept.objects.split_off(kept.objects.len().min(1));
         self.deferred.push_back((target.now_ns() + GRACE_NS, others));
         left.extend(self.stack_kept(stack));

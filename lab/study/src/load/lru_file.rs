@@ -35,7 +35,7 @@ const RECLAIM_NS: Parameter = Parameter {
 /// knowledge, not in the spec.
 const READAHEAD: u32 = 32;
 
-/// Sequential reads. Each miss reads ahead.
+/// Sequential reads. Each miss reads several pages ahead.
 pub(super) const LRU_FILE_READ: Workload = Workload {
     name: "lru-file-mmap-read",
     summary: "vm-scalability lru-file-mmap-read: stream files through a full page cache",

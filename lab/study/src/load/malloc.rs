@@ -19,12 +19,13 @@ const MMAP_NS: Parameter = Parameter {
     meaning: "work of one mmap or munmap outside the allocator, in ns",
     source: "guess",
 };
-/// Size of the structure that describes a mapping. Guess: about the size in all kernels of the texts.
+/// Bytes of the structure that describes a mapping. Guess: near the size in all kernels of the published
+/// tables.
 const VMA_BYTES: u32 = 192;
 /// Page tables above the leaf that one iteration needs. Source: spec fault.md §4.1, "leaf, maybe PMD/PUD".
 const UPPER_TABLES: u32 = 1;
 
-/// Each iteration maps memory, writes the header of the chunk, and unmaps it.
+/// Each iteration maps memory, writes the allocation's header to its first page, and unmaps the memory.
 pub(super) const MALLOC1: Workload = Workload {
     name: "malloc1",
     summary: "will-it-scale malloc1, processes: malloc and free 128 MiB, of which one page is used",
@@ -59,8 +60,7 @@ fn build_large(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
         let slabs = Arc::clone(&slabs);
         let out_of_step_ns = mmap_ns.saturating_mul(setup.cpus.into());
         plan.work(cpu, move |target| {
-            // The time varies, so that after a while the order of tasks in the queue is not that of their
-            // CPUs.
+            // Vary the time, so that after a while the tasks do not queue in the order of their CPUs.
             let ns = exponential_ns(target, out_of_step_ns);
             target.compute(ns);
             while target.running() {

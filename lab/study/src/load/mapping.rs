@@ -1,4 +1,4 @@
-//! A mapping of one task. Faults bring its pages one by one, and an unmap gives all of them back.
+//! The mapped memory of one task. Faults allocate its pages one by one, and an unmap frees all of them.
 
 use pageset_core::{MigrateType, Order};
 
@@ -76,7 +76,7 @@ impl Mapping {
         }
     }
 
-    /// Writes to the next page. If a page-table page begins there, allocates that first.
+    /// Writes to the next page. If the page is the first one of a page table, allocates the table first.
     pub(super) fn fault(&mut self, target: &mut dyn Target) {
         self.take(target, Hold::Shared);
         target.compute(self.fault_ns);

@@ -49,11 +49,11 @@ struct Process {
     pages: u64,
 }
 
-/// Value of the number of bytes that marks the last signal.
+/// A message with this number of bytes is the last signal.
 const LAST: u64 = 1;
 
 impl Process {
-    /// Waits until all other processes are full, and tells them to end.
+    /// Waits until all other processes have filled their memory, then tells them to end.
     fn lead(mut self, target: &mut dyn Target, full: ChannelId, others: &[ChannelId]) {
         let mut goes_on = true;
         while goes_on {
@@ -71,7 +71,7 @@ impl Process {
         others.iter().for_each(|other| target.close(*other));
     }
 
-    /// Ends when it is told to.
+    /// Fills its memory and then ends when the leading process says so.
     fn follow(mut self, target: &mut dyn Target, full: ChannelId, signal: ChannelId) {
         let mut goes_on = true;
         while goes_on {

@@ -26,7 +26,7 @@ const PARAMETERS: &[Parameter] = &[PAGES, FAULT_NS, UNMAP_NS, lru::HOLD_NS];
 const COPY_PARAMETERS: &[Parameter] = &[PAGES, FILE_PAGES, FAULT_NS, COPY_NS, UNMAP_NS, lru::HOLD_NS];
 const FILE_PARAMETERS: &[Parameter] = &[PAGES, FILE_PAGES, FAULT_NS, UNMAP_NS, lru::HOLD_NS];
 
-/// Anonymous memory; each CPU has a process of its own.
+/// Faults in anonymous memory. Each CPU runs a separate process.
 pub(super) const PAGE_FAULT1: Workload = Workload {
     name: "page_fault1",
     summary: "will-it-scale page_fault1, processes: fault in 128 MiB page by page, unmap",
@@ -45,7 +45,7 @@ pub(super) const PAGE_FAULT1_THREADS: Workload = Workload {
     ..PAGE_FAULT1
 };
 
-/// Copies of a file's pages.
+/// Faults that copy pages of a file.
 pub(super) const PAGE_FAULT2: Workload = Workload {
     name: "page_fault2",
     summary: "will-it-scale page_fault2, processes: as page_fault1, each page a copy of a file's",
@@ -63,7 +63,7 @@ pub(super) const PAGE_FAULT2_THREADS: Workload = Workload {
     ..PAGE_FAULT1
 };
 
-/// A file's own pages: only page tables are allocated.
+/// Faults that map pages of a file: only page tables are allocated.
 pub(super) const PAGE_FAULT3: Workload = Workload {
     name: "page_fault3",
     summary: "will-it-scale page_fault3, processes: as page_fault1, the pages are a file's own",
@@ -90,7 +90,7 @@ fn build(setup: &Setup<'_>, backing: Backing, tasks: Tasks) -> Result<Plan, Plan
     for (cpu, lru) in setup.each_cpu().zip(lrus) {
         let mut mapping = Mapping::new(setup, backing, lru, mmap);
         plan.work(cpu, move |target| {
-            // The first pass fills the file. It ends before measuring begins.
+            // The first pass fills the file, before measuring begins.
             let file = File::filled(target, file_pages);
             // Each process begins at another point of its cycle, as if all of them had run for long.
             let mut left = target.random() % pages + 1;

@@ -1,4 +1,4 @@
-//! A workload made concrete: its workers, and the channels and locks between them.
+//! A plan: the workers of a workload for a certain machine, and the channels and locks between them.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub struct Worker {
     /// The CPU.
     pub cpu: CpuId,
     /// The work. The body returns when the target says that the time is over. Before the body returns, it
-    /// frees all its memory.
+    /// frees all memory that it allocated.
     pub body: Body,
 }
 
@@ -43,7 +43,7 @@ impl fmt::Debug for Worker {
 pub struct ChannelSpec {
     /// Largest number of messages in the queue.
     pub capacity: u32,
-    /// Number of workers that send to the queue. Each of them closes it once.
+    /// Number of workers that send to the queue. Each sender closes the queue once.
     pub senders: u32,
 }
 

@@ -1,4 +1,4 @@
-//! pigz and oltp: programs that keep and reuse their buffers. They allocate and free few pages (spec fault.md
+//! pigz and oltp: programs that reuse their buffers, so they allocate and free few pages (spec fault.md
 //! §4.3).
 
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! The surroundings of a workload: CPUs, kernel generation, settings.
+//! What a workload runs on: CPUs, kernel generation, settings.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use thiserror::Error;
 pub struct Setup<'a> {
     /// The machine's shape.
     pub topology: &'a Topology,
-    /// Number of CPUs that the workload uses. They are the machine's first CPUs.
+    /// Number of CPUs that the workload uses. The workload uses the machine's first CPUs.
     pub cpus: u32,
-    /// The generation of the kernel around the allocator.
+    /// The kernel version of everything around the allocator.
     pub generation: Generation,
     /// Parameters that differ from their defaults.
     pub settings: &'a Settings,
 }
 
 impl Setup<'_> {
-    /// The value of one of the workload's parameters: the value set, else the default.
+    /// The value of a parameter of the workload: the value that was set, or the default.
     pub(crate) fn get(&self, parameter: &Parameter) -> u64 {
         self.settings.0.get(parameter.key).copied().unwrap_or(parameter.default)
     }
@@ -33,8 +33,8 @@ impl Setup<'_> {
         Ok(value)
     }
 
-    /// Pairs of CPUs with adjacent numbers, for a sender and a receiver. They are close because a scheduler
-    /// places a woken task near the task that wakes it.
+    /// Pairs of CPUs with adjacent numbers, for a sender and a receiver. A scheduler, too, places a woken
+    /// task near the task that wakes it.
     pub(crate) fn each_pair(&self) -> Result<impl Iterator<Item = (CpuId, CpuId)> + use<>, PlanError> {
         if self.cpus < 2 {
             return Err(PlanError::TooFewCpus { needed: 2 });
@@ -69,8 +69,8 @@ impl Topology {
     }
 }
 
-/// The generation of the kernel around the allocator. Slabs, sockets and LRU lists are not part of the
-/// allocator, and also changed from kernel to kernel.
+/// The kernel version of everything around the allocator. Slabs, sockets and LRU lists are not part of the
+/// allocator, but changed from version to version too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Generation {
     /// Linux 4.9, of 2016.
@@ -101,7 +101,7 @@ pub struct Parameter {
 pub struct Settings(BTreeMap<String, u64>);
 
 impl Settings {
-    /// Largest value of any parameter. Sums and products of a few such values do not overflow.
+    /// Largest value of any parameter. A limit, so that sums and products of a few values do not overflow.
     pub const VALUE_MAX: u64 = 1 << 40;
 
     /// Sets a parameter. A value that was set before is replaced.
@@ -109,14 +109,14 @@ impl Settings {
         self.0.insert(key.to_owned(), value);
     }
 
-    /// Whether nothing is set.
+    /// Whether all parameters have their defaults.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Checks that each setting is one of `parameters` and is in its range. Otherwise returns an error about
-    /// the first setting that is not.
+    /// Checks that each setting is one of `parameters` and is in its range. Returns an error about the first
+    /// setting that is not.
     pub(super) fn check_against<'p>(
         &self,
         parameters: impl Iterator<Item = &'p Parameter> + Clone,

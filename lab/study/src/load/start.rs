@@ -1,13 +1,14 @@
 //! Start times of a workload's programs.
 //!
 //! If all programs start at once, CPUs reach their first contended lock in the order of their numbers, and a
-//! fair lock keeps that order. Then the lock's cache lines always move between CPUs with adjacent numbers,
-//! which are close to each other. So locks are faster than in programs that were started one by one.
+//! fair lock keeps that order. As a result, the lock's cache lines always move between CPUs with adjacent
+//! numbers, which are close to each other, and locks are faster than in programs that were started one by
+//! one.
 
 use super::plan::Plan;
 use super::setup::{Parameter, PlanError, Setup};
 
-/// Time within which the programs start. Every workload has this parameter.
+/// The programs of a workload start at random times within this time. Every workload has this parameter.
 pub const START_SPREAD_US: Parameter = Parameter {
     key: "start_spread_us",
     default: 0,
@@ -16,7 +17,8 @@ pub const START_SPREAD_US: Parameter = Parameter {
     source: "all at once is simplest; published tables are fitted so",
 };
 
-/// Longest such time: a minute. A run ends when its last program has started and seen that the time is over.
+/// The longest time within which programs may start: a minute. A run ends only when its last program has
+/// started and seen that the measured time is over.
 const MAX_US: u64 = 60_000_000;
 
 /// Lets the programs of a plan start as `setup` says.

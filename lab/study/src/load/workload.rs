@@ -18,7 +18,7 @@ pub struct Workload {
     pub source: &'static str,
     /// Name of one unit of the score, e.g. "faults".
     pub unit: &'static str,
-    /// Durations in milliseconds of virtual time: before measuring begins, and measured. Guess: a few of the
+    /// Two durations in milliseconds of virtual time: the warm-up, and the measured time. Guess: a few of the
     /// benchmark's cycles.
     pub duration_ms: (u64, u64),
     /// The benchmark's parameters, with defaults.

@@ -1,8 +1,8 @@
-//! The LRU list. Each node and memory cgroup has one list and one lock. A CPU takes the lock once for several
+//! LRU lists. Each node and memory cgroup has one list and one lock. A CPU takes the lock once for several
 //! pages.
 //!
 //! The list is not part of the allocator, but every anonymous page and every file page goes through it. So
-//! after the zone lock, its lock is the next one to be contended (spec fault.md §4.1, the 2018 study of batch
+//! the lock of the list is contended next after the zone lock (spec fault.md §4.1, the 2018 study of batch
 //! sizes).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ const ADD_BATCH: u32 = 15;
 /// pcp.md §0.2.
 pub(crate) const REMOVE_BATCH: u32 = 32;
 
-/// How long the lock is held for a page.
+/// How long the LRU lock is held to add or remove one page.
 pub(crate) const HOLD_NS: Parameter = Parameter {
     key: "lru_page_ns",
     default: 40,
@@ -45,8 +45,8 @@ impl Lru {
         Self::for_cgroups(plan, setup, 1)
     }
 
-    /// Works like [`for_cpus`](Self::for_cpus), for programs in several memory cgroups. Each cgroup has a
-    /// list of its own on each node. The CPUs take turns among the cgroups.
+    /// Does the same as [`for_cpus`](Self::for_cpus), for programs in several memory cgroups. Each cgroup has
+    /// its own list on each node. CPU `n` belongs to cgroup `n` modulo the number of cgroups.
     pub(crate) fn for_cgroups(plan: &mut Plan, setup: &Setup<'_>, cgroups: u64) -> Vec<Self> {
         let page_ns = setup.get(&HOLD_NS);
         let mut locks = BTreeMap::new();
@@ -93,9 +93,9 @@ impl Lru {
         }
     }
 
-    /// The time of a hold varies. The CPU writes the pages' metadata, and the metadata of the pages before
-    /// and after them on the list. These lines may be in this CPU's caches, in another CPU's caches or only
-    /// in memory.
+    /// Draws how long the lock is held, because this time varies: the CPU writes the pages' metadata, and the
+    /// metadata of the pages before and after them on the list. These lines may be in this CPU's caches, in
+    /// another CPU's caches or only in memory.
     fn hold(&self, target: &mut dyn Target, pages: u32) {
         let ns = exponential_ns(target, self.page_ns * u64::from(pages));
         locked(target, self.lock, Hold::Exclusive, |target| target.compute(ns));

@@ -10,12 +10,13 @@ use crate::{Access, Block, Fill, Target};
 /// Number of blocks of a timed phase. A phase takes much longer than reading the clock, and is much shorter
 /// than a sawtooth.
 const BLOCKS: usize = 2048;
-/// Number of blocks of a sawtooth, which allocates all of them and then frees all of them. It is many times
-/// the limit of a page set.
+/// Number of blocks of a sawtooth, which allocates all of them and then frees all of them. A sawtooth has
+/// many times the blocks that a page set may hold.
 const SAWTOOTH: usize = 16_384;
 /// Number of rounds of each measurement. The result is the median of the rounds.
 const ROUNDS: usize = 21;
-/// Two batch sizes. Their times differ by the number of visits to the zone, which gives the cost of a visit.
+/// Two batch sizes. With each, the number of visits to the zone is known, so the difference of the two times
+/// gives the cost of a visit.
 const BATCHES: [i32; 2] = [15, 127];
 
 /// Costs of the allocator, in nanoseconds.
@@ -33,11 +34,11 @@ pub(super) struct AllocatorCosts {
     pub(super) clear: [f64; 3],
     /// Reading a page that is in the core's own caches, in the last-level cache, and in memory.
     pub(super) read: [f64; 3],
-    /// Size of the last-level cache that one CPU finds here, in KiB. The system tells a guest the size of the
-    /// host's whole cache, but a guest has only a part of this cache.
+    /// The measured size of the last-level cache that one CPU can use, in KiB. A virtual machine is told the
+    /// size of the host's whole cache, but has only a part of it.
     pub(super) last_level_kib: u32,
-    /// Number of blocks per nanosecond that two CPUs together move in both directions under the zone's lock,
-    /// with the smaller batch.
+    /// How many blocks per nanosecond two CPUs together move under the zone's lock, counted in both
+    /// directions, with the smaller batch.
     pub(super) contended: f64,
 }
 
@@ -82,7 +83,8 @@ impl AllocatorCosts {
         })
     }
 
-    /// Nanoseconds between two holds of a zone's lock that two CPUs request all the time.
+    /// Nanoseconds from one acquisition of a zone's lock to the next, while two CPUs request the lock all the
+    /// time.
     pub(super) fn contended_visit(&self) -> f64 {
         let batch = f64::from(BATCHES[0]);
         if self.contended > 0.0 { batch / (2.0 * self.contended) - batch * self.block } else { 0.0 }
@@ -98,15 +100,15 @@ fn give(target: &mut dyn Target, block: Block) {
     target.free(block);
 }
 
-/// Frees a block and allocates a cleared one. Both are the same block, because a page set hands out the block
-/// that was freed last.
+/// Frees a block and allocates a cleared one. The block is the same one each time, because a page set hands
+/// out the block that was freed last.
 fn renew(target: &mut dyn Target, block: Block) -> Block {
     target.free(block);
     let pfn = target.alloc(Order::ZERO, MigrateType::Movable, Fill::Zeroed);
     (pfn.expect("a page was just freed"), Order::ZERO)
 }
 
-/// Nanoseconds for one of [`BLOCKS`] pieces of work.
+/// The time of `work`, divided by [`BLOCKS`], in nanoseconds.
 fn time(target: &mut dyn Target, work: impl FnOnce(&mut dyn Target)) -> f64 {
     let began = target.now_ns();
     work(target);
@@ -127,8 +129,8 @@ fn sawtooth(batch: i32) -> Result<f64> {
     })
 }
 
-/// Works like [`sawtooth`], but in phases, and reads `pages_between` other pages between the phases. Returns
-/// the nanoseconds for one block in one direction.
+/// Does the same as [`sawtooth`], but in phases, and reads `pages_between` other pages between the phases.
+/// Returns the nanoseconds for one block in one direction.
 fn phases(pages_between: usize) -> Result<f64> {
     measure(fixed(BATCHES[1]), move |target, found| {
         let others: Vec<_> = (0..pages_between).map(|_| take(target)).collect();

@@ -18,17 +18,17 @@ const PAGES: u64 = 1 << 18;
 const WARM_UP_MS: u64 = 100;
 /// Measured time of each run on threads. A simulation can be shorter, because its results vary less.
 const THREADS_MS: u64 = 500;
-/// Runs of each case on threads. The result is the fastest of the runs.
+/// How many times each case runs on threads. The fastest run counts.
 const THREADS_RUNS: u32 = 3;
 const SIMULATED_MS: u64 = 200;
 /// Largest accepted error of a prediction.
 const TOLERANCE: f64 = 0.25;
 
-/// Threads must have their CPUs for at least this share of the time. If they have less, other programs
-/// disturbed the run.
+/// Threads must have their CPUs for at least this share of the time. A smaller share means that other
+/// programs disturbed the run.
 const CPU_SHARE_MIN: f64 = 0.9;
 
-/// A run whose result is compared.
+/// A run whose results on threads and in the simulation are compared.
 struct Case {
     workload: &'static str,
     cpus: u32,
@@ -37,7 +37,8 @@ struct Case {
     what: &'static str,
 }
 
-/// Some cases leave out work outside the allocator, so that most of the predicted time is the allocator's.
+/// The cases. Some of them leave out the work outside the allocator, so that most of their time is spent in
+/// the allocator.
 const CASES: &[Case] = &[
     Case { workload: "page_fault1", cpus: 1, batch: 63, settings: &[], what: "one CPU" },
     Case { workload: "page_fault1", cpus: 2, batch: 63, settings: &[], what: "as published" },
@@ -65,7 +66,7 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// Time and place of the measurement of the checked machine file.
+/// When and where the checked machine file was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measured {
     /// The file was measured on this machine just now. Before each row, the cost of moving a line is measured

@@ -13,10 +13,10 @@ use crate::{Access, ChannelId, Fill, Message, Target};
 
 /// Number of times that the pages go to the other core and come back.
 const ROUNDS: usize = 101;
-/// Numbers of pages that go back and forth together: a quarter, half, and all of the 208 KiB that a socket
-/// holds. The result is the average of the three, because the time of a page depends on the number: pages
-/// that the other core has just written take longest. On a 2-CPU Xeon guest a page took 1130 ns up to 160
-/// KiB, and 430 ns beyond.
+/// Three numbers of pages to pass back and forth at a time: a quarter, half, and all of the 208 KiB that a
+/// socket holds. The result is the average of the three, because the time of a page depends on the number:
+/// pages that the other core has just written take longest. On a virtual machine with 2 Xeon CPUs, a page
+/// took 1130 ns up to 160 KiB, and 430 ns above.
 const PAGES: [usize; 3] = [13, 26, 52];
 const THERE: ChannelId = ChannelId(0);
 const BACK: ChannelId = ChannelId(1);

@@ -7,7 +7,8 @@ use super::cores::{self, CopyCosts};
 use super::lines;
 use super::shape::Shape;
 
-/// Lines that follow a zone's lock: in this allocator, its free lists' heads and counters. A guess.
+/// The number of cache lines that move with a zone's lock from CPU to CPU: heads of free lists, and counters.
+/// A guess.
 const ZONE_LINES: u32 = 2;
 
 /// Measures this machine and writes its file.
@@ -66,14 +67,14 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
     Ok(text)
 }
 
-/// Writes costs by the place of the data. If data at a place costs less than at a nearer place, the nearer
-/// cost is used for both.
+/// Writes the costs for each place of the data. If a more distant place was measured as cheaper, its cost is
+/// replaced by that of the nearer place.
 fn by_level([near, shared, memory]: [f64; 3]) -> String {
     let [shared, memory] = [shared.max(near), memory.max(shared).max(near)];
     format!("near_ns = {near:.2}, shared_ns = {shared:.2}, memory_ns = {memory:.2}")
 }
 
-/// Writes the costs of reading by the place of the data, and the cost of copying without the reading.
+/// Writes the costs of reading for each place of the data, and the cost of copying without the time to read.
 fn read_and_copy(read: [f64; 3], copy: Option<CopyCosts>, measured: &dyn Fn(&str) -> String) -> String {
     let sweeps = measured("sweeps over sets of pages of three sizes");
     let ([near, ..], levels) = (read, by_level(read));
@@ -129,7 +130,7 @@ fn cores_per_node(shape: &Shape) -> u32 {
     (shape.cpus / shape.nodes / shape.threads_per_core).max(1)
 }
 
-/// Rounds to whole groups of cores, because the figures that the system tells a guest may contradict each
+/// Rounds to whole groups of cores, because the figures that a virtual machine sees may contradict each
 /// other.
 fn cores_per_cache(cores_per_node: u32, told: u32) -> u32 {
     let told = told.clamp(1, cores_per_node);

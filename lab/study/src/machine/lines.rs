@@ -15,7 +15,7 @@ use crate::{ChannelId, Message, Target};
 
 /// Number of atomic operations in one timing.
 const ATOMICS: u32 = 100_000;
-/// Number of turns in one timing. They take some microseconds, so most timings are not interrupted.
+/// Number of turns in one timing. Such a timing takes some microseconds, so most timings are not interrupted.
 const TURNS: u64 = 50;
 /// Number of timings of turns.
 const CHUNKS: u64 = 2001;
@@ -25,8 +25,7 @@ const ROUNDS: usize = 11;
 const FAULT_PAGES: usize = 16 << 10;
 const PAGE_BYTES: usize = 4096;
 
-/// A value that shares neither its cache line nor the adjacent line, which the processor fetches together
-/// with it, with other data.
+/// A value on its own pair of cache lines: the processor fetches adjacent lines together.
 #[repr(align(128))]
 struct Line(AtomicU64);
 
@@ -62,14 +61,14 @@ pub(super) fn turn() -> Option<f64> {
             }
             times.push(began.elapsed().as_nanos() as f64 / (2 * TURNS) as f64);
         }
-        // The longest timings are those during which the system took a CPU away. The median does not depend
-        // on their length.
+        // The longest timings are those during which the system took a CPU away. How long those timings are
+        // does not change the median.
         median(&times)
     };
     thread::scope(|scope| {
         let other = scope.spawn(|| play(first, 0));
         let own = scope.spawn(|| play(second, 1)).join();
-        // Neither thread panics. Without a result there is nothing to report.
+        // The threads do not panic, so both results exist.
         other.join().ok().and(own.ok())
     })
 }

@@ -2,8 +2,8 @@
 //! checks such a file.
 //!
 //! `shape` asks the system for CPUs, caches and memory. `rig` runs pieces of work on threads. `allocator`,
-//! `cores` and `lines` measure costs, `file` writes them down, `check` compares a simulation of this machine
-//! with this machine.
+//! `cores` and `lines` measure costs. `file` writes the machine file. `check` compares a simulation of this
+//! machine with the machine itself.
 
 mod allocator;
 mod check;

@@ -45,7 +45,7 @@ pub(super) fn score_per_ns(policy: Policy, channels: Vec<ChannelSpec>, bodies: V
     Ok(run(policy, channels, bodies)?.score_per_second() / 1e9)
 }
 
-/// Runs bodies, each on a CPU of its own from the first on.
+/// Runs each body on its own CPU, beginning with the first CPU.
 pub(super) fn run(
     policy: Policy,
     channels: Vec<ChannelSpec>,

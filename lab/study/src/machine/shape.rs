@@ -58,20 +58,21 @@ impl Shape {
         }
     }
 
-    /// A number of pages that no cache can hold, but at most [`PAGES_MAX`]. The limit is enough for a guest:
-    /// the system reports the size of the host's whole last-level cache, but a guest has only a part of it.
+    /// A number of pages that no cache can hold, but at most [`PAGES_MAX`]. In a virtual machine, the limit
+    /// still exceeds the caches: the system reports the host's whole last-level cache, but a virtual machine
+    /// has only a part of it.
     pub(super) fn pages_beyond_caches(&self) -> usize {
         (3 * self.l3_kib as usize / 4).min(PAGES_MAX)
     }
 
-    /// Number of pages that the last level holds, but the core's own caches do not.
+    /// A number of pages that fit into the last-level cache, but not into the core's own caches.
     pub(super) fn pages_in_last_level(&self) -> usize {
         (3 * (self.l1d_kib + self.l2_kib).min(self.l3_kib / 4) as usize / 4).min(PAGES_MAX)
     }
 }
 
-/// Numbers of nodes and of threads per core, reduced until they divide the CPUs. A machine file has the same
-/// number of whole cores on each node.
+/// The numbers of nodes and of threads per core, reduced until they divide the number of CPUs, because a
+/// machine file has the same number of whole cores on each node.
 fn fitting(cpus: u32, nodes: u32, siblings: u32) -> (u32, u32) {
     let threads_per_core = if cpus.is_multiple_of(siblings) { siblings } else { 1 };
     let nodes = if (cpus / threads_per_core).is_multiple_of(nodes) { nodes } else { 1 };
@@ -105,7 +106,7 @@ mod tests {
         assert_eq!(list("7-3,x"), 0);
     }
 
-    /// A past bug made a machine of 4 CPUs from 6 CPUs, 2 nodes and 2 threads a core.
+    /// Regression test: 6 CPUs on 2 nodes with 2 threads per core became a machine of 4 CPUs.
     #[test]
     fn no_cpu_is_lost_whatever_the_system_tells() {
         assert_eq!(fitting(6, 2, 2), (1, 2));
@@ -118,8 +119,8 @@ mod tests {
         }
     }
 
-    /// A past bug: with 480 MiB of last-level cache, the measurement asked for more pages than the allocator
-    /// had, and panicked.
+    /// Regression test: with 480 MiB of last-level cache, the measurement asked for more pages than the
+    /// allocator had, and panicked.
     #[test]
     fn a_cache_larger_than_the_memory_to_measure_with_is_no_panic() {
         let large = Shape { l2_kib: u32::MAX / 8, l3_kib: u32::MAX, ..Shape::of_this_machine() };

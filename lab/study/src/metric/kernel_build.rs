@@ -1,8 +1,8 @@
-//! The time of a kernel build, from the figures of a simulated one.
+//! Computes the time of a kernel build from the figures of a simulated build.
 //!
 //! In the simulated build, all CPUs compile. A real build also has steps that run on one CPU at a time, such
 //! as linking, extracting symbols and compressing. These steps never wait for locks. So a better allocator
-//! shortens a build by less than it shortens compiling.
+//! shortens a whole build by a smaller share than it shortens compiling.
 
 use crate::simulate::{RunResult, RunSpec};
 
@@ -18,19 +18,19 @@ use crate::simulate::{RunResult, RunSpec};
 /// | 16, AMD | 98.12 | 1269.7 | `perf.mvermeulen.com/workloads/phoronix/build-linux-kernel` |
 /// | 8, Intel | 160.12 | 1120.3 | the same |
 ///
-/// Some of this time may be spent waiting for a disk. Here it counts as serial time too.
+/// Some of this time may be spent waiting for a disk. That time counts as serial time too.
 const SERIAL_SHARE: f64 = 0.011;
 
 /// The workload's parameter that says how many builds share the CPUs.
 const BUILDS: &str = "cgroups";
 
-/// Time of a build for each page that it allocates, in milliseconds. If the run has several builds, they share
-/// the CPUs evenly. Pages are the unit of work, because few large compilers end in a short run.
+/// Time of a build for each page that it allocates, in milliseconds. Several builds of one run share the CPUs
+/// evenly. Pages are the unit of work, because in a short run only few large compiler processes end.
 pub(super) fn build_time(run: &RunSpec, result: &RunResult) -> f64 {
     let builds = run.settings.get(BUILDS).copied().unwrap_or(1);
     let busy = result.busy_ms / result.allocated_pages as f64;
     let waits_percent = result.zone_wait_percent + result.lru_wait_percent + result.mmap_wait_percent;
-    // While one CPU works alone, it does not wait for locks.
+    // In the serial part only one CPU works, so it does not wait for locks.
     let serial = SERIAL_SHARE * busy * (1.0 - waits_percent / 100.0);
     serial + (busy - serial) * builds as f64 / f64::from(result.workers)
 }

@@ -1,5 +1,5 @@
-//! The page fault test. Faults are handled by the fault engine, on threads or in virtual time, or by the
-//! kernel.
+//! The page fault test. Either `pageset-fault` handles the faults, on threads or in virtual time, or this
+//! machine's kernel does.
 //!
 //! `page_fault_test` has the request for a test and runs it. [`pageset_measure::pft`] runs a test on this
 //! machine. `virtual_run` runs a test in virtual time, on `virtual_world`.

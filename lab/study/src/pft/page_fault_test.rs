@@ -13,7 +13,7 @@ use super::virtual_world::RssLine;
 use crate::jobs::Stage;
 use crate::simulate::{machine_text, parse_machine};
 
-/// The handler of the page faults. A document contains the handler's name.
+/// What handles the page faults. In JSON, a handler is a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum FaultHandler {
@@ -59,7 +59,7 @@ impl TryFrom<String> for FaultHandler {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PftSpec {
-    /// Memory to touch, of all threads together, in GiB. Default: 0.25, or 64 on a simulated machine.
+    /// Memory that all threads together touch, in GiB. Default: 0.25, or 64 on a simulated machine.
     pub gib: Option<f64>,
     /// Number of threads. Default: one for each CPU.
     pub threads: Option<u32>,
@@ -73,7 +73,7 @@ pub struct PftSpec {
     pub page_shift: Option<u32>,
     /// Frames that a thread fetches with one call of the allocator. Default: 16, or 0 on a simulated machine.
     pub magazine: Option<u32>,
-    /// Work done before a page is requested.
+    /// Work that is done before a page is requested: prefaulting or clearing.
     pub ahead: Ahead,
     /// Whether pages are cleared.
     pub zero: Zero,
@@ -85,14 +85,14 @@ pub struct PftSpec {
     pub rss_line: RssLine,
 }
 
-/// A test that can be run.
+/// A test whose options were checked.
 #[derive(Debug)]
 pub struct Test {
     /// The memory to touch.
     pub shape: Shape,
     /// Number of repetitions.
     pub repetitions: u32,
-    /// Work done before a page is requested.
+    /// Work that is done before a page is requested: prefaulting or clearing.
     pub ahead: Ahead,
     /// Whether pages are cleared.
     pub zero: Zero,
@@ -104,13 +104,13 @@ pub struct Test {
     pub rss_line: RssLine,
 }
 
-/// Largest number of pages in a simulation: of one thread, and of all threads. Guess: enough for a steady
-/// state of some thousand faults, and few enough that a run takes seconds.
+/// The most pages that a simulation touches: in one thread, and in all threads. Guess: enough for some
+/// thousand faults in a steady state, and few enough that a run takes seconds.
 const SIMULATED_THREAD_PAGES: (u64, u64) = (1024, 16384);
 const SIMULATED_PAGES: u64 = 1 << 18;
 
-/// Frames that a real thread fetches at once. Measured: more than 16 gain nothing (`pageset-fault`'s example
-/// `speed`).
+/// How many frames a real thread fetches at once. Measured: more than 16 gain nothing (`pageset-fault`'s
+/// example `speed`).
 const MAGAZINE: u32 = 16;
 
 impl Test {
@@ -158,7 +158,8 @@ impl Test {
         })
     }
 
-    /// Runs all handlers in turn and repeats this, so that a disturbance affects all handlers equally.
+    /// Runs all handlers one after another, and repeats this, so that a disturbance affects all handlers
+    /// equally.
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
 //! The fault engine on a simulated machine, in virtual time.
 //!
-//! A simulation does not touch each page of hundreds of gibibytes. Each thread touches a few thousand pages,
-//! and the nodes of the machine are made smaller in proportion, so the same part of the pages is on other
-//! nodes. Then the times of touching, leaving and teardown are scaled up to all pages. The start time is not
-//! scaled.
+//! A simulation does not touch each page of hundreds of gibibytes. Each thread touches only a few thousand
+//! pages. The memory of each node is made smaller in the same proportion, so that the same share of the pages
+//! lies on other nodes. Afterwards the times of touching, leaving and teardown are multiplied by the same
+//! factor. The start time is not scaled.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -28,29 +28,29 @@ pub struct VirtualSpec {
     pub shape: Shape,
     /// How faults are synchronised.
     pub strategy: Strategy,
-    /// Work done before a page is requested.
+    /// Work that is done before a page is requested: prefaulting or clearing.
     pub ahead: Ahead,
     /// The cache line that holds the counters of resident pages.
     pub rss_line: RssLine,
-    /// Which part remembers the area that was used last.
+    /// Whether each task or the address space remembers the area that was used last.
     pub area_cache: AreaCache,
-    /// Entry, walk and return of one fault: the machine file's `fault`, or another value on trial.
+    /// The time to enter the kernel, walk the page table and return for one fault: the machine file's
+    /// `fault`, or a value that a fit tries.
     pub fault_ns: f64,
     /// Largest number of pages that each thread touches in the simulation.
     pub thread_pages_max: u64,
 }
 
-/// Which part remembers the area that was used last: each task, or the address space.
+/// Whether each task or the address space remembers the area that was used last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AreaCache {
-    /// Each task remembers the area that it used last. Linux has done so since 3.15, and our engine does so
-    /// too.
+    /// Each task remembers the area that it used last, as in Linux since 3.15 and in `pageset-fault`.
     Task,
     /// The address space remembers one area for all threads. If each thread has its own area, each fault
     /// overwrites the remembered area. Source: the changelog of "mm: per-thread vma caching" (3.15), "we
     /// currently cache the last used vma for the whole address space". The changelog counts hits below 2 % in
-    /// a program of many threads. Guess: the remembered area is on the cache line of mmap_sem, as the
-    /// counters are.
+    /// a program of many threads. Guess: the pointer to the remembered area is on the cache line of mmap_sem,
+    /// like the counters.
     Space,
 }
 
@@ -65,11 +65,12 @@ const TOUCHING: Span = Span::from_ms(100_000);
 const END: Span = Span::from_ms(100_000_000);
 /// Time slice: the time between two calls of the scheduler by a thread. Guess: Linux 2.6's default, 100 ms.
 const SLICE: Span = Span::from_ms(100);
-/// Number of pages that a page set fetches in one refill, and number that it holds at most. Source: 2.6.13's
-/// rule for a zone of 4 GiB with 16 KiB pages, 512 KiB / 4 brought to 2^n - 1, and six batches.
+/// The number of pages that a page set fetches in one refill. A page set holds at most six times that number.
+/// Source: 2.6.13's rule for a zone of 4 GiB with 16 KiB pages, 512 KiB / 4 brought to 2^n - 1, and six
+/// batches.
 const BATCH: i32 = 7;
 const HIGH: i32 = 6 * BATCH;
-/// Largest memory of a node, as a multiple of one thread's pages. A node would never use more.
+/// Largest memory of a simulated node, as a multiple of one thread's pages. A node never uses more.
 const NODE_SHARES_MAX: u64 = 4;
 
 /// Runs the test. `machine` is any simulated machine with the shape's page size.
@@ -141,9 +142,9 @@ fn shrunk(machine: &Machine, scale: f64, shape: &Shape) -> Machine {
     let real = machine.memory.pages() / u64::from(all);
     let needed = NODE_SHARES_MAX * shape.thread_pages * u64::from(cpus_per_node);
     let pages = ((real as f64 / scale) as u64).min(needed).max(64);
-    // The memory is a quarter larger, for page tables and for the pages that watermarks keep free. Nodes are
-    // used in whole groups of eight, because the machine is built of such groups. Pages of a region that are
-    // not touched may still be mapped ahead, so they need memory too.
+    // Add a quarter, for page tables and for the pages that watermarks keep free. Use nodes in whole groups
+    // of eight, because the machine is built of such groups. Count untouched pages of a region too, because
+    // prefaulting may map them.
     let filled = (shape.mapped_pages() + u64::from(shape.tables())) * 5 / 4 / pages + 1;
     let used = u32::try_from(filled).unwrap_or(all).max(shape.threads.div_ceil(cpus_per_node));
     let nodes = used.next_multiple_of(8).min(all);
@@ -167,9 +168,10 @@ struct Shared {
     shape: Shape,
     strategy: Strategy,
     ahead: Ahead,
-    /// Whether writes by the program cost time.
+    /// Whether the program's writes to its pages take time.
     writes_lines: bool,
-    /// Whether the address space always remembers the area of another thread.
+    /// Whether each fault overwrites the area that the address space remembers, because the last fault was
+    /// another thread's.
     writes_area_cache: bool,
     fault: Span,
     engine: Arc<Engine<VirtualWorld>>,
@@ -266,7 +268,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Checks the invariants and then frees everything. Only the last thread does this.
+    /// Checks the invariants and then frees everything. Only the last thread calls this.
     fn tear_down(&self, cpu: &VirtualCpu) -> Result<()> {
         let space = self.space.take().context("there is no address space to tear down; this is a bug")?;
         let census = self.engine.check(&[&space])?;
@@ -374,7 +376,7 @@ mod tests {
     fn memory_suffices_for_what_is_mapped_ahead_of_few_threads() {
         let machine = Machine::named("altix-512").unwrap();
         let mut spec = spec("P2,V1,R1", 1);
-        // One thread touches 512 GB. The simulated nodes are so small that the pages fill nearly all of them.
+        // One thread touches 512 GB, so its pages fill nearly all of the simulated nodes.
         (spec.shape.thread_pages, spec.thread_pages_max) = (1 << 25, 8192);
         (spec.shape.skipped, spec.ahead.prefault_order) = (16, 5);
         assert!(run(&machine, &spec).unwrap().pages_untouched > 0);
@@ -402,7 +404,7 @@ mod tests {
             run.touch_ns_per_page(64)
         };
         let ratio = touch(AreaCache::Space) / touch(AreaCache::Task);
-        assert!((1.15..1.35).contains(&ratio), "five instead of four: {ratio}");
+        assert!((1.15..1.35).contains(&ratio), "five writes of the line take {ratio} times as long as four");
     }
 
     #[test]

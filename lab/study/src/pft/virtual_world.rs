@@ -17,7 +17,7 @@ thread_local! {
     static CPUS: RefCell<Vec<Option<VirtualCpu>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Makes a virtual CPU known to the worlds of this OS thread until this value is dropped.
+/// Enters a virtual CPU into the thread-local table until this value is dropped.
 pub(super) struct Present(CpuId);
 
 impl Present {
@@ -37,8 +37,8 @@ impl Drop for Present {
     }
 }
 
-/// A handle of a virtual CPU. The handle is a copy, so the table is not borrowed while the CPU works and
-/// other CPUs run.
+/// Copies a virtual CPU from the table, so that the table is not borrowed while the CPU works and other CPUs
+/// run.
 fn on(cpu: CpuId) -> VirtualCpu {
     let found = CPUS.with_borrow(|cpus| cpus.get(cpu.index()).cloned().flatten());
     found.expect("tasks run on virtual CPUs that are present")
@@ -57,10 +57,10 @@ pub enum RssLine {
 }
 
 impl RssLine {
-    /// Both places.
+    /// The two cache lines that can hold the counters.
     pub const ALL: [Self; 2] = [Self::WithMmapLock, Self::Own];
 
-    /// The place's name in options.
+    /// The name of the line in options.
     pub const fn name(self) -> &'static str {
         match self {
             Self::WithMmapLock => "with-mmap-lock",
@@ -68,13 +68,13 @@ impl RssLine {
         }
     }
 
-    /// The place with this name.
+    /// The line with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|line| line.name() == name)
     }
 }
 
-/// A simulated machine, seen by the engine.
+/// The simulated machine, as the world of the fault engine.
 pub(super) struct VirtualWorld {
     frames: VirtualFrames,
     memory: VirtualMemory,
@@ -84,9 +84,9 @@ pub(super) struct VirtualWorld {
 
 impl VirtualWorld {
     /// Makes a world. `span` are the machine's frames. The engine may use `tables` tables of
-    /// `lines_per_table` lines each. The memory of the address space is on one node. From there `planes`
-    /// planes, which are parallel networks, lead to other bricks (groups of nodes). The lines of the address
-    /// space are spread evenly over the planes.
+    /// `lines_per_table` lines each. The memory of the address space is on one node. `planes` parallel
+    /// networks connect this node with other bricks (groups of nodes). The cache lines of the address space
+    /// are spread evenly over these networks.
     pub(super) fn new(
         span: Range<u64>,
         (tables, lines_per_table): (u32, u32),
@@ -112,7 +112,7 @@ impl VirtualWorld {
 /// Number of lines for the locks of areas. If there are more areas, several areas share a line.
 const AREAS: usize = 4096;
 
-/// The lines of one address space. The engine has more lines, which are not shared here.
+/// The shared cache lines of one address space. Other lines of the engine are not modelled as shared.
 struct CounterLines {
     mmap_lock: SharedLine,
     rss: SharedLine,
@@ -161,7 +161,7 @@ impl World for VirtualWorld {
         }
     }
 
-    /// Charges for reading a line that no other CPU writes. Other CPUs go on in the meantime.
+    /// Charges for reading a line that no other CPU writes, so that other CPUs run in the meantime.
     fn relax(&self, _: CpuId) {
         SharedLine::new().rmw_here();
     }
@@ -192,7 +192,7 @@ impl FrameSource for VirtualFrames {
     }
 }
 
-/// Pages have no contents. Clearing and copying only take time, which depends on where the pages are.
+/// Pages without contents. Clearing and copying only take time, which depends on where the pages are.
 pub(super) struct VirtualMemory;
 
 impl Memory for VirtualMemory {

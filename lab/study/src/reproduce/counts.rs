@@ -1,6 +1,6 @@
-//! Compares the counts of directions in the book with the published tables, and with the book's list of
-//! directions that differ. A direction says whether a value is higher than, lower than or equal to the value
-//! of its base row.
+//! Tests that the book's counts of directions agree with the published tables, and with the book's list of
+//! the directions that differ. A direction says whether a value is higher than, lower than or equal to the
+//! value of its base row.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,7 +34,7 @@ fn null_model(experiment: &Experiment) -> Skill {
     skill
 }
 
-/// Counts of the three large studies by the names that the book gives to their groups.
+/// The counts of the three large studies, by the names that the book gives to groups of tables.
 fn published() -> BTreeMap<String, Skill> {
     let mut groups: BTreeMap<String, Skill> = BTreeMap::new();
     let mut add = |group: String, experiment: &Experiment| {
@@ -57,8 +57,8 @@ fn page(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src").join(name)).unwrap()
 }
 
-/// The directions that differ, as `reference/directions.md` lists them. For each group: their number, and how
-/// many of them are changes that only our table shows.
+/// The directions that differ, as `reference/directions.md` lists them. For each group: how many directions
+/// differ, and how many of these are changes in our value without a change in the published one.
 fn listed() -> BTreeMap<&'static str, (u64, u64)> {
     let mut groups = BTreeMap::new();
     for line in page("reference/directions.md").lines() {

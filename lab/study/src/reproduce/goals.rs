@@ -1,5 +1,5 @@
-//! A study made from a plan with goals. The study compares one policy with other policies, and says which
-//! goals the policy reaches.
+//! Makes a study from a plan with goals. The study compares one policy with others, and says which goals the
+//! policy reaches.
 
 use anyhow::{Context as _, Result};
 use pageset_report::{Cell, Column, Progress, Row, Spread, Table};
@@ -20,7 +20,7 @@ pub(crate) struct PlanWithGoals {
     prose: Prose,
 }
 
-/// A workload on a machine, and the results of each policy there, one for each seed.
+/// A workload on a machine (a *place*), and the results there: for each policy, one for each seed.
 #[derive(Debug)]
 struct Place {
     machine: String,
@@ -63,7 +63,7 @@ impl PlanWithGoals {
         runs(&plan)
     }
 
-    /// For each goal, the number of places that meet it.
+    /// Makes the table of goals, with the number of places that meet each of them.
     fn verdict(&self, places: &[Place]) -> Table {
         let Goals { policy, beside, base, goals, .. } = &self.goals;
         let mut columns = vec![Column::label("axis", "axis"), Column::label("goal", "goal, beside Linux's")];
@@ -147,8 +147,8 @@ impl PlanWithGoals {
         table
     }
 
-    /// Returns one sentence for each goal that the policy misses compared with the base. The sentence lists
-    /// the places.
+    /// Returns one sentence for each goal that the policy misses compared with the base. Each sentence lists
+    /// the places where the policy misses the goal.
     fn misses(&self, places: &[Place]) -> Vec<String> {
         let Goals { policy, base, goals, .. } = &self.goals;
         let of_goal = |goal: &Goal| {
@@ -179,7 +179,7 @@ impl Study for PlanWithGoals {
     }
 
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
-        // In the plan, larger machines and longer loads come last. They begin first, so that no long run is
+        // Larger machines and longer loads come last in the plan. Begin with them, so that no long run is
         // left at the end.
         let mut runs = self.runs(options);
         runs.reverse();

@@ -1,9 +1,10 @@
 //! Runs published studies again, and shows each published table with our values next to the printed ones. Two
-//! studies are not published but our own.
+//! studies are this project's own.
 //!
 //! `study` defines what a study is. `study_file` reads studies that are described by files, and `simulated`
-//! runs them. `goals` makes a study from a plan with goals. Each other study has a folder. `published` reads
-//! the printed tables, and `prose` reads the notes. `reproduction` holds the result of a study.
+//! runs them. `goals` makes a study from a plan with goals. The folders `huge_copy`, `page_fault` and
+//! `ageing` have the other studies. `published` reads the printed tables, and `prose` reads the notes.
+//! `reproduction` holds the result of a study.
 
 mod ageing;
 #[cfg(test)]
@@ -44,7 +45,7 @@ static FILES: LazyLock<Vec<StudyFile>> = LazyLock::new(|| StudyFile::bundled().c
 
 static OWNED_BLOCKS: LazyLock<PlanWithGoals> = LazyLock::new(PlanWithGoals::owned_blocks);
 
-/// Studies that measure or model something special.
+/// Studies that are written as code.
 const IN_CODE: &[&dyn Study] = &[&HugeCopy, &PageFault, &Ageing];
 
 /// The study with this name.

@@ -1,8 +1,9 @@
-//! A study's Markdown: its paragraphs, by heading.
+//! Reads the Markdown notes of a study: the paragraphs below each heading.
 
 use anyhow::{Context as _, Result};
 
-/// The headings of a report's sections, of the notes that only a quick run has, and of the notes of further tables.
+/// The headings that the notes of a study may have: sections of the report, notes that only a quick run
+/// shows, and notes of further tables.
 pub(super) const NOTES: &str = "How to read this";
 pub(super) const QUICK: &str = "In a quick run";
 pub(super) const COPIES: &str = "Copies of a recorded build";

@@ -32,7 +32,7 @@ impl Published {
         &self.columns
     }
 
-    /// Replaces a misprint in a column. Returns how often it was there.
+    /// Replaces a misprint in a column. Returns how many times it occurred.
     pub(crate) fn correct(&mut self, column: &str, printed: &str, meant: &str) -> usize {
         let Some(at) = self.columns.iter().position(|name| name == column) else { return 0 };
         let mut corrected = 0;

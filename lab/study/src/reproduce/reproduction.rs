@@ -15,9 +15,9 @@ const SPEARMAN_MIN: f64 = 0.9;
 pub struct Reproduction<'a> {
     /// Name of the study.
     pub study: &'a str,
-    /// Counts of directions: ours and the null model's that agree with the published ones, in all tables
-    /// except withdrawn ones. A direction says whether a value goes up, goes down or stays the same compared
-    /// with its base row. The null model is the forecast that nothing ever changes.
+    /// Counts of directions that agree with the published ones, for our values and for the null model, in all
+    /// tables except withdrawn ones. A direction says whether a value is higher than, lower than or equal to
+    /// the value of its base row. The null model is the forecast that nothing ever changes.
     #[serde(flatten)]
     pub skill: Skill,
     /// The part of the directions that agree with the published ones.
@@ -28,19 +28,19 @@ pub struct Reproduction<'a> {
     pub groups: Vec<Group>,
     /// Published tables with our values, without the withdrawn ones.
     pub tables: Vec<&'a Comparison>,
-    /// Tables that their author has withdrawn. They are not counted above.
+    /// Tables that their author has withdrawn. The counts of the whole study leave these tables out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withdrawn: Option<Withdrawn<'a>>,
-    /// Tables of our own.
+    /// Tables without published values.
     pub more: &'a [Table],
     /// The state of memory over time, if the study plays days.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline: Option<&'a Table>,
     /// Notes that a reader needs.
     pub notes: &'a [String],
-    /// Differences, found from the tables.
+    /// Sentences about the differences between the tables.
     pub differences: Vec<String>,
-    /// Reasons for the differences, as far as we can tell.
+    /// The reasons for the differences, as far as they are known.
     pub explanations: &'a [String],
     /// Source of the values.
     pub provenance: Provenance,
@@ -51,7 +51,7 @@ pub struct Reproduction<'a> {
 pub struct Group {
     /// Name of the group.
     pub group: String,
-    /// The group's directions and the null model's.
+    /// The counts of directions of the group's tables, and those of the null model.
     #[serde(flatten)]
     pub skill: Skill,
     /// The p-value of the sign test: the chance that a fair coin beats the null model at least as often as
@@ -71,7 +71,7 @@ impl Group {
 /// Tables that their author has withdrawn.
 #[derive(Debug, Serialize)]
 pub struct Withdrawn<'a> {
-    /// The tables' directions and the null model's.
+    /// The counts of directions of these tables, and those of the null model.
     #[serde(flatten)]
     pub skill: Skill,
     /// The tables, with our values.
@@ -79,7 +79,7 @@ pub struct Withdrawn<'a> {
 }
 
 impl<'a> Reproduction<'a> {
-    /// Compares the findings with the published values.
+    /// Makes the result of a study from its findings: counts directions, and describes differences.
     pub fn new(study: &'a str, findings: &'a Findings, provenance: Provenance) -> Self {
         let is_withdrawn = |table: &&Comparison| table.withdrawn().is_some();
         let (withdrawn, tables): (Vec<_>, Vec<_>) = findings.tables.iter().partition(is_withdrawn);
@@ -146,8 +146,8 @@ impl<'a> Reproduction<'a> {
         (!table.rows().is_empty()).then_some(table)
     }
 
-    /// Makes a table of all values of all tables. Each row has a published value and ours. After them come
-    /// the numbers of our own tables, which have no published value.
+    /// Makes a table of all values of all tables. Each row has a published value and ours. The numbers of
+    /// tables without published values come last.
     pub fn flat_table(&self) -> Table {
         let columns = vec![
             Column::label("table", "table"),
@@ -214,8 +214,8 @@ fn skill_row(name: &str, skill: &Skill, verdict: &str) -> Row {
     Row::new(cells)
 }
 
-/// Adds the numbers of one row of a table of our own. The row's name is made of its labels. If labels do not
-/// tell the rows apart, its first number is part of the name.
+/// Adds the numbers of one row of a table that has no published values. The row's name is made of its labels.
+/// If labels do not tell the rows apart, its first number is part of the name.
 fn push_own(table: &mut Table, own: &Table, row: &Row) {
     let labels = |row: &Row| {
         let cells = own.columns().iter().zip(&row.cells);

@@ -15,10 +15,10 @@ use pageset_report::Progress;
 ///
 /// A simulated study is a [`StudyFile`](super::StudyFile): to add one, add its three files to `data/tables`.
 pub trait Study: fmt::Debug + Send + Sync {
-    /// The study's name, as users type it: lower case, words joined by `-`.
+    /// The study's name on the command line: lower case, words joined by `-`.
     fn name(&self) -> &str;
 
-    /// The comparison that the study makes, on one line of help.
+    /// What the study compares, in one line.
     fn summary(&self) -> &str;
 
     /// Names of the figures that the study draws: their file names without ending.
@@ -26,7 +26,7 @@ pub trait Study: fmt::Debug + Send + Sync {
         vec![self.name()]
     }
 
-    /// Whether some parameters were chosen on base rows and are kept in a file. `--fit` chooses them again.
+    /// Whether some parameters of the study were chosen on base rows. `--fit` chooses these parameters again.
     fn has_parameters(&self) -> bool {
         false
     }
@@ -42,8 +42,8 @@ pub trait Study: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Runs the study. The same options give the same findings, except measured ones; `jobs` changes only the
-    /// time.
+    /// Runs the study. Equal options give equal findings, except measured ones; `jobs` changes only the time
+    /// that the study takes.
     ///
     /// # Errors
     ///
@@ -56,8 +56,9 @@ pub trait Study: fmt::Debug + Send + Sync {
 /// Options of a study.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Options {
-    /// Runs fewer rows with one seed: enough to see whether everything works. Rows keep their measured time,
-    /// except the rows of `owned-blocks`, which has no fitted parameters, and the day of `ageing`.
+    /// Whether to run fewer rows with one seed, which suffices to see whether everything works. Rows keep
+    /// their measured time, except the rows of `owned-blocks`, which has no fitted parameters, and the day of
+    /// `ageing`.
     pub is_quick: bool,
     /// Largest number of runs at one time.
     pub jobs: usize,
@@ -111,7 +112,7 @@ pub struct Findings {
     /// Notes that a reader of the tables needs: how our values were made, and the meaning of each part of the
     /// simulation.
     pub notes: Vec<String>,
-    /// Why rows differ, as far as we can tell. Which rows differ is found from the tables.
+    /// The reasons why rows differ, as far as they are known. The tables show which rows differ.
     pub explanations: Vec<String>,
     /// The machine or machines on one line.
     pub machine: String,

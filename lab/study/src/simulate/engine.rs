@@ -1,4 +1,4 @@
-//! Runs one simulation. It may be called from several threads at once.
+//! Runs one simulation. Several threads may call this module at once.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,8 +16,8 @@ use super::target::{Shared, VirtualTarget};
 use crate::contest::AllocatorKind;
 use crate::load::{Plan, Setup, Topology};
 
-/// Idle time after the run. The published tables say how many pages page sets hold then. Guess: half a
-/// minute, after which `high` has fallen to 2 % of its former value (7/8 a second).
+/// Idle time after the run, after which the pages in page sets are counted, as in published tables. Guess:
+/// half a minute, in which `high` falls to 2 % of its former value (by a factor of 7/8 each second).
 const IDLE_SECONDS: u64 = 30;
 
 /// Runs a simulation; equal specs give equal results.
@@ -134,7 +134,8 @@ mod tests {
 
     use super::*;
 
-    /// The fraction sets the limit of page sets. With a small limit, page sets visit their zone more often.
+    /// Tests that `percpu_pagelist_high_fraction` sets the limit of page sets: with a small limit, CPUs visit
+    /// the zone more often.
     #[test]
     fn settings_of_the_kernel_reach_the_allocator() {
         let mut spec = RunSpec::new("epyc-2", "page_fault1", "linux-6.12");
@@ -146,7 +147,7 @@ mod tests {
         assert!(tight.zone_lock_acquisitions > generous.zone_lock_acquisitions);
     }
 
-    /// A program that starts after the end does nothing.
+    /// Tests that a program that starts after the end of the measured time does nothing.
     #[test]
     fn programs_start_within_the_time_that_is_set() {
         let mut spec = RunSpec::new("epyc-2", "page_fault1", "linux-6.12");
@@ -205,7 +206,7 @@ mod tests {
         assert!(after < 0.9 * before, "{before} pages before patch 8, {after} with it");
     }
 
-    /// A run fails if pages are left or the allocator's state is wrong.
+    /// Tests that a run fails if pages are left in use or the allocator's state is wrong.
     #[test]
     fn every_workload_runs_on_owned_pageblocks() {
         for workload in Workload::ALL {
@@ -217,7 +218,7 @@ mod tests {
         }
     }
 
-    /// A whole run would take minutes, so the test ends soon only if cancelling works.
+    /// Tests that a run can be cancelled. The whole run would take minutes.
     #[test]
     fn a_cancelled_simulation_ends_without_a_result() {
         let spec =

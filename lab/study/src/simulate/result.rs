@@ -27,14 +27,14 @@ pub struct RunResult {
     pub mmap_wait_percent: f64,
     /// Time that CPUs were busy: the sum of all CPUs.
     pub busy_ms: f64,
-    /// The part of the busy time that CPUs spent in the user program. Only these workloads report it: kbuild,
-    /// stress-vm, ebizzy, pigz, oltp. It is 0 in other workloads.
+    /// The part of the busy time that CPUs spent in the user program. Only the workloads kbuild, stress-vm,
+    /// ebizzy, pigz and oltp report this time. The value is 0 in other workloads.
     pub user_ms: f64,
     /// Number of times that a CPU waited for a zone's lock in order to drain a page set.
     pub drain_waits: u64,
-    /// Sum of the times of these waits.
+    /// Sum of the times that CPUs waited for a zone's lock in order to drain a page set.
     pub drain_wait_ns: u64,
-    /// The longest of these waits.
+    /// The longest wait for a zone's lock in order to drain a page set.
     pub drain_wait_max_ns: u64,
     /// Drains because of consecutive high-order frees.
     pub free_high: u64,
@@ -66,7 +66,7 @@ pub struct RunResult {
     pub alloc_max_ns: f64,
     /// Average time of an allocation.
     pub alloc_mean_ns: f64,
-    /// The part of the average spent waiting for other CPUs' drains.
+    /// The part of the average that was spent waiting for other CPUs' drains.
     pub alloc_behind_drains_ns: f64,
     /// CPUs that the workload used.
     pub workers: u32,
@@ -77,15 +77,15 @@ pub struct RunResult {
     pub digest: String,
 }
 
-/// How often CPUs used the same data, and how much memory the allocator used. These figures are defined for
-/// every allocator.
+/// How often CPUs used the same data, and how much memory the allocator used. The figures of this struct are
+/// defined for every allocator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SharedUse {
     /// Number of times that a CPU took a zone's lock. In an allocator without locks: number of times that a
     /// CPU changed data that all CPUs of a zone share, or one of the contended lines.
     pub visits: u64,
     /// Number of times that a CPU changed the free frames of a pageblock after another CPU had changed them.
-    /// The time between both changes does not matter. Not counted for Linux's allocator.
+    /// The time between the two changes does not matter. Not counted for Linux's allocator.
     pub line_transfers: u64,
     /// The part of `line_transfers` that came less than 10 us after the other CPU's change.
     pub contended_lines: u64,

@@ -62,8 +62,8 @@ pub(super) enum Work {
 const TRACE: &str = "trace:";
 /// Prefix of a built-in recording's name.
 const BUNDLED: &str = "bundled:";
-/// For a played recording: virtual time before measuring begins, and measured time, in milliseconds. Guess:
-/// page sets are full after the first of these times.
+/// The warm-up and the measured time of a recording, in milliseconds of virtual time. Guess: page sets are
+/// full after the warm-up.
 const RECORDED_MS: (u64, u64) = (100, 500);
 
 /// The path of the recording that a workload of this name plays. `None` if the workload is not `trace:` and a
@@ -282,7 +282,7 @@ pub fn parse_machine(text: &str, name: &str) -> Result<Machine> {
 /// published texts measured.
 fn generation_of(policy: &str) -> Result<Generation> {
     let version = match names_policy_file(policy) {
-        // A policy file builds on a named policy, so this is the kernel of that policy.
+        // A policy file is based on a named policy, so use the kernel of that policy.
         true => read_policy(Path::new(policy))?.kernel,
         false => policy.strip_prefix("linux-").unwrap_or_default(),
     };

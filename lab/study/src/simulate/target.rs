@@ -89,8 +89,8 @@ impl Target for VirtualTarget<'_> {
     }
 
     fn score(&mut self, units: u64) {
-        // Work that is finished after the measured time does not count. Otherwise a run with a longer
-        // clean-up would get a better score.
+        // Work that is finished after the measured time does not count. If such work counted, a run with a
+        // longer clean-up would get a better score.
         if self.cpu.running() {
             self.cpu.score(units);
         }

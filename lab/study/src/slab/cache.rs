@@ -1,8 +1,8 @@
 //! One slab cache: decides which slab an object comes from, and which empty slabs are freed.
 //!
-//! Everything here is bookkeeping under one lock of the real machine. Functions return the caller's next
-//! steps: allocate a block, free a block, or take the lock of a list. The caller does not hold the lock of
-//! the bookkeeping meanwhile.
+//! This module only does bookkeeping, under one lock of the real machine. Its functions return what the
+//! caller must do next: allocate a block, free a block, or take the lock of a list. While the caller does
+//! this, it does not hold the lock of the bookkeeping.
 
 use pageset_core::{MigrateType, NodeId, Order};
 
@@ -11,7 +11,7 @@ use super::partial::PartialRule;
 use crate::load::setup::Generation;
 use crate::target::Block;
 
-/// Number of partly used slabs that a node keeps, even if they become empty. Source: SLUB's documented
+/// A node keeps this number of slabs on its list, even if they become empty. Source: SLUB's documented
 /// `min_partial`, 5 for small objects; general knowledge, not in the spec.
 const NODE_SLABS_MIN: usize = 5;
 
@@ -103,7 +103,8 @@ impl Cache {
         }
     }
 
-    /// Takes an object for a CPU. Says which slab it comes from, or that a new slab is needed.
+    /// Takes an object for a CPU. Returns the slab that the object comes from, or says that a new slab is
+    /// needed.
     pub(super) fn take(&mut self, cpu: usize, node: NodeId) -> Taken {
         let own = &mut self.cpus[cpu];
         if let Some(current) = own.current {

@@ -34,7 +34,7 @@ pub(crate) const LIST_NS: Parameter = Parameter {
     source: "guess",
 };
 
-/// Names a cache of a [`Slabs`].
+/// The number of a cache in a [`Slabs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CacheId(u16);
 
@@ -144,7 +144,7 @@ impl Slabs {
         message.blocks.into_iter().for_each(|block| target.free(block));
     }
 
-    /// Sets the number of workers that use these caches. Each worker leaves once.
+    /// Sets the number of workers that use these caches. Each worker calls `leave` once.
     pub(crate) fn used_by(self, workers: usize) -> Self {
         Self { users: AtomicUsize::new(workers), ..self }
     }

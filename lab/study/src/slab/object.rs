@@ -1,4 +1,4 @@
-//! A worker's handle of a slab object. A worker may send the handle to another worker.
+//! A reference to a slab object, which a worker can send to another worker.
 
 /// An object of a slab cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,9 +9,9 @@ const ORDER_MAX: u8 = 3;
 
 /// The order of the slabs of a cache with objects of `size` bytes, on a machine with `cpus` CPUs.
 ///
-/// A slab should have room for `4 * (fls(cpus) + 1)` objects, if order 3 has so much room. Among orders with
-/// that room, the rule takes the smallest one that wastes at most 1/16 of the slab. If there is none, it
-/// allows 1/8, then 1/4, then 1/2. `size` is from 1 byte to the largest block; 0 counts as 1.
+/// A slab should have room for `4 * (fls(cpus) + 1)` objects, if order 3 has that much room. Among the orders
+/// with enough room, the rule takes the smallest one that wastes at most 1/16 of the slab. If no order does,
+/// the rule allows 1/8, then 1/4, then 1/2. `size` is from 1 byte to the largest block; 0 counts as 1.
 pub(crate) fn slab_order(size: u32, cpus: u32) -> Order {
     let size = size.max(1);
     let wanted = 4 * (u32::BITS - cpus.leading_zeros() + 1);
@@ -27,7 +27,7 @@ pub(crate) fn slab_order(size: u32, cpus: u32) -> Order {
     found.and_then(Order::new).unwrap_or(smallest)
 }
 
-/// The smallest order whose blocks have at least `bytes` bytes. If there is none, the largest order.
+/// The smallest order whose blocks have at least `bytes` bytes. If no order has so many, the largest order.
 pub(crate) fn order_of(bytes: u64) -> Order {
     Order::holding(bytes.div_ceil(u64::from(PAGE_BYTES)).max(1)).unwrap_or(Order::MAX)
 }

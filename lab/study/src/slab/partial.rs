@@ -39,7 +39,7 @@ impl PartialRule {
         Self::Slabs((2 * wanted).div_ceil(objects))
     }
 
-    /// The weight of a slab that joins with `free` free objects.
+    /// By how much a slab with `free` free objects counts when it joins the CPU's list.
     pub(super) fn weight(self, free: u32) -> u32 {
         match self {
             Self::Objects(_) => free,
@@ -47,7 +47,8 @@ impl PartialRule {
         }
     }
 
-    /// Whether the limit allows no further slab, if the CPU's slabs have this total weight.
+    /// Whether the CPU's list is full: its slabs have this total weight, and the limit allows no further
+    /// slab.
     pub(super) fn is_full(self, counted: u32) -> bool {
         match self {
             Self::Objects(limit) => counted > limit,
@@ -55,7 +56,8 @@ impl PartialRule {
         }
     }
 
-    /// Whether a CPU that takes slabs from a node under one hold of the lock has enough at this total weight.
+    /// Whether a CPU that takes several slabs from a node's list at once has taken enough, if they have this
+    /// total weight.
     pub(super) fn is_enough(self, counted: u32) -> bool {
         let (Self::Objects(limit) | Self::Slabs(limit)) = self;
         counted > limit / 2

@@ -1,6 +1,7 @@
 //! FNV-1a of 128 bits: a fingerprint that needs no crate. The build script uses this file too.
 
-/// A hash of all bytes that were added; constants from its authors' description (Fowler, Noll, Vo).
+/// A hash of all bytes that were added. The constants are from the description by its authors (Fowler, Noll,
+/// Vo).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fnv(u128);
 

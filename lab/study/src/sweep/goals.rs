@@ -12,8 +12,8 @@ pub struct Goals {
     pub(crate) policy: String,
     /// The policies that `policy` is compared with.
     pub(crate) beside: Vec<String>,
-    /// One of the policies in `beside`. Its figures count as 100 %. The notes list the goals that are missed
-    /// compared with it.
+    /// One of the policies in `beside`. The figures of this policy count as 100 %. The notes list the goals
+    /// that are missed compared with it.
     pub(crate) base: String,
     /// The goals.
     #[serde(rename = "goal")]
@@ -31,10 +31,11 @@ pub(crate) struct Goal {
     pub(crate) axis: String,
     pub(crate) words: String,
     pub(crate) metric: Metric,
-    /// The metric of the policies in `beside`. Default: `metric`.
+    /// The metric that is used for the policies in `beside`. Default: `metric`.
     pub(crate) beside_metric: Option<Metric>,
     /// The goal is met if the figure is at most this part of the compared policy's figure. Without `at_most`,
-    /// the goal is met unless the seeds show that the figure is lower than the compared policy's.
+    /// the goal is to be as good as the compared policy: it is missed only if the seeds show that the figure
+    /// is lower.
     pub(crate) at_most: Option<f64>,
     /// A constant added to both figures before they are divided, because a figure may be 0.
     #[serde(default)]

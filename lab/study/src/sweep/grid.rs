@@ -84,7 +84,7 @@ mod tests {
         let plan =
             plan(&format!("{GRID}batch = [31, 63]\nseed = [1, 2]\nset = {{ think_ns = [0, 5] }}\n{GRID}"));
         let runs = runs(&plan);
-        // The first grid has 16 runs. The second adds two, which have no batch.
+        // The first grid has 16 runs. The second grid adds two runs, which have no batch.
         assert_eq!(runs.len(), 18);
         assert_eq!((runs[0].policy.as_str(), runs[0].batch, runs[0].seed), ("a", Some(31), 1));
         assert_eq!((runs[1].batch, runs[1].seed), (Some(31), 2));

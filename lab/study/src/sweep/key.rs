@@ -21,8 +21,8 @@ pub(super) const DIGITS: usize = 32;
 /// Makes keys: a hash of the run, of the code, and of the files that the run names.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
-    /// Texts of machines by name, and hashes of recordings by path. They are kept because a plan names the
-    /// same machine or recording many times.
+    /// Texts of machines by name, and hashes of recordings by path. The texts and hashes are kept because a
+    /// plan names the same machine or recording many times.
     machines: HashMap<String, String>,
     recordings: HashMap<PathBuf, String>,
 }

@@ -1,7 +1,7 @@
 //! Runs many simulations from one plan.
 //!
 //! `plan` is the file that says what to run, and `goals` is a part of that file. `grid` makes the runs of a
-//! plan. `rows` keeps finished runs in a file, by their `key`. A key is a hash (`fnv`).
+//! plan. `rows` keeps finished runs in a file, each under its `key`, which is a hash (`fnv`).
 
 mod fnv;
 mod goals;
@@ -129,7 +129,7 @@ pub fn rows_path(plan: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    /// A plan of the book once had a parameter that no workload has.
+    /// Regression test: a plan of the book had a parameter that no workload has.
     #[test]
     fn every_plan_that_a_page_shows_can_begin() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

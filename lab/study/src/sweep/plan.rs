@@ -12,10 +12,11 @@ use super::goals::Goals;
 
 /// Largest number of runs in one plan, because a file of rows should not have more than a million lines.
 const RUNS_MAX: usize = 1_000_000;
-/// Largest memory for all runs of a plan. It is enough for a million runs with short names and a few
+/// Largest memory for all runs of a plan. This memory suffices for a million runs with short names and a few
 /// parameters.
 const BYTES_MAX: usize = 512 << 20;
-/// Memory of one run without its names and parameters, and memory of one parameter without its name. Guess.
+/// How many bytes of memory a run takes without its names and parameters, and also a parameter without its
+/// name. Guess.
 const RUN_BYTES: usize = 256;
 const PARAMETER_BYTES: usize = 64;
 
@@ -172,7 +173,7 @@ pub enum LogAxis {
 }
 
 impl Plan {
-    /// Reads a plan file. The names in it are checked where they are used.
+    /// Reads a plan file. The names in the plan are checked later, where they are used.
     pub fn read(path: &Path) -> Result<Self> {
         let name = path.display();
         let text = read_description(path)?;
@@ -220,7 +221,7 @@ impl Plan {
     }
 }
 
-/// A key and its mistake.
+/// The error for a key of the plan: the key, and what is wrong with it.
 #[derive(Debug)]
 struct Problem(&'static str, &'static str);
 

@@ -38,7 +38,7 @@ impl FinishedRun {
     ///
     /// # Errors
     ///
-    /// Returns an error of JSON. None is known to occur.
+    /// Returns an error of JSON. No such error is known to occur.
     pub fn new(key: String, spec: RunSpec, result: &RunResult) -> Result<Self> {
         let Value::Object(result) = serde_json::to_value(result)? else { bail!("a result is an object") };
         Ok(Self { key, spec, result })
@@ -69,7 +69,7 @@ const AFTER_KEY: &[u8] = b"\",\"spec\":{\"machine\":\"";
 /// Whether an unfinished last line could be the beginning of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beginning {
-    /// The text has a key in the right place, and goes on as a row does.
+    /// The text has a key in the right place, and continues like a row.
     Certain,
     /// The text is too short to tell.
     Possible,
@@ -93,12 +93,13 @@ impl Beginning {
     }
 }
 
-/// The rows of a file, and the repair that is needed before another row is added.
+/// The state of a file of rows: how far it holds rows, and how it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Bytes up to the end of the last row.
     pub rows: u64,
-    /// The bytes behind the last row.
+    /// What the file has after the last row. The ending decides what must be repaired before another row is
+    /// added.
     pub ending: Ending,
 }
 

@@ -1,7 +1,7 @@
 //! Runs a workload on threads of this machine, one pinned to each CPU, over `pageset-core` with real locks.
 //!
-//! The same workload also runs on virtual CPUs. So on a small machine, comparing both results shows how good
-//! the simulation is. Ordinary memory backs the frames, so clearing and copying take as long as this machine
+//! The same workload also runs on virtual CPUs, and a comparison of both results shows how good the
+//! simulation is. Ordinary memory backs the frames, so clearing and copying take as long as this machine
 //! needs for them.
 
 mod channel;
@@ -40,7 +40,7 @@ pub struct ThreadOptions {
     pub seed: u64,
 }
 
-/// The result of a run on threads. Unlike simulations, no two runs are equal.
+/// The result of a run on threads. Unlike simulations, two runs differ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadOutcome {
     /// Units of work in the measured time.
@@ -66,7 +66,7 @@ impl ThreadOutcome {
 /// Why a workload could not run on threads.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ThreadError {
-    /// There are more workers than CPUs. The run would measure spinning and not work.
+    /// The plan has more workers than this machine has CPUs, so a run would measure spinning and not work.
     #[error("the workload needs {wanted} CPUs, but this machine lets the program use {present}")]
     Cpus {
         /// Number of workers in the plan.

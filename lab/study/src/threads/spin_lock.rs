@@ -1,4 +1,4 @@
-//! A readers-writer spin lock. It guards no value: workloads only take it where a kernel would.
+//! A readers-writer spin lock that guards no value. Workloads take it where a kernel would take a lock.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};

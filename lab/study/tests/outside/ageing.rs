@@ -1,4 +1,4 @@
-//! The day that mixes memory: its values agree with the recordings that they name, and two days are equal.
+//! Tests the day of `ageing`: its values agree with the recordings that they name, and two days are equal.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Workloads through the crate's public interface.
+//! Tests of workloads through the crate's public interface.
 
 mod ageing;
 mod load;

@@ -1,4 +1,4 @@
-//! Workloads on real threads end, free all of their memory, and do work. Times are not checked.
+//! Tests that workloads on real threads end, free all of their memory, and do work. Times are not checked.
 
 use std::time::Duration;
 

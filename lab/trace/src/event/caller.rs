@@ -4,22 +4,22 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Caller {
-    /// A page set is refilled: a zone's lock.
+    /// Code that refills a page set. The lock is a zone's.
     Refill = 1,
-    /// A page set is drained, for any reason: a zone's lock.
+    /// Code that drains a page set, for any reason. The lock is a zone's.
     Drain = 2,
-    /// A block is allocated without the page sets: a zone's lock.
+    /// Code that allocates a block without the page sets. The lock is a zone's.
     Alloc = 3,
-    /// A block is freed without the page sets: a zone's lock.
+    /// Code that frees a block without the page sets. The lock is a zone's.
     Free = 4,
-    /// Another part of the page allocator, such as compaction or a reading of `/proc`: a zone's lock.
+    /// Another part of the page allocator, such as compaction or a reading of `/proc`. The lock is a zone's.
     Other = 5,
-    /// Code outside the page allocator: not a zone's lock.
+    /// Code outside the page allocator. The lock is not a zone's.
     Elsewhere = 6,
 }
 
 impl Caller {
-    /// All of them.
+    /// The complete list.
     pub const ALL: [Self; 6] =
         [Self::Refill, Self::Drain, Self::Alloc, Self::Free, Self::Other, Self::Elsewhere];
 
@@ -33,7 +33,7 @@ impl Caller {
         }
     }
 
-    /// The code in files: 1 to 6.
+    /// The number of this caller in files: 1 to 6.
     #[must_use]
     pub const fn code(self) -> u8 {
         self as u8

@@ -1,35 +1,37 @@
-//! The closed list of event kinds, with the kernel's tracepoint names and the meaning of the fields for each.
+//! All kinds of events, and for each kind the kernel's tracepoint name and the meaning of the fields.
 
-/// The kind of an event. The numbers are part of the native file.
+/// The kind of an event. Native files contain the numbers of kinds, so these never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum EventKind {
     /// A block was allocated: `pfn`, `order`, `gfp`, `migratetype` (as requested).
     MmPageAlloc = 1,
-    /// A block was freed: `pfn`, `order`. If a [`EventKind::MmPageFreeBatched`] follows, the free was only
-    /// prepared.
+    /// A block was freed: `pfn`, `order`. If an [`EventKind::MmPageFreeBatched`] follows for the frame, the
+    /// frame reaches its page set only with that event.
     MmPageFree = 2,
     /// A frame freed earlier in a batch reaches its per-CPU page set: `pfn`. `refill` = 1: no earlier event
     /// reported the free, as on Linux before 3.3 (`mm_pagevec_free`).
     MmPageFreeBatched = 3,
-    /// A block left a per-CPU page set for the buddy: `pfn`, `order`, `migratetype`.
+    /// A block left a per-CPU page set and went to the buddy allocator: `pfn`, `order`, `migratetype`.
     MmPagePcpuDrain = 4,
-    /// A block left the buddy under the zone lock: `pfn`, `order`, `migratetype`. `refill` = 1 only says that
-    /// a page set could hold this order and type.
+    /// A block left the buddy allocator, under the zone's lock: `pfn`, `order`, `migratetype`. `refill` = 1
+    /// only says that a page set could hold this order and type.
     MmPageAllocZoneLocked = 5,
-    /// A block of another migratetype was used: see [`Event::extfrag`](super::Event::extfrag). `order` and
-    /// `migratetype` are the request's, and `refill` is the fallback order. `gfp` is the fallback type, plus
-    /// 256 if the pageblock's ownership changed.
+    /// A request took a block of another migratetype: see [`Event::extfrag`](super::Event::extfrag). `order`
+    /// and `migratetype` are the request's, and `refill` is the fallback order. `gfp` is the fallback type,
+    /// plus 256 if the pageblock's ownership changed.
     MmPageAllocExtfrag = 6,
-    /// A lock was found taken: `pfn` = lock address, `gfp` = the tracepoint's flags (1 spin, 2 read, 4 write,
-    /// 8 rt, 16 per-CPU, 32 mutex), `order` = [`Caller`](super::Caller) if the call chain was recorded.
+    /// A CPU found a lock taken, and begins to wait: `pfn` = lock address, `gfp` = the tracepoint's flags (1
+    /// spin, 2 read, 4 write, 8 rt, 16 per-CPU, 32 mutex), `order` = [`Caller`](super::Caller) if the call
+    /// chain was recorded.
     ContentionBegin = 7,
-    /// The contended lock was acquired: `pfn` = lock address, `gfp` = result (0, or a negative errno as u32).
+    /// The CPU that waited has acquired the lock: `pfn` = lock address, `gfp` = result (0, or a negative
+    /// errno as u32).
     ContentionEnd = 8,
     /// A work item starts: `pfn` = function address (0 in text traces), `order` = 1 `vmstat_update`,
     /// 2 `lru_add_drain_per_cpu`, 0 other.
     WorkqueueExecuteStart = 9,
-    /// A work item ended: fields as for the start.
+    /// A work item ended: the fields are those of [`EventKind::WorkqueueExecuteStart`].
     WorkqueueExecuteEnd = 10,
     /// A mark of the recorder around a zoneinfo sample: `pfn` = 0x5a00_0000 | cpu (before), 0x5b00_0000 | cpu
     /// (after).
@@ -40,30 +42,31 @@ pub enum EventKind {
     KswapdWake = 13,
     /// kswapd goes to sleep: `pfn` = node.
     KswapdSleep = 14,
-    /// A task begins direct reclaim: `order`, and `gfp` if the source has it.
+    /// A task begins direct reclaim: `order`, and `gfp` if the source has this field.
     DirectReclaimBegin = 15,
     /// Direct reclaim ended: `pfn` = frames reclaimed.
     DirectReclaimEnd = 16,
     /// A task was forked: `pfn` = the child's pid.
     SchedProcessFork = 17,
-    /// The bulk allocator was entered: `pfn` = requested frames, `gfp`.
+    /// The bulk allocator was entered: `pfn` = number of requested frames, `gfp`.
     BulkAllocEntry = 18,
-    /// The bulk allocator returned: `pfn` = allocated frames. They have no allocation events of their own.
+    /// The bulk allocator returned: `pfn` = number of allocated frames. The kernel has no allocation event
+    /// for each of these frames.
     BulkAllocReturn = 19,
     /// kswapd was scheduled out: `pfn` = task state (0 running, 1 sleeping, 2 uninterruptible, 256
     /// preempted).
     KswapdSwitchedOut = 20,
     /// A block entered a per-CPU page set in a refill: `pfn`, `order`, `migratetype`. Kernels from 2026 on
-    /// have it.
+    /// have this event.
     MmPagePcpuRefill = 21,
-    /// A contended lock was released: `pfn` = lock address. Kernels from 2026 on have it.
+    /// A contended lock was released: `pfn` = lock address. Kernels from 2026 on have this event.
     ContendedRelease = 22,
 }
 
 impl EventKind {
     /// Number of kinds.
     pub const COUNT: usize = 22;
-    /// All kinds, by code.
+    /// All kinds, in the order of their codes.
     pub const ALL: [Self; Self::COUNT] = [
         Self::MmPageAlloc,
         Self::MmPageFree,
@@ -89,7 +92,7 @@ impl EventKind {
         Self::ContendedRelease,
     ];
 
-    /// The code in files: 1 to 22.
+    /// The number of this kind in files: 1 to 22.
     #[must_use]
     pub const fn code(self) -> u8 {
         self as u8
@@ -140,12 +143,12 @@ impl EventKind {
     /// The kind whose tracepoint is called `name`.
     #[must_use]
     pub fn from_tracepoint(name: &[u8]) -> Option<Self> {
-        // Nearly all lines of a trace have one of these three; the others are found by search.
+        // Nearly all lines of a trace have one of these three names, so try them first.
         match name {
             b"mm_page_alloc" => Some(Self::MmPageAlloc),
             b"mm_page_free" => Some(Self::MmPageFree),
             b"mm_page_free_batched" => Some(Self::MmPageFreeBatched),
-            // Their names before Linux 3.3.
+            // These events had other names before Linux 3.3.
             b"mm_page_free_direct" => Some(Self::MmPageFree),
             b"mm_pagevec_free" => Some(Self::MmPageFreeBatched),
             _ => Self::ALL.into_iter().find(|kind| kind.name().as_bytes() == name),

@@ -1,4 +1,4 @@
-//! Makes blocks of a source of single events, and can look ahead in it.
+//! Groups the events of a source into blocks, and can look ahead in the source.
 
 use crate::{
     error::TraceError,
@@ -13,7 +13,7 @@ pub(super) trait EventSource: Send {
     /// The trace's information about itself.
     fn info(&self) -> &TraceInfo;
 
-    /// The next event, or `None` at the end. Not called again after the end or an error.
+    /// The next event, or `None` at the end. Callers do not call it again after the end or an error.
     fn next_event(&mut self) -> Result<Option<Event>, TraceError>;
 
     /// Events that are missing or could not be used, so far.

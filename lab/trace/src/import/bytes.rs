@@ -7,7 +7,7 @@ use std::{
 
 use crate::error::TraceError;
 
-/// Maximum bytes of a text. Event descriptions have a few thousand.
+/// Maximum bytes of a text. Event descriptions have a few thousand bytes.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 /// Maximum bytes of a name, including its zero.
 const NAME_BYTES_MAX: u64 = 256;
@@ -16,7 +16,7 @@ const REMEDY: &str = "copy the file again, or record again";
 /// Reads a file, or a decompressed part of it. Numbers are in this machine's byte order.
 pub(super) struct Bytes<R> {
     path: PathBuf,
-    /// Bytes of the file read so far. In a decompressed part: the offset where the compressed part begins.
+    /// The current offset in the file. Within a decompressed part, the offset of the compressed part.
     offset: u64,
     is_packed: bool,
     source: R,
@@ -38,12 +38,12 @@ impl<R: BufRead> Bytes<R> {
         self.source
     }
 
-    /// An error at this place.
+    /// Makes an error at the current position.
     pub(super) fn error(&self, problem: impl Into<String>) -> TraceError {
         self.error_with(problem, REMEDY)
     }
 
-    /// The same, with another remedy.
+    /// Makes an error at the current position, with another remedy.
     pub(super) fn error_with(&self, problem: impl Into<String>, remedy: &str) -> TraceError {
         TraceError::offset(&self.path, self.offset, problem, remedy)
     }
@@ -99,7 +99,7 @@ impl<R: BufRead> Bytes<R> {
         Ok(String::from_utf8_lossy(&name).into_owned())
     }
 
-    /// Reads `expected`, or fails.
+    /// Reads bytes that must equal `expected`.
     pub(super) fn expect(&mut self, expected: &[u8]) -> Result<(), TraceError> {
         let is_there = self.text(expected.len() as u64)?.as_bytes() == expected;
         if is_there {
@@ -109,12 +109,12 @@ impl<R: BufRead> Bytes<R> {
         }
     }
 
-    /// A text of `bytes` bytes.
+    /// Reads a text of `bytes` bytes.
     pub(super) fn text(&mut self, bytes: u64) -> Result<String, TraceError> {
         self.blob(bytes).map(|text| String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// The next `bytes` bytes. Only for small numbers.
+    /// Reads the next `bytes` bytes into memory, so `bytes` must be small.
     pub(super) fn blob(&mut self, bytes: u64) -> Result<Vec<u8>, TraceError> {
         if bytes > TEXT_BYTES_MAX {
             return Err(self.error(format!("a text claims to have {bytes} bytes")));
@@ -129,7 +129,7 @@ impl<R: BufRead> Bytes<R> {
         self.part(bytes, |_| Ok(()))
     }
 
-    /// Lets `read` read the next `bytes` bytes, and skips those it leaves.
+    /// Lets `read` read the next `bytes` bytes, and skips the bytes that `read` does not read.
     pub(super) fn part<T>(
         &mut self,
         bytes: u64,
@@ -146,7 +146,8 @@ impl<R: BufRead> Bytes<R> {
     }
 }
 
-/// A name of a file, quoted for an error and shortened, since a damaged one may be long.
+/// A name from a file, quoted for an error message. Long names are shortened, because a damaged file may have
+/// very long ones.
 pub(super) fn quoted(name: &str) -> String {
     let name: String = name.chars().take(40).collect();
     format!("{name:?}")

@@ -16,20 +16,20 @@ use crate::packing::ByteStream;
 
 /// Bytes read at a time.
 const CHUNK_BYTES: usize = 256 << 10;
-/// Maximum number of parsing threads. Beyond this, reading and the caller's work are the limit.
+/// Maximum number of parsing threads. With more threads, reading and the caller's work limit the speed.
 const PARSERS_MAX: usize = 8;
 
 /// Whole lines, as read.
 #[derive(Debug, Default)]
 pub(super) struct Raw {
     pub(super) bytes: Vec<u8>,
-    /// The last line has no line end, so the file may have been cut there.
+    /// The last line has no line end, so the file may be cut off.
     pub(super) is_unfinished: bool,
-    /// A line above the limit was skipped. The chunk is empty.
+    /// A line was longer than the limit, and was skipped. The chunk is empty.
     pub(super) is_too_long: bool,
 }
 
-/// Lines, and their parsed form under this legend.
+/// Lines, the legend that they were parsed under, and the result.
 pub(super) struct Chunk<T> {
     pub(super) raw: Raw,
     pub(super) legend: Legend,
@@ -67,7 +67,7 @@ impl<T: Send + 'static> Chunks<T> {
                     let Ok((raw, done)) = next else { return };
                     let legend = *legend.lock().unwrap_or_else(PoisonError::into_inner);
                     let parsed = parse(&raw, &legend);
-                    // The send fails if the caller has ended; nothing is lost then.
+                    // The send fails only if the caller has ended, and then the chunk is not needed.
                     drop(done.send(Chunk { raw, legend, parsed }));
                 }
             })?;
@@ -91,8 +91,8 @@ impl<T: Send + 'static> Chunks<T> {
         place?.recv().map(Some).map_err(|_| io::Error::other("a thread that parses lines has ended"))
     }
 
-    /// Chunks are parsed under this legend from now on. Chunks that are parsed already may have used another
-    /// one.
+    /// Sets the legend under which chunks are parsed from now on. Chunks that were parsed already may have
+    /// used another legend.
     pub(super) fn note(&self, legend: Legend) {
         *self.legend.lock().unwrap_or_else(PoisonError::into_inner) = legend;
     }

@@ -33,7 +33,7 @@ impl<'text> Iterator for Fields<'text> {
             for (at, byte) in rest.iter().enumerate() {
                 if *byte == b'=' && equals.is_none() {
                     equals = Some(at);
-                    // The value `(null)` begins with a separator.
+                    // The value `(null)` begins with a character that otherwise ends words.
                     if rest[at + 1..].starts_with(b"(") {
                         end = rest[at..]
                             .iter()
@@ -62,7 +62,7 @@ pub(super) fn number(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// Decimal digits only.
+/// Parses a number of decimal digits.
 pub(super) fn decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > 20 {
         return None;
@@ -76,7 +76,7 @@ pub(super) fn decimal(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// Hexadecimal digits only.
+/// Parses a number of hexadecimal digits.
 pub(super) fn hexadecimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > 16 {
         return None;

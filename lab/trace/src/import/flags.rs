@@ -1,5 +1,5 @@
-//! The characters after the CPU: interrupts, rescheduling, context, depth of preemption. Their number differs
-//! between kernels.
+//! The characters after the CPU: interrupts, rescheduling, context, depth of preemption. The number of these
+//! characters differs between kernels.
 //!
 //! ftrace prints a legend above its text, a line for each column:
 //!
@@ -10,13 +10,13 @@
 //! #                              || / _---=> hardirq/softirq
 //! ```
 //! Text without a legend, such as excerpts and the output of `trace-cmd report`, is read with the ordinary
-//! kernel's columns if they fit. Otherwise the columns of a kernel with `PREEMPT_RT` are used.
+//! kernel's columns if they fit. If they do not fit, the columns of a kernel with `PREEMPT_RT` are used.
 //!
 //! Sources: the kernel's documentation, `Documentation/trace/ftrace.rst`, section "Latency trace format", has
-//! the letters, and `X` for "unknown". The legend has the columns. Neither source has `b` and `D`, which
-//! stand for bottom halves off. They were found on Linux 6.18, in events that were read twice: as text, and
-//! as `common_flags` from `trace_pipe_raw` (0x80 and 0x81 in 882 events). All other letters that occurred
-//! were checked in the same way.
+//! the letters, and `X` for "unknown". The legend has the columns. Neither source has the letters `b` and
+//! `D`, which mean that bottom halves are off. Their meaning was found on Linux 6.18, in events that were
+//! read twice: as text, and as `common_flags` from `trace_pipe_raw` (0x80 and 0x81 in 882 events). All other
+//! letters that occurred were checked in the same way.
 
 use crate::event::irq_flag;
 
@@ -37,7 +37,7 @@ enum Column {
 
 use Column::{Context, Depth, Interrupts, Other, Rescheduling};
 
-/// Columns since Linux 3.2. Up to four more follow.
+/// Columns since Linux 3.2. Up to four more columns follow.
 const ORDINARY: [Column; MOST] = [Interrupts, Rescheduling, Context, Depth, Other, Other, Other, Other];
 /// Columns with `PREEMPT_RT`, where lazy rescheduling follows ordinary rescheduling.
 const REAL_TIME: [Column; MOST] = [Interrupts, Rescheduling, Other, Context, Depth, Other, Other, Other];
@@ -53,7 +53,8 @@ impl Legend {
     pub(super) fn note(&mut self, comment: &[u8]) {
         let Some(at) = memchr::memmem::find(comment, b"-=> ") else { return };
         let column = match comment[at + 4..].trim_ascii() {
-            // The legend's first line: another text may begin here. Latency format has a CPU before it.
+            // This is the first line of a legend, so another text may begin here. In latency format, the
+            // column of the CPU comes before it.
             [b'i', b'r', b'q', b's', b'-', b'o', b'f', b'f', ..] => {
                 *self = Self::default();
                 Interrupts
@@ -90,8 +91,8 @@ impl Legend {
         if let Some(columns) = orders.into_iter().find(fits) {
             return Some(together(word, columns, |(byte, column)| said(*byte, column).unwrap_or_default()));
         }
-        // Some letters may be unknown in their columns. An interrupt's letter shows anywhere, since no other
-        // column has it.
+        // Some letters may be unknown in their columns. The letter of an interrupt is recognised in any
+        // column, because no other column uses it.
         let begins = matches!(word[0], b'.' | b'd' | b'D' | b'b' | b'X');
         let is_known =
             |byte: &u8| said(*byte, Other).is_some() || said(*byte, Context).is_some() || *byte == b'd';
@@ -116,7 +117,7 @@ const fn is_flag(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'#' | b'*' | b'?')
 }
 
-/// The bits and the depth that a character encodes. `None` if the column has no such character.
+/// What a character in this column means: flags, and a depth. `None` if the column has no such character.
 fn said(byte: u8, column: Column) -> Option<(u8, u8)> {
     let bits = match (column, byte) {
         (Column::Other, b'.' | b'L' | b'l' | b'N' | b'n' | b'b' | b'p' | b'0'..=b'9' | b'a'..=b'f') => 0,

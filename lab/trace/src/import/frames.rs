@@ -1,12 +1,12 @@
 //! The meaning of `pfn=` in a text: a frame number, or an address that implies the number.
 //!
 //! Kernels before 4.1 record the address of a frame's `struct page`. Old perf and trace-cmd subtract the
-//! address of the first `struct page`, but do not divide by its size. They print 70400064 and 70400128 for
-//! frames 1100001 and 1100002. The field `page=` then has the same low bits, and all numbers are multiples of
-//! the size.
+//! address of the first `struct page`, but do not divide by its size. For frames 1100001 and 1100002, they
+//! print 70400064 and 70400128. In such a text, the field `page=` has the same low bits as the number, and
+//! all numbers are multiples of the size of a `struct page`.
 //!
-//! Equal low bits do not prove this: some versions of perf print a frame number behind the high bits of an
-//! address. But such numbers have no common divisor.
+//! Equal low bits alone do not prove that a number is such a distance: some versions of perf print a frame
+//! number combined with the high bits of an address. But frame numbers have no common divisor.
 
 use super::{
     fields::{Fields, hexadecimal, number},
@@ -17,9 +17,9 @@ use crate::event::EventKind;
 
 /// Sizes of `struct page` on 64-bit machines, by configuration.
 const PAGE_STRUCT_BYTES: [u64; 4] = [48, 56, 64, 80];
-/// The addresses of kernels begin here on all 64-bit machines.
+/// The lowest address of a kernel on any 64-bit machine.
 const KERNEL_FROM: u64 = 1 << 63;
-/// The array of `struct page` begins at a multiple of this.
+/// The array of `struct page` begins at a multiple of this number.
 const ARRAY_ALIGNMENT: u64 = 1 << 30;
 
 /// The meaning of a number in the field `pfn=`.
@@ -27,7 +27,8 @@ const ARRAY_ALIGNMENT: u64 = 1 << 30;
 pub(super) enum Frames {
     /// A frame number.
     Numbers,
-    /// The distance in bytes from the first `struct page`. Holds the size of a `struct page`.
+    /// The number is the distance in bytes of the frame's `struct page` from the first one. The value is the
+    /// size of a `struct page`.
     Distances(u64),
 }
 
@@ -35,7 +36,7 @@ impl Frames {
     /// Infers what `pfn=` means from the first lines of a text.
     ///
     /// # Errors
-    /// The numbers are distances, but their steps do not reveal the size.
+    /// An error if the numbers are distances, but do not reveal the size of a `struct page`.
     pub(super) fn of_head(head: &[u8], style: HeaderStyle) -> Result<Self, String> {
         let mut counts = Counts::default();
         // The last line may be incomplete.
@@ -63,7 +64,7 @@ impl Frames {
         }
     }
 
-    /// The assumption made, as a sentence for the user.
+    /// The assumption about the numbers, as a sentence for the user.
     pub(super) fn assumption(self) -> Option<String> {
         match self {
             Self::Numbers => None,
@@ -75,7 +76,7 @@ impl Frames {
     }
 }
 
-/// Counts over the lines of a text. One line in ten may be damaged.
+/// Counts over the lines of a text. Up to one line in ten may be damaged.
 #[derive(Default)]
 struct Counts {
     all: u32,
@@ -83,7 +84,8 @@ struct Counts {
     low_bits: u32,
     /// Lines whose number is a multiple of a size, by size.
     multiples: [u32; PAGE_STRUCT_BYTES.len()],
-    /// Number of pages, the first page's number, and the common divisor of all differences from it.
+    /// Number of pages, the first page's number, and the common divisor of all differences from the first
+    /// number.
     pages: u32,
     first: u64,
     step: u64,
@@ -98,7 +100,8 @@ impl Counts {
         }
         self.low_bits += 1;
         for (count, size) in self.multiples.iter_mut().zip(PAGE_STRUCT_BYTES) {
-            // A block of order 3 begins at a multiple of 8 in any case.
+            // A block of order 3 begins at a multiple of 8 frames anyway, so require a multiple of 8 times
+            // the size.
             *count += u32::from(pfn.is_multiple_of(size << order.min(32)));
         }
         if order == 0 {
@@ -123,7 +126,7 @@ impl Counts {
         match (sizes().count(), sizes().next()) {
             (1, Some((size, _))) if self.all > 1 => Ok(Frames::Distances(size)),
             (1.., _) => unclear("too few events show in which steps".to_owned()),
-            // Ten or so frame numbers do not all differ by multiples of 56 by accident.
+            // If about ten numbers differ by multiples of 56, this is no accident.
             _ if self.pages > 8
                 && self.step > 0
                 && PAGE_STRUCT_BYTES.iter().any(|size| self.step.is_multiple_of(*size)) =>
@@ -135,7 +138,7 @@ impl Counts {
     }
 }
 
-/// `page=0xffffea0004323840 pfn=70400064 order=0`. `None` if one of the first two is missing or 0.
+/// Parses `page=0xffffea0004323840 pfn=70400064 order=0`. `None` if the page or the number is missing or 0.
 fn fields(payload: &[u8]) -> Option<(u64, u64, u32)> {
     let page = Fields::find(payload, b"page")?;
     let page = hexadecimal(page.strip_prefix(b"0x").unwrap_or(page))?;

@@ -63,14 +63,15 @@ fn pid_before(text: &[u8], style: HeaderStyle) -> Option<u32> {
     if style == HeaderStyle::Dash
         && let Some(rest) = text.strip_suffix(b")")
     {
-        // `(   1458)` or `(-----)`: the task group, with the option record-tgid.
+        // With ftrace's option record-tgid, the task's process follows as `(   1458)` or `(-----)`.
         let open = rest.iter().rev().take(12).position(|byte| *byte == b'(')?;
         text = rest[..rest.len() - open - 1].trim_ascii_end();
     }
     let digits = text.iter().rev().take(11).take_while(|byte| byte.is_ascii_digit()).count();
     let (before, pid) = text.split_at(text.len() - digits);
     let pid = u32::try_from(decimal(pid)?).ok()?;
-    // `-1` or `-1/-1` after a name is perf's unknown task. A name in ftrace may end in a space, too.
+    // perf prints `-1` or `-1/-1` after the name of an unknown task. In text of ftrace, a name may end in a
+    // space.
     if let (1, Some((b'-', name))) = (pid, before.split_last()) {
         let name = name.strip_suffix(b"-1/").unwrap_or(name);
         let is_apart = name.last().is_some_and(u8::is_ascii_whitespace);
@@ -83,7 +84,7 @@ fn pid_before(text: &[u8], style: HeaderStyle) -> Option<u32> {
     let fits = match (style, before.last()) {
         (HeaderStyle::Dash, Some(b'-')) => true,
         (HeaderStyle::Space, None | Some(b' ' | b'\t')) => true,
-        // `pid/tid`: the digits found are the thread id.
+        // In `pid/tid`, the digits that were found are the thread's id.
         (HeaderStyle::Space, Some(b'/')) => before[..before.len() - 1].last().is_some_and(u8::is_ascii_digit),
         _ => false,
     };

@@ -26,9 +26,9 @@ pub(super) struct TextLines {
 pub(super) enum Line<'buffer> {
     /// A whole line.
     Whole(&'buffer [u8]),
-    /// The last line, without a line end: the file may have been cut there.
+    /// The last line of the text. This line has no line end, so the file may be cut off.
     Unfinished(&'buffer [u8]),
-    /// A line above the limit.
+    /// A line longer than the limit.
     TooLong,
 }
 

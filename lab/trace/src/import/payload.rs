@@ -1,7 +1,7 @@
 //! The text after an event's name, by kind: printed by the kernel's formats, or raw (`trace-cmd report -R`).
 //!
 //! Source of the formats: the `format` files that kernels publish below `/sys/kernel/tracing/events/`. The
-//! kernel hashes `page=`, so it is not used.
+//! kernel prints a hash in `page=`, so this field is not used.
 
 use super::fields::{Fields, decimal, hexadecimal, number, signed};
 use crate::{
@@ -23,12 +23,12 @@ pub(super) enum Payload {
 pub(super) struct PayloadParser {
     gfp_text: Vec<u8>,
     gfp: (u32, u32),
-    /// Allocation-flag names so far that are not in the table.
+    /// The number of names of allocation flags so far that are not in the table.
     pub(super) unknown_gfp_names: u64,
 }
 
 impl PayloadParser {
-    /// Fills `event`, whose kind is set, from `text`. The error is the problem.
+    /// Fills `event`, whose kind is set, from `text`. The error says what is wrong.
     pub(super) fn fill(&mut self, event: &mut Event, text: &[u8]) -> Result<Payload, String> {
         match event.kind {
             EventKind::MmPageAlloc
@@ -44,7 +44,8 @@ impl PayloadParser {
             EventKind::WorkqueueExecuteStart | EventKind::WorkqueueExecuteEnd => work(event, text),
             EventKind::Marker => return Ok(Payload::NotNeeded),
             EventKind::PageFaultUser => {
-                // A kernel with symbols prints a name instead of the address, which is then unknown.
+                // Some kernels print a symbol's name instead of the address. In that case the address is
+                // unknown.
                 event.pfn = number(required(text, "address")?).unwrap_or(0);
             }
             EventKind::KswapdWake | EventKind::KswapdSleep => {
@@ -60,7 +61,7 @@ impl PayloadParser {
                 }
             }
             EventKind::DirectReclaimEnd => event.pfn = number_of(text, "nr_reclaimed")?,
-            // Task names may contain anything, so the last field is searched from the end.
+            // The names of tasks may contain any text, so search the last field from the end of the line.
             EventKind::SchedProcessFork => {
                 let at = rfind(text, b"child_pid=").ok_or_else(|| missing("child_pid"))?;
                 event.pfn = number_of(&text[at..], "child_pid")?;
@@ -77,8 +78,8 @@ impl PayloadParser {
         Ok(Payload::Filled)
     }
 
-    /// `page=… pfn=… order=… migratetype=… gfp_flags=… percpu_refill=…`, in any order. Some kinds lack some
-    /// of them.
+    /// Parses `page=… pfn=… order=… migratetype=… gfp_flags=… percpu_refill=…`, in any order. Some kinds of
+    /// events lack some of these fields.
     fn page(&mut self, event: &mut Event, text: &[u8]) -> Result<(), String> {
         let (mut pfn, mut has_null_page) = (None, false);
         let (mut has_order, mut has_type, mut has_gfp, mut has_refill) = (false, false, false, false);
@@ -119,7 +120,8 @@ impl PayloadParser {
         if is_alloc && !has_gfp {
             return Err(missing("gfp_flags"));
         }
-        // Raw reports of kernels without the field. Those kernels printed `order == 0` for it.
+        // Raw reports of old kernels lack the field. The text of those kernels shows `order == 0` in its
+        // place.
         if event.kind == EventKind::MmPageAllocZoneLocked && !has_refill {
             event.refill = u8::from(event.order == 0);
         }
@@ -157,7 +159,7 @@ fn extfrag(event: &mut Event, text: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// `00000000f9a7a80d (flags=SPIN)`, `00000000f9a7a80d (ret=0)`, or raw `lock_addr=… flags=…`.
+/// Parses `00000000f9a7a80d (flags=SPIN)`, `00000000f9a7a80d (ret=0)`, or raw `lock_addr=… flags=…`.
 fn contention(event: &mut Event, text: &[u8]) -> Result<(), String> {
     event.pfn = match Fields::find(text, b"lock_addr") {
         Some(address) => number(address).ok_or_else(|| not_a_number("lock_addr", address))?,
@@ -194,7 +196,7 @@ fn lock_flags(text: &[u8]) -> u32 {
     })
 }
 
-/// `work struct 0000000012345678: function vmstat_update`, or raw `work=… function=…`.
+/// Parses `work struct 0000000012345678: function vmstat_update`, or raw `work=… function=…`.
 fn work(event: &mut Event, text: &[u8]) {
     if let Some(address) = Fields::find(text, b"function").and_then(number) {
         event.pfn = address;
@@ -208,7 +210,7 @@ fn work(event: &mut Event, text: &[u8]) {
     };
 }
 
-/// `prev_comm=kswapd0 prev_pid=51 prev_prio=120 prev_state=S ==> next_comm=…`.
+/// Parses `prev_comm=kswapd0 prev_pid=51 prev_prio=120 prev_state=S ==> next_comm=…`.
 fn kswapd_switch(event: &mut Event, text: &[u8]) -> Result<Payload, String> {
     if !Fields::find(text, b"prev_comm").is_some_and(|name| name.starts_with(b"kswapd")) {
         return Ok(Payload::NotNeeded);
@@ -238,7 +240,7 @@ fn number_of(text: &[u8], key: &str) -> Result<u64, String> {
     number(value).ok_or_else(|| not_a_number(key, value))
 }
 
-/// A number of 0 to 255.
+/// Parses a number from 0 to 255.
 fn narrow(value: &[u8], key: &str) -> Result<u8, String> {
     let number = if value.len() > 3 { number(value) } else { decimal(value).or_else(|| number(value)) };
     number.and_then(|number| u8::try_from(number).ok()).ok_or_else(|| not_a_number(key, value))

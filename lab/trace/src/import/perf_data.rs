@@ -1,8 +1,8 @@
 //! Files of `perf record` (`perf.data`).
 //!
 //! `head` reads the file's description and finds its records. `sample` finds the time, the CPU and the
-//! kernel's record in a sample. `rounds` sorts the samples. The code is our own and reads only a few kinds of
-//! records, since a file's lengths must neither take memory nor overflow.
+//! kernel's record in a sample. `rounds` sorts the samples. This code uses no library and reads only a few
+//! kinds of records, because lengths in a file must neither exhaust memory nor overflow.
 //!
 //! Source: perf_event_open(2) for records, attributes and samples; files of perf 6.1 for the file header.
 
@@ -33,11 +33,10 @@ use sample::SampleFormats;
 const REMEDY: &str = "run `perf script --ns -F comm,pid,tid,cpu,time,event,trace` on it, and read that";
 /// The magic number, as a machine with this byte order writes it.
 const MAGIC: [u8; 8] = 0x3245_4c49_4652_4550_u64.to_ne_bytes();
-/// The same from a machine with the other byte order.
+/// The magic number from a machine with the other byte order.
 const SWAPPED_MAGIC: [u8; 8] = 0x3245_4c49_4652_4550_u64.swap_bytes().to_ne_bytes();
-/// Note for a file that does not name functions. No file of perf does.
-const NO_TICKS: &str =
-    "which works are ticks: perf.data does not say where functions are; text of `perf script` does";
+/// Note for a file that does not name functions, which is true of every perf.data file.
+const NO_TICKS: &str = "which work items are ticks: perf.data has no addresses of functions, but text of `perf script` has their names";
 /// Bytes of a record's header.
 const HEADING_BYTES: u64 = 8;
 
@@ -105,7 +104,7 @@ struct PerfData {
 /// The meaning of a record.
 enum Found {
     Event(Event),
-    /// All events older than the previous round have been read.
+    /// All events that are older than the previous round have been read.
     RoundIsFinished,
     Other,
     End,
@@ -171,7 +170,7 @@ impl Records {
             }
             kind::LOST | kind::LOST_SAMPLES => {
                 let body = self.bytes.blob(body_bytes)?;
-                // One of the two kinds has the event's number in front.
+                // A record of kind `LOST` begins with the event's number.
                 let at = if number == kind::LOST { 8 } else { 0 };
                 let count = body.get(at..).and_then(|rest| rest.first_chunk().copied());
                 let count = count.ok_or_else(|| self.bytes.error("a report of losses is cut off"))?;
@@ -180,7 +179,7 @@ impl Records {
             }
             kind::FINISHED_ROUND => self.bytes.skip(body_bytes).map(|()| Found::RoundIsFinished),
             kind::COMPRESSED | kind::COMPRESSED_2 => Err(self.refused("it was recorded with -z")),
-            kind::AUX_TRACE => Err(self.refused("it has data of a processor's own tracer")),
+            kind::AUX_TRACE => Err(self.refused("it has data of a processor's hardware tracer")),
             _ => self.bytes.skip(body_bytes).map(|()| Found::Other),
         }
     }

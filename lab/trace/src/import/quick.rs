@@ -3,8 +3,8 @@
 //! ```text
 //! comm-1458  [001] d..1.  5313.517212: mm_page_alloc: page=0000… pfn=0x1 order=0 migratetype=1 gfp_flags=GFP_KERNEL
 //! ```
-//! A line that differs by one character is left to `header` and `payload`, which know all forms. A line read
-//! here gives the same event as these would.
+//! A line that differs from this form in any character is left to `header` and `payload`, which know all
+//! forms. For a line that is read here, `header` and `payload` would give the same event.
 
 use super::{flags::Legend, header::HeaderStyle};
 use crate::event::{Event, EventKind};
@@ -14,8 +14,8 @@ use crate::gfp::gfp_bits;
 #[derive(Default)]
 pub(super) struct Quick {
     legend: Legend,
-    /// The characters after the CPU in the previous line (up to eight, and their number), and their meaning
-    /// under the current legend.
+    /// The flag characters after the CPU in the previous line: up to eight characters, their number, and
+    /// their meaning under the current legend.
     state: ([u8; 8], usize, (u8, u8)),
     gfp_text: Vec<u8>,
     gfp: (u32, u32),
@@ -98,7 +98,7 @@ impl Quick {
         rest.skip_spaces();
         let (mut irq_flags, mut preempt) = (0, 0);
         if style == HeaderStyle::Dash {
-            // A time contains a dot as well, but is not such a word.
+            // The time also contains a dot, but is not the word with the flags.
             let word = rest.until(b' ')?;
             (irq_flags, preempt) = self.state(word)?;
             rest.skip_spaces();
@@ -131,7 +131,7 @@ impl Quick {
             None => rest.decimal(18)?.0,
         };
         if pfn == 0 {
-            // It may be a failed allocation.
+            // The line may be a failed allocation, so leave it to `payload`.
             return None;
         }
         rest.skip(b" order=")?;
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(read, [true, true, true, true, true, true, false, false, false]);
     }
 
-    /// Remembered characters must not be used under another legend.
+    /// Tests that remembered characters are not used under another legend.
     #[test]
     fn what_is_remembered_is_of_one_legend() {
         let mut quick = Quick::default();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     proptest! {
-        /// However a line is changed, it gives the same event as `header` and `payload`, or is left to them.
+        /// Tests that a changed line gives the same event as with `header` and `payload`, or is left to them.
         #[test]
         fn quick_is_as_slow(
             which in 0..LINES.len(),

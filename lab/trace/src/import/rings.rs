@@ -15,10 +15,10 @@ use crate::{
     raw::{Decoder, Missed, PageLayout, Records, Waits},
 };
 
-/// Maximum bytes of all rings' current pages. One page of each ring is in memory.
+/// Maximum bytes of all rings' current pages. For each ring, one page is in memory.
 const PAGES_BYTES_MAX: usize = 64 << 20;
 
-/// The place of a CPU's pages.
+/// Where a CPU's pages are in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) cpu: u16,
@@ -47,13 +47,13 @@ pub(super) struct Rings {
 /// Losses of the rings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RingLosses {
-    /// Missing events that pages count.
+    /// Missing events, as counted in pages.
     pub(super) counted: u64,
-    /// Pages that do not say how many are missing, and pages that contradict themselves.
+    /// Pages that do not say how many events are missing, and pages that contradict themselves.
     pub(super) gaps_of_unknown_size: u64,
     /// Records of other events.
     pub(super) unknown_events: u64,
-    /// Events that are older than an event before them.
+    /// Events with an earlier time than an event before them.
     pub(super) out_of_order: u64,
 }
 
@@ -80,13 +80,19 @@ impl Rings {
         let all_bytes = places.iter().fold(0_u64, |sum, place| sum.saturating_add(place.bytes));
         let farthest = places.iter().map(|place| place.offset.saturating_add(place.bytes)).max();
         if all_bytes > file_bytes || farthest.is_some_and(|end| end > file_bytes) {
-            let problem = format!("is truncated: it has {file_bytes} bytes, and its events lie beyond");
+            let problem =
+                format!("is truncated: it has {file_bytes} bytes, and its events would be after its end");
             return Err(TraceError::file(path, problem, "copy it again, or record again"));
         }
         let pages_bytes = places.len().saturating_mul(layout.page_bytes);
         if pages_bytes > PAGES_BYTES_MAX {
-            let problem = format!("has pages of {} bytes of {} CPUs", layout.page_bytes, places.len());
-            return Err(TraceError::file(path, problem, "record with the usual size of pages"));
+            let problem =
+                format!("has pages of {} bytes for each of {} CPUs", layout.page_bytes, places.len());
+            return Err(TraceError::file(
+                path,
+                problem,
+                "record with the kernel's default size of ring pages",
+            ));
         }
         let ring = |place: &Place| Ring {
             cpu: place.cpu,

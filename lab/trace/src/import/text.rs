@@ -1,7 +1,8 @@
 //! Reads all text formats: lines become events, losses and counts.
 //!
-//! Threads parse lines that need no context (`parse`), as events do. `chunks` delivers them in order. All
-//! other lines, and everything that depends on earlier lines, are handled here one after the other.
+//! Several threads parse lines that can be understood alone, such as events (`parse`). `chunks` delivers the
+//! results in order. All other lines, and everything that depends on earlier lines, are handled here one
+//! after the other.
 
 use super::{
     blocks::EventSource,
@@ -33,15 +34,15 @@ pub(super) trait TextFormat: Send {
     /// Remedy for a page event that has the address of a `struct page` but no frame.
     const REMEDY_WITHOUT_FRAME: &'static str;
 
-    /// Reads a line that is not an event: a heading or a report of losses. Quotation marks and spaces before
-    /// it are already removed.
+    /// Reads a line that is not an event: a heading or a report of losses. The caller has removed spaces and
+    /// quotation marks before the line.
     fn other_line(&self, line: &[u8], info: &mut TraceInfo, lost: &mut LostEvents) -> OtherLine;
 }
 
 /// The meaning of a line that is not an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OtherLine {
-    /// Understood: a heading, a comment, a report of losses.
+    /// The line was understood: a heading, a comment, or a report of losses.
     Taken,
     /// Not understood.
     Unknown,
@@ -66,9 +67,9 @@ pub(super) struct TextReader<F> {
     lost: LostEvents,
     last_ts_ns: u64,
     has_events: bool,
-    /// The first line that is not recognised.
+    /// The number of the first line that is not recognised.
     first_unrecognised: Option<u64>,
-    /// The first malformed line, if malformed lines are skipped.
+    /// The number of the first malformed line, if malformed lines are skipped.
     first_malformed: Option<(u64, Malformed)>,
     /// An error in the headings, reported with the first block.
     pending: Option<TraceError>,
@@ -88,14 +89,14 @@ enum Item {
     Event(Event, u32, bool),
     /// No event. True if the line counts as an event of another kind.
     Nothing(bool),
-    /// The line from and to these positions must be read again, in order.
+    /// The line between these positions must be read again, after all lines before it.
     Other(usize, usize),
 }
 
 /// The result of a line that is not a heading.
 enum Found {
     Event(Event),
-    /// No event. If something was lost, it has been counted.
+    /// The line is not an event. If the line reports losses, they have been counted.
     Nothing,
     Malformed(Malformed),
 }
@@ -152,7 +153,7 @@ impl<F: TextFormat> TextReader<F> {
                         return lines.unread();
                     }
                 }
-                // Counted here, since an oversized line cannot be returned again.
+                // Count the line now, because a line longer than the limit cannot be returned again.
                 Ok(Some(Line::TooLong)) => self.lost.oversized_lines += 1,
                 Ok(Some(Line::Whole(_) | Line::Unfinished(_))) => return lines.unread(),
                 Ok(None) => return,
@@ -190,7 +191,7 @@ impl<F: TextFormat> TextReader<F> {
         }
     }
 
-    /// Parses the rest of the chunk again under the new legend.
+    /// Parses the remaining lines of the chunk again, under the new legend.
     fn parse_from(&mut self, start: usize) {
         let items = Parser::default().parse::<F>(&self.chunk.raw, start, &self.legend, self.frames);
         self.chunk.items = items.into_iter();
@@ -219,7 +220,8 @@ impl<F: TextFormat> TextReader<F> {
                     self.lost.oversized_lines += 1;
                     Found::Nothing
                 } else if is_unfinished {
-                    // A number in it may be cut short, so it is not trusted even if it looks complete.
+                    // A number in the last line may be cut short, so the line is not trusted even if it looks
+                    // complete.
                     match self.chunk.raw.bytes[start..end].iter().all(u8::is_ascii_whitespace) {
                         true => Found::Nothing,
                         false => malformed::<F>("the last line has no end, the file is truncated".to_owned()),
@@ -276,19 +278,20 @@ impl<F: TextFormat> TextReader<F> {
         Found::Event(event)
     }
 
-    /// Checks the end. A text without any event is an error: it has another format, or was cut to nothing.
+    /// Checks the text at its end. A text without any event is an error: it has another format, or was cut to
+    /// nothing.
     fn end(&mut self) -> Result<(), TraceError> {
         let is_empty = !self.has_events && self.lost.unknown_events == 0;
         let skipped = self.lost.unrecognised_lines + self.lost.malformed_lines;
         if !is_empty || skipped == 0 {
             return Ok(());
         }
-        // The error is returned once. After that, the text has ended.
+        // Return the error once. A further call returns the end.
         self.has_events = true;
         if let Some((line, Malformed { problem, remedy })) = self.first_malformed.take() {
             return Err(TraceError::line(&self.info.path, line, problem, remedy));
         }
-        let problem = format!("none of the {} lines that are no headings is an event", skipped);
+        let problem = format!("none of the {} lines below the headings is an event", skipped);
         let line = self.first_unrecognised.unwrap_or(self.number);
         Err(TraceError::line(&self.info.path, line, problem, F::REMEDY))
     }
@@ -320,7 +323,8 @@ impl<F: TextFormat> EventSource for TextReader<F> {
                         self.first_malformed.get_or_insert((line, Malformed { problem, remedy }));
                     }
                     Strictness::Strict => {
-                        // Skipping helps if some lines are damaged, but not if all have another form.
+                        // Offer to skip lines only if the text has some good ones: if all lines are bad, the
+                        // text has another form.
                         let or_skip = match remedy == F::REMEDY {
                             true => ", or read leniently to skip and count such lines",
                             false => "",
@@ -341,7 +345,7 @@ impl<F: TextFormat> EventSource for TextReader<F> {
 /// The name of frees that old kernels print twice.
 const DIRECT: &[u8] = b"mm_page_free_direct";
 
-/// Whether the line heads a call chain, which trace-cmd gives an event name of its own.
+/// Whether the line begins a call chain, for which trace-cmd prints a separate event name.
 fn is_call_chain(header: &Header<'_>) -> bool {
     matches!(header.event, b"kernel_stack" | b"user_stack")
 }
@@ -379,7 +383,7 @@ impl Parser {
         items
     }
 
-    /// `None` if the result depends on earlier lines.
+    /// The line's result. `None` if it depends on earlier lines.
     fn line<F: TextFormat>(&mut self, line: &[u8], legend: &Legend, frames: Frames) -> Option<Item> {
         if line.len() > LINE_BYTES_MAX {
             return None;
@@ -409,7 +413,7 @@ impl Parser {
 /// Guess of a line's length, to reserve memory.
 const LINE_BYTES_USUAL: usize = 100;
 
-/// The event of a line. `None` if its kind is not read.
+/// Parses the event of a line. `None` if events of this kind are not read.
 fn of_header<F: TextFormat>(
     header: &Header<'_>,
     payloads: &mut PayloadParser,
@@ -436,7 +440,7 @@ fn of_header<F: TextFormat>(
             // A failed allocation has no `struct page`, so its distance from the first one is negative.
             None if kind == EventKind::MmPageAlloc && event.pfn >> 63 != 0 => event.pfn = PFN_NONE,
             None => {
-                let problem = format!("{}: pfn= is not in the steps of the lines before", kind.name());
+                let problem = format!("{}: pfn= is not a multiple of the step in earlier lines", kind.name());
                 return Err(Malformed { problem, remedy: F::REMEDY });
             }
         }
@@ -451,8 +455,8 @@ fn malformed<F: TextFormat>(problem: String) -> Found {
     Found::Malformed(Malformed { problem, remedy: F::REMEDY })
 }
 
-/// Judges a line that no text of this format has. If the line seems to be a page event, that is an error.
-/// Otherwise the line is counted.
+/// Handles a line that does not belong to this format. A line that looks like a page event is an error. Any
+/// other line is counted.
 fn strange<F: TextFormat>(line: &[u8], lost: &mut LostEvents) -> Found {
     if let Some(known) = unreadable(line) {
         return Found::Malformed(Malformed { problem: known.problem.to_owned(), remedy: known.remedy });
@@ -465,7 +469,7 @@ fn strange<F: TextFormat>(line: &[u8], lost: &mut LostEvents) -> Found {
     Found::Nothing
 }
 
-/// `line` without surrounding spaces, and without quotation marks before it.
+/// Removes the spaces around `line`, and the quotation marks before it.
 pub(crate) fn unquoted(line: &[u8]) -> &[u8] {
     let is_mark = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'>' | b'|');
     let start = line.iter().position(|byte| !is_mark(byte)).unwrap_or(line.len());
@@ -494,7 +498,8 @@ fn is_of_stack(line: &[u8], unquoted: &[u8], style: HeaderStyle) -> bool {
     let first = unquoted.split(u8::is_ascii_whitespace).next().unwrap_or_default();
     let address = first.strip_prefix(b"0x").unwrap_or(first);
     let is_address = (4..=16).contains(&address.len()) && address.iter().all(u8::is_ascii_hexdigit);
-    // With `-F sym` there is no address. Lines of a call chain contain no colon.
+    // With perf's `-F sym`, lines of a call chain have no address. Lines of a call chain never contain a
+    // colon.
     let is_name = line.first().is_some_and(|byte| matches!(byte, b'\t' | b' ')) && !has(b": ") && !has(b"=");
     is_address || is_name || unquoted.ends_with(b"(inlined)")
 }
@@ -546,7 +551,8 @@ mod tests {
         assert!(error.starts_with("t:30001: mm_page_free: pfn is not a number"), "{error}");
     }
 
-    /// A second text begins in the middle. Its legend gives the same characters another meaning.
+    /// Tests a text in whose middle a second text begins, with a legend that gives the same characters
+    /// another meaning.
     #[test]
     fn a_legend_holds_from_its_line_on() {
         let (before, between, behind) = (10_000, 3, 20_000);

@@ -1,8 +1,8 @@
 //! Files of `trace-cmd record` and `trace-cmd extract`, versions 6 and 7.
 //!
 //! `version_6` and `version_7` find the event descriptions and the rings. `options` reads the options of
-//! both. Times are in the recording's clock. Options about other clocks are not used: they only help to
-//! compare machines.
+//! both. Times are in the recording's clock. Options about other clocks are ignored, because they only help
+//! to compare machines.
 //!
 //! Source: trace-cmd.dat.v6(5), trace-cmd.dat.v7(5).
 
@@ -51,7 +51,7 @@ pub(crate) fn open_trace_dat(
     bytes.expect(MAGIC)?;
     let version = bytes.name()?;
     if bytes.u8()? != u8::from(cfg!(target_endian = "big")) {
-        return Err(TraceError::file(&path, "is of a machine with the other byte order", REMEDY));
+        return Err(TraceError::file(&path, "comes from a machine with the other byte order", REMEDY));
     }
     // Skip the sizes of a user-space `long` and of the machine's pages. The event descriptions have the
     // kernel's.
@@ -79,16 +79,17 @@ struct Contents {
     options: Options,
     /// The rings of the only buffer with events.
     places: Vec<Place>,
-    /// The file that holds these rings.
+    /// The file that contains the rings.
     file: Box<dyn Seekable>,
 }
 
-/// The only buffer that has events. Several are refused, since their events may be the same.
+/// The only buffer that has events. Files with several such buffers are refused, because the buffers may have
+/// the same events.
 fn only_filled(path: &Path, buffers: Vec<Vec<Place>>) -> Result<Vec<Place>, TraceError> {
     let mut filled = buffers.into_iter().filter(|places| places.iter().any(|place| place.bytes > 0));
     let first = filled.next().unwrap_or_default();
     if filled.next().is_some() {
-        let problem = "has events in several instances, which may be the same";
+        let problem = "has several instances with events, and two of them may have the same events";
         return Err(TraceError::file(path, problem, "record one instance at a time"));
     }
     Ok(first)
@@ -109,8 +110,8 @@ impl EventSource for TraceDat {
         self.rings.next_event()
     }
 
-    /// The kernel counts every overwritten event. Events that it counts beyond the known gaps are in the gaps
-    /// of unknown size.
+    /// The kernel's counter includes every overwritten event. Events that it counts in addition to the known
+    /// gaps lie in the gaps of unknown size.
     fn lost(&self) -> LostEvents {
         let (known, found) = (self.info.lost, self.rings.losses);
         let are_explained = known.overrun > found.counted;

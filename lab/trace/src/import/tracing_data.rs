@@ -15,7 +15,7 @@ use crate::{
     raw::{Decoder, EventFormat, Need, PROBES, PageLayout, Symbols, TRACEPOINTS, Tracepoint},
 };
 
-/// A description as read so far.
+/// The parts of a description that were read so far.
 #[derive(Default)]
 pub(super) struct TracingData {
     layout: Option<PageLayout>,
@@ -24,7 +24,7 @@ pub(super) struct TracingData {
 }
 
 impl TracingData {
-    /// Reads all parts in order. Old files end before the names of tasks.
+    /// Reads all parts in order. The names of tasks are the last part, and old files do not have it.
     pub(super) fn read<R: BufRead>(bytes: &mut Bytes<R>, has_tasks: bool) -> Result<Self, TraceError> {
         let mut described = Self::default();
         described.read_header(bytes)?;
@@ -74,7 +74,8 @@ impl TracingData {
         Ok(())
     }
 
-    /// Adds an event. An event that lacks a field counts as unknown, unless a recording needs it.
+    /// Adds an event. An event that lacks a field counts as unknown, unless a recording is useless without
+    /// the event.
     fn note(&mut self, system: &str, text: &str) -> Result<(), String> {
         let name = text.lines().find_map(|line| line.strip_prefix("name:")).unwrap_or_default().trim();
         let Some(tracepoint) = tracepoint(system, name) else { return Ok(()) };
@@ -86,7 +87,7 @@ impl TracingData {
             Ok(_) => self.events.push(event),
             Err(problem) if tracepoint.need == Need::Required && event.1.field("page").is_some() => {
                 return Err(format!(
-                    "{problem}, but an address, as kernels before 4.1: copy the kernel's own text, \
+                    "{problem}, but an address, as in kernels before 4.1: copy the kernel's own text, \
                      /sys/kernel/tracing/trace, which has frames"
                 ));
             }
@@ -108,7 +109,7 @@ impl TracingData {
         self.events.iter().map(|(tracepoint, _)| tracepoint.kind.name().to_owned()).collect()
     }
 
-    /// Whether it is known which work items are ticks.
+    /// Whether the file shows which work items are ticks.
     pub(super) const fn names_ticks(&self) -> bool {
         self.symbols.vmstat_update.is_some()
     }
@@ -123,8 +124,8 @@ impl TracingData {
     }
 }
 
-/// The catalogue's entry for `system:name`. A probe's group is chosen by its user. Marks are the recorder's
-/// own.
+/// The catalogue's entry for `system:name`. The group of a probe is not compared, because users choose it.
+/// Only the recorder writes marks, so these are left out.
 fn tracepoint(system: &str, name: &str) -> Option<Tracepoint> {
     let is_it =
         |known: &Tracepoint| known.name == name && (known.system == system || known.system.is_empty());

@@ -1,4 +1,4 @@
-//! Text of page events in a form that cannot be read: names the form, and the command that makes readable
+//! Recognises text of page events in forms that cannot be read, and names the command that makes readable
 //! text.
 
 use super::{
@@ -39,7 +39,7 @@ const LATENCY: Unreadable = of(
     "`echo 0 > /sys/kernel/tracing/options/latency-format`, then copy /sys/kernel/tracing/trace again",
 );
 const VERBOSE: Unreadable = of(
-    "a page event in words of their own: ftrace's options latency-format and verbose are on",
+    "a page event in verbose form: ftrace's options latency-format and verbose are on",
     "`echo 0 > /sys/kernel/tracing/options/latency-format`, then copy /sys/kernel/tracing/trace again",
 );
 const GRAPH: Unreadable = of(
@@ -94,7 +94,7 @@ pub(crate) fn unreadable(line: &[u8]) -> Option<Unreadable> {
     if time.ends_with(b"ms)") || time.ends_with(b"us)") {
         return Some(VERBOSE);
     }
-    // After the unit there is a mark if much time has passed.
+    // If much time has passed, a mark follows the unit.
     let end = time.iter().rposition(|byte| !b" !+#*@$.".contains(byte))? + 1;
     if time[..end].strip_suffix(b"us").is_some_and(|time| time.last().is_some_and(u8::is_ascii_digit)) {
         return Some(LATENCY);
@@ -108,12 +108,13 @@ fn before_type(line: &[u8]) -> Option<&[u8]> {
     line[..line.len() - digits].strip_suffix(b"type: ").filter(|_| digits > 0)
 }
 
-/// A thread, a CPU and a time: in decimal, in hexadecimal, or as bytes.
+/// Recognises a line without names: a thread, a CPU and a time, in decimal, in hexadecimal, or as bytes.
 fn without_names(before: &[u8]) -> Option<Unreadable> {
     let words = || before.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let is_hex = |word: &[u8]| word.len() >= 8 && word.len().is_multiple_of(8) && hexadecimal(word).is_some();
     if words().all(|word| decimal(word.strip_prefix(b"-").unwrap_or(word)).is_some()) {
-        // A hexadecimal word may contain no letter, but it always has all its zeros.
+        // A hexadecimal number without letters looks decimal, but hexadecimal words are printed with leading
+        // zeros.
         let has_zeros = words().next().is_some_and(|word| word.len() == 8 && word[0] == b'0');
         return Some(if has_zeros { HEX } else { RAW });
     }
@@ -124,7 +125,8 @@ fn without_names(before: &[u8]) -> Option<Unreadable> {
     has_bytes.then_some(BIN)
 }
 
-/// Whether a page event of perf has fewer fields before its name than needed. If not, the line is damaged.
+/// Whether a page event of perf has too few fields before its name. If it has all fields, the line is
+/// damaged.
 fn header_is_short(before: &[u8]) -> bool {
     let words = before.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let has_cpu = before.contains(&b'[');

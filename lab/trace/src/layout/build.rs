@@ -8,9 +8,9 @@ use crate::procfs::{CPUS_MAX, Zoneinfo};
 /// The parts of a machine as a recorder writes them down.
 #[derive(Clone, Copy, Debug)]
 pub struct LayoutSource<'a> {
-    /// As `uname -r`.
+    /// The kernel release, as `uname -r` prints it.
     pub kernel: &'a str,
-    /// As `uname -m`.
+    /// The architecture, as `uname -m` prints it.
     pub architecture: &'a str,
     /// Bytes in a frame.
     pub page_size: u32,
@@ -30,7 +30,7 @@ impl LayoutSource<'_> {
     /// Builds and checks the machine.
     ///
     /// # Errors
-    /// A sentence about the part that makes no sense.
+    /// An error with a sentence about the malformed part.
     pub fn build(&self) -> Result<Layout, String> {
         let mut nodes = Vec::new();
         for (id, list) in self.node_cpulists.iter().enumerate().take(1 << 10) {

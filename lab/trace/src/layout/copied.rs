@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 /// Finds the first line that `starts` recognises behind some prefix, and removes this prefix from all lines.
-/// Lines keep their numbers.
+/// The numbers of lines do not change.
 pub(super) fn without_prefix<'text>(text: &'text str, starts: impl Fn(&str) -> bool) -> Cow<'text, str> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let begins = |line: &'text str| {
@@ -18,7 +18,7 @@ pub(super) fn without_prefix<'text>(text: &'text str, starts: impl Fn(&str) -> b
     Cow::Owned(lines.flat_map(|line| [line, "\n"]).collect())
 }
 
-/// `line` without its prefix, which has the form of `prefix`.
+/// Removes from `line` its prefix, which has the form of `prefix`.
 fn stripped<'line>(line: &'line str, prefix: &str) -> &'line str {
     let is_mark = |c: char| c.is_whitespace() || matches!(c, '>' | '|' | '#');
     if prefix.chars().all(is_mark) {

@@ -16,7 +16,7 @@ pub struct LayoutOptions {
 }
 
 impl LayoutOptions {
-    /// No facts besides the file.
+    /// Makes options without any facts.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -32,17 +32,17 @@ impl LayoutOptions {
     /// The CPUs of each node, which `/proc/zoneinfo` does not contain: `0=0-3,1=4-7`.
     ///
     /// # Errors
-    /// The text is not such a list.
+    /// An error if the text is not such a list.
     pub fn node_cpus(mut self, list: &str) -> Result<Self, String> {
         let wrong = || format!("not a list as 0=0-3,1=4-7: {:?}", list.chars().take(40).collect::<String>());
         let mut nodes: Vec<Node> = Vec::new();
         for part in list.split(',') {
-            // `0=0-3,8-11,1=4-7`: a range without a node belongs to the node before it.
+            // Parses `0=0-3,8-11,1=4-7`. A range without a node number belongs to the node before it.
             let cpus = match part.split_once('=') {
                 Some((id, cpus)) => {
                     let id = id.trim().parse().map_err(|_| wrong())?;
                     if nodes.iter().any(|node| node.id == id) {
-                        return Err(format!("node {id} stands there twice"));
+                        return Err(format!("node {id} is listed twice"));
                     }
                     nodes.push(Node { id, cpus: Vec::new(), distances: Vec::new() });
                     cpus
@@ -55,8 +55,8 @@ impl LayoutOptions {
         Ok(self)
     }
 
-    /// Sets the machine of the recording that the layout is for. Its nodes and page size are used where a
-    /// copy of `/proc/zoneinfo` does not show its own.
+    /// Sets the machine of the recording that the layout is for. The nodes and page size of the recording are
+    /// used if a copy of `/proc/zoneinfo` does not show them.
     #[must_use]
     pub fn recorded_on(mut self, machine: &Layout) -> Self {
         self.recorded = Some((machine.page_size, machine.nodes.clone()));
@@ -69,20 +69,21 @@ impl LayoutOptions {
     ///
     /// # Errors
     /// The file cannot be read, is too large, has an unknown or a missing field, contradicts these options,
-    /// or [`Layout::check`] fails. Or a copy of `/proc/zoneinfo` needs an option that was not given.
+    /// or [`Layout::check`] fails. Also if the file is a copy of `/proc/zoneinfo` that needs an option that
+    /// was not given.
     pub fn load(&self, path: &Path) -> Result<Layout, TraceError> {
         self.parse(path, &Layout::text(path)?)
     }
 
-    /// As [`load`](Self::load), for the text of the file at `path`.
+    /// Does the same as [`load`](Self::load), for the text of the file at `path`.
     ///
     /// # Errors
-    /// As for [`load`](Self::load), without the system's errors.
+    /// The errors of [`load`](Self::load), except the system's errors.
     pub fn parse(&self, path: &Path, text: &str) -> Result<Layout, TraceError> {
         let mut machine = self.parse_alone(path, text)?;
         if let Some((recorded, _)) = self.recorded.as_ref().filter(|(size, _)| *size != machine.page_size) {
             machine.assumed.push(format!(
-                "frames of the recording have {}, and frames of the layout {}: only their numbers are compared",
+                "frames of the recording have {}, and frames of the layout {}: only frame numbers are compared",
                 size_name(*recorded),
                 size_name(machine.page_size)
             ));
@@ -104,7 +105,9 @@ impl LayoutOptions {
             (Some(size), _) if size != machine.page_size => {
                 Some(format!("page_size is {}, not {size}", machine.page_size))
             }
-            (_, Some(_)) => Some("the description names its nodes itself".to_owned()),
+            (_, Some(_)) => {
+                Some("the description contains the nodes, so --node-cpus cannot be used".to_owned())
+            }
             _ => None,
         };
         match contradicted {

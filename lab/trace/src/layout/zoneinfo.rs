@@ -12,12 +12,12 @@ use super::{Layout, LayoutOptions, Node, Sysctls, copied, size_name};
 use crate::{error::TraceError, procfs::ZoneText};
 
 const COPY_AGAIN: &str = "copy the whole file: `cat /proc/zoneinfo > zoneinfo.txt`";
-/// A zone needs this many pages for its batch to tell the page size. Smaller zones have the same batch under
-/// several page sizes.
+/// Only a zone with at least this many pages has a batch that tells the page size. Smaller zones have the
+/// same batch under several page sizes.
 const TELLING_PAGES: u64 = 32_768;
-/// Four times the largest batch, in bytes: before Linux 4.19, and since.
+/// Four times the largest batch, in bytes: the value before Linux 4.19, and the value since.
 const BATCH_CAPS_BYTES: [u32; 2] = [512 << 10, 1 << 20];
-/// Page sizes on Linux, the commonest first.
+/// Page sizes on Linux, the most common first.
 const PAGE_SIZES: [u32; 4] = [4096, 65_536, 16_384, 8192];
 
 /// Whether a text is a copy of `/proc/zoneinfo`.
@@ -37,10 +37,10 @@ fn is_zone(line: &str) -> bool {
         && words.next().is_none()
 }
 
-/// The machine in such a copy.
+/// Reads the machine from a copy of `/proc/zoneinfo`.
 pub(super) fn read(path: &Path, text: &str, options: &LayoutOptions) -> Result<Layout, TraceError> {
     let plain = copied::without_prefix(text, is_zone);
-    // Text before the first zone is a shell prompt or a heading.
+    // Skip text before the first zone: it is a shell prompt or a heading.
     let start = plain.lines().position(is_zone).unwrap_or(0);
     let body = plain.lines().enumerate().map(|(number, line)| if number < start { "" } else { line });
     let body: String = body.flat_map(|line| [line, "\n"]).collect();
@@ -48,15 +48,15 @@ pub(super) fn read(path: &Path, text: &str, options: &LayoutOptions) -> Result<L
         .map_err(|error| TraceError::line(path, error.line as u64, error.problem, COPY_AGAIN))?;
     let mut copy = Copied { path, zones, assumed: Vec::new() };
     if !text.ends_with('\n') && text.trim_end() == text && text.ends_with(|c: char| c.is_ascii_digit()) {
-        copy.assume("the last line has no end: its number is taken as whole");
+        copy.assume("the last line has no line end: its number is assumed to be complete");
     }
     copy.complete()?;
     copy.refuse_strangers()?;
     let page_size = copy.page_size(options)?;
     let nodes = copy.nodes(options)?;
     copy.assume(
-        "kernel, caches and settings are not in /proc/zoneinfo: no cache is known, and settings of /proc/sys/vm are the \
-         kernel's defaults",
+        "kernel, caches and settings are not in /proc/zoneinfo: caches are unknown, and settings of /proc/sys/vm are \
+         assumed to be the kernel's defaults",
     );
     copy.note_absent_zones();
     copy.layout(page_size, nodes)
@@ -83,7 +83,7 @@ impl Copied<'_> {
         TraceError::line(self.path, zone.line as u64, problem, remedy)
     }
 
-    /// Uses `present` where the kernel does not print `managed`. Rejects a zone whose end is missing.
+    /// If the kernel does not print `managed`, uses `present`. Rejects a zone whose end is missing.
     fn complete(&mut self) -> Result<(), TraceError> {
         let is_old = !self.zones.iter().any(|zone| zone.has("managed"));
         if is_old {
@@ -95,7 +95,7 @@ impl Copied<'_> {
             let needed = needed.into_iter().chain((!is_old).then_some("managed"));
             let needed = needed.chain((!is_empty).then_some("start_pfn"));
             if let Some(missing) = needed.filter(|_| !is_empty).find(|field| !zone.has(field)) {
-                let problem = format!("has no {missing}: the copy is cut off or not whole");
+                let problem = format!("has no {missing}: the copy is incomplete");
                 return Err(self.wrong(zone, &problem, COPY_AGAIN));
             }
         }
@@ -103,18 +103,21 @@ impl Copied<'_> {
             return Err(TraceError::file(self.path, "no zone has pages", COPY_AGAIN));
         }
         if is_old {
-            self.assume("pages that exist (present) are taken for those that the allocator manages: Linux before 3.8 does \
-                         not print managed");
+            self.assume(
+                "all pages that exist (present) are assumed to be managed by the allocator: Linux before 3.8 \
+                         does not print managed",
+            );
         }
         if self.populated().any(|zone| zone.has_cold_lists) {
-            self.assume("the two lists of a page set, hot and cold, are taken as one, with the limits of the first: Linux \
-                         has one since 2.6.25");
+            self.assume("the two lists of a page set, hot and cold, are read as one list, with the limits of the first: Linux \
+                         has one list since 2.6.25");
         }
         Ok(())
     }
 
-    /// Rejects zones that have pages and an unknown name, since it is unknown which requests may use them.
-    /// Zones without pages of the allocator, such as `Device`, are left out and noted.
+    /// Rejects zones that have pages and an unknown name, because it is unknown which requests may use such
+    /// zones. Zones without pages of the allocator, such as `Device`, are left out and listed as an
+    /// assumption.
     fn refuse_strangers(&mut self) -> Result<(), TraceError> {
         let strangers = || self.zones.iter().filter(|zone| zone.kind.is_none());
         if let Some(zone) = strangers().find(|zone| zone.zone.managed > 0) {
@@ -144,17 +147,19 @@ impl Copied<'_> {
         Ok(())
     }
 
-    /// The page size: the given one, if batches do not contradict it.
+    /// Finds the page size. If the user gave one, checks that the batches of zones do not contradict it.
     fn page_size(&mut self, options: &LayoutOptions) -> Result<u32, TraceError> {
         let said = options.page_size.or(options.recorded.as_ref().map(|(size, _)| *size));
         let size = said.unwrap_or(4096);
         let batch = |zone: &ZoneText| zone.zone.pagesets.first().map_or(0, |set| set.batch);
         let telling = self.populated().filter(|zone| zone.zone.managed >= TELLING_PAGES && batch(zone) > 0);
-        // A zone that grew after the kernel computed its batch has a batch that is too small.
+        // Accept a batch that is too small: the zone may have grown after the kernel computed it.
         let telling = telling.max_by_key(|zone| batch(zone));
         let Some(zone) = telling else {
             if said.is_none() {
-                self.assume("a page has 4 KiB: zones as small as these do not show it (--page-size)");
+                self.assume(
+                    "a page is assumed to have 4 KiB: the zones are too small to show the size (--page-size)",
+                );
             }
             return Ok(size);
         };
@@ -164,7 +169,7 @@ impl Copied<'_> {
         {
             let [before, since] = batches(zone, size).map(|batch| batch.to_string());
             let problem = format!(
-                "has batch {}, and with pages of {} it would have {before} or {since}",
+                "has batch {}, but with pages of {} its batch would be {before} or {since}",
                 batch(zone),
                 size_name(size)
             );
@@ -178,7 +183,7 @@ impl Copied<'_> {
         if said.is_none() {
             let shows = if fits(size) { "fits it" } else { "does not show it" };
             let sentence = format!(
-                "a page has 4 KiB: /proc/zoneinfo does not say, and batch {} {shows} (--page-size)",
+                "a page is assumed to have 4 KiB: /proc/zoneinfo does not say, and batch {} {shows} (--page-size)",
                 batch(zone)
             );
             self.assume(sentence);
@@ -214,8 +219,8 @@ impl Copied<'_> {
             let protection = &last.zone.protection;
             if protection.last().is_some_and(|reserve| *reserve > 0) {
                 sentences.push(format!(
-                    "node {node} has no zone above {}, though that keeps pages back from requests for one: check that the \
-                     copy is whole",
+                    "node {node} has no zone above {}, but it reserves pages against requests for a higher one: check that \
+                     the copy is complete",
                     last.name
                 ));
             }
@@ -231,13 +236,13 @@ impl Copied<'_> {
     }
 }
 
-/// The batch of a zone with this page size, by the rule before Linux 4.19 and by the rule since.
+/// The batch that a zone would have with this page size, by the rule before Linux 4.19 and by the rule since.
 fn batches(zone: &ZoneText, page_size: u32) -> [u32; 2] {
     BATCH_CAPS_BYTES.map(|cap| zone_batch(zone.zone.managed, page_size, cap).max(1) as u32)
 }
 
 impl Copied<'_> {
-    /// The nodes with their CPUs: as given, as in the recording, or as page sets show them.
+    /// Finds the CPUs of each node: from the user's option, from the recording, or from page sets.
     fn nodes(&mut self, options: &LayoutOptions) -> Result<Vec<Node>, TraceError> {
         let mut cpus: BTreeMap<u32, Shown> = BTreeMap::new();
         for zone in self.populated() {
@@ -246,7 +251,7 @@ impl Copied<'_> {
             }
         }
         if cpus.is_empty() {
-            let problem = "no zone has page sets, so it does not show the CPUs";
+            let problem = "no zone has page sets, so the file does not show the CPUs";
             return Err(TraceError::file(self.path, problem, COPY_AGAIN));
         }
         let mut ids = self.node_ids();
@@ -269,7 +274,7 @@ impl Copied<'_> {
         self.shown(&ids, &cpus)
     }
 
-    /// Checks that every CPU with page sets is on a node, and no other CPU is.
+    /// Checks that exactly the CPUs with page sets are on a node.
     fn given(
         &self,
         given: &[Node],
@@ -287,13 +292,13 @@ impl Copied<'_> {
         };
         let all: Vec<u32> = given.iter().flat_map(|node| node.cpus.iter().copied()).collect();
         if let Some(cpu) = cpus.keys().find(|cpu| !all.contains(cpu)) {
-            return wrong(format!("CPU {cpu} has page sets, and no node has it"));
+            return wrong(format!("CPU {cpu} has page sets, but is on no node"));
         }
         if let Some((_, cpu)) = all.iter().enumerate().find(|(at, cpu)| all[..*at].contains(cpu)) {
             return wrong(format!("CPU {cpu} is on two nodes"));
         }
         if let Some(cpu) = all.iter().find(|cpu| !cpus.contains_key(cpu)) {
-            return wrong(format!("CPU {cpu} is given to a node, and no zone has a page set of it"));
+            return wrong(format!("CPU {cpu} is on a node, but has no page set in any zone"));
         }
         let of =
             |id| given.iter().filter(move |node| node.id == id).flat_map(|node| node.cpus.iter().copied());
@@ -301,8 +306,8 @@ impl Copied<'_> {
     }
 
     /// Finds the nodes from page sets. A single node has all CPUs. With several nodes, each CPU is on the
-    /// node where it has page sets. Some kernels list every CPU at every node. Then the pages in the page
-    /// sets decide, since an idle CPU gives back pages of other nodes.
+    /// node where it has page sets. Some kernels list every CPU at every node. In this case the pages in the
+    /// page sets decide, because an idle CPU gives back pages of other nodes.
     fn shown(&mut self, ids: &[u16], cpus: &BTreeMap<u32, Shown>) -> Result<Vec<Node>, TraceError> {
         let listed = |shown: &Shown| if let [(node, _)] = shown.0[..] { Some(node) } else { None };
         let holding = |shown: &Shown| {
@@ -325,7 +330,10 @@ impl Copied<'_> {
         if nodes.len() > 1 {
             let lists = nodes.iter().map(|node| format!("{}={}", node.id, list(&node.cpus)));
             let lists: Vec<_> = lists.collect();
-            self.assume(format!("CPUs are local to nodes as {}: {why} (--node-cpus)", lists.join(",")));
+            self.assume(format!(
+                "the CPUs of the nodes are assumed to be {}: {why} (--node-cpus)",
+                lists.join(",")
+            ));
         }
         Ok(nodes)
     }
@@ -337,12 +345,12 @@ impl Copied<'_> {
         let example: Vec<_> =
             ids.iter().map(|id| format!("{id}={}", list(shares.next().unwrap_or_default()))).collect();
         let problem = format!(
-            "it has {} nodes, lists all {} CPUs at each of them, and does not say which are local to which",
+            "it has {} nodes, and lists all {} CPUs at each node, so it does not show which CPUs belong to which node",
             ids.len(),
             all.len()
         );
         let remedy = format!(
-            "say it as `lscpu` prints it there: `pageset convert {} --to layout --node-cpus {}`, with the true numbers",
+            "look at the output of `lscpu` on that machine, and use `pageset convert {} --to layout --node-cpus {}` with the true numbers",
             quoted(self.path),
             example.join(",")
         );
@@ -378,7 +386,7 @@ fn list(cpus: &[u32]) -> String {
     ranges.iter().map(range).collect::<Vec<_>>().join(",")
 }
 
-/// A path, quoted for a shell.
+/// Quotes a path for a shell.
 fn quoted(path: &Path) -> String {
     let path = path.display().to_string();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._/-+".contains(c);

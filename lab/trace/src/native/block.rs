@@ -1,14 +1,15 @@
 //! A block's payload: shape table, shape indices, times and frames of up to 64 Ki events.
 //!
-//! Layout: first a `u32`, the number of shapes. Then come columns (see `column`): the shape table, the
+//! The payload begins with a `u32`, the number of shapes. Columns follow (see `column`): the shape table, the
 //! indices' low bytes, their high bytes, eight planes of times, eight planes of frames.
 //!
-//! A time is the zigzagged difference from the event before. The first one is relative to the header's first
-//! time.
+//! Each time is stored as the zigzagged difference from the event before, and the first time as the
+//! difference from the header's first time.
 //!
-//! Frames are grouped into strands, one for each pair of CPU and kind in the shape table. A frame is the
-//! zigzagged difference from the previous frame of its strand; the first is relative to 0. So frames of
-//! batched frees repeat the frames of the frees as one run, which the compressor finds.
+//! Frames are grouped into *strands*: all frames of one CPU and one kind of event form a strand. Each frame
+//! is stored as the zigzagged difference from the previous frame of its strand, and the first as the
+//! difference from 0. A batched free has two events with the same frame, in two strands. So both strands
+//! store the same differences, and the compressor finds the repetition.
 
 use std::collections::HashMap;
 
@@ -26,12 +27,12 @@ pub(super) fn kinds(events: &[Event]) -> u32 {
     events.iter().fold(0, |kinds, event| kinds | 1 << event.kind.code())
 }
 
-/// Encodes blocks; keeps its buffers.
+/// Encodes blocks, and reuses its buffers.
 pub(super) struct Encoder {
     compressor: Compressor<'static>,
 }
 
-/// Decodes blocks; keeps its buffers.
+/// Decodes blocks, and reuses its buffers.
 pub(super) struct Decoder {
     decompressor: Decompressor<'static>,
     scratch: Vec<u8>,
@@ -106,7 +107,7 @@ impl Decoder {
         })
     }
 
-    /// Replaces `events` by the block's. The error is the problem.
+    /// Replaces `events` by the events of the block. The error says what is wrong with the block.
     pub(super) fn decode(
         &mut self,
         header: &BlockHeader,
@@ -123,7 +124,7 @@ impl Decoder {
         };
         let shapes = u32::from_le_bytes(*shapes) as usize;
         if shapes == 0 || shapes > count {
-            return Err("the block has more shapes than events, or none");
+            return Err("the block has no shapes, or more shapes than events");
         }
         let mut columns = Columns { rest };
         shapes::read_table(&mut columns, shapes, &mut self.table, &mut self.scratch, &mut self.decompressor)?;
@@ -181,8 +182,8 @@ impl Decoder {
     }
 }
 
-/// Decodes `payload` as a block of `events` events with a correct checksum. Tests use it for damage that the
-/// checksum misses.
+/// Decodes `payload` as a block of `events` events with a correct checksum. Tests use this function for
+/// damage that the checksum does not detect.
 pub(crate) fn decode_payload(payload: &[u8], events: u32) -> Result<Vec<Event>, &'static str> {
     let header = BlockHeader {
         payload_bytes: payload.len() as u32,
@@ -197,20 +198,20 @@ pub(crate) fn decode_payload(payload: &[u8], events: u32) -> Result<Vec<Event>, 
     Ok(decoded)
 }
 
-/// The frames of a block by CPU and kind.
+/// The strands of a block: its frames by CPU and kind of event.
 #[derive(Default)]
 struct Strands {
-    /// Strand of each shape.
+    /// The number of each shape's strand.
     of_shape: Vec<u16>,
     strands: Vec<Strand>,
 }
 
-/// Progress in one strand.
+/// The position in one strand.
 #[derive(Clone, Copy, Default)]
 struct Strand {
-    /// Index of its next frame in the column.
+    /// Index of the strand's next frame in the column.
     next: u32,
-    /// Its last frame.
+    /// The strand's last frame.
     last: u64,
 }
 

@@ -1,8 +1,8 @@
-//! One column of a block: a run of bytes, constant, plain or compressed.
+//! One column of a block: bytes that are stored as one repeated value, plainly, or compressed.
 //!
-//! Numbers are split into byte planes (all lowest bytes, then all second bytes, and so on). The high planes
-//! are constant and cost nothing, and the compressor sees similar bytes together. Sizes and speeds are in the
-//! book's chapter on the file.
+//! Numbers are split into byte planes (all lowest bytes, then all second bytes, and so on). Usually all bytes
+//! of a high plane are equal, so the plane needs no room. In the other planes, similar bytes are together,
+//! which helps the compressor. Sizes and speeds are in the book's chapter on the file.
 
 use zstd::bulk::{Compressor, Decompressor};
 
@@ -11,7 +11,8 @@ const CODEC_PLAIN: u8 = 0;
 const CODEC_CONSTANT: u8 = 1;
 const CODEC_ZSTD: u8 = 2;
 
-/// Appends `raw` to `out`: codec, stored length, stored bytes. The reader knows the raw length.
+/// Appends `raw` to `out`: codec, stored length, stored bytes. The raw length is not stored, because the
+/// reader knows it.
 pub(super) fn write(out: &mut Vec<u8>, raw: &[u8], compressor: &mut Compressor<'_>) -> std::io::Result<()> {
     if let Some(first) = raw.first()
         && raw.iter().all(|byte| byte == first)
@@ -37,14 +38,14 @@ pub(super) struct Columns<'payload> {
 
 /// A column: one byte that is repeated, or all bytes in the scratch buffer.
 pub(super) enum Column<'a> {
-    /// Every byte is this one.
+    /// All bytes of the column have this value.
     Constant(u8),
     /// The bytes.
     Bytes(&'a [u8]),
 }
 
 impl Columns<'_> {
-    /// The next column, of `raw_bytes` bytes. A compressed one is decompressed into `scratch`.
+    /// The next column, of `raw_bytes` bytes. A compressed column is decompressed into `scratch`.
     pub(super) fn next<'s>(
         &mut self,
         raw_bytes: usize,

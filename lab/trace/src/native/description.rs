@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use super::format::{DESCRIPTION_BYTES_MAX, DescriptionHeader};
 use crate::{info::TraceInfo, input::Seekable};
 
-/// Compresses a description. Returns it with the numbers for its header.
+/// Compresses a description. Returns the compressed bytes, and the numbers for their header.
 pub(super) fn pack(info: &TraceInfo, level: i32) -> io::Result<(DescriptionHeader, Vec<u8>)> {
     let json = serde_json::to_vec(info).map_err(io::Error::other)?;
     if json.len() > DESCRIPTION_BYTES_MAX {
@@ -24,7 +24,7 @@ pub(super) fn pack(info: &TraceInfo, level: i32) -> io::Result<(DescriptionHeade
 pub(super) enum Unreadable {
     /// The system reported an error.
     Io(io::Error),
-    /// The data makes no sense.
+    /// The data of the description is malformed.
     Damaged(String),
 }
 
@@ -51,8 +51,8 @@ pub(super) fn read(file: &mut Box<dyn Seekable>, header: DescriptionHeader) -> R
         return damaged("the description cannot be unpacked");
     }
     if json.len() != raw_bytes {
-        return damaged("the description does not have the length it should have");
+        return damaged("the unpacked description does not have the length that its header says");
     }
     serde_json::from_slice(&json)
-        .map_err(|error| Unreadable::Damaged(format!("the description makes no sense: {error}")))
+        .map_err(|error| Unreadable::Damaged(format!("the description is malformed: {error}")))
 }

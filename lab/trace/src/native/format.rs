@@ -2,8 +2,8 @@
 
 use crate::event::EventKind;
 
-/// First bytes of a file. The first byte is not ASCII. The last three bytes reveal damage by text-mode
-/// copies, as in PNG.
+/// First bytes of a file. The first byte is not ASCII. The last three bytes show whether a program copied the
+/// file as text and changed line ends, as in PNG.
 pub(crate) const FILE_MAGIC: [u8; 8] = *b"\x89PGT\r\n\x1a\n";
 /// First bytes of a block.
 pub(crate) const BLOCK_MAGIC: [u8; 4] = *b"PGBK";
@@ -13,7 +13,7 @@ pub(crate) const CLOSING_MAGIC: [u8; 4] = *b"PGDS";
 pub(crate) const INDEX_MAGIC: [u8; 4] = *b"PGIX";
 /// Last bytes of a file.
 pub(crate) const END_MAGIC: [u8; 8] = *b"PGTREND\n";
-/// Major version. A reader rejects other major versions and reads every minor one.
+/// Major version. The major version. A reader rejects other major versions, but reads every minor version.
 pub(crate) const VERSION_MAJOR: u16 = 1;
 /// Minor version of a file whose description is complete when writing begins.
 pub(crate) const VERSION_MINOR: u16 = 0;
@@ -43,8 +43,8 @@ pub(crate) const BLOCKS_MAX: usize = 1 << 20;
 /// Maximum number of CPUs in the index's counts.
 pub(crate) const CPUS_MAX: usize = 1 << 16;
 
-/// Whether `head` begins like a native file. Damaged line ends are accepted, so that the error can mention
-/// them.
+/// Whether `head` begins like a native file. Also recognises a head with changed line ends, so that the error
+/// can mention this damage.
 pub(crate) fn looks_native(head: &[u8]) -> bool {
     head.starts_with(&FILE_MAGIC[..4])
 }
@@ -76,7 +76,7 @@ impl FileHeader {
         bytes
     }
 
-    /// Parses the header. The error is the problem.
+    /// Parses the header. The error says what is wrong.
     pub(crate) fn from_bytes(bytes: &[u8; FILE_HEADER_BYTES]) -> Result<Self, &'static str> {
         if bytes[..8] != FILE_MAGIC {
             return Err("the magic number is damaged, as by a copy in text mode");
@@ -121,7 +121,7 @@ impl DescriptionHeader {
         bytes
     }
 
-    /// Parses the header. The error is the problem.
+    /// Parses the header. The error says what is wrong.
     pub(crate) fn from_bytes(bytes: &[u8; CLOSING_HEADER_BYTES]) -> Result<Self, &'static str> {
         if bytes[..4] != CLOSING_MAGIC {
             return Err("no closing description starts here");
@@ -165,7 +165,7 @@ impl BlockHeader {
         bytes
     }
 
-    /// Parses the header. The error is the problem.
+    /// Parses the header. The error says what is wrong.
     pub(crate) fn from_bytes(bytes: &[u8; BLOCK_HEADER_BYTES]) -> Result<Self, &'static str> {
         if bytes[..4] != BLOCK_MAGIC {
             return Err("no block starts here");
@@ -211,7 +211,7 @@ impl Footer {
         bytes
     }
 
-    /// Parses the footer. `None` if these bytes are not one.
+    /// Parses the footer. `None` if the bytes are not a footer.
     pub(crate) fn from_bytes(bytes: &[u8; FOOTER_BYTES]) -> Option<Self> {
         if bytes[16..] != END_MAGIC || get_u32(bytes, 12) != crc32fast::hash(&bytes[..12]) {
             return None;
@@ -238,17 +238,17 @@ pub(crate) fn put_u64(bytes: &mut [u8], at: usize, value: u64) {
     bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }
 
-/// The two bytes at `at`. The caller has checked that they exist.
+/// Reads two bytes at `at`. The caller has checked that the bytes exist.
 pub(crate) fn get_u16(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// The four bytes at `at`. The caller has checked that they exist.
+/// Reads four bytes at `at`. The caller has checked that the bytes exist.
 pub(crate) fn get_u32(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// The eight bytes at `at`. The caller has checked that they exist.
+/// Reads eight bytes at `at`. The caller has checked that the bytes exist.
 pub(crate) fn get_u64(bytes: &[u8], at: usize) -> u64 {
     u64::from(get_u32(bytes, at)) | u64::from(get_u32(bytes, at + 4)) << 32
 }

@@ -9,7 +9,7 @@ use crate::{
     info::LostEvents,
 };
 
-/// One block in the index.
+/// The index's entry for one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockEntry {
     /// Offset of the block's header in bytes from the file's start.
@@ -68,7 +68,7 @@ fn lost_words(lost: &mut LostEvents) -> [&mut u64; LOST_WORDS] {
 }
 
 const LOST_WORDS: usize = 12;
-/// Number of loss counts that every index has. The further counts are written only if one of them is not 0.
+/// Number of loss counts that every index has. Further counts are written only if one of them is not 0.
 const LOST_WORDS_MIN: usize = 11;
 
 /// Number of kinds that every index counts. Counts of other kinds are written only if such an event exists.
@@ -127,7 +127,7 @@ impl Index {
         bytes
     }
 
-    /// Parses the index. The error is the problem.
+    /// Parses the index. The error says what is wrong.
     pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, &'static str> {
         let Some((body, crc)) = bytes.split_last_chunk::<4>() else { return Err("the index is cut off") };
         if crc32fast::hash(body) != u32::from_le_bytes(*crc) {
@@ -143,7 +143,7 @@ impl Index {
         }
         let entries = INDEX_HEADER_BYTES + blocks * INDEX_ENTRY_BYTES;
         let is_long = |kinds: usize, lost: usize| body.len() == entries + (kinds + cpus + lost) * 8;
-        // The four possible lengths differ, so the length shows which counts are present.
+        // An index may have one of four lengths, which show which counts are present.
         let kinds = [KINDS_MIN, EventKind::COUNT]
             .into_iter()
             .find(|kinds| is_long(*kinds, LOST_WORDS_MIN) || is_long(*kinds, LOST_WORDS))

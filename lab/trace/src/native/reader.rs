@@ -1,4 +1,4 @@
-//! Reads a native file block by block. Through the index it can start at any time.
+//! Reads a native file block by block. With the index, reading can start at any time.
 
 use std::{
     fs::File,
@@ -77,7 +77,8 @@ impl NativeReader {
         if let Some(index) = index.as_ref().filter(|index| index.closing_bytes > 0) {
             match read_closing(path, &mut file, index.closing_bytes, end + u64::from(index.closing_bytes)) {
                 Ok(closing) => info = TraceInfo { path: path.to_owned(), ..closing },
-                // The description at the head has the facts known when the recording began.
+                // Use the description at the head, which has the facts that were known when the recording
+                // began.
                 Err(error) => damage = Some(error),
             }
         }
@@ -114,8 +115,8 @@ impl NativeReader {
         }
     }
 
-    /// The error of a reader that rejects damage. It mentions recovery only if recovery would read some
-    /// events.
+    /// The error of a reader that rejects damage. The error mentions recovery only if recovery would read
+    /// some events.
     fn refusal(&mut self, error: TraceError) -> TraceError {
         match error {
             TraceError::Damaged { path, offset, problem }
@@ -208,7 +209,7 @@ impl NativeReader {
         let (mut at, mut events) = (self.offset, Vec::new());
         while at < self.end {
             let (header, end) = self.block_header(at)?;
-            // With recovery, events after a damaged block are not delivered, so no block may be skipped.
+            // A reader with recovery delivers no event after a damaged block, so look at every block in turn.
             if header.kinds & work != 0 || self.recovery == Recovery::UpToDamage {
                 self.block_events(at, &header, &mut events)?;
                 if events.iter().any(|event| event.is_tick() && event.ts_ns >= self.skip_before_ns) {
@@ -253,7 +254,7 @@ impl TraceReader for NativeReader {
             if let Err(error) = self.next_block(events) {
                 events.clear();
                 self.is_at_end = true;
-                // A file cut off after its last block has lost no event.
+                // If the file is cut off exactly after its last block, no event is lost.
                 if self.index.is_none() && self.is_closing(self.offset) {
                     break;
                 }
@@ -309,7 +310,7 @@ impl TraceReader for NativeReader {
     }
 }
 
-/// The remedy if recovery would find nothing.
+/// The remedy if recovery would find no event.
 const NOTHING_LEFT: &str = "no event before this can be read, so copy or record the trace again";
 
 const ENDS_WITHIN: &str = "the file ends inside the part that starts here";
@@ -330,7 +331,7 @@ fn read_error(path: &Path, offset: u64, error: io::Error) -> TraceError {
     }
 }
 
-/// The description, and the offset of the first block.
+/// Reads the description. Also returns the offset of the first block.
 fn read_description(path: &Path, file: &mut Box<dyn Seekable>) -> Result<(TraceInfo, u64), TraceError> {
     let mut bytes = [0; FILE_HEADER_BYTES];
     file.read_exact(&mut bytes).map_err(|error| header_read_error(path, error))?;
@@ -365,7 +366,9 @@ fn read_closing(
         .map_err(|error| read_error(path, start, error))?;
     let header = DescriptionHeader::from_bytes(&head).map_err(|problem| damaged(problem.to_owned()))?;
     if header.stored_bytes.checked_add(CLOSING_HEADER_BYTES as u32) != Some(bytes) {
-        return Err(damaged("the closing description has not the length that the index says".to_owned()));
+        return Err(damaged(
+            "the closing description does not have the length that the index says".to_owned(),
+        ));
     }
     description::read(file, header).map_err(|unreadable| match unreadable {
         Unreadable::Io(error) => TraceError::io(path, "read", error),

@@ -1,8 +1,9 @@
-//! The table of event shapes: the fields of an event except time and frame.
+//! The table of event shapes. A shape is all fields of an event except time and frame.
 //!
 //! A block of 64 Ki events has only some hundred combinations of kind, CPU, thread, order, flags and so on.
-//! The block stores each once, and an index per event. To decode an event, 16 bytes are copied from the
-//! first-level cache instead of reading nine columns.
+//! The block stores each combination once, and for each event the index of its shape. To decode an event,
+//! only 16 bytes of its shape are copied, which are usually in the first-level cache. Without shapes, nine
+//! columns would have to be read.
 
 use std::collections::HashMap;
 
@@ -18,7 +19,7 @@ pub(super) const SHAPE_BYTES: usize = 16;
 /// Number of shapes remembered while a block is encoded: for eight CPUs, by kind.
 const RECENT: usize = 256;
 
-/// The fields of `event` besides time and frame, as bytes.
+/// The fields of `event`, without time and frame, as bytes.
 #[inline]
 pub(super) fn shape_of(event: &Event) -> [u8; SHAPE_BYTES] {
     let mut bytes = [0; SHAPE_BYTES];
@@ -57,7 +58,7 @@ pub(super) fn collect(events: &[Event]) -> (Vec<[u8; SHAPE_BYTES]>, Vec<u16>) {
     let mut numbers: HashMap<[u8; SHAPE_BYTES], u32> = HashMap::new();
     let mut shapes: Vec<([u8; SHAPE_BYTES], u32)> = Vec::new();
     let mut indices: Vec<u32> = Vec::with_capacity(events.len());
-    // A CPU's events of one kind mostly have the same shape, so most are found without a search.
+    // A CPU's events of one kind mostly have the same shape, so most shapes are found without a search.
     let mut recent: [Option<([u8; SHAPE_BYTES], u32)>; RECENT] = [None; RECENT];
     for event in events {
         let shape = shape_of(event);
@@ -74,7 +75,7 @@ pub(super) fn collect(events: &[Event]) -> (Vec<[u8; SHAPE_BYTES]>, Vec<u16>) {
         indices.push(number);
     }
     let mut order: Vec<u32> = (0..shapes.len() as u32).collect();
-    // The bytes break ties, so that a file depends only on its events.
+    // Sort shapes of equal frequency by their bytes, so that the file depends only on its events.
     order.sort_unstable_by_key(|number| {
         let (shape, count) = shapes[*number as usize];
         (std::cmp::Reverse(count), shape)

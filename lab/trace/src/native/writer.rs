@@ -29,7 +29,7 @@ impl WriteOptions {
         Self::default()
     }
 
-    /// Compression level, 1 (fast) to 22 (small). Reading costs the same.
+    /// Compression level, 1 (fast) to 22 (small). The level does not affect the speed of reading.
     #[must_use]
     pub fn level(mut self, level: i32) -> Self {
         self.level = level.clamp(1, 22);
@@ -58,10 +58,11 @@ impl<W: Write> NativeWriter<W> {
     }
 
     /// Writes header and a description that [`NativeWriter::finish_with`] will replace, for a recording whose
-    /// end is still unknown. If the file is cut off before, readers use this description.
+    /// end is still unknown. If the file is cut off before `finish_with` is called, readers use this
+    /// description.
     ///
     /// # Errors
-    /// As [`NativeWriter::new`].
+    /// The errors of [`NativeWriter::new`].
     pub fn provisional(out: W, info: &TraceInfo, options: WriteOptions) -> io::Result<Self> {
         Self::with_version(out, info, options, VERSION_MINOR_CLOSING)
     }
@@ -94,7 +95,7 @@ impl<W: Write> NativeWriter<W> {
         })
     }
 
-    /// Adds events. Full blocks are written at once.
+    /// Adds events. Adds an event. As soon as a block is full, it is written to `out`.
     ///
     /// # Errors
     /// `out` cannot be written.
@@ -112,7 +113,7 @@ impl<W: Write> NativeWriter<W> {
     }
 
     /// Writes the current block even if it is not full, so that its events survive a crash of this process.
-    /// Such blocks take more room, so one call a second is often enough.
+    /// Call this rarely, such as once a second: the events then need more bytes than in full blocks.
     ///
     /// # Errors
     /// `out` cannot be written.
@@ -147,7 +148,7 @@ impl<W: Write> NativeWriter<W> {
         self.close(lost)
     }
 
-    /// As [`NativeWriter::finish`], with a description that replaces the one at the head.
+    /// Does the same as [`NativeWriter::finish`], with a description that replaces the one at the head.
     ///
     /// # Errors
     /// `out` cannot be written, or the description is larger than 64 MiB.

@@ -17,7 +17,7 @@ pub(crate) fn detect(head: &[u8]) -> Option<SourceFormat> {
     if import::looks_perf_data(head) {
         return Some(SourceFormat::PerfData);
     }
-    // Text: the first line of a known form decides.
+    // In text, the first line of a known form determines the format.
     for line in head.split(|byte| *byte == b'\n').take(4096) {
         let line = import::unquoted(line);
         if line.starts_with(b"# tracer:") {

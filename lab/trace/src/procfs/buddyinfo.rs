@@ -40,7 +40,8 @@ impl FreeBlocks {
 }
 
 impl Buddyinfo {
-    /// Parses the file's text. Kernels with more than 11 orders are rejected. Missing orders are zero.
+    /// Parses the file's text. Kernels with more than 11 orders are rejected. For missing orders, the count
+    /// is 0.
     ///
     /// # Errors
     /// A line is not `Node n, zone NAME` followed by counts.
@@ -71,7 +72,7 @@ impl Buddyinfo {
     }
 }
 
-/// Counts by order. A count that the kernel capped (`>100000`) is read as its cap.
+/// Counts by order. If the kernel printed a lower bound (`>100000`), the count is this bound.
 pub(super) fn parse_orders(
     file: &'static str,
     line: usize,

@@ -30,7 +30,7 @@ pub struct TypedFreeBlocks {
     pub kind: ZoneKind,
     /// The kernel's migratetype number (index of [`MigrateType`]).
     pub migratetype: u8,
-    /// Blocks by order. The kernel stops counting at 100 000.
+    /// Blocks by order. The kernel counts at most 100 000 blocks of each order.
     pub blocks: [u64; NR_ORDERS],
 }
 
@@ -135,7 +135,7 @@ impl Pagetypeinfo {
     }
 }
 
-/// Kernels before 4.4 had a reserve called `Reserve`. It is read as `HighAtomic`.
+/// Kernels before 4.4 had a reserve called `Reserve`. This crate reads that name as `HighAtomic`.
 fn migratetype(name: &str) -> Option<MigrateType> {
     if name == "Reserve" { Some(MigrateType::HighAtomic) } else { MigrateType::from_name(name) }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{ProcError, excerpt};
 
 const FILE: &str = "vmstat";
-/// More counters than any kernel has (6.18: about 190).
+/// Maximum number of counters: more than any kernel has (6.18 has about 190).
 const COUNTERS_MAX: usize = 4096;
 
 /// The counters, sorted by name.

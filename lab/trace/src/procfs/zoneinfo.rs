@@ -62,11 +62,12 @@ pub(crate) struct ZoneText {
     /// Number of the line that names the zone, counted from 1.
     pub(crate) line: usize,
     pub(crate) name: String,
-    /// `None` for a zone with an unknown name, such as `Device`. The description's kind is then arbitrary.
+    /// `None` for a zone with an unknown name, such as `Device`. In that case the kind in `description` means
+    /// nothing.
     pub(crate) kind: Option<ZoneKind>,
     pub(crate) zone: ZoneDescription,
-    /// Whether the page sets are two lists, one for cold pages, as on Linux before 2.6.25. They are read as
-    /// one page set, with the first list's limits.
+    /// Whether the page sets are two lists, one for cold pages, as on Linux before 2.6.25. Such lists are
+    /// read as one page set, with the first list's limits.
     pub(crate) has_cold_lists: bool,
     /// The fields that the text contains.
     fields: Vec<&'static str>,
@@ -165,7 +166,7 @@ impl ZoneText {
             pageset.ok_or_else(|| ProcError::new(FILE, number, format!("{key} before any cpu:")))?;
         match key {
             "count:" => pageset.count = pageset.count.saturating_add(pages),
-            // The second of two lists does not change the limits.
+            // If a page set has two lists, the second list does not change the limits.
             "high:" if pageset.high == 0 => pageset.high = pages,
             "batch:" if pageset.batch == 0 => pageset.batch = pages,
             "high_min:" => pageset.high_min = Some(pages),
@@ -190,7 +191,7 @@ fn protection(line: &str, number: usize) -> Result<Vec<u64>, ProcError> {
         .map(|(inner, _)| inner)
         .ok_or_else(|| ProcError::new(FILE, number, "protection without parentheses"))?;
     if inner.split(',').count() > 16 {
-        return Err(ProcError::new(FILE, number, "protection of more than 16 zones"));
+        return Err(ProcError::new(FILE, number, "the line `protection` has more than 16 zones"));
     }
     inner.split(',').map(|value| parse(value.trim(), "protection", number)).collect()
 }

@@ -12,10 +12,11 @@ use std::{
 use super::kallsyms::{self, Symbol};
 use crate::Caller;
 
-/// Maximum number of functions. A kernel with all its modules has fewer.
+/// Maximum number of functions: a kernel with all its modules has fewer.
 const FUNCTIONS_MAX: usize = 1 << 20;
 
-/// Functions that take a zone's lock, with their purpose. The part of a name after a dot is the compiler's.
+/// Functions that take a zone's lock, with their purpose. Names are compared without the part after a dot,
+/// which the compiler adds.
 const KNOWN: [(&str, Caller); 28] = [
     ("rmqueue_bulk", Caller::Refill),
     ("__rmqueue_pcplist", Caller::Refill),
@@ -41,7 +42,8 @@ const KNOWN: [(&str, Caller); 28] = [
     ("__isolate_free_page", Caller::Other),
     ("walk_zones_in_node", Caller::Other),
     ("frag_show_print", Caller::Other),
-    // A function that walks the zones for a reader of /proc is inlined into these.
+    // These functions contain the code that locks each zone for a reader of /proc, because the compiler
+    // inlines it.
     ("zoneinfo_show", Caller::Other),
     ("pagetypeinfo_show", Caller::Other),
     ("__setup_per_zone_wmarks", Caller::Other),
@@ -113,10 +115,10 @@ const ALLOCATES: [&str; 58] = [
 /// The meaning of a function in a call chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Function {
-    /// It takes locks for other code, or traces. Its caller tells the purpose.
+    /// The function takes locks for other code, or traces. Its caller tells the purpose of the lock.
     Lock,
     Known(Caller),
-    /// It does not take a zone's lock itself, and allocates for other code.
+    /// The function allocates for other code, and does not take a zone's lock itself.
     Allocates,
     /// Any other function.
     Foreign,
@@ -126,7 +128,7 @@ enum Function {
 #[derive(Clone, Copy, Debug)]
 struct Place<T> {
     address: u64,
-    /// Offset of its name among all names.
+    /// Offset of the symbol's name in the text of all names.
     name: u32,
     what: T,
 }
@@ -134,7 +136,7 @@ struct Place<T> {
 /// A kernel's functions and variables, by address.
 #[derive(Clone, Debug, Default)]
 pub struct Callers {
-    /// By address.
+    /// All functions, by address.
     functions: Vec<Place<Function>>,
     /// Variables, by address, without those of modules.
     variables: Vec<Place<()>>,
@@ -157,7 +159,7 @@ pub struct CallStack {
 const VARIABLE_BYTES_MAX: u64 = 4096;
 
 impl Callers {
-    /// The functions of the running kernel. `None` if this user may not see its addresses.
+    /// The functions of the running kernel. `None` if this user may not see the kernel's addresses.
     #[must_use]
     pub fn read() -> Option<Self> {
         let callers = Self::of(BufReader::new(File::open("/proc/kallsyms").ok()?)).ok()?;
@@ -174,7 +176,7 @@ impl Callers {
         kallsyms::read(text, |symbol| callers.note(&symbol))?;
         callers.functions.sort_by_key(|place| place.address);
         callers.functions.dedup_by(|later, earlier| {
-            // If an address has several names, one with a known meaning wins.
+            // If an address has several names, use the one with a known meaning.
             let is_same = later.address == earlier.address;
             if is_same && earlier.what == Function::Foreign {
                 *earlier = *later;
@@ -229,7 +231,7 @@ impl Callers {
     #[must_use]
     pub fn variable(&self, address: u64) -> Option<&str> {
         let behind = self.variables.partition_point(|place| place.address <= address);
-        // After the last variable there may be anything.
+        // An address after the last variable may belong to anything, so it gets no name.
         self.variables.get(behind)?;
         let place = self.variables.get(behind.checked_sub(1)?)?;
         (address - place.address < VARIABLE_BYTES_MAX).then(|| self.name(place.name))
@@ -312,10 +314,10 @@ mod tests {
         let name = |name: &str| Some(name.to_owned());
         // Page fault, refill, zone lock.
         assert_eq!(sites(&[0x100, 0x205, 0x510, 0x610, 0x810]), [(); 2].map(|()| name("do_anonymous_page")));
-        // A slab's allocation is less informative than the function that requested it.
+        // A slab function is not a call site, because the function that called it says more.
         assert_eq!(sites(&[0x510, 0x610, 0x710, 0x810]), [(); 2].map(|()| name("do_anonymous_page")));
         assert_eq!(sites(&[0x100, 0x205, 0x910, 0x810])[0], name("folio_lruvec_lock_irqsave"));
-        // A slab's own lock is taken in the slab's function.
+        // The lock of a slab is not a zone's: its call site is the slab's function.
         assert_eq!(sites(&[0x100, 0x205, 0x710, 0x810])[0], name("__kmalloc_noprof"));
         assert_eq!(sites(&[0x100, 0x205, 0x510, 0x610]), [None, None], "the chain is cut off");
         assert_eq!(sites(&[]), [None, None]);

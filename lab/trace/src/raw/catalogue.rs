@@ -4,7 +4,7 @@
 
 use crate::EventKind;
 
-/// The destination of a kernel's field: a field of [`Event`](crate::Event), or a value computed from it.
+/// Where the value of a kernel's field is stored: in a field of [`Event`](crate::Event), or in a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
     /// [`Event::pfn`](crate::Event::pfn).
@@ -21,22 +21,22 @@ pub enum Slot {
     FallbackType,
     /// Whether a fallback took the whole pageblock.
     Ownership,
-    /// A function: its address, and its kind of work.
+    /// The function of a work item: its address, and its kind of work.
     Function,
 }
 
-/// The value of a recording without this event.
+/// How much a recording is worth without an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// None: the recording is worthless.
+    /// Without the event, a recording is worthless.
     Required,
-    /// Reduced.
+    /// Without the event, a recording is worth less.
     Useful,
-    /// Not reduced: the event is recorded only on request.
+    /// Without the event, a recording is worth as much. The event is recorded only on request.
     Asked,
 }
 
-/// The selection of an event's occurrences to record.
+/// Which occurrences of an event are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
     /// All.
@@ -52,13 +52,13 @@ pub enum Filter {
 pub struct Tracepoint {
     /// Directory below `events`. Empty for the group of this recorder's own probes.
     pub system: &'static str,
-    /// Directory below that.
+    /// Directory of the event below `system`.
     pub name: &'static str,
-    /// Its kind in a trace.
+    /// The event's kind in a trace.
     pub kind: EventKind,
     /// The kernel's fields.
     pub fields: &'static [(&'static str, Slot)],
-    /// The value of a recording without it.
+    /// How much a recording is worth without the event.
     pub need: Need,
     /// The occurrences that are recorded.
     pub filter: Filter,
@@ -80,13 +80,14 @@ const fn filtered(filter: Filter, tracepoint: Tracepoint) -> Tracepoint {
     Tracepoint { filter, ..tracepoint }
 }
 
-/// Waits for spinning locks, in the kernel's filter language. Queued spinlocks have no flag; reader-writer
-/// spinlocks have the flag for spinning. Mutexes that spin have both flags. Source: the flags that
-/// `lock/contention_begin/format` names, and recordings.
+/// An expression in the kernel's filter language that selects waits for spinning locks. Waits for queued
+/// spinlocks have no flag, and waits for reader-writer spinlocks have the flag for spinning. A mutex that
+/// spins has the flags for mutexes and for spinning. Source: the flags that `lock/contention_begin/format`
+/// names, and recordings.
 pub const SPINNING: &str = "flags == 0 || flags == 1 || flags == 3 || flags == 5";
 const KSWAPD: Filter = Filter::Where("prev_comm ~ \"kswapd*\"");
 
-/// All of them.
+/// The complete list.
 pub const TRACEPOINTS: [Tracepoint; 20] = {
     use EventKind::*;
     use Slot::{FallbackType, Function, Gfp, Migratetype, Order, Ownership, Pfn, Refill};
@@ -133,7 +134,7 @@ pub const TRACEPOINTS: [Tracepoint; 20] = {
         useful("vmscan", DirectReclaimEnd, &[("nr_reclaimed", Pfn)]),
         useful("sched", SchedProcessFork, &[("child_pid", Pfn)]),
         filtered(KSWAPD, useful("sched", KswapdSwitchedOut, &[("prev_state", Pfn)])),
-        // The form of the marks around samples. Always on.
+        // The event of the marks around samples, which is always on.
         Tracepoint { name: "raw_data", ..useful("ftrace", Marker, &[("id", Pfn)]) },
     ]
 };

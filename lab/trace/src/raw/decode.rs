@@ -1,4 +1,4 @@
-//! Turns records of the ring into events of the trace.
+//! Turns the ring's records into events of the trace.
 
 use crate::{Event, EventKind, MIGRATETYPE_NONE};
 
@@ -8,7 +8,7 @@ use super::event_format::{EventFormat, Field};
 use super::ring_page::Record;
 use super::symbols::Symbols;
 
-/// Upper byte of a mark: before a sample, after a sample.
+/// The upper byte of marks: of the mark before a sample, and of the mark after it.
 const MARKS: [u64; 2] = [0x5a, 0x5b];
 /// Beginning of the names of tasks whose switches are kept.
 const KSWAPD: &[u8] = b"kswapd";
@@ -24,14 +24,15 @@ struct Heading {
     pid: Field,
 }
 
-/// The way to read records of one kind.
+/// How records of one kind are read.
 #[derive(Clone, Debug)]
 struct Plan {
     kind: EventKind,
     fields: Vec<(Slot, Field)>,
-    /// The kernel does not say whether a page set could hold a block. A block of order 0 could.
+    /// This kernel does not say whether a page set could hold the block, so every block of order 0 counts as
+    /// one that it could hold.
     refills_order_0: bool,
-    /// The name of the task that is switched out. Only kswapd's switches matter.
+    /// The name of the task that is switched out. Only switches of kswapd are kept.
     switched_out: Option<Field>,
 }
 
@@ -44,16 +45,16 @@ pub struct Decoder {
     stacks: Option<Stacks>,
 }
 
-/// The way to read the call chain that the kernel writes after the beginning of a wait.
+/// How the call chain is read that the kernel writes after the beginning of a wait.
 #[derive(Clone, Debug)]
 struct Stacks {
     id: u16,
-    /// Bytes before the first address.
+    /// Number of bytes in the record before the call chain's first address.
     offset: usize,
     callers: Callers,
 }
 
-/// State that a CPU's earlier records leave for the next one.
+/// What must be remembered of a CPU's earlier records.
 #[derive(Clone, Debug, Default)]
 pub struct Waits {
     locks: Vec<u64>,
@@ -61,10 +62,10 @@ pub struct Waits {
 }
 
 impl Decoder {
-    /// A decoder for these events with their formats. `events` must not be empty.
+    /// Makes a decoder for these events with their formats. `events` must not be empty.
     ///
     /// # Errors
-    /// A sentence about the missing field.
+    /// An error with a sentence about the missing field.
     pub fn new(events: &[(Tracepoint, EventFormat)], symbols: Symbols) -> Result<Self, String> {
         let mut heading = None;
         let mut plans: Vec<Option<Plan>> = Vec::new();
@@ -83,17 +84,17 @@ impl Decoder {
         Ok(Self { heading: heading.ok_or("there is no event")?, plans, symbols, stacks: None })
     }
 
-    /// Also reads call chains of this format, with the functions of `callers`.
+    /// Makes the decoder also read call chains of this format, with the functions of `callers`.
     ///
     /// # Errors
-    /// A sentence about the missing field.
+    /// An error with a sentence about the missing field.
     pub fn with_stacks(mut self, format: &EventFormat, callers: Callers) -> Result<Self, String> {
         let field = format.field("caller").ok_or("kernel_stack has no field called caller")?;
         self.stacks = Some(Stacks { id: format.id, offset: field.offset, callers });
         Ok(self)
     }
 
-    /// The meaning of a call chain. `None` if the record is not one.
+    /// The meaning of a call chain. `None` if the record is not a call chain.
     #[inline]
     pub fn stack(&self, record: &Record<'_>) -> Option<CallStack> {
         let stacks = self.stacks.as_ref()?;
@@ -110,7 +111,7 @@ impl Decoder {
         self.stacks.as_ref().map(|stacks| &stacks.callers)
     }
 
-    /// The event of a record. `None` if it is not needed, such as an event that was not requested.
+    /// Decodes a record. `None` if its event is not needed, for example because it was not requested.
     #[inline]
     pub fn event(&self, record: &Record<'_>, cpu: u16, waits: &mut Waits) -> Option<Event> {
         let id = self.heading.id.read(record.bytes)?;
@@ -189,13 +190,13 @@ fn required(format: &EventFormat, tracepoint: &Tracepoint, name: &str) -> Result
     field.ok_or_else(|| format!("{} has no number called {name}", tracepoint.name))
 }
 
-/// Saturates: a value that does not fit is not a valid number of a block in any case.
+/// Converts a value to a byte. A value that does not fit becomes 255, because it is invalid anyway.
 fn narrow(value: u64) -> u8 {
     u8::try_from(value).unwrap_or(u8::MAX)
 }
 
 impl Waits {
-    /// Keeps the end of every wait. For recordings whose events another program chose.
+    /// Keeps the end of every wait. Use it for recordings whose events another program chose.
     #[must_use]
     pub const fn keeping_all() -> Self {
         Self { locks: Vec::new(), keeps_all: true }

@@ -10,7 +10,7 @@ pub struct Field {
     pub offset: usize,
     /// Size in bytes.
     pub size: usize,
-    /// Whether its highest bit is a sign.
+    /// Whether the field's highest bit is a sign.
     pub is_signed: bool,
 }
 
@@ -44,7 +44,7 @@ impl EventFormat {
     /// Parses a `format` file.
     ///
     /// # Errors
-    /// A sentence about the missing or wrong part.
+    /// An error with a sentence about the missing or wrong part.
     pub fn parse(text: &str) -> Result<Self, String> {
         let id = text.lines().find_map(|line| line.strip_prefix("ID:")).ok_or("there is no line `ID:`")?;
         let id =
@@ -61,13 +61,13 @@ impl EventFormat {
 /// The fields that a text lists, with their names, in order.
 ///
 /// # Errors
-/// A sentence with the wrong line.
+/// An error with the wrong line.
 pub(crate) fn fields(text: &str) -> Result<Vec<(String, Field)>, String> {
     let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix("field:"));
     lines.map(|line| field(line).ok_or_else(|| format!("no field: {:?}", cut(line)))).collect()
 }
 
-/// `unsigned long pfn; offset:8; size:8; signed:0;`
+/// Parses `unsigned long pfn; offset:8; size:8; signed:0;`.
 fn field(line: &str) -> Option<(String, Field)> {
     let mut parts = line.split(';').map(str::trim);
     let declaration = parts.next()?;

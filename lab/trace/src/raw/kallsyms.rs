@@ -12,7 +12,7 @@ pub(super) struct Symbol<'a> {
     /// `None` for a user who may not see addresses.
     pub(super) address: Option<u64>,
     pub(super) is_code: bool,
-    /// Whether it is a variable.
+    /// Whether the name is that of a variable.
     pub(super) is_data: bool,
     pub(super) name: &'a str,
     pub(super) is_in_module: bool,

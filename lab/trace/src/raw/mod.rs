@@ -2,8 +2,9 @@
 //!
 //! `event_format` finds an event's fields by the kernel's own description. `ring_page` reads a page of a
 //! CPU's ring, and `ring_counts` the kernel's counts of losses. `catalogue` lists the events that a trace can
-//! hold, and `decode` turns records into them. `symbols` finds the functions that events name by address.
-//! `callers` finds the functions that wait for a zone's lock. Both read `kallsyms`.
+//! hold, and `decode` turns records into events. `symbols` finds the functions that events name by address.
+//! `callers` finds the functions that wait for a zone's lock. The file `kallsyms` parses the kernel's table
+//! of functions for `symbols` and `callers`.
 
 mod callers;
 mod catalogue;

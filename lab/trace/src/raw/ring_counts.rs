@@ -10,10 +10,10 @@ pub struct RingCounts {
     /// Events that any program has read. `None` if the kernel does not say.
     ///
     /// Observed on Linux 6.18:
-    /// - A page read from `trace_pipe_raw` counts with each of its records, even if the kernel is still
-    ///   writing it.
-    /// - `trace_pipe` counts with each line.
-    /// - Overwritten events are counted only in `overrun`, and filtered events in no count.
+    /// - If a program reads a page from `trace_pipe_raw`, each record of the page counts, even if the kernel
+    ///   is still writing the page.
+    /// - If a program reads `trace_pipe`, each line counts.
+    /// - Overwritten events are counted only in `overrun`. Filtered events are not counted.
     /// - Clearing the ring or setting its clock resets all counts to 0.
     pub read: Option<u64>,
     /// Events that can still be read. `None` if the kernel does not say.
@@ -21,7 +21,7 @@ pub struct RingCounts {
 }
 
 impl RingCounts {
-    /// Parses the file's text. Losses that it does not mention are 0.
+    /// Parses the file's text. Counts of losses that the text does not contain are 0.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let known = |name: &str| {
@@ -37,7 +37,7 @@ impl RingCounts {
         }
     }
 
-    /// The sum of two rings' counts. A sum is known if both parts are known.
+    /// The sum of two rings' counts. The sum of two counts is known if both counts are known.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let both = |one: Option<u64>, two| one.zip(two).map(|(one, two): (u64, u64)| one.saturating_add(two));

@@ -13,11 +13,11 @@ const MISSED_COUNTED: u64 = 1 << 30;
 
 /// Kind of a record whose first word is its length. Kinds 1 to 28 are the length in words.
 const LONG: u32 = 0;
-/// Padding up to the end of the page, or for the length that the first word gives.
+/// Kind of a record that is padding: up to the end of the page, or for the length in its first word.
 const PADDING: u32 = 29;
-/// More bits of the time difference from the previous record.
+/// Kind of a record with more bits of the time difference from the previous record.
 const TIME_EXTEND: u32 = 30;
-/// An absolute time.
+/// Kind of a record with an absolute time.
 const TIME_STAMP: u32 = 31;
 /// Number of time bits in a record's header.
 const DELTA_BITS: u32 = 27;
@@ -38,7 +38,7 @@ impl PageLayout {
     /// Parses `events/header_page` and `events/header_event`.
     ///
     /// # Errors
-    /// A sentence about the difference from the known form.
+    /// An error with a sentence about the unknown form.
     pub fn parse(header_page: &str, header_event: &str) -> Result<Self, String> {
         let fields = event_format::fields(header_page)?;
         let field = |name: &str| {
@@ -65,7 +65,7 @@ impl PageLayout {
 /// Events that the kernel lost before a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missed {
-    /// Their number. `None` if the kernel does not say.
+    /// The number of lost events. `None` if the kernel does not say.
     pub events: Option<u64>,
 }
 

@@ -12,7 +12,7 @@ use super::kallsyms::{self, Symbol};
 pub struct Symbols {
     /// The periodic work of a CPU (`vmstat_update`).
     pub vmstat_update: Option<u64>,
-    /// The work that flushes a CPU's lists.
+    /// The work item that flushes a CPU's LRU lists.
     pub lru_add_drain_per_cpu: Option<u64>,
     /// Name of the bulk allocator.
     pub bulk_allocator: Option<&'static str>,
@@ -22,7 +22,7 @@ pub struct Symbols {
 const BULK_ALLOCATORS: [&str; 2] = ["alloc_pages_bulk_noprof", "__alloc_pages_bulk"];
 
 impl Symbols {
-    /// The symbols of the running kernel. Unreadable ones are unknown.
+    /// The symbols of the running kernel. Symbols that cannot be read are unknown.
     pub fn read() -> Self {
         File::open("/proc/kallsyms").and_then(|file| Self::of(BufReader::new(file))).unwrap_or_default()
     }

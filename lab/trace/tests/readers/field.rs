@@ -1,4 +1,4 @@
-//! Files as people post them, with their expected contents or errors.
+//! Tests of files as people post them: expected contents, or expected errors.
 
 use std::path::{Path, PathBuf};
 
@@ -81,7 +81,7 @@ fn columns_of_a_real_time_kernel_are_read_with_and_without_their_legend() {
     let excerpt: String =
         whole.lines().filter(|line| !line.starts_with('#')).flat_map(|line| [line, "\n"]).collect();
     assert_eq!(read(&excerpt).unwrap().0, events);
-    // The columns of Linux 5.4 with PREEMPT_RT, which are one fewer.
+    // Linux 5.4 with PREEMPT_RT prints one column less.
     let older: String = whole
         .lines()
         .filter(|line| !line.contains("preempt-lazy-depth"))
@@ -137,12 +137,12 @@ fn distances_in_the_array_of_pages_become_frames() {
     };
     let steps_of_56: String = (1_100_000..1_100_040).map(line).collect();
     assert_eq!(read(&steps_of_56).unwrap().0[39].pfn, 1_100_039);
-    // A single value that does not fit is damage.
+    // A single value that is not a multiple of the step is damage.
     let damaged =
         steps_of_56.clone() + "f 9 [001] 1.0001: kmem:mm_page_free: page=0xffffea0000000039 pfn=57 order=0\n";
     let error = read(&damaged).map(drop).unwrap_err();
     assert!(error.starts_with("f.txt:41: ") && error.contains("steps"), "{error}");
-    // One event does not show the step between frames, so the file is rejected.
+    // A text with one event does not show the step between frames, so the reader rejects it.
     let error = read(&line(64)).map(drop).unwrap_err();
     assert!(error.contains("too few") && error.contains("/sys/kernel/tracing/trace"), "{error}");
 }
@@ -210,17 +210,17 @@ fn a_copy_that_was_cut_is_refused() {
     let mut refused = 0;
     for cut in (1..whole.len()).filter(|cut| whole.as_bytes()[cut - 1] == b'\n') {
         match plain(&whole[..cut]) {
-            // A cut between two zones leaves a trace only in the reserve that a lower zone keeps.
+            // If a copy was cut off between two zones, only the reserve of a lower zone shows it.
             Ok(machine) if zone_starts.contains(&cut) => {
                 let has_all = machine.zones.len() == 3;
                 assert_eq!(
-                    assumes(&machine, "check that the copy is whole"),
+                    assumes(&machine, "check that the copy is complete"),
                     !has_all,
                     "{:?}",
                     machine.assumed
                 );
             }
-            // The cut is after the last field of a zone.
+            // This copy is cut off after the last field of a zone.
             Ok(machine) => assert_eq!(machine.zones.len(), 3, "cut at {cut}"),
             Err(error) => {
                 refused += 1;
@@ -231,7 +231,7 @@ fn a_copy_that_was_cut_is_refused() {
     assert!(refused > 60, "{refused}");
     let unfinished = whole.trim_end_matches(|c: char| !c.is_ascii_digit());
     let cut_number = &unfinished[..unfinished.find("Node 0, zone  Movable").unwrap()];
-    assert!(assumes(&plain(cut_number.trim_end()).unwrap(), "the last line has no end"));
+    assert!(assumes(&plain(cut_number.trim_end()).unwrap(), "the last line has no line end"));
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn the_batch_of_a_zone_shows_the_size_of_its_pages() {
     assert!(assumes(&plain(&grown).unwrap(), "batch 31 fits it"));
     // A small zone has the same batch under every page size.
     let small = of_64_kib.replace("262144", "16384").replace("261000", "16000");
-    assert!(assumes(&plain(&small).unwrap(), "do not show it"));
+    assert!(assumes(&plain(&small).unwrap(), "too small to show the size"));
 }
 
 #[test]
@@ -302,11 +302,11 @@ fn the_cpus_of_several_nodes_are_shown_given_or_asked_for() {
     let two = text("zoneinfo-2node.txt");
     let shown = plain(&two).unwrap();
     assert_eq!(cpus(&shown), [(0, vec![0, 1]), (1, vec![2, 3])]);
-    assert!(assumes(&shown, "CPUs are local to nodes as 0=0-1,1=2-3"), "{:?}", shown.assumed);
+    assert!(assumes(&shown, "the CPUs of the nodes are assumed to be 0=0-1,1=2-3"), "{:?}", shown.assumed);
     let given = LayoutOptions::new().node_cpus("0=0,2,1=1,3").unwrap();
     assert_eq!(cpus(&layout(&two, &given).unwrap()), [(0, vec![0, 2]), (1, vec![1, 3])]);
     assert!(!assumes(&layout(&two, &given).unwrap(), "CPUs are local"));
-    // CPUs that hold pages of both nodes show nothing.
+    // CPUs that hold pages of both nodes do not show where they belong.
     let busy = two.replace("count: 0\n", "count: 7\n");
     let error = plain(&busy).unwrap_err();
     assert!(error.contains("2 nodes") && error.contains("--node-cpus 0=0-1,1=2-3"), "{error}");
@@ -342,8 +342,8 @@ fn the_nodes_of_the_recording_serve_a_layout_for_it() {
     assert!(assumes(&given, "that the recording names"), "{:?}", given.assumed);
     let cpus = |machine: &Layout| machine.nodes.iter().map(|node| node.cpus.clone()).collect::<Vec<_>>();
     assert_eq!(cpus(&given), cpus(&own));
-    // The page size comes from the recording too. If the layout has another page size than the recording,
-    // this is listed as an assumption.
+    // The page size of the recording is used too. A layout with another page size is accepted, but the
+    // difference is listed as an assumption.
     assert!(!assumes(&given, "a page has"), "{:?}", given.assumed);
     let options = LayoutOptions::new().recorded_on(&own).page_size(65_536);
     let other = options.load(&field("zoneinfo-64k.txt")).unwrap();

@@ -1,5 +1,5 @@
-//! Every format: exact counts are compared with lines counted here, and formats of one recording with each
-//! other.
+//! Tests of every format: exact counts are compared with lines counted in the test, and several formats of
+//! one recording with each other.
 
 use crate::bundled::{all, bytes, path};
 use pageset_trace::{
@@ -66,8 +66,8 @@ fn formatted_and_raw_reports_of_trace_cmd_agree() {
     assert_eq!(formatted[..raw.len()], raw);
 }
 
-/// The part of an event that text and binary file of one recording share. Text lacks the interrupt state. One
-/// names a work item by its function, the other by the function's address.
+/// The part of an event that text and binary file of one recording share. Text lacks the interrupt state.
+/// Text has the name of a work item's function, and the binary file has the function's address.
 fn common(mut event: Event) -> Event {
     (event.irq_flags, event.preempt) = (0, 0);
     if event.work().is_some() {
@@ -154,7 +154,7 @@ fn binary_files_that_were_cut_are_refused() {
     }
 }
 
-/// Found by fuzzing.
+/// Regression test: fuzzing found this file.
 #[test]
 fn a_long_name_does_not_make_a_long_error() {
     for name in ["7".to_owned() + &"\u{1}".repeat(200), "x".repeat(5000)] {
@@ -168,7 +168,7 @@ fn a_long_name_does_not_make_a_long_error() {
 #[test]
 fn a_sample_or_a_page_that_makes_no_sense_is_an_error_or_is_counted() {
     let perf = bytes("formats/perf.data.xz");
-    // The format of all samples claims fields that they do not have: call chains.
+    // The file says that all samples have call chains, but they have none.
     let mut damaged = perf.clone();
     let attributes = u64::from_ne_bytes(perf[24..32].try_into().unwrap()) as usize;
     let (bytes_each, all_bytes) = (
@@ -256,7 +256,7 @@ fn strange_bytes_between_lines_are_counted() {
     assert_eq!((reader.lost().unrecognised_lines, reader.lost().oversized_lines), (1, 1));
 }
 
-/// An over-long line is skipped while the headings are read, and must not be counted again afterwards.
+/// Tests that an over-long line, which is skipped while the headings are read, is counted only once.
 #[test]
 fn an_over_long_line_among_the_headings_is_counted_once() {
     for length in [100 << 10, 1 << 20] {

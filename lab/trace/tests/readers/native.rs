@@ -1,5 +1,5 @@
-//! The native file: events survive writing and reading, damage is noticed, and the undamaged part can be
-//! read.
+//! Tests of the native file: events survive writing and reading, damage is noticed, and the undamaged part
+//! can be read.
 
 use crate::bundled::{all, path};
 use pageset_trace::{
@@ -204,7 +204,7 @@ fn index_offset(bytes: &[u8]) -> usize {
     u64::from_le_bytes(bytes[bytes.len() - 24..][..8].try_into().unwrap()) as usize
 }
 
-/// Looking ahead trusts the kinds in a block's header.
+/// Tests that looking ahead relies on the kinds in a block's header.
 #[test]
 fn kinds_that_are_not_in_the_block_are_damage() {
     let (_, mut bytes) = three_blocks();
@@ -249,7 +249,7 @@ fn an_empty_trace_is_a_trace() {
     assert!(all(reader.as_mut()).is_empty());
 }
 
-/// Two tasks. One gives itself a hostile name.
+/// Two tasks. One has a name that is dangerous to print.
 fn tasks() -> Tasks {
     let mut book = TaskBook::default();
     book.add(8, 8, 3, b"make");
@@ -340,7 +340,7 @@ fn a_damaged_closing_description_is_noticed() {
     }
 }
 
-/// A file with any byte changed, or cut anywhere.
+/// Tests a file with any byte changed, or cut at any place.
 #[test]
 fn recovery_is_advised_exactly_where_it_recovers_events() {
     let (bytes, ..) = recorded();

@@ -1,6 +1,6 @@
 //! Bounded fuzzing of every parser as an ordinary test: arbitrary bytes, and valid files damaged at random.
 //!
-//! The same entry points are fuzzed without bound by the targets in `fuzz/`.
+//! The targets in `fuzz/` fuzz the same entry points for as long as wanted.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use pageset_trace::{
 };
 use proptest::{collection::vec, prelude::*, sample::Index};
 
-/// The beginning of a bundled text: all its forms, and quick to read.
+/// The beginning of a bundled text, which has all forms of lines and is quick to read.
 fn text(name: &str) -> Vec<u8> {
     let mut bytes = crate::bundled::bytes(name);
     bytes.truncate(4000);
@@ -67,7 +67,7 @@ static COPIES: LazyLock<Vec<String>> = LazyLock::new(|| {
     names.map(|name| String::from_utf8(copy(name)).expect("text")).to_vec()
 });
 
-/// One change to a file.
+/// A random change to a file.
 #[derive(Clone, Debug)]
 enum Damage {
     Set(Index, u8),

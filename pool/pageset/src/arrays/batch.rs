@@ -5,14 +5,14 @@ use super::Entry;
 /// The number of blocks that may move at once: half of the largest array.
 pub(crate) const BATCH_MAX: usize = 216;
 
-/// The number of pageblocks that may move at once: half of their array.
+/// The number of pageblocks that may move at once: half of the largest array of pageblocks.
 pub(crate) const PAGEBLOCKS_MAX: usize = 12;
 
 /// Entries that a restartable sequence copies at once: a 16-byte move.
 pub(crate) const COPIED_TOGETHER: usize = 4;
 
-/// Blocks, up to a capacity. An array hands out its last entry first. So the block to use first is at the
-/// end, and each further block is put in front of the others.
+/// Blocks, up to a capacity. The last entry is used first, as in an array. Each further block is put in front
+/// of the others.
 pub(crate) struct Batch<Entries: ?Sized = [Entry]> {
     start: usize,
     end: usize,
@@ -36,7 +36,7 @@ impl Batch<[Entry; PAGEBLOCKS_MAX + COPIED_TOGETHER]> {
 }
 
 impl Batch {
-    /// The number of blocks that fit.
+    /// The number of blocks that fit into the batch.
     pub(crate) fn capacity(&self) -> usize {
         self.entries.len() - COPIED_TOGETHER
     }
@@ -49,7 +49,7 @@ impl Batch {
         &self.entries[self.start..self.end]
     }
 
-    /// Puts a block in front: all blocks that are in the batch are used before it.
+    /// Puts a block in front. All blocks that are already in the batch are used before it.
     #[inline]
     pub(crate) fn push_front(&mut self, entry: Entry) {
         self.start -= 1;
@@ -65,14 +65,15 @@ impl Batch {
         Some(self.entries[self.end])
     }
 
-    /// Fills this empty batch with blocks, in their order in another batch.
+    /// Fills this empty batch with the blocks of a slice, in the same order.
     #[inline]
     pub(crate) fn fill(&mut self, entries: &[Entry]) {
         self.start = self.end - entries.len();
         self.entries[self.start..self.end].copy_from_slice(entries);
     }
 
-    /// The front block. A copy may read [`len`](Self::len) entries from here, and up to three more.
+    /// Pointer to the front block. A copy may read [`len`](Self::len) entries from here, and up to three
+    /// more.
     #[cfg_attr(not(sequences), allow(dead_code, reason = "only sequences need it"))]
     pub(crate) fn front(&self) -> *const Entry {
         self.entries.as_ptr().wrapping_add(self.start)
@@ -83,14 +84,14 @@ impl Batch {
         self.start = (self.start + count).min(self.end);
     }
 
-    /// Room for [`capacity`](Self::capacity) blocks, and for the entries that a copy writes too many. The
-    /// batch must be empty.
+    /// Pointer to the memory that a copy fills: room for [`capacity`](Self::capacity) blocks, and for the
+    /// three entries that the copy may write too many. The batch must be empty.
     #[cfg_attr(not(sequences), allow(dead_code, reason = "only sequences need it"))]
     pub(crate) fn room(&mut self) -> *mut Entry {
         self.entries.as_mut_ptr()
     }
 
-    /// Notes how many blocks were written to the [`room`](Self::room).
+    /// Notes how many blocks a copy wrote to the [`room`](Self::room).
     #[cfg_attr(not(sequences), allow(dead_code, reason = "only sequences need it"))]
     pub(crate) fn note_filled(&mut self, count: usize) {
         self.start = 0;

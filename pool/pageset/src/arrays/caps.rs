@@ -7,41 +7,41 @@ use super::batch::{BATCH_MAX, COPIED_TOGETHER, PAGEBLOCKS_MAX};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Caps(pub(crate) [u32; Class::COUNT]);
 
-/// The part of the free memory that the arrays of one class, on all CPUs together, may hold: one of
-/// `2^halvings` equal parts.
+/// The arrays of one class, on all CPUs together, may hold this share of the free memory: `1 / 2^halvings`.
 ///
-/// Large arrays make most calls fast. But blocks in arrays form no larger blocks, and other CPUs cannot have
-/// them. So the part shrinks when a request was refused at first, and grows while none is.
+/// Large arrays make most calls fast. But blocks in arrays do not merge into larger blocks, and other CPUs
+/// cannot use them. So the share shrinks when the base could not serve a request, and grows while the base
+/// serves all requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     pub(crate) halvings: u32,
 }
 
 impl Share {
-    /// A quarter. Guess.
+    /// A quarter of the free memory. Guess.
     const LARGEST: u32 = 2;
-    /// A small pool has no arrays then. A large pool keeps its arrays, even if requests for contiguous memory
-    /// fail in it again and again.
+    /// The smallest share. With it, a small pool has no arrays. A large pool keeps its arrays, even if
+    /// requests for contiguous memory fail again and again.
     const SMALLEST: u32 = 10;
-    /// A new pool does not know whether memory will be short.
+    /// The share of a new pool, which does not know yet whether memory will be short.
     pub(crate) const FIRST: Self = Self { halvings: 6 };
 
-    /// The part after a request was refused at first. Guess: it comes back after four times as long as one
-    /// step of [`grown`](Self::grown) takes.
+    /// The share after the base could not serve a request. Guess: growing back takes four times as long as
+    /// one step of [`grown`](Self::grown).
     pub(crate) fn shrunk(self) -> Self {
         Self { halvings: (self.halvings + 4).min(Self::SMALLEST) }
     }
 
-    /// The part after a while without refused requests. `None` if it is the largest.
+    /// The share after a period without refused requests. `None` if the share is already the largest.
     pub(crate) fn grown(self) -> Option<Self> {
         (self.halvings > Self::LARGEST).then(|| Self { halvings: self.halvings - 1 })
     }
 }
 
 impl Caps {
-    /// The largest capacity of each class: a page of 4 KiB for each CPU, most of it for order 0. The numbers
-    /// are guesses, except for order 0. Half an array moves at once, so with half the capacity two CPUs would
-    /// meet at the base's lock twice as often.
+    /// The largest capacity of each class. The arrays of one CPU fit into a page of 4 KiB, and order 0 gets
+    /// most of it. The numbers are guesses, except for order 0. Half an array moves at once, so with half the
+    /// capacity two CPUs would meet at the base's lock twice as often.
     const MOST: [u32; Class::COUNT] = [432, 112, 112, 176, 32, 16, 8, 4, 4, 24];
 
     /// Capacities for the arrays of `cpus` CPUs while `frames` frames are free.

@@ -1,4 +1,4 @@
-//! Order classes, and the place of each class's stack.
+//! The classes of blocks that have an array, one for each order, and where each class's stack lies in memory.
 
 use std::num::NonZeroU16;
 
@@ -6,7 +6,7 @@ use pageset_core::Order;
 
 use super::CpuArrays;
 
-/// The orders that have an array: from 0 to a pageblock's.
+/// A class of blocks that has an array: one for each order from 0 to a pageblock's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Order0,
@@ -49,8 +49,8 @@ impl Class {
         Order::new(self.shift() as u8).unwrap()
     }
 
-    /// The class's order, as a number of bits to shift. The compiler does not know that the number of frames
-    /// is a power of two, and would divide.
+    /// The class's order as a shift count. The compiler does not know that the number of frames in a block is
+    /// a power of two, and would emit a division.
     #[inline(always)]
     pub(crate) const fn shift(self) -> u32 {
         self as u32
@@ -63,12 +63,13 @@ impl Class {
     }
 }
 
-/// The place of a stack, in bytes from the start of its CPU's arrays.
+/// Where a stack lies: its distance in bytes from the start of its CPU's arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StackAt(NonZeroU16);
 
 impl StackAt {
-    /// The stack of each order. The table has 16 entries, so that a masked order needs no bounds check.
+    /// The stack of each order. The table has 16 entries, so that an order masked to four bits needs no
+    /// bounds check.
     const BY_ORDER: [Option<Self>; 16] = {
         let mut stacks = [None; 16];
         let mut class = 0;
@@ -108,7 +109,7 @@ impl StackAt {
         Self(NonZeroU16::new(bytes as u16).unwrap())
     }
 
-    /// The distance in bytes.
+    /// The distance from the start of the CPU's arrays, in bytes.
     #[inline(always)]
     #[cfg_attr(not(sequences), expect(dead_code, reason = "only sequences need it"))]
     pub(crate) const fn bytes(self) -> usize {
@@ -121,7 +122,7 @@ impl StackAt {
         self.0
     }
 
-    /// The distance in bytes; 0 for no stack.
+    /// The distance in bytes, or 0 if there is no stack.
     #[inline(always)]
     pub(crate) const fn to_bits(stack: Option<Self>) -> u16 {
         match stack {

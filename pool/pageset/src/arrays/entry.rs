@@ -6,7 +6,7 @@
 pub(crate) struct Entry(pub(super) u32);
 
 impl Entry {
-    /// A value that is no entry; an empty array returns it.
+    /// The value that an empty array returns. No block is encoded as this value.
     pub(crate) const NONE: u32 = u32::MAX;
 
     #[inline(always)]

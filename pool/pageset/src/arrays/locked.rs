@@ -32,13 +32,13 @@ impl CpuArrays {
         self.try_with(|arrays| arrays.stack(class).take_last(limit, |entry| batch.push_front(entry)));
     }
 
-    /// Takes all blocks, in parts. Waits for the lock once for each part, and calls `take` without the lock.
-    /// If this thread itself holds the lock, the caller is a signal handler that has interrupted the holder.
-    /// The handler would wait for ever, so it leaves the arrays as they are.
+    /// Takes all blocks in parts. For each part, this waits for the lock, takes the part, unlocks, and then
+    /// calls `take`. If this thread itself holds the lock, the caller is a signal handler that has
+    /// interrupted the thread. The handler would wait for ever, so it leaves the arrays as they are.
     pub(crate) fn empty_locked(&self, mut take: impl FnMut(Class, &[Entry])) {
         for class in Class::ALL {
-            // The drain does not have to take the blocks that other threads put into the arrays after it
-            // began.
+            // Take as many parts as there are now. Blocks that other threads put into the arrays later may
+            // stay.
             for _ in 0..self.stack(class).parts() {
                 while !self.try_lock() {
                     if self.lock.load(Relaxed) == this_thread() {
@@ -54,7 +54,8 @@ impl CpuArrays {
         }
     }
 
-    /// Forgets all blocks, and the lock of a thread that is not there any more.
+    /// Forgets all blocks, and unlocks. A child of `fork` calls this, where the thread that held the lock
+    /// does not exist.
     pub(crate) fn forget(&self) {
         Class::ALL.into_iter().for_each(|class| self.stack(class).empty(|_forgotten| {}));
         self.lock.store(0, Release);
@@ -122,7 +123,7 @@ mod tests {
         held
     }
 
-    /// Puts its blocks in batches, then empties the array as a drain does.
+    /// Puts all held blocks into batches, then empties the array as a drain does.
     fn exchange(arrays: &CpuArrays, held: Vec<Entry>) -> Vec<Entry> {
         let batch: &mut Batch = &mut Batch::new();
         held.into_iter().for_each(|entry| batch.push_front(entry));
@@ -135,7 +136,7 @@ mod tests {
         held
     }
 
-    /// In every order of the steps, each block has one owner, or lies in the array once.
+    /// In every order of the steps, each block either has one owner or lies in the array once.
     #[test]
     fn no_block_is_lost_or_doubled() {
         let schedules = std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|text| text.parse().ok());

@@ -1,4 +1,4 @@
-//! The arrays of all CPUs, in memory.
+//! The memory of the arrays of all CPUs.
 
 use super::batch::BATCH_MAX;
 use super::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -10,9 +10,9 @@ use crate::heap::{self, HeapExhausted};
 ///
 /// # Invariants
 /// `cap` is smaller than `ENTRIES` by the number of entries that a copy of
-/// [`COPIED_TOGETHER`](super::batch::COPIED_TOGETHER) entries may write too much. The count never exceeds the
-/// largest `cap` so far. The count exceeds the current `cap` only after `cap` has shrunk. Then the stack
-/// takes no further block.
+/// [`COPIED_TOGETHER`](super::batch::COPIED_TOGETHER) entries may write too many. The count never exceeds the
+/// largest `cap` so far. The count exceeds the current `cap` only after `cap` has shrunk. Until the count has
+/// fallen below `cap`, the stack takes no further block.
 #[repr(C)]
 pub(crate) struct Stack<const ENTRIES: usize> {
     head: AtomicU64,
@@ -41,7 +41,7 @@ pub(crate) const COUNT_MASK: u64 = 0xffff;
 /// The amount that a pop adds to the head word: one pop more, one entry less.
 pub(crate) const POP_STEP: u64 = COUNT_MASK;
 
-/// One CPU's arrays: a page.
+/// The arrays of one CPU, which fill a page.
 #[repr(C, align(4096))]
 pub(crate) struct CpuArrays {
     /// The try-lock that protects the arrays where there are no restartable sequences.
@@ -80,7 +80,7 @@ impl CpuArrays {
         }
     }
 
-    /// Sets the capacities for pushes. Blocks beyond a new capacity stay.
+    /// Sets the capacities, which limit pushes. Blocks beyond a new capacity stay in their array.
     pub(crate) fn set_caps(&self, caps: Caps) {
         Class::ALL.into_iter().for_each(|class| self.stack(class).cap.store(caps.of(class), Relaxed));
     }
@@ -102,7 +102,7 @@ impl CpuArrays {
     }
 }
 
-/// One stack, of any size.
+/// One stack of a CPU's arrays, of any capacity.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     head: &'a AtomicU64,
@@ -131,7 +131,7 @@ impl<'a> View<'a> {
         Entry::from_raw(entry)
     }
 
-    /// Puts a block, if there is room. Only the thread that owns the stack now may call it.
+    /// Puts a block on the stack, if there is room. Only the thread that owns the stack now may call it.
     #[inline]
     pub(super) fn push(&self, entry: Entry) -> bool {
         let head = self.head.load(Relaxed);
@@ -219,6 +219,6 @@ mod tests {
         assert!(stack.push(Entry::dirty(8)) && stack.push(Entry::dirty(9)));
         stack.take_last(1, |entry| assert_eq!(entry, Entry::dirty(9)));
         assert_eq!((stack.count(), stack.pops()), (1, 1));
-        assert!(!set.cpus()[0].stack(Class::Order3).push(Entry::dirty(8)), "no room at all");
+        assert!(!set.cpus()[0].stack(Class::Order3).push(Entry::dirty(8)), "the array has no room");
     }
 }

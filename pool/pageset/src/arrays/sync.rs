@@ -1,5 +1,5 @@
-//! Atomics, yielding and a number for this thread. They are the standard library's, or shuttle's, which runs
-//! another thread at each atomic operation.
+//! Atomics, yielding, and a number for this thread. Usually they are the standard library's. In tests with
+//! shuttle they are shuttle's, which may run another thread at each atomic operation.
 
 #[cfg(shuttle)]
 pub(super) use shuttle::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -17,12 +17,13 @@ pub(super) use std::thread::yield_now;
 #[inline]
 pub(super) fn this_thread() -> u32 {
     std::thread_local!(static HERE: u64 = const { 0 });
-    // The addresses of two threads differ in these bits, unless they are a multiple of 64 GiB apart.
+    // The address of a thread-local differs between threads. These bits of the address also differ, unless
+    // two addresses are a multiple of 64 GiB apart.
     HERE.with(|here| (std::ptr::from_ref(here).addr() >> 3) as u32 | 1)
 }
 
-/// A new number for each call: the standard library sees shuttle's threads as one thread. They have no signal
-/// handlers, so no thread needs to know its number again.
+/// Returns a new number for each call, because the standard library sees shuttle's threads as one thread.
+/// Shuttle's threads have no signal handlers, so no thread needs to recognise its own number.
 #[cfg(shuttle)]
 pub(super) fn this_thread() -> u32 {
     thread_local!(static NEXT: std::cell::Cell<u32> = const { std::cell::Cell::new(1) });

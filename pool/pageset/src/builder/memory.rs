@@ -1,4 +1,4 @@
-//! Maps the pool's memory as the builder describes it, and finds the cause if the system refuses.
+//! Maps the pool's memory as the builder's settings ask, and finds the cause if the system refuses.
 
 use std::io;
 
@@ -9,7 +9,8 @@ use crate::sys::node::{Binding, NodeSet};
 use crate::sys::{MapError, MapStep, Mapping, PAGE_BYTES, POOL_ALIGN, advice, hugetlb, node};
 
 impl Builder {
-    /// Maps the pool's memory. Returns its backing, too: either that was asked for, or one of two.
+    /// Maps the pool's memory. Also returns its backing: the requested one, or for `HugetlbOrThp` the one
+    /// that was possible.
     pub(super) fn map(&self) -> Result<(Mapping, Backing), BuildError> {
         let Backing::HugetlbOrThp(size) = self.backing else {
             return Ok((self.map_as_asked()?, self.backing));
@@ -65,7 +66,7 @@ impl Builder {
         Ok(memory)
     }
 
-    /// Binds the memory to its nodes.
+    /// Binds the memory to the NUMA nodes of the settings.
     fn place(&self, memory: &mut Mapping) -> Result<(), BuildError> {
         let outcome = match self.numa {
             Numa::FirstTouch => return Ok(()),
@@ -80,11 +81,12 @@ impl Builder {
         })
     }
 
-    /// Takes every huge page now. A reservation does not provide the page: the thread that touches it first
-    /// may find none, because its node, its cpuset or its cgroup has too few. Then the system sends SIGBUS.
+    /// Makes every huge page resident now. A reservation alone does not provide a page: the thread that
+    /// touches the page first may find none, because its node, its cpuset or its cgroup has too few. In this
+    /// case the system sends SIGBUS.
     fn claim(&self, memory: &Mapping) -> Result<(), BuildError> {
         match advice::populate(memory, 0..self.bytes) {
-            // A kernel before 5.14 cannot populate memory. The reservation has to be enough.
+            // A kernel before 5.14 cannot populate memory. Rely on the reservation.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) && self.numa == Numa::FirstTouch => {
                 Ok(())
             }
@@ -122,8 +124,8 @@ impl Builder {
     }
 }
 
-/// The error for a refused call. Either the system denies the call in general, or it denies this use of the
-/// call.
+/// Turns a refused system call into an error. The system either denies the call to this process at all, or
+/// denies this use of the call.
 pub(super) fn refused(call: &'static str, what: &'static str, source: io::Error) -> BuildError {
     match source.raw_os_error() {
         Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => BuildError::Denied { call, source },
@@ -131,7 +133,7 @@ pub(super) fn refused(call: &'static str, what: &'static str, source: io::Error)
     }
 }
 
-/// Huge pages that are neither mapped nor reserved. `None` where the kernel does not tell.
+/// Huge pages that are free and not reserved. `None` where the kernel does not tell.
 fn free_huge_pages(size: HugePageSize) -> Option<usize> {
     let counts = match size {
         HugePageSize::Mib2 => hugetlb::MIB_2,

@@ -1,12 +1,12 @@
-//! Pages with a count of the bytes in use, which come first.
+//! Pages whose first bytes are in use, with the number of these bytes.
 
 use std::fmt;
 use std::io;
 use std::ops::{Deref, DerefMut};
 
 /// [`Pages`](super::Pages) or [`OwnedPages`](super::OwnedPages), and how many of their bytes are in use: a
-/// message, a record, what a read has filled. Derefs to those bytes. Bytes are added by [`io::Write`], or put
-/// into [`unused`](Self::unused).
+/// message, a record, the bytes that a read has filled. Derefs to those bytes. [`io::Write`] adds bytes. A
+/// caller may also fill [`unused`](Self::unused) bytes, then call [`set_len`](Self::set_len).
 ///
 /// ```
 /// use std::io::Write as _;
@@ -32,10 +32,10 @@ pub struct PageBuffer<P> {
 }
 
 impl<P: Deref<Target = [u8]>> PageBuffer<P> {
-    /// Pages whose first `len` bytes are in use.
+    /// Makes a buffer of pages whose first `len` bytes are in use.
     ///
     /// # Panics
-    /// If the pages have fewer bytes.
+    /// If the pages have fewer than `len` bytes.
     pub fn new(pages: P, len: usize) -> Self {
         let mut buffer = Self { pages, len: 0 };
         buffer.set_len(len);
@@ -48,13 +48,14 @@ impl<P: Deref<Target = [u8]>> PageBuffer<P> {
         self.pages.len()
     }
 
-    /// Changes how many bytes are in use. All bytes of pages are initialised, so any number is safe.
+    /// Changes how many bytes are in use. All bytes of pages are initialised, so any number up to the
+    /// capacity is safe.
     ///
     /// # Panics
-    /// If the pages have fewer bytes.
+    /// If the pages have fewer than `len` bytes.
     pub fn set_len(&mut self, len: usize) {
         assert!(len <= self.capacity(), "{len} bytes in pages of {}", self.capacity());
-        // INVARIANT: checked above.
+        // INVARIANT: the assertion has checked that `len` is at most the capacity.
         self.len = len;
     }
 
@@ -64,21 +65,21 @@ impl<P: Deref<Target = [u8]>> PageBuffer<P> {
         &self.pages
     }
 
-    /// The pages, without the number.
+    /// Returns the pages, and forgets how many bytes were in use.
     pub fn into_pages(self) -> P {
         self.pages
     }
 }
 
 impl<P: DerefMut<Target = [u8]>> PageBuffer<P> {
-    /// The bytes behind those in use: a read fills them, then [`set_len`](Self::set_len) counts them.
+    /// The bytes behind those in use. Fill them, then call [`set_len`](Self::set_len).
     #[must_use]
     pub fn unused(&mut self) -> &mut [u8] {
         &mut self.pages[self.len..]
     }
 }
 
-/// Adds bytes to those in use. Where the pages end, `write` adds fewer or none.
+/// Adds bytes to those in use. At the end of the pages, `write` adds fewer bytes than it was given, or none.
 impl<P: DerefMut<Target = [u8]>> io::Write for PageBuffer<P> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let unused = self.unused();

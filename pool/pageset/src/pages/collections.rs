@@ -30,19 +30,19 @@ pub struct PageCollections<'p> {
 }
 
 impl<'p> PageCollections<'p> {
-    /// An allocator on `pool`.
+    /// Makes an allocator that takes its blocks from `pool`.
     #[must_use]
     pub fn new(pool: &'p Pool) -> Self {
         Self { pool }
     }
 
-    /// The order of a layout's block. A block is aligned to its size, so a large alignment needs a larger
-    /// block.
+    /// The order of the block that a layout needs. A block is aligned to its size, so a large alignment needs
+    /// a larger block.
     fn order(layout: Layout) -> Option<Order> {
         Order::for_bytes(layout.size().max(layout.align()).max(1))
     }
 
-    /// Whether a layout may be a run: runs are aligned to a page only.
+    /// Whether a run can serve a layout: runs are aligned to a page only.
     fn is_run(layout: Layout) -> bool {
         layout.align() <= PAGE_BYTES
     }
@@ -54,8 +54,8 @@ impl<'p> PageCollections<'p> {
     }
 }
 
-// SAFETY: blocks stay where they are until they are deallocated, also when the allocator is moved or copied;
-// copies are the same pool and may free each other's blocks.
+// SAFETY: a block stays at its address until it is deallocated, also when the allocator is moved or copied.
+// Copies refer to the same pool, so one copy may free a block of another.
 unsafe impl Allocator for PageCollections<'_> {
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
         let pages = match Self::order(layout) {
@@ -81,8 +81,8 @@ unsafe impl Allocator for PageCollections<'_> {
             Some(order) => Span::block(first, order),
             None => Span::of(first, layout.size().div_ceil(PAGE_BYTES) as u32),
         };
-        // SAFETY: the caller promises that the block was allocated here with a layout that fits, and is free
-        // now.
+        // SAFETY: the caller promises that this allocator allocated the block with a layout that fits, and
+        // that nothing uses the block any more.
         drop(unsafe { Pages::take_back(self.pool.inner(), pages) });
     }
 }

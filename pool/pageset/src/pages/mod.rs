@@ -32,21 +32,22 @@ pub struct Pages<'p> {
     span: Span,
 }
 
-/// Pages without an owner in Rust. [`Pages::into_raw`] returns them; a C interface hands them out.
+/// Pages that no Rust value owns. [`Pages::into_raw`] returns them, so that a C interface can hand them out.
 ///
 /// Raw pages know their pool, and other pools refuse them. Two values are equal if their numbers are equal,
 /// even if their pools differ.
 #[derive(Clone, Copy)]
 pub struct RawPages {
     span: Span,
-    /// `None` for pages that were named by numbers.
+    /// The pool. `None` for pages that the caller named by numbers.
     pool: Option<PoolId>,
 }
 
 impl RawPages {
     /// Names `page_count` pages (1 to 2^30) that begin `frame` pages after a pool's start. The pages belong
-    /// to the pool that takes them back. `None` for other numbers. Callers in other languages, which keep an
-    /// address, need this. It does not check whether such pages exist.
+    /// to the pool that takes them back. Returns `None` if the numbers are out of range. Use it in bindings
+    /// for other languages, which keep an address instead of a value. This function does not check whether
+    /// such pages exist.
     #[must_use]
     pub const fn new(frame: usize, page_count: usize) -> Option<Self> {
         if frame <= u32::MAX as usize && 0 < page_count && page_count <= 1 << 30 {
@@ -56,7 +57,7 @@ impl RawPages {
         }
     }
 
-    /// The number of pages from the pool's start to the first page of these.
+    /// The number of pages between the pool's start and the first page.
     #[must_use]
     pub const fn frame(self) -> usize {
         self.span.frame() as usize
@@ -68,20 +69,20 @@ impl RawPages {
         self.span.count() as usize
     }
 
-    /// The address and length of these pages in their pool, whether they are free or not.
+    /// The address and length of these pages in a pool. The pages may be allocated or free.
     ///
     /// # Panics
     /// If these are pages of another pool, or lie beyond the pool's end.
     #[must_use]
     pub fn bytes(self, pool: &Pool) -> NonNull<[u8]> {
         let inner = pool.inner();
-        assert!(self.may_be_of(inner), "{self:?} are no pages of {pool:?}");
+        assert!(self.may_be_of(inner), "{self:?} do not belong to {pool:?}");
         // SAFETY: the pool does not begin at address zero, nor does a page in it.
         let start = unsafe { NonNull::new_unchecked(inner.address(self.span.frame())) };
         NonNull::slice_from_raw_parts(start, self.page_count() * PAGE_BYTES)
     }
 
-    /// Whether a pool has such pages, free or not.
+    /// Whether these pages can lie in this pool, allocated or free.
     #[inline]
     fn may_be_of(self, pool: &Inner) -> bool {
         let end = self.span.frame().checked_add(self.span.count());
@@ -160,7 +161,7 @@ impl<'p> Pages<'p> {
         self.clear_part(0..self.page_count());
     }
 
-    /// Clears some of the pages. Their beginning is cleared last.
+    /// Clears some of the pages. The first bytes are cleared last, because programs usually touch them first.
     pub(crate) fn clear_part(&mut self, pages: Range<usize>) {
         let bytes = pages.start * PAGE_BYTES..pages.end * PAGE_BYTES;
         let outcome = pageset_pageops::clear(&mut self[bytes], Some(0));
@@ -172,7 +173,7 @@ impl<'p> Pages<'p> {
     /// # Panics
     /// If `keep` is empty or reaches beyond these pages.
     pub fn shrink_to(&mut self, keep: Range<usize>) {
-        // INVARIANT: the pages that are left are still ours.
+        // INVARIANT: the pages that remain in the span are still ours.
         self.pool.shrink(&mut self.span, keep);
     }
 
@@ -197,15 +198,15 @@ impl<'p> Pages<'p> {
     /// # Panics
     /// If one of the parts would be empty.
     pub fn split_off(&mut self, at: usize) -> Self {
-        // INVARIANT: each of the frames is in one of the two.
+        // INVARIANT: each frame is in exactly one of the two spans.
         Self { pool: self.pool, span: self.pool.split(&mut self.span, at) }
     }
 
     /// Frees these pages and returns their memory to the system at once. Use it for memory that is not needed
-    /// soon, such as the pages of a balloon. The pool then knows that they are zero, so
-    /// [`Pool::alloc_zeroed`](crate::Pool::alloc_zeroed) does not clear them. Returns the bytes that went
-    /// back. These are 0 where [nothing goes back](crate::Pool::trim), where the system keeps the pages, and
-    /// in a child of [`fork`](crate::Fork).
+    /// soon, such as the pages of a balloon. The pool then knows that the pages are zero, so
+    /// [`Pool::alloc_zeroed`](crate::Pool::alloc_zeroed) does not clear them. Returns the number of bytes
+    /// that went back. The number is 0 if this pool [returns no memory](crate::Pool::trim), if the system
+    /// keeps the pages, and in a child of [`fork`](crate::Fork).
     ///
     /// ```
     /// use pageset::{Order, Pool};
@@ -231,7 +232,8 @@ impl<'p> Pages<'p> {
         RawPages { pool: Some(self.pool.id), span: self.give_up() }
     }
 
-    /// Does the same as [`into_raw`](Self::into_raw) for code that knows the pool.
+    /// Does the same as [`into_raw`](Self::into_raw) for code that knows the pool already, and returns the
+    /// span alone.
     fn give_up(self) -> Span {
         let span = self.span;
         std::mem::forget(self);
@@ -249,8 +251,8 @@ impl<'p> Pages<'p> {
 
     /// Takes back pages that [`into_raw`](Self::into_raw) gave up.
     ///
-    /// If the promise below is broken, the pool may find out late. The base notices a double free only when
-    /// the array is emptied. It then refuses the pages and counts them in
+    /// If a caller breaks the promise below, the pool may find out late: the base notices a double free only
+    /// when the CPU's array is emptied. The base then refuses the pages and counts them in
     /// [`Stats::bad_frees`](crate::Stats::bad_frees). Until then, the same pages may have two owners.
     /// [`from_raw_checked`](Self::from_raw_checked) checks first.
     ///
@@ -262,7 +264,7 @@ impl<'p> Pages<'p> {
     #[inline]
     pub unsafe fn from_raw(pool: &'p Pool, raw: RawPages) -> Self {
         let inner = pool.inner();
-        assert!(raw.may_be_of(inner), "{raw:?} are no pages of {pool:?}");
+        assert!(raw.may_be_of(inner), "{raw:?} do not belong to {pool:?}");
         // SAFETY: the caller promises it.
         unsafe { Self::take_back(inner, raw.span) }
     }
@@ -271,16 +273,17 @@ impl<'p> Pages<'p> {
     ///
     /// - Pages of another pool, or beyond the pool's end.
     /// - Pages that are free, in the base or in the array of a CPU.
-    /// - A part of a block, or more than one block: pages come back as they were given up. There is one
-    ///   exception. After a [`Pool::trim`], a shortage or a [`shrink_to`](Self::shrink_to), the pool may know
-    ///   only which pages of a pageblock are in use.
+    /// A part of a block, or more than one block. Pages must come back as they were given up. There is one
+    /// exception: after a [`Pool::trim`], a shortage or a [`shrink_to`](Self::shrink_to), the pool may know
+    /// only which pages of a pageblock are in use, and then accepts parts.
     ///
     /// The check also returns `None` where it cannot tell: in a child of [`fork`](crate::Fork), and in a
     /// signal handler that has interrupted an operation of the pool on its own thread. Use it for debugging,
     /// and for callers in other languages. O(CPUs).
     ///
     /// # Safety
-    /// The promise is that of `from_raw`: pages that were freed and allocated again pass the check.
+    /// The caller promises the same as for `from_raw`: the check accepts pages that were freed and allocated
+    /// again.
     pub unsafe fn from_raw_checked(pool: &'p Pool, raw: RawPages) -> Option<Self> {
         let (inner, _inside) = pool.enter().ok()?;
         let span = raw.span;

@@ -11,9 +11,9 @@ use super::{Pages, Span};
 use crate::pool::Pool;
 use crate::sys::PAGE_BYTES;
 
-/// Pages that keep their pool alive. They are `'static` and [`Send`], so they can go wherever a buffer goes.
-/// Dropping the pages, on any thread, frees them. The pool is dropped with its last owner, which may be such
-/// pages.
+/// Pages that keep their pool alive. The type is `'static` and [`Send`], so values can be stored and passed
+/// between threads like any buffer. Dropping the pages, on any thread, frees them. The pool is dropped with
+/// its last owner, which may be a value of this type.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -31,14 +31,14 @@ use crate::sys::PAGE_BYTES;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// An owner of a buffer that must be [`RefUnwindSafe`](std::panic::RefUnwindSafe), as
-/// `arrow_buffer::Buffer::from_custom_allocation` asks, may be such pages.
+/// These pages are [`RefUnwindSafe`](std::panic::RefUnwindSafe), so they can own a buffer of
+/// `arrow_buffer::Buffer::from_custom_allocation`, which requires it.
 ///
 /// A child of `fork` may read these pages like other pages. Dropping them there does nothing: see
 /// [`Fork`](crate::Fork).
 ///
 /// # Invariants
-/// `pages` were given up by pages of `pool`, and this value is their only owner.
+/// `pages` were given up by a `Pages` value of `pool`, and this value is their only owner.
 #[must_use = "pages that are dropped are free again"]
 pub struct OwnedPages {
     pages: Span,
@@ -46,12 +46,12 @@ pub struct OwnedPages {
 }
 
 impl Pages<'_> {
-    /// Turns the borrow of the pool into a share of it. Costs one atomic addition.
+    /// Replaces the borrow of the pool by a share of it. Costs one atomic addition.
     ///
     /// # Panics
     /// If these are pages of another pool.
     pub fn into_owned(self, pool: &Arc<Pool>) -> OwnedPages {
-        assert!(std::ptr::eq(self.pool, pool.inner()), "{self:?} are pages of another pool than {pool:?}");
+        assert!(std::ptr::eq(self.pool, pool.inner()), "{self:?} do not belong to {pool:?}");
         OwnedPages { pages: self.give_up(), pool: Arc::clone(pool) }
     }
 }
@@ -75,7 +75,7 @@ impl OwnedPages {
         self.pages.frame() as usize * PAGE_BYTES
     }
 
-    /// Address of the first byte. It stays the same when this value moves.
+    /// Address of the first byte. The address stays the same when this value moves.
     #[must_use]
     pub fn as_ptr(&self) -> *mut u8 {
         self.pool.start().cast_mut().wrapping_add(self.offset())
@@ -86,7 +86,7 @@ impl OwnedPages {
     /// # Panics
     /// If `keep` is empty or reaches beyond these pages.
     pub fn shrink_to(&mut self, keep: Range<usize>) {
-        // INVARIANT: the pages that are left are still ours.
+        // INVARIANT: the pages that remain are still ours.
         self.pool.inner().shrink(&mut self.pages, keep);
     }
 
@@ -95,7 +95,7 @@ impl OwnedPages {
     /// # Panics
     /// If one of the parts would be empty.
     pub fn split_off(&mut self, at: usize) -> Self {
-        // INVARIANT: each of the pages is in one of the two.
+        // INVARIANT: each page is in exactly one of the two values.
         let rest = self.pool.inner().split(&mut self.pages, at);
         Self { pages: rest, pool: Arc::clone(&self.pool) }
     }
@@ -103,7 +103,7 @@ impl OwnedPages {
     /// Does the same as [`Pages::discard`].
     pub fn discard(self) -> usize {
         let this = ManuallyDrop::new(self);
-        // SAFETY: `this` is neither dropped nor used again, so its share of the pool is ours.
+        // SAFETY: `this` is neither dropped nor used again, so the share of the pool can be moved out of it.
         let pool = unsafe { std::ptr::read(&raw const this.pool) };
         pool.inner().discard_span(this.pages)
     }
@@ -117,8 +117,8 @@ impl OwnedPages {
 
 impl Drop for OwnedPages {
     fn drop(&mut self) {
-        // SAFETY: by the invariant these were given up by pages of this pool and have no other owner; a value
-        // is dropped once.
+        // SAFETY: by the invariant, a `Pages` value of this pool gave these pages up and they have no other
+        // owner. A value is dropped once.
         drop(unsafe { Pages::take_back(self.pool.inner(), self.pages) });
     }
 }

@@ -9,11 +9,11 @@ use crate::arrays::{Class, StackAt};
 /// A block or a run of frames, and the array for the block. The first frame is in bits 0 to 31, the count in
 /// bits 32 to 46, the array in bits 48 to 63 (0 if there is no array).
 ///
-/// A [loose](Self::loose) run has bit 63 set. Its count minus one is in 15 bits from 32 on and 15 bits from
-/// 48 on.
+/// A [loose](Self::loose) run has bit 63 set. The count of such a run, minus one, is in 15 bits from bit 32
+/// on and 15 bits from bit 48 on.
 ///
-/// The span is one word, so that pages travel in two registers. (Measured: with separate fields, code that
-/// keeps pages in a list stored and loaded them again, which cost 3 ns a page.)
+/// The span is one word, so that it travels in one register. (Measured: with separate fields, code that keeps
+/// pages in a list stored and loaded the fields again, which cost 3 ns a page.)
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub(crate) struct Span(u64);
@@ -29,9 +29,9 @@ impl Span {
         Self::new(frame, order.frames(), StackAt::of(order))
     }
 
-    /// Any frames, at most 2^30. If the number and alignment of the frames allow one block, they are one
-    /// block in the base: the base cuts runs into the largest blocks that fit. Two pageblocks of a larger run
-    /// are the exception: they stay two blocks.
+    /// A span of at most 2^30 frames. If the number and alignment of the frames allow one block, they are one
+    /// block in the base, because the base cuts runs into the largest blocks that fit. The exception is two
+    /// pageblocks inside a larger run: they stay two blocks.
     pub(crate) const fn of(frame: u32, count: u32) -> Self {
         if count > Order::MAX.frames() {
             return Self::loose(frame, count);
@@ -43,8 +43,8 @@ impl Span {
         }
     }
 
-    /// Frames that may be any blocks in the base: more frames than the largest block, or a part that the base
-    /// was not told of.
+    /// A span of frames that may be blocks of any orders in the base: either more frames than the largest
+    /// block has, or a part of a block that the base has not split yet.
     pub(crate) const fn loose(frame: u32, count: u32) -> Self {
         let less_one = count as u64 - 1;
         let (low, high) = (less_one & Self::COUNT, less_one >> Self::COUNT_BITS);
@@ -56,7 +56,7 @@ impl Span {
         Self(frame as u64 | (count as u64) << 32 | (StackAt::to_bits(stack) as u64) << 48)
     }
 
-    /// The span as one word. It is not 0, and its bit 47 is 0.
+    /// Encodes the span as one word. The word is not 0, and its bit 47 is 0.
     pub(crate) const fn to_bits(self) -> u64 {
         self.0
     }
@@ -91,23 +91,24 @@ impl Span {
         self.frame()..self.frame() + self.count()
     }
 
-    /// The array for the block; `None` for other frames.
+    /// The array for this block. `None` if the span is not a block of a class.
     #[inline(always)]
     pub(crate) const fn stack(self) -> Option<StackAt> {
-        // A loose run is negative here, so one comparison rules out both: no array, and a loose run.
+        // As a signed number, the array's bits are negative for a loose run, and zero without an array. One
+        // comparison rules out both.
         let bits = (self.0 >> 48) as u16;
         if bits.cast_signed() > 0 { StackAt::from_bits(bits) } else { None }
     }
 
-    /// The class of the block; `None` for other frames.
+    /// The class of the block. `None` if the span is not a block of a class.
     pub(crate) fn class(self) -> Option<Class> {
         self.stack()?;
-        // No loose run has an array.
+        // A loose run has no array, so its count is not read here.
         let count = self.0 >> 32 & Self::COUNT;
         Class::of(Order::new(count.trailing_zeros() as u8)?)
     }
 
-    /// The order of the block; `None` for frames that are no block.
+    /// The order of the block. `None` if the frames are not one block.
     pub(crate) const fn order(self) -> Option<Order> {
         let count = self.count();
         if !self.is_loose() && count.is_power_of_two() && self.frame().is_multiple_of(count) {

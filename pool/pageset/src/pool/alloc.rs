@@ -38,8 +38,8 @@ impl Pool {
     }
 
     /// Does the same as [`alloc`](Self::alloc), and makes all bytes zero. Memory that is known to be zero is
-    /// not cleared again: memory fresh from the system, returned to it, or cleared in idle time. After
-    /// clearing, the block's beginning is in the cache.
+    /// not cleared again: memory fresh from the system, memory returned to it and used again, memory cleared
+    /// in idle time. After clearing, the block's beginning is in the CPU's cache.
     ///
     /// # Errors
     /// The errors of `alloc`.
@@ -106,14 +106,15 @@ impl Inner {
     ) -> Result<Entry, AllocError> {
         self.alloc_charged(order, frames, &alloc).or_else(|_| {
             self.drain_arrays();
-            // Wait until blocks that another thread isolated for a moment are back.
+            // Wait for a thread that has taken blocks out of the base for a moment, until the blocks are
+            // back.
             let _all_there = self.returning.lock();
             self.alloc_charged(order, frames, &alloc)
                 .inspect_err(|_| self.percpu.note_shortage(self.capacity.left()))
         })
     }
 
-    /// The error for a charge that failed.
+    /// The error for a charge that did not fit: out of memory or over the capacity.
     pub(super) fn shortage(&self, order: Order) -> AllocError {
         let has_limit = self.capacity.limit() < u64::from(self.frames);
         if has_limit { AllocError::OverCapacity } else { AllocError::OutOfMemory { order } }

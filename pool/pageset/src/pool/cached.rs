@@ -1,5 +1,5 @@
-//! Calls for other languages, which name blocks of this CPU's array by number. They are only the inlined part
-//! of an allocation and of a free.
+//! Calls for bindings in other languages, which name blocks of this CPU's array by their frame numbers. These
+//! calls are only the inlined part of an allocation and of a free.
 
 use std::num::NonZeroU16;
 
@@ -14,7 +14,7 @@ use crate::arrays::{Entry, StackAt};
 pub struct CachedOrder(StackAt);
 
 impl CachedOrder {
-    /// Names an order. `None` if no array holds blocks of this order.
+    /// Makes the value for an order. `None` if no array holds blocks of this order.
     #[must_use]
     pub const fn of(order: Order) -> Option<Self> {
         match StackAt::of(order) {
@@ -23,7 +23,7 @@ impl CachedOrder {
         }
     }
 
-    /// A number for the order, below 0x8000; different orders have different numbers.
+    /// A number that identifies the order: below 0x8000, and different for each order.
     #[must_use]
     #[inline(always)]
     pub const fn bits(self) -> NonZeroU16 {
@@ -32,9 +32,9 @@ impl CachedOrder {
 }
 
 impl Pool {
-    /// Takes a block from this CPU's array by a restartable sequence, and returns its first frame. `None` if
-    /// the array is empty, if there are no sequences, or in a child of [`fork`](crate::Fork). Then call
-    /// [`alloc`](Self::alloc). This call never waits, makes a system call, or panics.
+    /// Takes a block from this CPU's array by a restartable sequence, and returns the block's first frame.
+    /// `None` if the array is empty, if there are no sequences, or in a child of [`fork`](crate::Fork). In
+    /// these cases, call [`alloc`](Self::alloc). This call never waits, makes a system call, or panics.
     ///
     /// The block is allocated until it is passed to [`push_frame`](Self::push_frame) or
     /// [`Pages::from_raw`](crate::Pages::from_raw).
@@ -44,14 +44,14 @@ impl Pool {
         self.inner.percpu.pop_in_sequence(order.0).map(Entry::frame)
     }
 
-    /// Frees a block into this CPU's array by a restartable sequence. If there is no room, if there are no
-    /// sequences, or in a child of [`fork`](crate::Fork), it changes nothing and returns `false`. Then make
-    /// [`Pages`](crate::Pages) of the block and drop them. This call never waits, makes a system call, or
-    /// panics.
+    /// Frees a block into this CPU's array by a restartable sequence. Changes nothing and returns `false` if
+    /// there is no room, if there are no sequences, or in a child of [`fork`](crate::Fork). In these cases,
+    /// make [`Pages`](crate::Pages) of the block and drop them. This call never waits, makes a system call,
+    /// or panics.
     ///
     /// # Safety
-    /// The promise is that of [`Pages::from_raw`](crate::Pages::from_raw): a block of this order that begins
-    /// with this frame is allocated, and has no owner.
+    /// The caller promises the same as for [`Pages::from_raw`](crate::Pages::from_raw): a block of this order
+    /// that begins with this frame is allocated, and has no owner.
     #[must_use]
     #[inline(always)]
     #[expect(unsafe_code, reason = "the caller answers for the block")]

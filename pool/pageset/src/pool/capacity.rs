@@ -1,4 +1,4 @@
-//! The number of frames that are out of the base, and its limit.
+//! The number of frames that users and arrays have, and its limit.
 
 use std::sync::atomic::{
     AtomicU64,
@@ -7,11 +7,13 @@ use std::sync::atomic::{
 
 use crate::bell::Bell;
 
-/// The pool's hard capacity. A frame is charged while it is out: while a user or an array has it.
+/// The pool's capacity. A frame is charged to it while a user or an array has the frame; such a frame is
+/// called *out*.
 pub(crate) struct Capacity {
-    /// The number of frames that may be out.
+    /// The most frames that users and arrays may have.
     limit: AtomicU64,
-    /// Frames that are out. A thread that changes this rings the bell afterwards.
+    /// The number of frames that users and arrays have. A thread that changes this number rings the bell
+    /// afterwards.
     out: AtomicU64,
     /// The bell that wakes the pool's thread when frames come and go.
     pub(crate) bell: Bell,
@@ -30,18 +32,19 @@ impl Capacity {
         self.limit.store(frames, Relaxed);
     }
 
-    /// Frames that are out.
+    /// The number of frames that users and arrays have.
     pub(super) fn out(&self) -> u64 {
         self.out.load(SeqCst)
     }
 
-    /// Frames that may still go out.
+    /// The number of further frames that users and arrays may get.
     pub(super) fn left(&self) -> u64 {
         self.limit().saturating_sub(self.out.load(Relaxed))
     }
 
-    /// Charges frames that are about to go out. Returns `false` if there is no room for all of them. A failed
-    /// charge changes nothing even for a moment, so a concurrent charge never sees less room than there is.
+    /// Charges frames that are about to go to a user or an array. Returns `false`, and changes nothing, if
+    /// there is no room for all of them. The count never rises in between, so a concurrent charge never sees
+    /// less room than there is.
     pub(super) fn try_charge(&self, frames: u64) -> bool {
         let limit = self.limit();
         let within = |out: u64| out.checked_add(frames).filter(|out| *out <= limit);
@@ -58,13 +61,13 @@ impl Capacity {
         self.bell.ring();
     }
 
-    /// Sets the number of frames that are out.
+    /// Sets the number of frames that users and arrays have.
     pub(super) fn set_out(&self, frames: u64) {
         self.out.store(frames, SeqCst);
         self.bell.ring();
     }
 
-    /// Ends the charge of frames that came back.
+    /// Ends the charge of frames that came back to the base.
     pub(super) fn uncharge(&self, frames: u64) {
         self.out.fetch_sub(frames, SeqCst);
         self.bell.ring();

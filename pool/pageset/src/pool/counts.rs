@@ -1,11 +1,11 @@
-//! Events off the fast path. The fast path counts in the heads of its arrays.
+//! Counters of events off the fast path. The fast path has its own counters in the heads of its arrays.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Events off the fast path.
+/// Counters of events off the fast path.
 #[derive(Default)]
 pub(crate) struct Counts {
-    /// Frames handed out by slow paths.
+    /// Frames that slow paths handed out.
     pub(super) slow_alloc: AtomicU64,
     pub(super) array_drains: AtomicU64,
     pub(super) array_drains_refused: AtomicU64,

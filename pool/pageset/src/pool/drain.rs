@@ -1,5 +1,5 @@
-//! A drain frees all blocks in arrays, and all blocks that were passed on, in the base. Large blocks can then
-//! be formed.
+//! A drain returns all blocks in arrays, and all blocks that were passed on, to the base, where they can
+//! merge into larger blocks.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -32,7 +32,7 @@ impl Inner {
             loop {
                 let (blocks, refused) = self.base.free_passed(class, &self.ledger);
                 if refused > 0 {
-                    // A double free: these frames have a user, but counted as free until now.
+                    // A double free: a user has these frames, but they were not charged until now.
                     self.counts.note_bad_frees(refused as u64);
                     self.capacity.charge(refused as u64 * u64::from(class.frames()));
                 }

@@ -4,7 +4,7 @@ use super::Inner;
 use crate::arrays::{Batch, Class, Entry};
 
 impl Inner {
-    /// Moves half of this CPU's array to the base, to make room for a block.
+    /// Moves half of this CPU's array to the base, to make room for `block`, and puts `block` into the array.
     pub(super) fn flush(&self, class: Class, block: Entry) {
         match class {
             Class::Order9 => self.flush_by(class, block, &mut Batch::of_pageblocks()),
@@ -22,15 +22,17 @@ impl Inner {
         }
     }
 
-    /// Passes blocks on to the next refill of any CPU, or frees them.
+    /// Passes blocks on to the next refill of any CPU, or frees them if memory is not ample.
     pub(super) fn pass_on(&self, class: Class, entries: &[Entry]) {
-        // Blocks that are passed on cannot form larger blocks, so this needs ample free memory.
+        // Blocks that are passed on cannot merge into larger blocks, so pass blocks on only while memory is
+        // ample.
         let is_ample = self.capacity.left() >= u64::from(self.frames) / 4;
         let refused = self.base.flush(self.percpu.cpu(), class, entries, &self.ledger, is_ample);
         self.note_freed_entries(class, entries.len(), refused);
     }
 
-    /// Ends the charge of freed blocks, except for those that were free already.
+    /// Ends the charge of freed blocks. Blocks that were already free (double frees) have no charge that
+    /// could end.
     pub(super) fn note_freed_entries(&self, class: Class, blocks: usize, refused: usize) {
         if refused > 0 {
             self.counts.note_bad_frees(refused as u64);

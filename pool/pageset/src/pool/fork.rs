@@ -1,5 +1,6 @@
-//! Which code may use a pool: the process that built it, except a signal handler that has interrupted an
-//! operation of the same pool. [`Fork`](crate::Fork) says what a child of `fork` may do.
+//! Checks whether the calling code may use a pool. Only the process that built a pool may, and in it no
+//! signal handler that has interrupted an operation of the same pool. [`Fork`](crate::Fork) says what a child
+//! of `fork` may do.
 //!
 //! Every public operation that takes a lock gets the pool's parts from [`Pool::enter`]. An operation that
 //! takes no lock but changes memory or metadata gets them from [`Pool::in_parent`]. Dropping
@@ -18,13 +19,13 @@ impl Pool {
         self.inner.is_in_child()
     }
 
-    /// The parts of the pool. An error in a child.
+    /// The parts of the pool. Returns an error in a child of `fork`.
     pub(crate) fn in_parent(&self) -> Result<&Inner, AllocError> {
         if self.inner.is_in_child() { Err(AllocError::Forked) } else { Ok(&self.inner) }
     }
 
-    /// The parts of the pool, for an operation that takes locks. The operation is inside of the pool until it
-    /// drops the second value.
+    /// The parts of the pool, for an operation that takes locks. The thread counts as inside of the pool
+    /// until the second value is dropped.
     pub(crate) fn enter(&self) -> Result<(&Inner, Inside), AllocError> {
         Ok((&self.inner, self.inner.enter()?))
     }
@@ -37,8 +38,8 @@ impl Inner {
         self.percpu.is_in_child()
     }
 
-    /// Begins an operation that takes locks, and frees the pages that could not be freed earlier. Returns an
-    /// error in a child, and in a signal handler that interrupted another such operation on its thread.
+    /// Begins an operation that takes locks, and frees the pages that signal handlers could not free. Returns
+    /// an error in a child, and in a signal handler that interrupted another such operation on its thread.
     pub(crate) fn enter(&self) -> Result<Inside, AllocError> {
         if self.is_in_child() {
             return Err(AllocError::Forked);
@@ -70,7 +71,7 @@ mod tests {
             // SAFETY: has no memory arguments; the signal ends a child that waits for ever.
             unsafe { libc::alarm(20) };
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-            // SAFETY: leaves the process without running anything of the parent's.
+            // SAFETY: ends the process at once, without running the parent's destructors or exit handlers.
             unsafe { libc::_exit(if outcome.is_ok() { 0 } else { 101 }) };
         }
         let mut status = 0;
@@ -140,7 +141,7 @@ mod tests {
         }),
     ];
 
-    /// No thread of the child would unlock them.
+    /// The parent holds its locks at the fork. No thread of the child would unlock them.
     #[test]
     fn a_child_waits_for_no_lock() {
         for (backing, path) in [(Backing::Memfd, FastPath::Auto), (Backing::Plain, FastPath::Locks)] {

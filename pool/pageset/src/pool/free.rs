@@ -13,13 +13,13 @@ use crate::pages::Span;
 use crate::sys::advice::{Discarded, discard};
 use crate::sys::link;
 
-/// How frames are to be freed later. The bit is one that no [`Span`] uses.
+/// How frames are to be freed later. The value is stored in a bit that no [`Span`] uses.
 #[derive(Clone, Copy)]
 #[repr(u64)]
 enum Deferred {
-    /// A block or a run as it was allocated.
+    /// The frames are a block or a run as it was allocated.
     Whole = 0,
-    /// A part of a block or a run, which the base has to cut out.
+    /// The frames are a part of a block or a run, so the base has to split the block first.
     Part = 1 << 47,
 }
 
@@ -32,8 +32,8 @@ impl Inner {
         }
     }
 
-    /// Frees under a lock, or without the arrays. This is one call, so that the fast path around it is small
-    /// enough to be inlined where pages are dropped.
+    /// Frees frames under a lock, or directly to the base. The slow path is a separate function, so that the
+    /// fast path stays small enough to be inlined where pages are dropped.
     #[inline(never)]
     fn free_out_of_line(&self, span: Span) {
         self.percpu.note_taken_back(span.frame(), span.count());
@@ -43,25 +43,26 @@ impl Inner {
         }
     }
 
-    /// Frees a run, or a block that found no room in its array together with half of the array.
+    /// Frees a run, or a block whose array is full. In the second case, half of the array goes to the base
+    /// too.
     #[cold]
     #[inline(never)]
     fn free_slow(&self, span: Span, class: Option<Class>) {
         match self.enter() {
             Ok(_inside) => self.free_inside(span, class, ZeroState::Unknown),
             Err(AllocError::WouldBlock) => self.defer(span, Deferred::Whole),
-            // A child frees nothing.
+            // In a child of `fork`, nothing is freed.
             Err(_) => {}
         }
     }
 
-    /// Frees a block that found no room in its array, or a run of frames. The caller is inside of the pool.
+    /// Frees a block whose array is full, or a run of frames. The caller is inside of the pool.
     fn free_inside(&self, span: Span, class: Option<Class>, zero: ZeroState) {
         self.percpu.fit(self.capacity.left());
         let frames = span.frame()..span.frame() + span.count();
         if let Some(class) = class.filter(|class| self.percpu.holds_many(*class)) {
-            // The entry says that the block is zero until a user takes it. The ledger would still say so
-            // afterwards.
+            // Note in the array's entry that the block is zero, not in the ledger: a user may take the block
+            // from the array and write to it without telling the ledger.
             return self.flush(class, Entry::with_zero(span.frame(), zero));
         }
         if zero == ZeroState::Zero {
@@ -71,7 +72,8 @@ impl Inner {
         match span.order() {
             Some(order) => {
                 let freed = self.base.free(self.percpu.cpu(), span.frame(), order);
-                // In a larger run, these frames were never one block.
+                // Frames cut from a larger run may lie in several blocks, so free them as a range if they are
+                // not one block.
                 let freed = freed.or_else(|error| match order {
                     Order::MAX => self.base.free_range(frames),
                     _ => Err(error),
@@ -90,15 +92,15 @@ impl Inner {
         })
     }
 
-    /// Does the work of [`discard_span`](Self::discard_span). If no memory went back, it returns `None` and
-    /// frees nothing.
+    /// Does the work of [`discard_span`](Self::discard_span). Returns `None` and frees nothing if no memory
+    /// went back.
     fn discarded(&self, span: Span) -> Option<usize> {
         let _inside = self.enter().ok()?;
         let begun = Instant::now();
         let bytes = bytes_of(&span.frames());
         self.percpu.note_taken_back(span.frame(), span.count());
         {
-            // The lock keeps the pool from being pinned meanwhile.
+            // The lock keeps other threads from pinning the pool meanwhile.
             let _batch = self.returning.lock();
             if discard(&self.memory, bytes.clone(), self.giveback()) == Discarded::No {
                 return None;
@@ -114,15 +116,17 @@ impl Inner {
     }
 
     /// Leaves frames to the next operation that enters the pool. A signal handler calls this if it has
-    /// interrupted an operation of its own thread. The frames themselves hold the list.
+    /// interrupted an operation on its own thread. The frames form a list: each first page holds a link to
+    /// the next.
     fn defer(&self, span: Span, what: Deferred) {
         let mut first = self.deferred.load(Relaxed);
-        // The list uses the first page.
+        // The list's link is stored in the first page.
         self.percpu.note_handed_out(span.frame(), 1);
         loop {
             link::set(&self.memory, span.frame(), first);
-            // Race: handlers of two threads add pages at once. The exchange of the second thread fails. The
-            // thread tries again, and puts its pages in front of the first thread's.
+            // Race: handlers of two threads add pages at once. The exchange of the second thread fails. No
+            // other thread has the pages of the second thread yet. So the second thread tries again, and puts
+            // its pages in front of those of the first thread.
             match self.deferred.compare_exchange_weak(first, span.to_bits() | what as u64, Release, Relaxed) {
                 Ok(_) => return,
                 Err(now) => first = now,
@@ -136,7 +140,7 @@ impl Inner {
         if self.deferred.load(Relaxed) == 0 {
             return;
         }
-        // Take the whole list at once, so that no other thread reads it too.
+        // Take the whole list at once, so that no other thread works on the same entries.
         let mut first = self.deferred.swap(0, Acquire);
         while let Some(span) = Span::from_bits(first & !(Deferred::Part as u64)) {
             let is_part = first & Deferred::Part as u64 != 0;
@@ -149,7 +153,7 @@ impl Inner {
         }
     }
 
-    /// Frees the frames that a shrink cuts off. They may be parts of blocks.
+    /// Frees the frames that a shrink cuts off. These frames may be parts of blocks.
     pub(crate) fn free_frames(&self, frames: Range<u32>) {
         if frames.is_empty() {
             return;

@@ -1,5 +1,5 @@
-//! Returns idle memory to the system: whole pageblocks first, in batches, at a limited rate, off the fast
-//! path.
+//! Returns idle memory to the system: whole pageblocks first, several in one call, at a limited rate, off the
+//! fast path.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,7 +16,7 @@ use crate::{Prezero, ReturnPolicy};
 
 /// The number of pageblocks that may go back in one system call: 32 MiB, which takes about a millisecond.
 const BATCH_BLOCKS: usize = 16;
-/// Scans between two drains of the arrays of a pool that is in use (guess: once a second).
+/// How many scans pass between two drains of the arrays of a pool that is in use. Guess: once a second.
 const LOOKS_PER_DRAIN: u32 = 10;
 /// The smallest part that a trim returns, in pages: 64 KiB. For smaller parts, the calls cost more than the
 /// memory (guess).
@@ -39,34 +39,35 @@ pub(crate) struct Look {
     looks: u32,
 }
 
-/// Which pageblocks may go back.
+/// Which pageblocks a scan may return to the system.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Which {
-    /// Pageblocks that were free at the last scan too. Other free pageblocks are marked for the next scan.
+    /// Pageblocks that the previous scan found free too. The scan marks other free pageblocks for the next
+    /// scan.
     IdleSinceLastLook,
     /// All free pageblocks.
     AllFree,
 }
 
 impl Pool {
-    /// Returns idle memory to the system. A call is one scan, as the pool's thread does every
+    /// Returns idle memory to the system. One call is one scan, the same that the pool's thread makes every
     /// [`interval`](crate::ReturnPolicy::interval). The scan empties caches that were not used since the last
     /// scan. Every tenth scan also empties the caches of a pool in use. Pageblocks that two scans in a row
-    /// found free go back to the system, the last ones first, as many as the rate allows.
+    /// found free go back to the system: the highest addresses first, and as many as the rate allows.
     /// [`keep_bytes`](crate::ReturnPolicy::keep_bytes) and [populated](Self::populate) memory stay. O(pool /
     /// 2 MiB).
     pub fn tick(&self) -> Trimmed {
         self.enter().map(|(inner, _inside)| inner.look()).unwrap_or_default()
     }
 
-    /// Returns all free memory to the system now, populated memory too. Nothing goes back from a
-    /// [pinned](crate::Builder::pinned) pool, hugetlb, locked memory, or a caller's region. A trim empties
-    /// all caches, then returns whole pageblocks, then free parts of 64 KiB and more. O(pool / 2 MiB), plus
-    /// the system's time: about 20 µs for each pageblock.
+    /// Returns all free memory to the system now, populated memory too. A [pinned](crate::Builder::pinned)
+    /// pool, hugetlb, locked memory and a caller's region return nothing. A trim empties all caches, then
+    /// returns whole pageblocks, then free parts of 64 KiB and more. O(pool / 2 MiB), plus the system's time:
+    /// about 20 µs for each pageblock.
     ///
-    /// Call it in pauses, not in a loop. After a trim, the arrays are refilled from fresh pageblocks, so the
-    /// pages of a busy program spread over more and more pageblocks. Seen: 9 pageblocks in use became 170
-    /// under a trim every 10 ms. The same holds for [`resize`](Self::resize), and for
+    /// Call this in pauses, not in a loop. After a trim, the arrays are refilled from fresh pageblocks, so
+    /// the pages of a busy program spread over more and more pageblocks. Seen: with a trim every 10 ms, 9
+    /// pageblocks in use became 170. [`resize`](Self::resize) has the same effect, and so has
     /// [`alloc_at`](Self::alloc_at) of pages that are in use.
     pub fn trim(&self) -> Trimmed {
         let Ok((inner, _inside)) = self.enter() else { return Trimmed::default() };
@@ -95,11 +96,11 @@ impl Pool {
     pub fn set_pinned(&self, is_pinned: bool) {
         if let Ok((inner, _inside)) = self.enter() {
             // A thread that returns memory holds this lock from its check of the flag until the memory is
-            // gone.
+            // gone. Wait for such a thread.
             let _none_is_returning = inner.returning.lock();
             inner.is_pinned.store(is_pinned, Relaxed);
         }
-        // Every later give-back sees the new flag.
+        // Every later scan or trim sees the new flag.
     }
 }
 
@@ -116,7 +117,7 @@ impl Inner {
         if is_thorough {
             self.drain_arrays();
         }
-        // Emptying caches does not count as use.
+        // Emptying caches changes the number too, but is not a use of the pool. Read the number again.
         look.activity = self.activity();
         if let Prezero::Blocks(blocks) = returns.prezero {
             self.prezero(blocks as usize);
@@ -131,8 +132,8 @@ impl Inner {
         outcome
     }
 
-    /// A number that changes when blocks are allocated or freed. (It stays the same if as many were freed as
-    /// allocated.)
+    /// A number that changes when blocks are allocated or freed. The number stays the same only if as many
+    /// blocks were freed as allocated.
     fn activity(&self) -> u64 {
         let live = self.capacity.out().wrapping_sub(self.percpu.frames());
         self.percpu
@@ -142,7 +143,8 @@ impl Inner {
             .wrapping_add(live)
     }
 
-    /// Returns up to `limit` pageblocks, except for the `kept` lowest ones that are free and resident.
+    /// Returns up to `limit` pageblocks to the system. The lowest `kept` pageblocks that are free and
+    /// resident stay.
     fn return_blocks(&self, which: Which, limit: usize, kept: usize) -> Trimmed {
         let mut outcome = Trimmed::default();
         if self.giveback() == Giveback::Never {
@@ -177,8 +179,8 @@ impl Inner {
         outcome
     }
 
-    /// The end of the `kept` lowest pageblocks that are free as a whole and resident. The pool uses these
-    /// first.
+    /// The end of the lowest `kept` pageblocks that are free as a whole and resident. The pool uses these
+    /// pageblocks first.
     fn end_of_kept(&self, kept: usize) -> u32 {
         let is_resident = |block: &u32| {
             matches!(self.ledger.block(*block as usize), ReturnState::Resident | ReturnState::Idle)
@@ -190,8 +192,8 @@ impl Inner {
         free.nth(last).map_or(blocks, |block| block + 1)
     }
 
-    /// Discards isolated pageblocks. Returns how many. The system keeps pageblocks that a user locked and did
-    /// not unlock.
+    /// Returns the memory of isolated pageblocks to the system. Returns how many pageblocks went back. The
+    /// system keeps a pageblock that a user locked (`mlock`) and did not unlock.
     fn discard_run(&self, run: &Range<u32>) -> u64 {
         let discard_all = |run: &Range<u32>| {
             let frames = run.start * PAGEBLOCK_FRAMES..run.end * PAGEBLOCK_FRAMES;
@@ -205,13 +207,14 @@ impl Inner {
         if discard_all(run) {
             return run.len() as u64;
         }
-        // Some pageblocks may be gone, which is harmless: they read as zero, and count as dirty.
+        // The failed call may have discarded some pageblocks. The pageblocks that it discarded read as zero
+        // but count as dirty, which is harmless.
         let singles = run.clone().filter(|block| run.len() > 1 && discard_all(&(*block..block + 1)));
         singles.count() as u64
     }
 
-    /// Takes the last run of neighbouring pageblocks that may go back out of the base. Shortens `searched` by
-    /// the part that was searched.
+    /// Finds the last run of adjacent pageblocks that may go back, and takes it out of the base. Afterwards
+    /// `searched` is the range that is still to be searched.
     fn isolate_last_run(
         &self,
         searched: &mut Range<u32>,
@@ -242,8 +245,8 @@ impl Inner {
                 }
             };
             let is_isolated = may_go && self.isolate(block);
-            // In either case the search goes on below: a pageblock that was only marked waits for the next
-            // scan.
+            // In each case, continue the search below this pageblock. A pageblock that was only marked waits
+            // for the next scan.
             searched.end = block;
             if is_isolated {
                 run.start = block;
@@ -261,14 +264,14 @@ impl Inner {
         self.base.is_whole(block * PAGEBLOCK_FRAMES)
     }
 
-    /// Takes a free pageblock out of the base without a charge. The pageblock has no user; a release puts it
-    /// back.
+    /// Takes a free pageblock out of the base without charging its frames, because it has no user. The caller
+    /// puts it back with `release`.
     pub(super) fn isolate(&self, block: u32) -> bool {
         self.base.alloc_at(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK).is_ok()
     }
 
-    /// Returns free parts of pageblocks of at least `least` pages to the system, up to `limit` bytes. Returns
-    /// the bytes.
+    /// Returns free parts of pageblocks to the system: parts of at least `least` pages, up to `limit` bytes
+    /// in all. Returns the number of bytes that went back.
     fn return_parts(&self, least: u64, limit: u64) -> u64 {
         if self.giveback() == Giveback::Never || self.backing_page_bytes() > crate::PAGE_BYTES {
             return 0;
@@ -294,8 +297,9 @@ impl Inner {
         bytes
     }
 
-    /// Discards isolated pages. Returns the bytes. The system keeps pages that a user locked and did not
-    /// unlock: if it refuses the whole part, this tries pieces of 64 KiB.
+    /// Returns the memory of isolated pages to the system. Returns the number of bytes that went back. The
+    /// system keeps pages that a user locked (`mlock`) and did not unlock. If it refuses the whole part, this
+    /// tries pieces of 64 KiB.
     fn discard_part(&self, frames: &Range<u32>) -> u64 {
         let discard_all = |frames: Range<u32>| {
             let bytes = bytes_of(&frames);
@@ -314,7 +318,7 @@ impl Inner {
         parts.map(|part| discard_all(frames.start.max(part * most)..frames.end.min((part + 1) * most))).sum()
     }
 
-    /// Free runs of pages in a pageblock that are not known to be zero.
+    /// Runs of pages in a pageblock that are free and not known to be zero.
     fn free_parts_of(&self, block: u32) -> impl Iterator<Item = Range<u32>> {
         let first = block * PAGEBLOCK_FRAMES;
         let end = self.frames.min(first + PAGEBLOCK_FRAMES);
@@ -333,7 +337,7 @@ impl Inner {
         })
     }
 
-    /// Clears free pageblocks that are not known to be zero.
+    /// Clears free pageblocks that are not known to be zero, at most `limit`.
     fn prezero(&self, limit: usize) {
         let mut left = limit;
         for block in self.ledger.blocks_in_use(0..self.frames / PAGEBLOCK_FRAMES) {

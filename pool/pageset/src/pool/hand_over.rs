@@ -1,13 +1,13 @@
 //! A child takes its parent's pool over when the parent has ended, as after daemon(3).
 //!
-//! The child has a copy of the memory and of the tables. Two things could be wrong in the copy. Another
-//! thread of the parent may have been in the middle of a change. So the thread that forks takes all locks of
-//! the pool before, and the copy has no half change behind a lock. And threads change arrays without these
-//! locks. So the arrays are emptied before the fork, and the child forgets the blocks that were put there
-//! since: they stay in use for ever.
+//! The child has a copy of the memory and of the tables. Two things could make the copy wrong. First, another
+//! thread of the parent may be in the middle of a change under a lock. So the thread that forks takes all
+//! locks of the pool before the fork. Second, threads change arrays without these locks. So the forking
+//! thread empties the arrays before the fork, and the child forgets the blocks that other threads have put
+//! into arrays since. Such blocks stay in use for ever.
 //!
-//! The parent may still be alive. Both copies would be right then, but each process would take itself for the
-//! owner of the pool. So the child waits for the end of its parent.
+//! The parent may still be alive. If both processes used the pool, each would act as its only owner. So the
+//! child waits for the end of its parent.
 
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
@@ -31,14 +31,15 @@ use crate::sys::process::{Process, at_forks};
 use crate::sys::share::{Locked, Locks, Shared};
 use crate::sys::thread::{SignalsBlocked, block_signals};
 
-/// How long a child sleeps between two looks at its parent.
+/// How long a child sleeps between two checks whether its parent has ended.
 const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The facts of a pool that a child may take over.
+/// The state that a pool needs so that a child may take it over.
 pub(crate) struct HandOver {
-    /// Whether no other thread had a lock when this copy was made. Set in the child.
+    /// In a child: whether no other thread of the parent held a lock of the pool at the fork. Only a child
+    /// sets this.
     is_quiet: AtomicBool,
-    /// The process that has the pool.
+    /// The process that owns the pool.
     owner: Lock<Process>,
 }
 
@@ -52,12 +53,12 @@ impl Default for HandOver {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TakeOverError {
-    /// The process that has the pool is still alive.
+    /// The process that owns the pool is still alive.
     OwnerLives,
     /// The pool was not built with [`Fork::HandOver`](crate::Fork::HandOver).
     NotAgreed,
-    /// The copy may have a half change. The fork was made by a signal handler that had interrupted an
-    /// operation of the pool, or not by the C library's `fork`.
+    /// The tables may be copied in the middle of a change. Either a signal handler forked that had
+    /// interrupted an operation of the pool, or the fork was not made by the C library's `fork`.
     Unprepared,
     /// The pool's thread cannot be started.
     System(io::Error),
@@ -66,10 +67,10 @@ pub enum TakeOverError {
 impl fmt::Display for TakeOverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::OwnerLives => "the process that has the pool is still alive",
+            Self::OwnerLives => "the process that owns the pool is still alive",
             Self::NotAgreed => "the pool was not built to be taken over (Fork::HandOver)",
             Self::Unprepared => {
-                "the pool could not be prepared for this fork: fork by fork(2), outside of the pool"
+                "this copy of the pool is not usable: call the C library's fork, and not in a signal handler"
             }
             Self::System(_) => "cannot start the pool's thread",
         })
@@ -115,7 +116,7 @@ impl Locks for Inner {
 /// The pools of this process that a child may take over.
 static POOLS: Lock<Vec<Shared<Inner>>> = Lock::new(Vec::new());
 
-/// The work of a thread between the two halves of a fork.
+/// The work of a thread between its two fork handlers: the pools and locks that it holds.
 struct Forking {
     locked: Vec<Locked<Inner>>,
     _pools: MutexGuard<'static, Vec<Shared<Inner>>>,
@@ -123,17 +124,17 @@ struct Forking {
 }
 
 thread_local! {
-    /// Nothing that needs a drop, so that a thread's first use needs no memory of the heap.
+    /// The value has no destructor, so a thread's first use of it needs no memory of the heap.
     static FORKING: Cell<Option<ManuallyDrop<Forking>>> = const { Cell::new(None) };
 }
 
-/// A mark that this thread uses [`POOLS`]. `None` in a signal handler that has interrupted such a use.
+/// Marks that this thread uses [`POOLS`]. `None` in a signal handler that has interrupted such a use.
 fn enter_pools() -> Option<Inside> {
     Inside::of(ptr::from_ref(&POOLS).addr())
 }
 
 extern "C" fn before_fork() {
-    // A handler would wait for the locks of its own thread.
+    // Block signals: a handler on this thread would wait for locks that this thread holds.
     let signals = block_signals();
     let Some(_inside) = enter_pools() else { return };
     let pools = POOLS.lock();
@@ -142,11 +143,12 @@ extern "C" fn before_fork() {
         return;
     }
     for pool in pools.iter() {
-        // A child of the owner forks: the copy stays as it is. Or this thread is inside of the pool.
+        // Skip the pool if this process is itself a child of the owner, or if this thread is inside of the
+        // pool.
         let Ok(_inside) = pool.enter() else { continue };
         {
             // Race: another thread compares the arrays with the base (`validate`), which takes this lock too.
-            // Whichever thread is second waits.
+            // The second thread waits, so the comparison never sees a drain halfway.
             let _no_look = pool.looks.lock();
             pool.drain_arrays();
         }
@@ -159,14 +161,15 @@ extern "C" fn after_fork_in_parent() {
     drop(FORKING.take().map(ManuallyDrop::into_inner));
 }
 
-/// Only a child of the C library's `fork` comes here. A copy that is made otherwise, while another thread is
-/// between the two halves of its fork, has locks that no thread of it gives back. It must not seem quiet.
+/// The C library's `fork` calls this in the child. A copy made by another call may contain locks of a thread
+/// that is just forking, and no thread of the copy unlocks them. Such a copy does not come here, so it is not
+/// marked as quiet.
 extern "C" fn after_fork_in_child() {
     let Some(forking) = FORKING.take().map(ManuallyDrop::into_inner) else { return };
     forking.locked.iter().for_each(|locked| locked.value().set_quiet());
 }
 
-/// Has the work done around all later forks of this process.
+/// Registers the handlers that run around all later forks of this process.
 fn notice_forks() -> Result<(), BuildError> {
     static IS_CALLED: OnceLock<Result<(), i32>> = OnceLock::new();
     let call = || {
@@ -188,7 +191,7 @@ impl Inner {
 }
 
 impl Pool {
-    /// Prepares all later forks for a child that takes this pool over.
+    /// Registers this pool, so that later forks prepare a copy that a child can take over.
     pub(crate) fn prepare_forks(&self) -> Result<(), BuildError> {
         notice_forks()?;
         let _inside = enter_pools();
@@ -198,7 +201,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Ends [`prepare_forks`](Self::prepare_forks).
+    /// Undoes [`prepare_forks`](Self::prepare_forks).
     pub(super) fn forget_forks(&self) {
         let _inside = enter_pools();
         let mut pools = POOLS.lock();
@@ -208,11 +211,12 @@ impl Pool {
     }
 
     /// Makes a child of `fork` the owner of its parent's pool, when the parent has ended. Waits up to `wait`
-    /// for the end of the parent. From then on, everything works as it did in the parent. The child has the
-    /// pages that the forking thread had. The pages of other threads stay in use for ever. So do blocks
-    /// that other threads put into arrays during the fork: usually few, at most as many as arrays hold.
+    /// for the end of the parent. From then on, the pool works as it did in the parent. The child has the
+    /// pages that the forking thread had. The pages of other threads stay in use for ever. The same holds for
+    /// blocks that other threads put into arrays during the fork: usually few, and at most as many as the
+    /// arrays hold.
     ///
-    /// For a program that makes its pool and becomes a daemon then:
+    /// Use it for a program that builds its pool and then becomes a daemon:
     ///
     /// ```no_run
     /// use std::time::Duration;
@@ -228,8 +232,9 @@ impl Pool {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// It also takes a grandparent's pool over, if the parent did not. In the process that has the pool, this
-    /// call does nothing. A registration with a device does not follow the pool: register it afterwards.
+    /// A child can also take over the pool of its grandparent, if the parent did not. In the process that
+    /// owns the pool, this call does nothing. If the pool is registered with a device, register it again
+    /// afterwards.
     ///
     /// # Errors
     /// See [`TakeOverError`]. After an error nothing has changed, and the call may be repeated.
@@ -244,7 +249,8 @@ impl Pool {
         }
         let begun = Instant::now();
         let mut owner = loop {
-            // One thread at a time. It may also be a thread of the parent, which the child does not have.
+            // One thread at a time may take the pool over. If the lock is taken, it may belong to a thread of
+            // the parent, which the child does not have, so do not wait.
             if let Some(owner) = hand_over.owner.try_lock().filter(|owner| owner.has_ended()) {
                 break owner;
             }
@@ -261,13 +267,13 @@ impl Pool {
         if has_thread {
             self.start_thread().map_err(TakeOverError::System)?;
         }
-        // Blocks that are in no table any more are in use.
+        // Frames that no table lists any more are in use. Set the count of charged frames accordingly.
         let retired = *inner.retired.lock() as u64 * u64::from(PAGEBLOCK_FRAMES);
         let unused = inner.base.free_frames() + retired;
         inner.capacity.set_out(u64::from(inner.frames).saturating_sub(unused));
         hand_over.is_quiet.store(false, Relaxed);
         *owner = Process::this();
-        // From here on, this process is the pool's.
+        // From here on, this process owns the pool.
         inner.percpu.take_over();
         inner.capacity.bell.ring();
         Ok(())
@@ -280,7 +286,7 @@ mod tests {
     use super::*;
     use crate::Fork;
 
-    /// As in a signal handler that has interrupted an operation.
+    /// Simulates a fork by a signal handler that has interrupted an operation of the pool.
     #[test]
     fn a_fork_inside_of_an_operation_waits_for_nothing_and_is_refused() {
         let pool = Pool::builder().size(16 << 20).fork(Fork::HandOver).build().unwrap();
@@ -289,7 +295,7 @@ mod tests {
         let child = unsafe { libc::fork() };
         if child == 0 {
             let is_refused = matches!(pool.take_over(Duration::ZERO), Err(TakeOverError::Unprepared));
-            // SAFETY: leaves the process.
+            // SAFETY: ends the process at once.
             unsafe { libc::_exit(if is_refused { 0 } else { 1 }) };
         }
         let mut status = 0;

@@ -6,7 +6,8 @@
 //!
 //! Other requests: `shapes`, `run`, `shortage` (the program frees pages first). Memory: `giveback` (idle
 //! memory), `populate`, `resize`. Reports: `capacity`, `counts`, `stats`, `truth` (the memory that the pool
-//! really has). All of them use `fork` (which code may use a pool at all). `hand_over`: a child takes a pool over.
+//! really has). All of them use `fork` (which code may use a pool at all). `hand_over`: a child takes its
+//! parent's pool over.
 //!
 //! # The words for moves of pages
 //!
@@ -79,10 +80,10 @@ use crate::{Backing, Builder, Prezero, ReturnPolicy};
 /// All methods may be called from any thread. Pages borrow from the pool; for pages that outlive a function,
 /// see [`OwnedPages`](crate::OwnedPages).
 ///
-/// Dropping a pool unmaps its memory. It unmaps nothing if pages are out that no value borrows: pages from
-/// [`Pages::into_raw`](crate::Pages::into_raw), or forgotten pages. A device or other code may still use
-/// their addresses. Then the memory and the tables stay until the program ends. `stats().nr_used` tells in
-/// advance.
+/// Dropping a pool unmaps its memory. The drop unmaps nothing if users have pages that no value borrows:
+/// pages from [`Pages::into_raw`](crate::Pages::into_raw), or forgotten pages. A device or other code may
+/// still use their addresses. In this case the memory and the tables stay until the program ends. If
+/// `stats().nr_used` is 0, no such pages exist.
 ///
 /// # Signal handlers
 /// A handler may allocate pages and drop them. If it has interrupted an operation of the same pool on its own
@@ -120,12 +121,12 @@ pub(crate) struct Inner {
     pub(crate) capacity: Capacity,
     pub(crate) counts: Counts,
     pub(crate) frames: u32,
-    /// The kind of memory that was asked for.
+    /// The kind of memory that the builder asked for.
     pub(crate) asked: Backing,
-    /// The kind of memory that the pool has.
+    /// The kind of memory that the pool got.
     pub(crate) backing: Backing,
-    /// How memory goes back while the pool is not pinned. [`giveback`](Self::giveback) tells how it goes back
-    /// now.
+    /// How memory goes back while the pool is not pinned. [`giveback`](Self::giveback) also respects a pool's
+    /// being pinned.
     pub(crate) unpinned_giveback: Giveback,
     pub(crate) is_pinned: AtomicBool,
     /// The policy for idle memory, which [`returns`](Self::returns) copies.
@@ -136,15 +137,17 @@ pub(crate) struct Inner {
     pub(crate) id: PoolId,
     /// Bytes in service after the last resize.
     pub(crate) in_service: AtomicUsize,
-    /// Allows one drain of the arrays at a time.
+    /// Allows only one drain of the arrays at a time.
     pub(crate) drain: Lock<()>,
     /// The number of pageblocks out of service. The ledger says which.
     pub(crate) retired: Lock<usize>,
     /// A thread holds this lock while it isolates free blocks for a moment, to discard or clear them.
     pub(crate) returning: Lock<()>,
-    /// Pageblocks below this one were populated, and stay until the next trim.
+    /// The number of the first pageblock that was not populated. Pageblocks below it stay until the next
+    /// trim.
     pub(crate) populated_blocks: AtomicU32,
-    /// Pages that signal handlers freed while their thread was inside of the pool: the first of a list, or 0.
+    /// The first of a list of pages that signal handlers freed while their thread was inside of the pool; 0
+    /// for none.
     pub(crate) deferred: AtomicU64,
     /// The state after the last scan for idle memory.
     pub(crate) looks: Lock<giveback::Look>,
@@ -152,31 +155,33 @@ pub(crate) struct Inner {
     pub(crate) hand_over: Option<HandOver>,
 }
 
-// A pool calls a program's functions while it holds no lock of its own and nothing is half done. So a panic
-// of `on_shortage` or `progress` leaves a pool that works. Pages refer to these types, and inherit this.
+// A pool calls the program's functions while it holds no lock and has finished its own change. So a panic of
+// `on_shortage` or `progress` leaves a pool that works. Pages refer to these types, so pages inherit this
+// property.
 impl UnwindSafe for Pool {}
 impl RefUnwindSafe for Pool {}
 impl RefUnwindSafe for Inner {}
 
 impl Inner {
-    /// Whether all pages are free: whether neither a user nor an array has a page.
+    /// Whether neither a user nor an array has a page of this pool.
     pub(crate) fn is_all_free(&self) -> bool {
         self.capacity.out() == 0
     }
 
-    /// Whether pages are out although no value borrows from the pool any more. The pool is about to be
-    /// unmapped.
+    /// Whether users have pages although no value borrows from the pool any more, so that the pool must not
+    /// be unmapped.
     fn has_raw_pages(&self) -> bool {
         let _inside = self.enter();
         self.memory.is_ours() && self.capacity.out() > self.percpu.frames()
     }
 
-    /// Whether the pool's thread would have work.
+    /// Whether the pool's thread would find work.
     pub(crate) fn has_idle_work(&self) -> bool {
         self.giveback() != Giveback::Never || self.returns().prezero != Prezero::Off
     }
 
-    /// How free memory goes back at the moment. While a thread holds `returning`, the pool cannot be pinned.
+    /// How free memory goes back at the moment. While a thread holds `returning`, other threads cannot pin
+    /// the pool.
     pub(crate) fn giveback(&self) -> Giveback {
         if self.is_pinned.load(Relaxed) { Giveback::Never } else { self.unpinned_giveback }
     }
@@ -204,12 +209,13 @@ impl Pool {
         Builder::new()
     }
 
-    /// A pool without a thread.
+    /// Makes a pool without a thread.
     pub(crate) fn new(inner: Shared<Inner>) -> Self {
         Self { background: Lock::new(None), inner }
     }
 
-    /// Starts the pool's thread, in place of a thread that is not there in this child.
+    /// Starts the pool's thread. In a child of `fork`, this replaces the parent's thread, which the child
+    /// does not have.
     pub(crate) fn start_thread(&self) -> io::Result<()> {
         let mut background = self.background.lock();
         let thread = Background::start(&self.inner)?;
@@ -227,14 +233,15 @@ impl Pool {
         self.inner.frames as usize
     }
 
-    /// The address and length of the whole pool, for its registration; see [`pinned`](Builder::pinned).
+    /// The address and length of the whole pool, for example to register it with a device; see
+    /// [`pinned`](Builder::pinned).
     #[must_use]
     pub fn memory(&self) -> NonNull<[u8]> {
         NonNull::slice_from_raw_parts(self.inner.memory.start(), self.inner.memory.bytes())
     }
 
-    /// Frames of the pageblocks that were handed out since they last went back to the system. A program with
-    /// a table of frames need not search the rest of the table.
+    /// The frames of all pageblocks that were handed out since they last went back to the system. A program
+    /// with a table of frames need not search the rest of its table.
     #[doc(hidden)]
     pub fn frames_in_use(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         let (frames, of_block) = (self.inner.frames, pageset_core::PAGEBLOCK_FRAMES);
@@ -245,23 +252,24 @@ impl Pool {
         })
     }
 
-    /// The start of the pool. A block's distance from here is [`Pages::offset`](crate::Pages::offset).
+    /// The address of the pool's first byte. Add [`Pages::offset`](crate::Pages::offset) to get the address
+    /// of a block.
     #[must_use]
     pub fn start(&self) -> *const u8 {
         self.inner.memory.start().as_ptr()
     }
 
     /// The file of a pool with [`Backing::Memfd`] or [`Backing::Hugetlb`]. Another process maps the file, and
-    /// finds pages by their [offset](crate::Pages::offset). The file's size is sealed. Its contents are not,
-    /// because the pool writes them. Of a file of huge pages, only whole huge pages can be mapped, and no
-    /// process can write to it by `write`.
+    /// finds pages by their [offset](crate::Pages::offset). The file's size is sealed. The contents of the
+    /// file are not sealed, because the pool writes them. If the file has huge pages, a mapping must consist
+    /// of whole huge pages, and `write` to the file fails.
     ///
     /// # Safety
     /// No process may use this descriptor to touch memory that has another user:
     /// - While this process has a reference to the bytes of [`Pages`](crate::Pages), no process changes them
     ///   through the file or a mapping of it, by a write or a hole. If the reference is exclusive, no process
     ///   reads them through a mapping either.
-    /// - No process changes the bytes of free pages: the pool knows some of them to be zero.
+    /// No process changes the bytes of free pages: the pool remembers that some of them are zero.
     ///
     /// To use memory from several processes at the same time, use [`Pages::as_ptr`](crate::Pages::as_ptr),
     /// without references.
@@ -282,8 +290,8 @@ impl Drop for Pool {
     fn drop(&mut self) {
         let background = self.background.lock().take();
         if self.inner.is_in_child() {
-            // In a child there is no such thread to wait for. Nor is anything unmapped: where a pool is
-            // hidden, the child may have other memory at its addresses.
+            // A child has no such thread, so do not wait for one. Do not unmap anything either: with
+            // `Fork::Hide`, the child may have other memory at these addresses.
             std::mem::forget((background, self.inner.clone()));
             return;
         }

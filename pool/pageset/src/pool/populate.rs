@@ -17,7 +17,8 @@ use crate::Backing;
 use crate::ledger::ReturnState;
 use crate::sys::{BLOCK_BYTES, advice};
 
-/// Bytes that a thread populates in one call: about 10 ms, so that a cancel is quick.
+/// Bytes that a thread populates in one call. A call takes about 10 ms, so that a cancel takes effect
+/// quickly.
 const CHUNK_BYTES: usize = 16 * BLOCK_BYTES;
 
 /// The progress of [`Pool::populate`].
@@ -29,12 +30,12 @@ pub struct PopulateProgress {
     pub total_bytes: usize,
 }
 
-/// The end of [`Pool::populate`].
+/// How [`Pool::populate`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Populated {
     /// All bytes are resident.
     All,
-    /// The callback ended the work; this many bytes are resident.
+    /// The callback stopped the work when this many bytes were resident.
     Cancelled(usize),
 }
 
@@ -59,17 +60,17 @@ impl Pool {
         self.populate(usize::MAX, threads, |_| ControlFlow::Continue(())).map(|_all| ())
     }
 
-    /// Asks the system for huge pages in place of the pool's small pages. This also works where the system
-    /// gives no huge pages by itself, as for a [`Backing::Memfd`](crate::Backing::Memfd). Contents do not
-    /// change, so this may run while the pool is used. Each pageblock of 2 MiB that was used becomes resident
-    /// as a whole. Returns the bytes that are now in huge pages. They are 0 before Linux 6.1, and for a
-    /// [pinned](crate::Builder::pinned) pool, because a huge page is another page behind the address. Some
-    /// 100 µs for each 2 MiB.
+    /// Asks the system to replace the pool's small pages by huge pages. The call works even where the system
+    /// gives no huge pages by itself, for example for a [`Backing::Memfd`](crate::Backing::Memfd). Contents
+    /// do not change, so this may run while the pool is used. Each pageblock of 2 MiB that was used becomes
+    /// resident as a whole. Returns the number of bytes that are now in huge pages: 0 before Linux 6.1, and 0
+    /// for a [pinned](crate::Builder::pinned) pool, because its pages must not be replaced. Takes about 100
+    /// µs for each 2 MiB.
     pub fn collapse(&self) -> u64 {
         let Ok((inner, _inside)) = self.enter() else { return 0 };
         let blocks = inner.ledger.blocks_in_use(0..inner.frames / PAGEBLOCK_FRAMES);
         let collapse = |block: &u32| {
-            // The lock keeps the pool from being pinned meanwhile.
+            // The lock keeps other threads from pinning the pool meanwhile.
             let _batch = inner.returning.lock();
             let start = *block as usize * BLOCK_BYTES;
             let is_pinned = inner.is_pinned.load(Relaxed);
@@ -79,10 +80,11 @@ impl Pool {
         blocks.filter(collapse).count() as u64 * BLOCK_BYTES as u64
     }
 
-    /// Makes the first `bytes` of the pool resident, with `threads` threads. The pool begins with a huge
-    /// page, so only the end may be a part of one. Contents do not change, so this may run while the pool is
-    /// in use. Populated memory stays resident, used or free, until [`trim`](Self::trim): no scan for idle
-    /// memory returns it. [`populate_all`](Self::populate_all) is the simple form.
+    /// Makes the first `bytes` of the pool resident, with `threads` threads. The pool begins at a multiple of
+    /// a huge page, so at most the last huge page is populated in part. Contents do not change, so this may
+    /// run while the pool is in use. Populated memory stays resident, used or free, until
+    /// [`trim`](Self::trim): no scan for idle memory returns it. [`populate_all`](Self::populate_all) is the
+    /// simple form.
     ///
     /// ```
     /// use std::num::NonZeroUsize;
@@ -126,7 +128,7 @@ impl Pool {
             state: Mutex::new(State { done: 0, error: None, progress }),
         };
         match threads.get().min(total.div_ceil(CHUNK_BYTES)) {
-            // Even a scope without threads asks the heap for memory.
+            // Do not open a scope: even a scope without threads allocates on the heap.
             0 | 1 => work.run(),
             threads => work.run_by(threads),
         }
@@ -155,7 +157,8 @@ struct State<F> {
 }
 
 impl<F: FnMut(PopulateProgress) -> ControlFlow<()> + Send> Work<'_, F> {
-    /// Runs in this thread and up to `threads - 1` other threads; fewer if the system starts no more.
+    /// Runs the work in this thread and in up to `threads - 1` other threads, fewer if the system cannot
+    /// start so many.
     fn run_by(&self, threads: usize) {
         thread::scope(|scope| {
             let start = |_| thread::Builder::new().spawn_scoped(scope, || self.run()).is_ok();
@@ -195,7 +198,7 @@ impl<F: FnMut(PopulateProgress) -> ControlFlow<()> + Send> Work<'_, F> {
 }
 
 impl Inner {
-    /// Notes that pageblocks are resident, so that a trim returns them.
+    /// Notes in the ledger that pageblocks are resident, so that a trim returns them.
     fn note_populated(&self, blocks: std::ops::Range<usize>) {
         for block in blocks {
             for before in [ReturnState::Fresh, ReturnState::Returned] {

@@ -6,8 +6,8 @@ use super::Inner;
 use crate::arrays::{Batch, Class, Entry, ZeroState};
 
 impl Inner {
-    /// Refills this CPU's array, and returns one more block. `None` if the CPU has no such array, or if
-    /// memory or capacity is short.
+    /// Refills this CPU's array, and returns one more block for the caller. `None` if the CPU has no such
+    /// array, or if memory or capacity is short.
     pub(super) fn refill(&self, class: Class) -> Option<Entry> {
         match class {
             Class::Order9 => self.refill_by(class, &mut Batch::of_pageblocks()),
@@ -19,19 +19,21 @@ impl Inner {
         let wanted = self.percpu.refill_size(class)?;
         self.fetch(class, wanted, batch);
         if batch.len() == 0 {
-            // Near the capacity, half an array does not fit.
+            // The capacity has no room for half an array. Fetch a single block.
             self.fetch(class, 1, batch);
         }
         let first = batch.pop_back()?;
         self.percpu.push_many(class, batch);
         if batch.len() > 0 {
-            // This thread moved to a CPU with a fuller array, or another thread has locked this array.
+            // Some blocks found no room: this thread moved to a CPU with a fuller array, or another thread
+            // holds the array's lock.
             self.pass_on(class, batch.as_slice());
         }
         Some(first)
     }
 
-    /// Fetches up to `wanted` blocks into an empty batch, in order of use. Charges them to the capacity.
+    /// Fetches up to `wanted` blocks into an empty batch, and charges them to the capacity. The block to use
+    /// first comes last in the batch.
     pub(super) fn fetch(&self, class: Class, wanted: usize, batch: &mut Batch) {
         let wanted = wanted.min(batch.capacity());
         let frames = u64::from(class.frames());
@@ -42,7 +44,7 @@ impl Inner {
         loop {
             let before = batch.len();
             let words = self.base.fetch(cpu, class, wanted, batch);
-            // The blocks are this thread's, so the ledger can be read without holding the base's lock.
+            // No other thread has these blocks now, so read the ledger without holding the base's lock.
             words.into_iter().flatten().for_each(|blocks| self.hand_out(class, blocks, batch));
             if batch.len() == wanted || batch.len() == before {
                 break;

@@ -1,4 +1,4 @@
-//! Resizing a pool: pageblocks go out of service.
+//! Resizing a pool. A smaller pool takes pageblocks out of service.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -16,10 +16,11 @@ impl Pool {
     /// service afterwards.
     ///
     /// To shrink, the pool takes free pageblocks (2 MiB) out of service, highest first, until at most `bytes`
-    /// are in service. Their memory goes back to the system; their address space stays reserved. If too few
-    /// pageblocks are free, more than `bytes` stay in service, but the capacity still falls to `bytes`. Call
-    /// this again after pages were freed. Until then, a page in a CPU's array may be allocated again. To
-    /// grow, the pool puts the lowest pageblocks back first.
+    /// are in service. The memory of these pageblocks goes back to the system, but their address space stays
+    /// reserved. If too few pageblocks are free, more than `bytes` stay in service, but the capacity still
+    /// falls to `bytes`. In this case, call this again after pages were freed. Until then, a CPU's array may
+    /// hand out pages above the new end. To grow, the pool puts the lowest pageblocks back into service
+    /// first.
     pub fn resize(&self, bytes: usize) -> usize {
         let (inner, _inside) = match self.enter() {
             Ok(entered) => entered,

@@ -1,4 +1,4 @@
-//! Runs: any number of contiguous pages, and their parts.
+//! Runs of any number of contiguous pages, and parts of runs.
 
 use std::ops::Range;
 
@@ -14,9 +14,10 @@ impl Pool {
     /// Allocates contiguous `bytes`, rounded up to pages, up to the whole pool. Their contents are
     /// unspecified.
     ///
-    /// Up to 4 MiB, this is [`alloc_exact`](Self::alloc_exact). A larger run takes the first free pageblocks
-    /// that lie side by side, and wastes nothing of the last pageblock: O(pool / 2 MiB). The run is aligned
-    /// to a page; to 2 MiB as long as there are enough such pageblocks.
+    /// Up to 4 MiB, this does the same as [`alloc_exact`](Self::alloc_exact). A larger run takes the first
+    /// free pageblocks that lie side by side, at a cost of O(pool / 2 MiB). The unused rest of its last
+    /// pageblock stays free. The run is aligned to 2 MiB if enough free pageblocks lie side by side, and
+    /// otherwise to a page.
     ///
     /// ```
     /// use pageset::Pool;
@@ -57,13 +58,13 @@ impl Pool {
         Ok(pages)
     }
 
-    /// Allocates exactly `count` contiguous pages, up to the whole pool. The pages begin at any page, so runs
-    /// of one length fill the pool nearly to the last page. They are aligned to a page only. To align pages,
-    /// [cut](Pages::shrink_to) a block of [`alloc`](Self::alloc), which is aligned to its size.
+    /// Allocates exactly `count` contiguous pages, up to the whole pool. The run may begin at any page, so
+    /// runs of one length fill the pool nearly to the last page. To get aligned pages, allocate a block with
+    /// [`alloc`](Self::alloc), which is aligned to its size, and [cut](Pages::shrink_to) it.
     ///
     /// # Errors
-    /// [`AllocError::BadCount`] for 0 pages; [`AllocError::NoRun`] if no such run of more than 1024 is free;
-    /// the errors of [`alloc`](Self::alloc).
+    /// [`AllocError::BadCount`] for 0 pages; [`AllocError::NoRun`] if more than 1024 pages are asked for and
+    /// no such run is free; the errors of [`alloc`](Self::alloc).
     pub fn alloc_exact(&self, count: usize) -> Result<Pages<'_>, AllocError> {
         if let Some(order) = block_order(count) {
             return self.alloc(order);
@@ -71,10 +72,11 @@ impl Pool {
         Ok(self.handed_out(self.run_of(count, 1)?))
     }
 
-    /// Allocates 1 GiB that begins at a multiple of 1 GiB from the pool's start. Its contents are unspecified.
-    /// The pool itself begins at a multiple of 1 GiB if it has 1 GiB or more, and if there is address space.
-    /// So the GiB is one huge page of hugetlb, or 512 of 2 MiB, or memory that the system can back by 512
-    /// transparent huge pages: see [`Backing`](crate::Backing), and [`collapse`](Self::collapse).
+    /// Allocates 1 GiB that begins at a multiple of 1 GiB from the pool's start. Its contents are
+    /// unspecified. A pool of 1 GiB or more itself begins at a multiple of 1 GiB if there is enough address
+    /// space. Then the memory is one huge page of hugetlb, 512 hugetlb pages of 2 MiB, or memory that the
+    /// system can back by 512 transparent huge pages: see [`Backing`](crate::Backing), and
+    /// [`collapse`](Self::collapse).
     ///
     /// ```
     /// use pageset::{Backing, HugePageSize, Pool};
@@ -92,13 +94,13 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// [`AllocError::NoRun`] if no such GiB is free; the errors of [`alloc`](Self::alloc).
+    /// [`AllocError::NoRun`] if no such 1 GiB is free; the errors of [`alloc`](Self::alloc).
     pub fn alloc_gib(&self) -> Result<Pages<'_>, AllocError> {
         let frames = HugePageSize::Gib1.bytes() / PAGE_BYTES;
         Ok(self.handed_out(self.run_of(frames, frames as u32)?))
     }
 
-    /// Tells the ledger of a run.
+    /// Notes in the ledger that a user gets this run.
     fn handed_out<'p>(&'p self, pages: Pages<'p>) -> Pages<'p> {
         pageblocks_of(pages.frames()).for_each(|part| {
             self.inner().ledger.hand_out(part);
@@ -106,7 +108,8 @@ impl Pool {
         pages
     }
 
-    /// A run that the ledger does not know yet. It begins at a multiple of `align` pages from the pool's start.
+    /// Allocates a run without telling the ledger. The run begins at a multiple of `align` pages from the
+    /// pool's start.
     fn run_of(&self, count: usize, align: u32) -> Result<Pages<'_>, AllocError> {
         self.inner().or_reclaimed(count, || {
             let (inner, _inside) = self.enter()?;
@@ -115,24 +118,25 @@ impl Pool {
     }
 }
 
-/// The order of a block with exactly `count` pages.
+/// The order of a block with exactly `count` pages, if there is such an order.
 fn block_order(count: usize) -> Option<Order> {
     Order::holding(count as u64).filter(|order| order.frames() as usize == count)
 }
 
 impl Inner {
-    /// Does the same as [`Pool::run_of`]. The caller is inside of the pool.
+    /// Does the same as [`Pool::run_of`]. The calling thread is inside of the pool.
     fn alloc_run(&self, count: usize, align: u32) -> Result<Pages<'_>, AllocError> {
         let none = match Order::holding(count as u64) {
             _ if count == 0 => return Err(AllocError::BadCount),
             Some(order) => AllocError::OutOfMemory { order },
             None => AllocError::NoRun { page_count: count },
         };
-        // A count that is too large for the pool cannot be charged.
+        // A count above `u32::MAX` is larger than any pool, so charging `u32::MAX` frames fails as well.
         let frames = u32::try_from(count).unwrap_or(u32::MAX);
         let first = self.charged_run(frames, align, none).or_else(|_| {
             self.drain_arrays();
-            // Wait until blocks that another thread isolated for a moment are back.
+            // Wait for a thread that has taken blocks out of the base for a moment, until the blocks are
+            // back.
             let _all_there = self.returning.lock();
             self.charged_run(frames, align, none)
         })?;
@@ -152,7 +156,7 @@ impl Inner {
         })
     }
 
-    /// Keeps some of these pages and frees the others.
+    /// Keeps the pages `keep` and frees the others.
     ///
     /// # Panics
     /// If `keep` is empty or reaches beyond these pages.
@@ -160,7 +164,7 @@ impl Inner {
         let (first, count) = (span.frame(), span.count());
         assert!(keep.start < keep.end && keep.end <= count as usize, "keep {keep:?} of {count} pages");
         let (start, end) = (keep.start as u32, keep.end as u32);
-        // The span changes before the other pages are free, so a panic in between would only leak them.
+        // Change the span before the other pages are freed, so that a panic in between only leaks them.
         *span = Span::of(first + start, end - start);
         self.free_frames(first..first + start);
         self.free_frames(first + end..first + count);
@@ -174,8 +178,8 @@ impl Inner {
         let (first, count) = (span.frame(), span.count());
         assert!(0 < at && at < count as usize, "split {count} pages at {at}");
         let border = first + at as u32;
-        // A child of `fork` and a signal handler cannot tell the base. Then the base learns of the parts when
-        // they are freed.
+        // A child of `fork` and an interrupted thread's handler cannot split the block in the base. In that
+        // case the base splits the block when one of the parts is freed.
         let is_known = self.enter().is_ok_and(|_inside| self.base.split_at(border).is_ok());
         let of = if is_known { Span::of } else { Span::loose };
         *span = of(first, at as u32);

@@ -1,4 +1,4 @@
-//! Requests for more than one block: many pages, and given places.
+//! Requests for many pages at once, and for a block at a given place.
 
 use pageset_core::{Order, Pfn};
 
@@ -9,13 +9,13 @@ use crate::base::BaseError;
 use crate::error::AllocError;
 
 impl Pool {
-    /// Allocates `count` single pages and appends them to `pages`. Returns the number of allocated pages. It
-    /// is smaller than `count` only if memory or capacity is short, or if the heap has no memory for the
-    /// list. The list grows by at most as many pages as the capacity has left. O(count).
+    /// Allocates `count` single pages and appends them to `pages`. Returns the number of allocated pages,
+    /// which is smaller than `count` only if memory or capacity is short, or if the heap has no memory for
+    /// the list. The list grows by at most as many pages as the capacity still allows. O(count).
     ///
     /// # Errors
-    /// The errors of [`alloc`](Self::alloc), and [`AllocError::HeapExhausted`], if no page at all could be
-    /// allocated.
+    /// If no page could be allocated: the errors of [`alloc`](Self::alloc), and
+    /// [`AllocError::HeapExhausted`].
     pub fn alloc_bulk<'p>(&'p self, count: usize, pages: &mut Vec<Pages<'p>>) -> Result<usize, AllocError> {
         self.inner().or_reclaimed(count, || self.try_bulk(count, pages))
     }
@@ -49,7 +49,8 @@ impl Pool {
             pages.push(Pages::of_block(inner, entry.frame(), Order::ZERO));
             got += 1;
         }
-        // A handler that has interrupted an operation of its thread gets `None`, and is refused below.
+        // A signal handler that has interrupted an operation on its thread gets `None`, and the loop below
+        // refuses it.
         let inside = inner.enter().ok();
         while inside.is_some() && got < count {
             let batch: &mut Batch = &mut Batch::new();
@@ -64,7 +65,8 @@ impl Pool {
             }
         }
         drop(inside);
-        // Other pages, if there are any, are in caches or beyond the capacity.
+        // The base has no further page. Allocate one by one, which also tries the caches and asks the program
+        // to free pages.
         while got < count {
             match self.alloc(Order::ZERO) {
                 Ok(page) => pages.push(page),
@@ -91,7 +93,8 @@ impl Pool {
         let frame = pfn.0 as u32;
         let outcome = inner.alloc_at(frame, order).or_else(|_| {
             inner.drain_arrays();
-            // Wait until blocks that another thread isolated for a moment are back.
+            // Wait for a thread that has taken blocks out of the base for a moment, until the blocks are
+            // back.
             let _all_there = inner.returning.lock();
             inner.alloc_at(frame, order)
         });
@@ -104,7 +107,8 @@ impl Pool {
 }
 
 impl Inner {
-    /// Single pages that can still be handed out. Other threads may change the number meanwhile.
+    /// The number of single pages that could still be handed out. Other threads may change the number
+    /// meanwhile.
     fn left_frames(&self) -> usize {
         let free = self.capacity.limit().saturating_sub(self.capacity.out()) + self.percpu.frames();
         usize::try_from(free.min(u64::from(self.frames))).unwrap_or(usize::MAX)

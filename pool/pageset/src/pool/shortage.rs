@@ -19,12 +19,12 @@ impl fmt::Debug for OnShortage {
 }
 
 thread_local! {
-    /// Whether this thread is inside of such a function. Allocations inside the function may fail, and do not
-    /// call it again.
+    /// Whether this thread runs the program's function now. Allocations inside the function may fail, and do
+    /// not call the function again.
     static IS_CALLED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Marks this thread as inside of the function until it is dropped, even by a panic.
+/// Marks that this thread runs the program's function, until the mark is dropped, even by a panic.
 struct Called;
 
 impl Drop for Called {
@@ -62,10 +62,11 @@ impl Inner {
 }
 
 impl Pool {
-    /// Sets the most bytes that may be handed out, caches included, up to the size of the pool. So a pool can
-    /// grow: build it larger than needed, with a [capacity](crate::Builder::capacity). Address space that was
-    /// never used costs nearly nothing, and the lowest pages are used first. If more is handed out already,
-    /// allocations fail until enough is freed. [`resize`](Self::resize) also returns the memory. O(1).
+    /// Sets the most bytes that may be handed out, caches included, up to the size of the pool. To have a
+    /// pool that can grow, build it larger than needed and give it a smaller
+    /// [capacity](crate::Builder::capacity). Address space that was never used costs nearly nothing, and the
+    /// lowest pages are used first. If more is handed out than the new capacity, allocations fail until
+    /// enough is freed. [`resize`](Self::resize) also returns the memory. O(1).
     pub fn set_capacity(&self, bytes: usize) {
         if let Ok((inner, _inside)) = self.enter() {
             inner.capacity.set_limit((bytes.min(inner.memory.bytes()) / PAGE_BYTES) as u64);

@@ -1,4 +1,4 @@
-//! Counters and gauges, under the kernel's names where it has such.
+//! Counters and gauges, with the kernel's names where the kernel has the same counter.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,8 +13,8 @@ use crate::error::{AllocError, ValidateError};
 use crate::ledger::ReturnState;
 use crate::rseq;
 
-/// The state of a pool at one moment. Counts are 4 KiB pages. While other threads allocate, gauges may differ
-/// by a few pages.
+/// The state of a pool at one moment. Pages have 4 KiB. While other threads allocate, gauges may be off by a
+/// few pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -44,7 +44,7 @@ pub struct Stats {
     /// installed after the pool was built. Pages in arrays of other CPUs then neither form larger blocks nor
     /// go back.
     pub array_drains_refused: u64,
-    /// Restarted sequences, in all pools of the process.
+    /// How often the kernel restarted a sequence, in all pools of the process.
     pub rseq_restarts: u64,
     /// Frees that the base refused: see [`Pages::from_raw`](crate::Pages::from_raw).
     pub bad_frees: u64,
@@ -60,7 +60,7 @@ pub struct Stats {
     pub return_time: Duration,
     /// Bytes of mapped metadata. Only the used part is resident.
     pub metadata_bytes: u64,
-    /// The base's own counters.
+    /// Counters of the base, the allocator behind the arrays.
     pub base: BlockCounters,
 }
 
@@ -103,18 +103,20 @@ impl Pool {
         }
     }
 
-    /// Checks everything that a look can check. The base's own check finds lost and doubled frames. Every
-    /// block in an array must be allocated in the base, and be in one array only. The sums must agree.
-    /// O(pages); exact only while no other thread uses the pool.
+    /// Checks the pool's tables. The base's own check finds lost and doubled frames. Every block in an array
+    /// must be allocated in the base, and be in one array only. The number of pages that are allocated in the
+    /// base must equal the number that users and arrays have. O(pages). The result is exact only while no
+    /// other thread uses the pool.
     ///
     /// # Errors
-    /// The first violation. In a child of [`fork`](crate::Fork), an error that nothing can be checked there.
+    /// The first violation. [`ValidateError::Forked`] in a child of [`fork`](crate::Fork), where nothing can
+    /// be checked.
     pub fn validate(&self) -> Result<(), ValidateError> {
         let (inner, _inside) = self.enter().map_err(|error| match error {
             AllocError::WouldBlock => ValidateError::WouldBlock,
             _ => ValidateError::Forked,
         })?;
-        // The pool's own thread waits meanwhile.
+        // The pool's own thread waits for this lock before its next scan.
         let _no_look = inner.looks.lock();
         let used = inner.base.validate().map_err(ValidateError::Base)?;
         for (class, entry) in inner.percpu.entries() {
@@ -135,12 +137,13 @@ impl Pool {
     }
 }
 
-/// Frames that [`Inner::doubled_in_arrays`] checks at once, with a bit each: 4 KiB of the stack.
+/// The number of frames that [`Inner::doubled_in_arrays`] checks at once: one bit for each takes 4 KiB of the
+/// stack.
 const WINDOW_FRAMES: u32 = 32_768;
 
 impl Inner {
-    /// A frame that is in two blocks of arrays. Reads all arrays once for each 128 MiB of the pool, and needs
-    /// no memory of the heap.
+    /// Finds a frame that two blocks in arrays contain. Reads all arrays once for each 128 MiB of the pool,
+    /// and needs no memory of the heap.
     fn doubled_in_arrays(&self) -> Option<u32> {
         (0..self.frames).step_by(WINDOW_FRAMES as usize).find_map(|start| {
             let window = start..start.saturating_add(WINDOW_FRAMES);
@@ -156,8 +159,8 @@ impl Inner {
         })
     }
 
-    /// Whether frames are whole blocks in service that belong to a user. Other threads may change that
-    /// meanwhile.
+    /// Whether these frames are whole blocks that belong to a user and are in service. Other threads may
+    /// change that meanwhile.
     pub(crate) fn looks_allocated(&self, frames: Range<u32>) -> bool {
         let overlaps = |(class, entry): (Class, Entry)| {
             entry.frame() < frames.end && frames.start < entry.frame() + class.frames()
@@ -172,7 +175,7 @@ impl Inner {
         next == frames.end && !self.percpu.entries().any(overlaps)
     }
 
-    /// The block in use around a frame.
+    /// The frames of the allocated block that contains `frame`.
     fn block_at(&self, frame: u32) -> Option<Range<u32>> {
         if self.ledger.block((frame / PAGEBLOCK_FRAMES) as usize) == ReturnState::Retired {
             return None;

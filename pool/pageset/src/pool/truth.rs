@@ -12,7 +12,7 @@ use crate::{Backing, HugePageSize, PAGE_BYTES};
 pub struct BackingReport {
     /// The requested kind of memory.
     pub asked: Backing,
-    /// Mapped bytes: the pool's size, no more.
+    /// Mapped bytes. The number equals the pool's size.
     pub mapped_bytes: u64,
     /// Bytes that are resident now.
     pub resident_bytes: u64,
@@ -22,18 +22,18 @@ pub struct BackingReport {
     pub small_bytes: u64,
     /// Bytes that are locked in memory.
     pub locked_bytes: u64,
-    /// Page size of the mapping itself; transparent huge pages do not change it. So this tells what a pool
-    /// with [`Backing::HugetlbOrThp`] got: 4096 for transparent huge pages.
+    /// Page size of the mapping. The page size tells what a pool with [`Backing::HugetlbOrThp`] got: 4096
+    /// means transparent huge pages, which do not change a mapping's page size.
     pub page_bytes: u64,
     /// Resident bytes of each NUMA node. Empty if the kernel does not tell.
     pub nodes: Vec<(u16, u64)>,
 }
 
 impl Pool {
-    /// Tells what memory the system really provided, by page size and by node.
+    /// Tells what memory the system really provided, by page size and by NUMA node.
     ///
-    /// This reads `/proc/self/smaps`: O(mappings of the process), milliseconds for some thousands of
-    /// mappings. For a caller's region, the figures are of the mappings that contain the region.
+    /// This reads `/proc/self/smaps`: O(mappings of the process), which takes milliseconds for some thousands
+    /// of mappings. If the memory is the caller's, the figures cover all mappings that overlap it.
     ///
     /// # Errors
     /// The system's error if `/proc` cannot be read; [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the heap

@@ -4,7 +4,7 @@
 use super::Hot;
 use crate::arrays::{Batch, Entry, StackAt};
 
-/// No value of this type exists.
+/// The distance of a thread's area. This platform has no such area, so no value of this type exists.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Area {}
 

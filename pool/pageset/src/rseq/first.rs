@@ -1,9 +1,10 @@
-//! The first pool of the process. Its arrays can be found without reading the pool.
+//! The first pool of the process. A free into it finds the array without reading the pool.
 //!
-//! A thread that frees a page after a long time misses the cache on the page's handle. The handle names the
-//! pool, and the pool names the array, whose head the next allocation reads. That would be one cache miss
-//! after another. Most processes have one pool. So a free compares the handle's pool with this one, and goes
-//! on with the facts stored here. The processor predicts the comparison.
+//! A thread that frees a page after a long time misses the CPU's cache on the page's handle. The handle
+//! points to the pool, the pool points to the array, and the next allocation reads the array's head. Each of
+//! these reads would miss the cache, one after another. Most processes have one pool. So a free compares the
+//! pool in the handle with the first pool, and continues with the facts stored here. The processor predicts
+//! the comparison.
 
 use std::ptr;
 use std::sync::atomic::{
@@ -21,7 +22,7 @@ use super::{Area, Hot};
 #[repr(C)]
 pub(super) struct First {
     pool: AtomicPtr<Hot>,
-    /// The same address as in `pool`. A load of this copy does not wait for the comparison.
+    /// A copy of the address in `pool`. A load of this copy does not wait for the comparison.
     hot: AtomicPtr<Hot>,
     area: AtomicIsize,
 }
@@ -38,7 +39,7 @@ pub(super) static FIRST: First = First {
     area: AtomicIsize::new(0),
 };
 
-/// The value of `FIRST.pool` while it is changed: no pool has this address.
+/// The value of `FIRST.pool` while a thread changes the other fields. No pool has this address.
 const CHANGING: *mut Hot = ptr::dangling_mut();
 
 /// Notes a pool as the first one, unless there is one already.
@@ -47,12 +48,12 @@ pub(crate) fn announce(hot: &Hot, area: Area) {
     if FIRST.pool.compare_exchange(ptr::null_mut(), CHANGING, Acquire, Relaxed).is_ok() {
         FIRST.hot.store(address, Relaxed);
         FIRST.area.store(area.distance(), Relaxed);
-        // INVARIANT: the other two fields were stored before.
+        // INVARIANT: the other two fields were stored before this one.
         FIRST.pool.store(address, Release);
     }
 }
 
-/// Notes that a pool is gone, before other memory can be at this address.
+/// Notes that a pool is dropped. Must be called before other memory can be mapped at its address.
 pub(super) fn forget(hot: &Hot) {
     let address = ptr::from_ref(hot).cast_mut();
     FIRST.pool.compare_exchange(address, ptr::null_mut(), Release, Relaxed).ok();
@@ -71,14 +72,14 @@ mod tests {
         let page =
             || HotPage::new([(); 2].map(|()| ArraySet::new(cpus, Caps::of_order_0(1)).unwrap())).unwrap();
         let pages = [page(), page()];
-        // Pools of other tests may be first.
+        // If a pool of another test is the first one, none of these is.
         pages.iter().for_each(|page| announce(page.hot(), area));
         let held = |page: &HotPage| page.all().map(|cpu| cpu.stack(Class::Order0).count()).sum::<u32>();
         for page in &pages {
             let pushed = push_first(page.hot(), Entry::dirty(7));
             assert_eq!(held(page), u32::from(pushed == Some(true)), "on {}", cpu(area));
         }
-        assert!(pages.iter().map(held).sum::<u32>() <= 1, "only one can be first");
+        assert!(pages.iter().map(held).sum::<u32>() <= 1, "at most one pool is the first");
         let addresses = pages.each_ref().map(|page| ptr::from_ref(page.hot()).cast_mut());
         pages.iter().for_each(|page| forget(page.hot()));
         assert!(!addresses.contains(&FIRST.pool.load(Acquire)));

@@ -14,8 +14,8 @@ use crate::Backing;
 use crate::arrays::{ArraySet, CpuArrays};
 use crate::sys::{MapError, MapStep, Mapping, PAGE_BYTES, advice};
 
-/// The facts that a restartable sequence needs to find its array. In a child all are zero, which leads to the
-/// slow path.
+/// The facts that a restartable sequence needs to find its array. In a child of `fork`, all of them are zero,
+/// so every operation takes the slow path.
 ///
 /// # Invariants
 /// `arrays` points to at least `cpus` arrays, which live as long as this value.
@@ -23,7 +23,7 @@ use crate::sys::{MapError, MapStep, Mapping, PAGE_BYTES, advice};
 pub(crate) struct Hot {
     /// The set of arrays in use.
     arrays: AtomicPtr<CpuArrays>,
-    /// CPUs that have arrays.
+    /// The number of CPUs that have arrays.
     cpus: AtomicU32,
 }
 
@@ -45,8 +45,8 @@ impl HotPage {
     /// The content of the page.
     #[inline(always)]
     pub(crate) fn hot(&self) -> &Hot {
-        // SAFETY: the page is mapped as long as this value, aligned, and zero or initialised, which both are
-        // valid.
+        // SAFETY: the page is mapped as long as this value, and aligned. The page is either zero or
+        // initialised, and both are valid values.
         unsafe { self.page.start().cast::<Hot>().as_ref() }
     }
 
@@ -56,7 +56,7 @@ impl HotPage {
         self.hot().cpus.load(Relaxed) == 0
     }
 
-    /// Fills the page in a child, which sees it as zero. The arrays are empty then.
+    /// Fills the page in a child of `fork`, where it reads as zero. Both sets of arrays must be empty.
     pub(crate) fn take_over(&self) {
         self.all().for_each(CpuArrays::forget);
         self.begin();
@@ -69,12 +69,12 @@ impl HotPage {
         self.hot().cpus.store(u32::try_from(self.sets[0].cpus().len()).unwrap_or(0), SeqCst);
     }
 
-    /// Arrays of the set in use, by CPU.
+    /// The arrays of the set in use, one for each CPU.
     pub(crate) fn current(&self) -> &[CpuArrays] {
         self.sets[self.current_index()].cpus()
     }
 
-    /// Arrays of both sets.
+    /// The arrays of both sets.
     pub(crate) fn all(&self) -> impl Iterator<Item = &CpuArrays> {
         self.sets.iter().flat_map(ArraySet::cpus)
     }

@@ -1,6 +1,6 @@
-//! Restartable sequences: the kernel restarts such code if the thread is preempted, moved to another CPU or
-//! interrupted by a signal before the last store. So an array of this CPU can be changed without a lock or an
-//! atomic operation.
+//! Restartable sequences. The kernel restarts such code if the thread is preempted, moved to another CPU or
+//! interrupted by a signal before the sequence's last store. So a thread can change its CPU's array without a
+//! lock or an atomic operation.
 //!
 //! glibc (2.35 and later) registers each thread with the kernel; this module only finds and uses the thread's
 //! area. Sources: the rseq(2) description in the kernel's documentation, and glibc's manual, "Restartable

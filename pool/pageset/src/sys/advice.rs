@@ -1,5 +1,5 @@
-//! Advice to the system about ranges that the pool owns for the moment: to take their memory back, or to
-//! provide memory for them. Also advice for a whole mapping.
+//! Calls of madvise(2). Some concern ranges that the pool owns for the moment: return their memory, or make
+//! it resident. Other calls concern a whole mapping.
 
 use std::io;
 use std::ops::Range;
@@ -15,7 +15,7 @@ pub(crate) enum Giveback {
     DontNeed,
     /// `MADV_REMOVE`, which makes a hole in the file, for shared memory.
     PunchHole,
-    /// The memory never goes back: a caller's region, or pages larger than a pageblock.
+    /// The memory never goes back: it is a caller's region, or its pages are larger than a pageblock.
     Never,
 }
 
@@ -28,9 +28,10 @@ pub(crate) enum Discarded {
     No,
 }
 
-/// Returns the bytes of a range, relative to the mapping, to the system. The bytes read as zero afterwards.
+/// Returns a range of bytes, counted from the mapping's start, to the system. The bytes read as zero
+/// afterwards.
 ///
-/// The caller owns all pages of the range.
+/// The caller must own all pages of the range.
 pub(crate) fn discard(mapping: &Mapping, bytes: Range<usize>, how: Giveback) -> Discarded {
     let advice = match how {
         Giveback::DontNeed => Advice::LinuxDontNeed,
@@ -51,7 +52,7 @@ pub(crate) fn populate(mapping: &Mapping, bytes: Range<usize>) -> io::Result<()>
     host::advise(mapping, bytes, Advice::LinuxPopulateWrite)
 }
 
-/// Asks the system for huge pages in place of small ones, with the same contents.
+/// Asks the system to replace small pages by huge pages with the same contents.
 ///
 /// # Errors
 /// The errors of `madvise(MADV_COLLAPSE)`: no huge page is free, or a kernel before 6.1.
@@ -59,13 +60,13 @@ pub(crate) fn collapse(mapping: &Mapping, bytes: Range<usize>) -> io::Result<()>
     host::collapse(mapping, bytes)
 }
 
-/// Hides the mapping from children of this process.
+/// Hides the mapping from later children of this process.
 pub(crate) fn hide_from_children(mapping: &mut Mapping) -> io::Result<()> {
     mapping.note(Change::Hidden);
     host::advise(mapping, 0..mapping.bytes(), Advice::LinuxDontFork)
 }
 
-/// Makes the mapping read as zero in children of this process.
+/// Makes the mapping read as zero in later children of this process.
 pub(crate) fn wipe_in_children(mapping: &Mapping) -> io::Result<()> {
     host::advise(mapping, 0..mapping.bytes(), Advice::LinuxWipeOnFork)
 }

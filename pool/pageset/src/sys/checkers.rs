@@ -1,6 +1,7 @@
-//! Tools that check a program's memory. AddressSanitizer and valgrind are told of free pages, valgrind also of
-//! pages with unspecified contents, ThreadSanitizer that a page passes from one owner to the next. The tools are
-//! looked for when a pool is built, so a program without them pays nothing.
+//! Informs tools that check a program's memory. AddressSanitizer and valgrind learn which pages are free.
+//! Valgrind also learns which pages have unspecified contents, and ThreadSanitizer that a page passes from
+//! one owner to the next. The tools are looked for when a pool is built, so a program without them pays
+//! nothing.
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -9,12 +10,12 @@ use super::valgrind::{self, Bytes};
 use super::{Mapping, PAGE_BYTES, PAGE_SHIFT};
 use crate::arrays::{Entry, ZeroState};
 
-/// `__asan_poison_memory_region` and its opposite.
+/// The type of `__asan_poison_memory_region` and `__asan_unpoison_memory_region`.
 type OfRegion = unsafe extern "C" fn(*const c_void, usize);
-/// `__tsan_acquire` and `__tsan_release`.
+/// The type of `__tsan_acquire` and `__tsan_release`.
 type OfAddress = unsafe extern "C" fn(*mut c_void);
 
-/// The tools of this process.
+/// The functions of the tools that this process has.
 #[derive(Clone, Copy)]
 struct Tools {
     /// The function that poisons a region, and the function that unpoisons it.
@@ -24,7 +25,7 @@ struct Tools {
     is_memcheck: bool,
 }
 
-/// A pool whose pages are checked.
+/// A pool that such a tool checks.
 pub(crate) struct Checked {
     tools: Tools,
     start: *mut u8,
@@ -32,10 +33,10 @@ pub(crate) struct Checked {
     end: AtomicUsize,
 }
 
-// SAFETY: `start` serves as a number only. No access through it happens here: the tools change their own
-// notes about these addresses.
+// SAFETY: `start` is used as a number only. No access goes through it here: the tools change only their own
+// records about these addresses.
 unsafe impl Send for Checked {}
-// SAFETY: as above, and the tools' functions may be called by any thread.
+// SAFETY: as for `Send`, and any thread may call the tools' functions.
 unsafe impl Sync for Checked {}
 
 /// The address of a function, if the process has it.
@@ -43,17 +44,17 @@ fn address_of(name: &CStr) -> Option<*mut c_void> {
     if cfg!(miri) {
         return None;
     }
-    // SAFETY: looks a name up.
+    // SAFETY: the name is a C string, and the call only looks the name up.
     let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     (!address.is_null()).then_some(address)
 }
 
 impl Tools {
     fn find() -> Option<Self> {
-        // SAFETY: of this name, so of this type.
+        // SAFETY: AddressSanitizer documents this type for functions with these names.
         let region =
             |name| address_of(name).map(|at| unsafe { std::mem::transmute::<*mut c_void, OfRegion>(at) });
-        // SAFETY: as above.
+        // SAFETY: ThreadSanitizer documents this type for functions with these names.
         let address =
             |name| address_of(name).map(|at| unsafe { std::mem::transmute::<*mut c_void, OfAddress>(at) });
         let poison = region(c"__asan_poison_memory_region").zip(region(c"__asan_unpoison_memory_region"));
@@ -65,13 +66,14 @@ impl Tools {
 }
 
 impl Checked {
-    /// Prepares checks of the pages of a mapping. `None` if the process has no such tool.
+    /// Finds the tools that check memory, and prepares to tell them about the pages of this mapping. `None`
+    /// if the process has no such tool.
     pub(crate) fn new(memory: &Mapping) -> Option<Self> {
         let tools = Tools::find()?;
         Some(Self { tools, start: memory.start().as_ptr(), end: AtomicUsize::new(0) })
     }
 
-    /// Tells valgrind about pages.
+    /// Tells valgrind whether these pages may be used.
     fn tell(&self, frame: u32, count: u32, are: Bytes) {
         if self.tools.is_memcheck {
             let start = self.start.wrapping_add((frame as usize) << PAGE_SHIFT);
@@ -81,7 +83,7 @@ impl Checked {
 
     fn each_page(&self, frame: u32, count: u32, call: OfAddress) {
         for page in frame..frame + count {
-            // SAFETY: a page of the pool.
+            // SAFETY: the address is that of a page of the pool.
             unsafe { call(self.start.wrapping_add((page as usize) << PAGE_SHIFT).cast()) };
         }
     }
@@ -94,13 +96,13 @@ impl Checked {
         }
         if let Some([_, unpoison]) = self.tools.region {
             let start = self.start.wrapping_add((frame as usize) << PAGE_SHIFT);
-            // SAFETY: pages of the pool.
+            // SAFETY: the range consists of pages of the pool.
             unsafe { unpoison(start.cast(), count as usize * PAGE_BYTES) };
         }
         self.tell(frame, count, Bytes::Undefined);
     }
 
-    /// Notes that a user gets this block.
+    /// Notes that a user gets this block of `count` pages.
     #[cold]
     pub(crate) fn hand_out_block(&self, block: Entry, count: u32) {
         self.hand_out(block.frame(), count);
@@ -109,7 +111,7 @@ impl Checked {
         }
     }
 
-    /// Notes that pages that a user got are zero.
+    /// Notes that pages that a user has just got are zero.
     #[cold]
     pub(crate) fn note_zero(&self, frame: u32, count: u32) {
         self.tell(frame, count, Bytes::Defined);
@@ -123,7 +125,7 @@ impl Checked {
         self.end.fetch_max(start + bytes, Relaxed);
         self.tell(frame, count, Bytes::Forbidden);
         if let Some([poison, _]) = self.tools.region {
-            // SAFETY: pages of the pool.
+            // SAFETY: the range consists of pages of the pool.
             unsafe { poison(self.start.wrapping_add(start).cast(), bytes) };
         }
         if let Some([_, release]) = self.tools.address {
@@ -134,7 +136,8 @@ impl Checked {
 
 impl Drop for Checked {
     fn drop(&mut self) {
-        // Other memory may be mapped at these addresses later, or a region's owner uses it.
+        // Unpoison everything: other memory may be mapped at these addresses later, or the region's owner
+        // uses it again.
         let end = *self.end.get_mut();
         if let Some([_, unpoison]) = self.tools.region {
             // SAFETY: the pages are the pool's, and only the tool's own memory is changed.

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use super::host;
 
-/// Whether a variable has this value.
+/// Whether an environment variable has this value.
 pub(crate) fn says(name: &CStr, value: &CStr) -> bool {
     host::environment_says(name, value)
 }

@@ -2,11 +2,12 @@
 
 use super::lines;
 
-/// The files with the counts of one size. Source: the kernel's documentation, "HugeTLB Pages".
+/// The paths of the files with the kernel's counts for one size of huge pages. Source: the kernel's
+/// documentation, "HugeTLB Pages".
 pub(crate) struct Counts {
-    /// Pages that are in no mapping, whether reserved or not.
+    /// Huge pages that no mapping uses. Some of them may be reserved for a mapping.
     pub(crate) free: &'static str,
-    /// Free pages that a mapping may take at any time.
+    /// Huge pages that are free but reserved for a mapping.
     pub(crate) reserved: &'static str,
 }
 
@@ -19,7 +20,7 @@ pub(crate) const GIB_1: Counts = Counts {
     reserved: "/sys/kernel/mm/hugepages/hugepages-1048576kB/resv_hugepages",
 };
 
-/// Reads one count. `None` if there is no such file, as in a chroot without `/sys`.
+/// Reads one count. `None` if the file does not exist, for example in a chroot without `/sys`.
 pub(crate) fn read(path: &str) -> Option<usize> {
     let mut count = None;
     lines::for_each(path, |line| count = count.or(line.trim().parse().ok())).ok()?;

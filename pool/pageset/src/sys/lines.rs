@@ -1,9 +1,9 @@
-//! Reads a file line by line, without memory of the heap.
+//! Reads a file line by line, without allocating on the heap.
 
 use std::fs::File;
 use std::io::{self, Read};
 
-/// The number of bytes of a line that are read. Only lines with file names are longer.
+/// How many bytes of each line are read. Only lines with file names are longer.
 const LINE_BYTES: usize = 8192;
 
 /// Passes each line of a file to `show`, up to the first byte that is not UTF-8.
@@ -17,7 +17,7 @@ pub(crate) fn for_each(path: &str, show: impl FnMut(&str)) -> io::Result<()> {
 fn for_each_of(mut file: impl Read, mut show: impl FnMut(&str)) -> io::Result<()> {
     let mut buffer = [0; LINE_BYTES];
     let mut filled = 0;
-    // Whether the bytes up to the next end of a line belong to a line that was shown already.
+    // Whether the bytes up to the next line end belong to a line that was already passed to `show`.
     let mut is_rest = false;
     loop {
         let read = match file.read(&mut buffer[filled..]) {
@@ -56,7 +56,7 @@ fn text_of(bytes: &[u8]) -> &str {
 mod tests {
     use super::*;
 
-    /// Reads a few bytes at a time.
+    /// A reader that returns only a few bytes at a time.
     struct Slow<'a>(&'a [u8]);
 
     impl Read for Slow<'_> {

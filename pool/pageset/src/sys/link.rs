@@ -1,19 +1,20 @@
-//! A word in a page that the pool owns for the moment. Such pages form a list that needs no other memory.
+//! Reads and writes one word in a page that the pool owns for the moment. With this word, such pages form a
+//! list that needs no other memory.
 
 use std::ptr::NonNull;
 
 use super::{Mapping, PAGE_SHIFT};
 
-/// Writes a word to the beginning of a page, which the caller owns.
+/// Writes a word to the beginning of a page. The caller must own the page.
 pub(crate) fn set(mapping: &Mapping, frame: u32, word: u64) {
-    // SAFETY: the word lies inside the mapping, aligned to a page. The caller owns the page, so no other
-    // thread reads it.
+    // SAFETY: the word lies inside the mapping and is aligned to a page. The caller owns the page, so no
+    // other thread reads it.
     unsafe { at(mapping, frame).write(word) };
 }
 
-/// Reads the word that [`set`] wrote. The caller has owned the page since.
+/// Reads the word that [`set`] wrote. The caller must have owned the page ever since.
 pub(crate) fn get(mapping: &Mapping, frame: u32) -> u64 {
-    // SAFETY: as above, and the page is initialised.
+    // SAFETY: as for `set`, and `set` has initialised the word.
     unsafe { at(mapping, frame).read() }
 }
 

@@ -14,7 +14,7 @@ pub(crate) fn register() -> bool {
 }
 
 /// Restarts the sequence of every thread that is inside of one, and waits until all threads see the earlier
-/// writes of this thread. `false` if the kernel refuses.
+/// writes of the calling thread. `false` if the kernel refuses.
 pub(crate) fn restart_all() -> bool {
     host::membarrier(RESTART)
 }

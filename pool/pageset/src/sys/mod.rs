@@ -1,8 +1,7 @@
 //! Calls of the operating system: mappings, advice, nodes, CPUs, fork handlers, barriers.
 //!
 //! Only this module, `rseq/`, `tables` and the type `Pages` have unsafe code. The folder `kernel` makes the
-//! calls. The folder `miri` replaces it where programs are interpreted. The rest of this module is common to
-//! both.
+//! system calls. Under miri, the folder `miri` replaces `kernel`. The rest of this module is common to both.
 
 use std::io;
 
@@ -37,7 +36,8 @@ pub(crate) use host::Mapping;
 #[cfg(test)]
 pub(crate) use host::TEST_ROUNDS;
 
-/// Keeps this code loaded until the process ends, even if the process closes its library.
+/// Keeps the pool's code loaded until the process ends, even if the process closes the library that contains
+/// the code.
 pub(crate) fn stay_loaded() {
     host::stay_loaded();
 }
@@ -51,7 +51,7 @@ pub(crate) const BLOCK_BYTES: usize = 2 << 20;
 /// Alignment of the start of a pool: the largest block.
 pub(crate) const POOL_ALIGN: usize = 4 << 20;
 
-/// The step of making a mapping that the system refused.
+/// The steps of making a mapping. An error names the step that the system refused.
 #[cfg_attr(miri, expect(dead_code, reason = "the heap has one step"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MapStep {
@@ -66,13 +66,13 @@ pub(crate) enum MapStep {
 }
 
 impl MapStep {
-    /// The error of a refused step.
+    /// Makes the error for a step that the system refused.
     pub(crate) fn refused(self, source: impl Into<io::Error>) -> MapError {
         MapError { step: self, source: source.into() }
     }
 }
 
-/// The reason why there is no mapping.
+/// Why the memory could not be mapped.
 #[derive(Debug)]
 pub(crate) struct MapError {
     pub(crate) step: MapStep,
@@ -80,7 +80,8 @@ pub(crate) struct MapError {
     pub(crate) source: io::Error,
 }
 
-/// A change that the pool made to its memory. It undoes the change when it gives a region back.
+/// A change that the pool made to its memory. If the memory is a caller's region, the pool undoes the change
+/// before it returns the region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// The memory is hidden from children.
@@ -92,7 +93,7 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// All changes, each at the index of its number.
+    /// All changes. The index of each is its number.
     #[cfg_attr(miri, expect(dead_code, reason = "there is no kernel that a change would be undone in"))]
     pub(in crate::sys) const ALL: [Self; 3] = [Self::Hidden, Self::Locked, Self::Bound];
 }

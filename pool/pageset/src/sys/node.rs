@@ -4,12 +4,12 @@ use std::io;
 
 use super::{Change, Mapping, host};
 
-/// How pages are placed on the named nodes.
+/// The policy by which the kernel places pages on the given nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Binding {
-    /// `MPOL_BIND`: these nodes or none.
+    /// `MPOL_BIND`: pages come only from these nodes.
     Bind,
-    /// `MPOL_INTERLEAVE`: each of these nodes in turn.
+    /// `MPOL_INTERLEAVE`: pages come from each of these nodes in turn.
     Interleave,
 }
 
@@ -22,14 +22,14 @@ const WORD_BITS: usize = u64::BITS as usize;
 pub(crate) struct NodeSet([u64; 1024 / WORD_BITS]);
 
 impl NodeSet {
-    /// Nodes below 64: bit `n` for node `n`.
+    /// The nodes whose bits are set: bit `n` for node `n`, below 64.
     pub(crate) fn of_bits(bits: u64) -> Self {
         let mut words = [0; 1024 / WORD_BITS];
         words[0] = bits;
         Self(words)
     }
 
-    /// One node; `None` if no kernel can have it.
+    /// A set of one node. `None` if the number is larger than any kernel supports.
     pub(crate) fn of(node: u16) -> Option<Self> {
         let mut set = Self::of_bits(0);
         let node = usize::from(node);

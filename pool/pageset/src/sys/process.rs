@@ -1,12 +1,12 @@
-//! Processes: work around each fork, and whether a process has ended.
+//! Processes: functions to call around each fork, and a check whether a process has ended.
 
 use std::fmt::Write as _;
 use std::io;
 
 use super::{host, lines};
 
-/// Has these functions called around each fork of this process: before it, after it in the parent, and after
-/// it in the child. Forks by other means than the C library's `fork` are not noticed.
+/// Registers functions that are called around each fork of this process: before it, after it in the parent,
+/// and after it in the child. Only the C library's `fork` calls them.
 pub(crate) fn at_forks(
     before: extern "C" fn(),
     in_parent: extern "C" fn(),
@@ -15,15 +15,16 @@ pub(crate) fn at_forks(
     host::at_forks(before, in_parent, in_child)
 }
 
-/// A process of this system. Its number may belong to another process later, which begins at another time.
+/// A process, identified by its number and its start time. The system may reuse the number for a later
+/// process, whose start time differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     id: i32,
-    /// In ticks since the system began. `None` if `/proc` does not say.
+    /// The start time, in clock ticks since the system booted. `None` if `/proc` does not say.
     begun: Option<u64>,
 }
 
-/// What `/proc` says about a process.
+/// The fields of `/proc/PID/stat` that this module needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Status {
     state: char,
@@ -44,7 +45,8 @@ impl Process {
             return true;
         }
         let (Some(status), Some(begun)) = (status(self.id), self.begun) else { return false };
-        // A process whose first thread has ended looks dead, but for its other threads.
+        // A process whose first thread has ended has the state of a zombie, although its other threads still
+        // run.
         status.begun != begun || (matches!(status.state, 'Z' | 'X') && status.threads <= 1)
     }
 }
@@ -58,12 +60,12 @@ fn status(id: i32) -> Option<Status> {
     found
 }
 
-/// The fields of a line of `/proc/PID/stat`. Source: proc_pid_stat(5).
+/// Parses the fields of a line of `/proc/PID/stat`. Source: proc_pid_stat(5).
 fn parse(line: &str) -> Option<Status> {
-    // The second field is a name in brackets, which may have spaces and brackets.
+    // The second field is the process's name in brackets. The name itself may contain spaces and brackets.
     let (_, fields) = line.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();
-    // The third field is the first here.
+    // The fields before this point were cut off, so the third field of the line comes first.
     let state = fields.next()?.chars().next()?;
     let threads = fields.nth(16)?.parse().ok()?;
     let begun = fields.nth(1)?.parse().ok()?;
@@ -112,11 +114,11 @@ mod tests {
         assert!(!Process { begun: None, ..this }.has_ended(), "nothing is known");
     }
 
-    /// Waits until a process has this state. Returns it.
+    /// Waits until a process has this state. Returns the process.
     #[cfg(not(miri))]
     fn state_of(id: i32, state: char) -> Process {
         loop {
-            let status = status(id).expect("nobody has looked at its end");
+            let status = status(id).expect("the child is a zombie until its parent waits for it");
             if status.state == state {
                 return Process { id, begun: Some(status.begun) };
             }
@@ -132,21 +134,21 @@ mod tests {
         if child == 0 {
             std::thread::spawn(|| {
                 std::thread::sleep(std::time::Duration::from_secs(60));
-                // SAFETY: leaves the process.
+                // SAFETY: ends the child process at once.
                 unsafe { libc::_exit(0) };
             });
-            // SAFETY: ends this thread only.
+            // SAFETY: the raw system call `exit` ends only the child's first thread.
             unsafe { libc::syscall(libc::SYS_exit, 0) };
         }
         let process = state_of(child, 'Z');
-        assert!(!process.has_ended(), "its second thread sleeps");
-        // SAFETY: the child is this test's own.
+        assert!(!process.has_ended(), "the child's second thread still runs");
+        // SAFETY: the signal goes to the child that this test made.
         assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
         while !process.has_ended() {
             std::thread::yield_now();
         }
-        // SAFETY: as above; the status is not wanted.
+        // SAFETY: the child is this test's own; a null pointer means that its exit status is not wanted.
         assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child);
-        assert!(process.has_ended(), "nothing is left of it");
+        assert!(process.has_ended(), "the child was waited for");
     }
 }

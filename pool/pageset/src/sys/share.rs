@@ -13,8 +13,8 @@ use crate::heap::{self, HeapExhausted};
 /// A share of a value. Dropping the last share drops the value.
 ///
 /// # Invariants
-/// The pointer leads to a box of one entry. The box lives as long as it has owners, and its count of owners
-/// is the number of shares.
+/// The pointer comes from a box of one entry. The box lives as long as there are shares, and its count of
+/// owners equals the number of shares.
 pub(crate) struct Shared<T>(NonNull<Owned<T>>);
 
 struct Owned<T> {
@@ -22,8 +22,8 @@ struct Owned<T> {
     value: T,
 }
 
-// SAFETY: as for `Arc`: shares on several threads look at the value, and the last one drops it wherever it
-// is.
+// SAFETY: the same conditions as for `Arc`: shares on several threads read the value, and the last share
+// drops the value on its own thread.
 unsafe impl<T: Send + Sync> Send for Shared<T> {}
 // SAFETY: as for Send.
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
@@ -33,21 +33,22 @@ impl<T> Shared<T> {
     pub(crate) fn new(value: T) -> Result<Self, HeapExhausted> {
         let mut list = heap::with_room(1)?;
         list.push(Owned { owners: AtomicUsize::new(1), value });
-        // INVARIANT: a box of one entry, with one owner.
+        // INVARIANT: the new box has one entry and one owner.
         Ok(Self(NonNull::from(Box::leak(list.into_boxed_slice())).cast()))
     }
 
-    /// Whether both are shares of one value.
+    /// Whether both are shares of the same value.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.0 == other.0
     }
 
-    /// Drops a share that was lost with its thread, which is not there in a child of `fork`.
+    /// Drops a share that belonged to a thread of the parent. A child of `fork` does not have that thread, so
+    /// nothing else would drop the share.
     ///
     /// # Safety
-    /// There is such a share, and no code will drop it.
+    /// Such a share exists, and no other code will drop it.
     pub(crate) unsafe fn drop_lost(&self) {
-        // SAFETY: the share that is dropped here is the lost one.
+        // SAFETY: the caller promises that a lost share exists. This drops that share in its place.
         drop(unsafe { ptr::read(self) });
     }
 
@@ -59,7 +60,8 @@ impl<T> Shared<T> {
 
 impl<T> Clone for Shared<T> {
     fn clone(&self) -> Self {
-        // INVARIANT: one more owner. Another thread sees the new count when it gets the share, at the latest.
+        // INVARIANT: the count grows by one for the new share. `Relaxed` suffices: passing the share to
+        // another thread synchronises.
         self.owned().owners.fetch_add(1, Relaxed);
         Self(self.0)
     }
@@ -79,17 +81,18 @@ impl<T> Drop for Shared<T> {
         if self.owned().owners.fetch_sub(1, Release) > 1 {
             return;
         }
-        // Other threads dropped their shares before. This thread sees those threads' writes to the value from
-        // here on.
+        // Other threads dropped their shares before. After this fence, this thread sees the other threads'
+        // writes to the value.
         fence(Acquire);
-        // SAFETY: from a leaked box of one entry, and by the invariant this was its last share.
+        // SAFETY: the pointer comes from a leaked box of one entry, and by the invariant this was the box's
+        // last share.
         drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(self.0.as_ptr(), 1)) });
     }
 }
 
-/// A value with locks.
+/// A value that contains locks.
 pub(crate) trait Locks {
-    /// The locks, held until this is dropped.
+    /// The guards of the locks, which are held until this is dropped.
     type Held<'a>
     where
         Self: 'a;
@@ -100,15 +103,15 @@ pub(crate) trait Locks {
 
 /// The locks of a shared value, held until this is dropped.
 pub(crate) struct Locked<T: Locks + 'static> {
-    // Dropped first, so the value outlives it.
+    // This field is dropped first, so the value outlives the guards.
     _held: T::Held<'static>,
     share: Shared<T>,
 }
 
 impl<T: Locks> Locked<T> {
     pub(crate) fn new(share: Shared<T>) -> Self {
-        // SAFETY: the share keeps the value where it is, and is dropped after everything that borrows from
-        // this reference. `hold` gets a reference of any lifetime, so it cannot keep it elsewhere.
+        // SAFETY: the share keeps the value at its address, and is dropped after everything that borrows from
+        // this reference. `hold` is generic over the lifetime, so it cannot store the reference elsewhere.
         let value: &'static T = unsafe { &*ptr::from_ref::<T>(&share) };
         Self { _held: value.hold(), share }
     }
@@ -123,7 +126,7 @@ impl<T: Locks> Locked<T> {
 mod tests {
     use super::*;
 
-    /// Counts its drops.
+    /// Counts how many times a value of this type was dropped.
     struct Ends<'a>(&'a AtomicUsize);
 
     impl Drop for Ends<'_> {
@@ -151,7 +154,7 @@ mod tests {
         let ends = AtomicUsize::new(0);
         let first = Shared::new(Ends(&ends)).unwrap();
         std::mem::forget(first.clone());
-        // SAFETY: the forgotten one.
+        // SAFETY: the share that was forgotten above is lost, and is dropped here once.
         unsafe { first.drop_lost() };
         drop(first);
         assert_eq!(ends.load(Relaxed), 1);

@@ -1,4 +1,4 @@
-//! The kernel's report on a range of memory, from `/proc/self/smaps` and `/proc/self/numa_maps`.
+//! Reads what the kernel reports on a range of memory in `/proc/self/smaps` and `/proc/self/numa_maps`.
 
 use std::collections::TryReserveError;
 use std::io;
@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::lines;
 
-/// Memory of a range, in bytes, by page size.
+/// The resident memory of a range, in bytes, by page size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Resident {
     /// All resident memory.
@@ -29,7 +29,7 @@ pub(crate) fn resident(range: Range<usize>) -> io::Result<Resident> {
     Ok(sum.sum)
 }
 
-/// The bytes of `range` on each node. Empty if the kernel does not say.
+/// The resident bytes of `range` on each node. Empty if the kernel does not say.
 ///
 /// # Errors
 /// An error if the heap has no memory for the list.
@@ -42,11 +42,11 @@ pub(crate) fn nodes(range: Range<usize>) -> io::Result<Vec<(u16, u64)>> {
     Ok(sum.nodes)
 }
 
-/// Lines of `smaps`, summed up.
+/// The sum of lines of `smaps` that were read so far.
 struct SmapsSum {
     range: Range<usize>,
     sum: Resident,
-    /// Whether the last mapping that a line named lies in the range.
+    /// Whether the mapping that the last header line named lies in the range.
     is_inside: bool,
 }
 
@@ -69,13 +69,13 @@ impl SmapsSum {
     }
 }
 
-/// The address range in a line that begins a mapping.
+/// Parses the address range in the header line of a mapping.
 fn addresses(line: &str) -> Option<Range<usize>> {
     let (start, end) = line.split_whitespace().next()?.split_once('-')?;
     Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
 }
 
-/// Lines of `numa_maps`, summed up by node.
+/// The sum of lines of `numa_maps` that were read so far, by node.
 struct NodesSum {
     range: Range<usize>,
     nodes: Vec<(u16, u64)>,

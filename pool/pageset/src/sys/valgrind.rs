@@ -1,42 +1,43 @@
-//! Requests to valgrind, which runs a program on a simulated processor. A request is a row of instructions
-//! that change nothing. Valgrind knows the row, and reads the request.
+//! Requests to valgrind, which runs a program on a simulated processor. A request is a fixed series of
+//! instructions that have no effect on a real processor. Valgrind recognises the series, and reads the
+//! request from registers.
 //!
-//! Source: valgrind's headers valgrind.h and memcheck.h, which have a BSD licence and are an interface that
-//! never changes. A C library's macros would need a C compiler.
+//! Source: valgrind's headers valgrind.h and memcheck.h, which have a BSD licence and describe an interface
+//! that never changes. This module does not use the headers' macros, because they need a C compiler.
 
-/// A fact about bytes, for memcheck.
+/// What memcheck should assume about bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bytes {
-    /// A use of these bytes is a mistake.
+    /// Any access to these bytes is an error.
     Forbidden = 0x4d43_0000,
-    /// A decision by these bytes is a mistake, until they are written.
+    /// These bytes are not initialised: a branch that depends on them is an error until they are written.
     Undefined = 0x4d43_0001,
-    /// These bytes may be used.
+    /// These bytes are initialised and may be used.
     Defined = 0x4d43_0002,
 }
 
 /// Whether valgrind's memcheck runs this process. Always `false` on processors that this module does not
 /// know.
 ///
-/// Only memcheck answers its own requests. So callgrind counts the instructions of a pool that is not
-/// checked.
+/// Only memcheck answers this request. So under callgrind, the pool informs no tool, and callgrind counts
+/// only the pool's own instructions.
 pub(crate) fn is_memcheck() -> bool {
     let byte = 0_u8;
     request(Bytes::Defined as usize, (&raw const byte).addr(), 1) != 0
 }
 
-/// Tells memcheck about bytes. Valgrind's other tools ignore it.
+/// Tells memcheck what to assume about bytes. Valgrind's other tools ignore this.
 pub(crate) fn tell(start: *const u8, bytes: usize, are: Bytes) {
     request(are as usize, start.addr(), bytes);
 }
 
-/// Makes a request. Without valgrind, the answer is 0.
+/// Makes a request and returns valgrind's answer. Without valgrind, the answer is 0.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn request(code: usize, first: usize, second: usize) -> usize {
     let words = [code, first, second, 0, 0, 0];
     let answer;
-    // SAFETY: the rotations turn a register once around in all, and the exchange is of one register with
-    // itself. Valgrind reads the words, and changes its own notes only.
+    // SAFETY: the four rotations turn the register by 128 bits, so it keeps its value, and the exchange is of
+    // one register with itself. Valgrind reads `words`, and changes only its own records.
     unsafe {
         std::arch::asm!(
             "rol rdi, 3; rol rdi, 13; rol rdi, 61; rol rdi, 51; xchg rbx, rbx",

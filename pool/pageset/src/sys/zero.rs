@@ -1,11 +1,11 @@
-//! Clearing pages that the pool owns for the moment.
+//! Clears pages that the pool owns for the moment.
 
 use std::ops::Range;
 
 use super::Mapping;
 
-/// Clears the pages of a range, relative to the mapping. The stores bypass the cache, because no thread is
-/// waiting for these pages. The caller owns all of them.
+/// Clears the pages of a range, counted from the mapping's start. The stores bypass the CPU's cache, because
+/// no thread is waiting for these pages. The caller must own all of them.
 pub(crate) fn clear(mapping: &Mapping, bytes: Range<usize>) {
     assert!(bytes.start <= bytes.end && bytes.end <= mapping.bytes());
     let start = mapping.start().as_ptr().wrapping_add(bytes.start);

@@ -1,5 +1,5 @@
-//! Tables of zeros on pages of their own. The system provides only the pages that are used (`Backing::Plain`:
-//! no huge pages).
+//! Tables of zeros in mappings of their own. The system provides memory only for the pages that are used. The
+//! mappings use `Backing::Plain`, because a huge page would make unused parts resident.
 
 use std::alloc::Layout;
 use std::io;
@@ -13,7 +13,7 @@ use zerocopy::FromZeros;
 use super::{Mapping, PAGE_BYTES};
 use crate::Backing;
 
-/// A table whose entries are zero at first.
+/// A table whose entries are all zero at first.
 ///
 /// # Invariants
 /// The mapping has room for `len` entries, at most `isize::MAX` bytes, and only this value uses it.
@@ -39,13 +39,13 @@ impl<T: FromZeros> Zeros<T> {
 }
 
 impl<T> Zeros<T> {
-    /// The entries, for a value that moves together with this table.
+    /// The entries, for a struct that owns both this table and the borrower of the entries.
     ///
     /// # Safety
-    /// The entries are not used once the table is dropped, and the table itself is not read as long as they
-    /// are used.
+    /// The caller does not use the entries once the table is dropped, and does not read the table itself as
+    /// long as the entries are used.
     pub(crate) unsafe fn lend(&mut self) -> &'static mut [T] {
-        // SAFETY: as for `deref_mut`; the caller answers for the lifetime.
+        // SAFETY: as for `deref_mut`. The caller promises that the lifetime is right.
         unsafe { slice::from_raw_parts_mut(self.mapping.start().as_ptr().cast(), self.len) }
     }
 }
@@ -54,8 +54,8 @@ impl<T: FromZeros> Deref for Zeros<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: the mapping is ours alone, starts at a page, and has room for `len` entries, which were
-        // valid when they were zero.
+        // SAFETY: only this value uses the mapping, which starts at a page boundary and has room for `len`
+        // entries. The entries were valid when they were zero, and only valid values were written since.
         unsafe { slice::from_raw_parts(self.mapping.start().as_ptr().cast(), self.len) }
     }
 }

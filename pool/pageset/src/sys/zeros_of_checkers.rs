@@ -6,10 +6,10 @@ use std::ptr::NonNull;
 /// A table whose entries have their default value at first.
 ///
 /// # Invariants
-/// The pointer leads to a leaked box, which only this value has.
+/// The pointer comes from a leaked box, and no other value has it.
 pub(crate) struct Zeros<T>(NonNull<[T]>);
 
-// SAFETY: it owns the entries as a box does.
+// SAFETY: the type owns its entries as a box does.
 unsafe impl<T: Send> Send for Zeros<T> {}
 // SAFETY: as for Send.
 unsafe impl<T: Sync> Sync for Zeros<T> {}
@@ -17,26 +17,27 @@ unsafe impl<T: Sync> Sync for Zeros<T> {}
 impl<T: Default> Zeros<T> {
     pub(crate) fn new(len: usize) -> io::Result<Self> {
         let table: Box<[T]> = (0..len).map(|_| T::default()).collect();
-        // INVARIANT: leaked here.
+        // INVARIANT: the box was leaked just now, so no other value has its pointer.
         Ok(Self(NonNull::from(Box::leak(table))))
     }
 }
 
 impl<T> Zeros<T> {
-    /// The entries, for a value that moves together with this table.
+    /// The entries, for a struct that owns both this table and the borrower of the entries.
     ///
     /// # Safety
-    /// The entries are not used once the table is dropped, and the table itself is not read as long as they
-    /// are used.
+    /// The caller does not use the entries once the table is dropped, and does not read the table itself as
+    /// long as the entries are used.
     pub(crate) unsafe fn lend(&mut self) -> &'static mut [T] {
-        // SAFETY: by the invariant they are ours; the caller answers for the lifetime.
+        // SAFETY: by the invariant, only this value has the entries. The caller promises that the lifetime is
+        // right.
         unsafe { self.0.as_mut() }
     }
 }
 
 impl<T> Drop for Zeros<T> {
     fn drop(&mut self) {
-        // SAFETY: from a leaked box, which only this value has.
+        // SAFETY: by the invariant, the pointer comes from a leaked box, and no other value has it.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }

@@ -86,7 +86,7 @@ fn pages_are_found_in_their_pool() {
 }
 
 #[test]
-#[should_panic(expected = "of another pool")]
+#[should_panic(expected = "do not belong to")]
 fn pages_of_one_pool_cannot_own_another() {
     let (one, other) = (pool(), pool());
     let _ = one.alloc(Order::ZERO).unwrap().into_owned(&other);

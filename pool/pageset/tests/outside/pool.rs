@@ -643,7 +643,7 @@ fn what_cannot_be_built_is_said_clearly() {
     let text = |builder: Builder| builder.build().map(drop).unwrap_err().to_string();
     assert_eq!(
         text(Pool::builder().size(4097)),
-        "a pool of 4097 bytes: the size must be a multiple of 4096, 4 TiB at most"
+        "the size is 4097 bytes: it must be a multiple of 4096, and at most 4 TiB"
     );
     let hugetlb = builder(2 * 1024 * 1024).backing(Backing::Hugetlb(HugePageSize::Mib2));
     assert!(text(hugetlb).starts_with("cannot get 1048576 huge pages: "));

@@ -1,9 +1,9 @@
-//! Random programs, compared with a simple model, for every strategy, geometry and option. Each operation's
-//! answer must equal the model's. At each `Check` and at the end the invariants must hold. At the end no
-//! frame may be in use.
+//! Random programs, compared with a simple model, for every strategy, geometry and option. Each operation of
+//! the engine must give the model's answer. At each `Check` and at the end, the invariants must hold. At the
+//! end no frame may be in use.
 //!
-//! `PROPTEST_CASES` sets the number of programs. The fuzz target `fault_operations` plays programs made from
-//! bytes. Each of its findings becomes a named test here.
+//! `PROPTEST_CASES` sets the number of programs. The fuzz target `fault_operations` makes programs from
+//! bytes. Each program that it finds to fail becomes a named test here.
 
 mod operation;
 mod reference;

@@ -1,5 +1,5 @@
-//! Random programs: an engine, and the operations of its tasks one after the other. Any bytes are a program,
-//! so a fuzzer can write them.
+//! Random programs: the configuration of an engine, and the operations of its tasks one after the other. Any
+//! bytes are a valid program, so a fuzzer can write them.
 
 use pageset_fault::{Access, EngineConfig, Geometry, Huge, Options, Prot, Strategy};
 
@@ -7,12 +7,13 @@ use pageset_fault::{Access, EngineConfig, Geometry, Huge, Options, Prot, Strateg
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) config: EngineConfig,
-    /// Two sets of options. A new address space uses one of them; a fork inherits its parent's.
+    /// Two sets of options. A new address space has one of them; a fork has its parent's.
     pub(crate) options: [Options; 2],
     pub(crate) operations: Vec<Operation>,
 }
 
-/// One operation. It names tasks and address spaces by any number, modulo the number of existing ones.
+/// One operation. An operation names a task or an address space by any number, modulo the number of existing
+/// ones.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operation {
     NewSpace {
@@ -79,7 +80,7 @@ pub(crate) enum Operation {
         task: u8,
         frames: u8,
     },
-    /// The allocator fails after this number of further allocations. Values from 128 switch failures off.
+    /// The allocator fails after this number of further allocations. From 128 on, it does not fail.
     FailAfter {
         allocations: u8,
     },
@@ -90,16 +91,16 @@ pub(crate) enum Operation {
     Check,
 }
 
-/// A range of pages. It may be empty, begin or end inside a page, or leave the address space.
+/// A range of pages. The range may be empty, begin or end inside a page, or reach beyond the address space.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) page: u8,
     pub(crate) pages: u8,
-    /// Bytes added to start and end.
+    /// The numbers of bytes that are added to the start and to the end.
     pub(crate) skew: (u8, u8),
 }
 
-/// Bytes that are read one by one, followed by zeros.
+/// Bytes that are read one by one. After their end, zeros are read.
 struct Bytes<'a>(std::slice::Iter<'a, u8>);
 
 impl Bytes<'_> {
@@ -125,7 +126,7 @@ impl Bytes<'_> {
 
     fn span(&mut self) -> Span {
         let (page, pages) = (self.next(), self.next());
-        // One range in 16 does not begin and end at pages.
+        // One range in 16 does not begin and end at page boundaries.
         let skew = if pages >= 0xF0 { (self.next(), self.next()) } else { (0, 0) };
         Span { page, pages: pages % 20, skew }
     }
@@ -135,7 +136,7 @@ impl Bytes<'_> {
             [(12, 3, 3), (12, 3, 3), (12, 1, 2), (6, 2, 3), (14, 2, 6), (12, 3, 2), (30, 2, 4), (6, 11, 2)]
                 [usize::from(self.next() % 8)];
         let geometry = Geometry::new(page_shift, index_bits, levels).expect("a geometry");
-        // Either so few tables that they run out, or as many as a program can need.
+        // Choose either so few tables that they run out, or as many as any program can need.
         let tables = match (self.next(), index_bits) {
             (few @ 0..32, _) => u32::from(few),
             (_, 11) => 32,
@@ -194,7 +195,7 @@ impl Bytes<'_> {
 }
 
 impl Program {
-    /// Decodes the bytes into a program.
+    /// Decodes bytes into a program.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
         let mut bytes = Bytes(bytes.iter());
         let config = bytes.config();

@@ -1,5 +1,5 @@
-//! The simple model: an address space's pages, their rights and contents. Each answer of the engine must
-//! equal the model's. The engine may answer "out of memory" only if memory was short, and must then have
+//! The simple model: the pages of an address space, their rights and contents. The engine must give the
+//! model's answers. The engine may answer "out of memory" only if memory was short, and must then have
 //! changed nothing.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::host::{TestMachine, TestWorld, Threads, machine_with};
 
 type World = TestWorld<Threads>;
 
-/// Most address spaces at a time.
+/// The most address spaces that exist at a time.
 const SPACES_MAX: usize = 4;
 
 /// The model's address space: its pages, by number.
@@ -31,13 +31,13 @@ struct Space {
     pages: Pages,
 }
 
-/// A task, and the index of its address space.
+/// A task of the engine, and the index of its address space.
 struct Runner {
     engine: Task<World>,
     space: u32,
 }
 
-/// The engine and the model side by side.
+/// The engine and the model, which run side by side.
 struct Play {
     program: Program,
     engine: Arc<TestMachine<Threads>>,
@@ -47,7 +47,7 @@ struct Play {
     stamp: u64,
 }
 
-/// Plays a program to its end and checks the invariants there.
+/// Runs a program to its end, and checks the invariants.
 pub(crate) fn play(program: &Program) {
     let engine = machine_with(program.config.cpus, |config| *config = program.config);
     let mut play = Play { program: program.clone(), engine, spaces: Vec::new(), tasks: Vec::new(), stamp: 1 };
@@ -109,14 +109,18 @@ impl Play {
     /// The space of a task.
     fn space(&mut self, task: usize) -> &mut Space {
         let id = self.tasks[task].space;
-        self.spaces.iter_mut().find(|space| space.engine.id() == id).expect("its tasks end before it does")
+        self.spaces
+            .iter_mut()
+            .find(|space| space.engine.id() == id)
+            .expect("an address space outlives its tasks")
     }
 
     fn geometry(&self) -> Geometry {
         self.program.config.geometry
     }
 
-    /// Number of a page: near the beginning, or around the end of the address space.
+    /// A page's number. Small values mean pages near the beginning, others pages around the end of the
+    /// address space.
     fn page(&self, page: u8) -> u64 {
         let pages = self.geometry().end() >> self.geometry().page_shift();
         match u64::from(page) {
@@ -150,9 +154,12 @@ impl Play {
         self.engine.world().frames.failures()
     }
 
-    /// Asserts that memory was really short: a frame was refused, or tables are few.
+    /// Asserts that memory was really short: the allocator refused a frame, or the engine has few tables.
     fn assert_is_short(&self, failures: u64) {
-        assert!(self.failures() > failures || self.program.config.tables <= 32, "there is memory");
+        assert!(
+            self.failures() > failures || self.program.config.tables <= 32,
+            "the engine says that memory is short, and it is not"
+        );
     }
 
     fn new_space(&mut self, second: bool) {
@@ -303,7 +310,7 @@ impl Play {
         failures: u64,
     ) {
         if access == Access::Write {
-            assert_ne!(answer, Ok(Backing::ZeroPage), "the zero page is not for writing");
+            assert_ne!(answer, Ok(Backing::ZeroPage), "the zero page cannot be written");
         }
         let answer = answer.map(|backing| self.engine.world().memory.load(backing));
         self.assert_answer(answer, self.expected(pages, va, access), failures);

@@ -10,8 +10,8 @@ unsafe fn clear(dst: *mut u8, bytes: usize) {
     if bytes == 0 {
         return;
     }
-    // SAFETY: the contract of `Primitives` says that the bytes are valid to write, aligned, and a multiple of
-    // a turn.
+    // SAFETY: by the contract of `Primitives`, the bytes are valid to write, aligned, and a multiple of what
+    // one turn of the loop writes.
     unsafe {
         vector_loop!(
             "vpxor xmm0, xmm0, xmm0",
@@ -32,7 +32,7 @@ unsafe fn clear_stream(dst: *mut u8, bytes: usize) {
     if bytes == 0 {
         return;
     }
-    // SAFETY: as in `clear`.
+    // SAFETY: the contract of `Primitives` promises the same as for `clear`.
     unsafe {
         vector_loop!(
             "vpxor xmm0, xmm0, xmm0",
@@ -53,8 +53,8 @@ unsafe fn copy(dst: *mut u8, src: *const u8, bytes: usize) {
     if bytes == 0 {
         return;
     }
-    // SAFETY: the contract of `Primitives` says that both are valid, aligned, apart, and a multiple of a
-    // turn.
+    // SAFETY: by the contract of `Primitives`, both ranges are valid, aligned, do not overlap, and are a
+    // multiple of what one turn of the loop copies.
     unsafe {
         vector_loop!(
             "2:",
@@ -80,7 +80,8 @@ unsafe fn copy_stream(dst: *mut u8, src: *const u8, bytes: usize) {
         return;
     }
     let half = bytes / HALVES;
-    // SAFETY: as in `copy`; the second half begins at `half`, and both are a multiple of a turn.
+    // SAFETY: the same contract as for `copy`. The second half begins at `half`, and both halves are a
+    // multiple of what one turn of the loop copies.
     unsafe {
         vector_loop!(
             "2:",

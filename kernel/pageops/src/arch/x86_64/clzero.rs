@@ -1,4 +1,4 @@
-//! AMD's `clzero` writes a cache line of zeros without reading the line first, and past the cache. All other
+//! AMD's `clzero` writes a cache line of zeros past the cache, without reading the line first. All other
 //! loops are those of `rep`.
 
 use core::arch::asm;
@@ -15,14 +15,14 @@ pub(super) static PRIMITIVES: Primitives = Primitives {
     fence: store_fence,
 };
 
-/// `clzero` is ordered as a streamed store (AMD APM volume 3).
+/// Clears with `clzero`, which is ordered like a streamed store (AMD APM volume 3).
 unsafe fn clear_stream(dst: *mut u8, bytes: usize) {
     if bytes == 0 {
         return;
     }
     let lines = bytes / LINE_BYTES;
-    // SAFETY: the contract of `Primitives` says that the bytes are valid to write, a multiple of a line, and
-    // aligned to one, so no line reaches outside; and that the CPU has the instruction.
+    // SAFETY: by the contract of `Primitives`, the CPU has the instruction, and the bytes are valid to write.
+    // The range begins at a line boundary and is a multiple of a line, so no line reaches outside.
     unsafe {
         asm!(
             "2:", "clzero", "add rax, 64", "dec {lines}", "jnz 2b",

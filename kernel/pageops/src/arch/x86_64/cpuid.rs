@@ -1,20 +1,21 @@
-//! The CPU's information about itself.
+//! What the CPU reports about itself.
 //!
-//! `std` has a macro for CPU features, but this crate has no `std`. In a virtual machine each query costs
-//! microseconds.
+//! `std` has a macro for CPU features, but this crate does without `std`. In a virtual machine, each query
+//! takes microseconds.
 
 use core::arch::x86_64::{__cpuid, __cpuid_count};
 
-/// Bits of XCR0 that the system sets when it saves vector registers: SSE and AVX (Intel SDM volume 1, 13.3).
+/// The bits of XCR0 that the system sets if it saves the registers of SSE and AVX (Intel SDM volume 1, 13.3).
 const XCR0_AVX: u64 = 0b110;
-/// As [`XCR0_AVX`], with the three parts of AVX-512.
+/// The bits of XCR0 that the system sets if it saves the registers of SSE, AVX and the three parts of
+/// AVX-512.
 const XCR0_AVX512: u64 = 0b1110_0110;
 
 pub(super) fn has_avx2() -> bool {
     saves(XCR0_AVX) && leaf_7_ebx() & 1 << 5 != 0
 }
 
-/// AVX-512F, which has whole-line loads, stores and streamed stores.
+/// Whether the CPU has AVX-512F, which loads, stores and streams whole cache lines.
 pub(super) fn has_avx512() -> bool {
     saves(XCR0_AVX512) && leaf_7_ebx() & 1 << 16 != 0
 }
@@ -27,16 +28,17 @@ fn leaf_7_ebx() -> u32 {
     if __cpuid(0).eax < 7 { 0 } else { __cpuid_count(7, 0).ebx }
 }
 
-/// Whether the operating system saves all registers of these bits.
+/// Whether the operating system saves all registers that these bits of XCR0 stand for.
 fn saves(bits: u64) -> bool {
     let has_osxsave = __cpuid(1).ecx & 1 << 27 != 0;
     has_osxsave && xcr0() & bits == bits
 }
 
-/// The extended control register 0. Call it only if CPUID says that it may be read.
+/// Reads extended control register 0. Call this only if CPUID says that the register may be read.
 fn xcr0() -> u64 {
     let (low, high): (u32, u32);
-    // SAFETY: OSXSAVE is set, so `xgetbv` exists in all modes; it reads register 0 and changes no memory.
+    // SAFETY: CPUID has the bit OSXSAVE set, so `xgetbv` exists in all modes. The instruction reads register
+    // 0 and changes no memory.
     unsafe {
         core::arch::asm!(
             "xgetbv", in("ecx") 0_u32, out("eax") low, out("edx") high,
@@ -46,8 +48,8 @@ fn xcr0() -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// Bytes of the data or unified cache of this level, if the CPU reports it. Leaf 4 is Intel's. AMD has the
-/// same at 0x8000_001D (AMD APM volume 3, appendix E).
+/// The size of the data or unified cache of this level, if the CPU reports it. Intel reports caches in CPUID
+/// leaf 4, AMD in the same form in leaf 0x8000_001D (AMD APM volume 3, appendix E).
 pub(crate) fn cache_bytes(level: u32) -> Option<usize> {
     let is_amd_like = __cpuid(0x8000_0000).eax >= 0x8000_001D && __cpuid(0x8000_0001).ecx & 1 << 22 != 0;
     let leaf = if is_amd_like {
@@ -57,14 +59,14 @@ pub(crate) fn cache_bytes(level: u32) -> Option<usize> {
     } else {
         return None;
     };
-    // A CPU has about four caches. The bound guards against a list without end.
+    // A CPU has about four caches. The limit guards against a list that never ends.
     for index in 0..16 {
         let cache = __cpuid_count(leaf, index);
         let kind = cache.eax & 0x1F;
         if kind == 0 {
             return None;
         }
-        // Type 1 is a data cache, type 3 a unified one.
+        // Type 1 is a data cache, type 3 a unified cache.
         if (kind == 1 || kind == 3) && cache.eax >> 5 & 7 == level {
             let ways = (cache.ebx >> 22) as usize + 1;
             let partitions = (cache.ebx >> 12 & 0x3FF) as usize + 1;

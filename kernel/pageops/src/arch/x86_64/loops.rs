@@ -1,10 +1,11 @@
-//! Parts that the loops of several sets have in common.
+//! Code that the loops of several instruction sets share.
 
-/// Takes the instructions of a loop over vectors, `=>`, and its operands. Ends with `vzeroupper`, so that
-/// other vector code is not slowed down.
+/// Makes a loop over vectors. Takes its instructions, `=>`, and its operands. The loop ends with
+/// `vzeroupper`, so that later SSE code is not slowed down.
 ///
-/// `vzeroupper` changes all of the first sixteen registers, even those that the loop does not use, and a
-/// caller compiled for AVX may hold values in them. A register's name stands for all its lengths.
+/// `vzeroupper` changes the first sixteen vector registers, even those that the loop does not use, and a
+/// caller compiled for AVX may hold values in them. So all sixteen are declared as changed. A register's name
+/// stands for all its lengths.
 #[cfg(target_feature = "sse2")]
 macro_rules! vector_loop {
     ($($instruction:literal),+ => $($operands:tt)*) => {
@@ -21,18 +22,19 @@ macro_rules! vector_loop {
     };
 }
 
-/// Bytes of a cache line. `clzero` clears one, and so does a turn of a loop over general registers.
+/// Bytes of a cache line. One `clzero` clears one line, and one turn of a loop over general registers handles
+/// one line.
 pub(super) const LINE_BYTES: usize = 64;
 
-/// A streamed copy reads from this many places of the source in turn, so that one core waits for more reads
-/// at once. A copy of 2 MiB took 68 us with two places (two lines of each are read before any is written),
-/// and 77 to 84 us with one. Four places, eight places and software prefetch were no better. Reading alone
-/// took 41 us, and streaming zeros alone 22 us, so little is left to gain (EPYC of family 26, 2 CPUs;
-/// medians of 24 runs in turn).
+/// How many places of the source a streamed copy reads in turn, so that one core waits for more reads at
+/// once. Measured: a copy of 2 MiB took 68 us with two places (two lines of each are read before any line is
+/// written), and 77 to 84 us with one place. Four places, eight places and software prefetch were no better.
+/// Reading alone took 41 us, and streaming zeros alone 22 us, so little is left to gain (EPYC of family 26, 2
+/// CPUs; medians of 24 runs in turn).
 #[cfg(target_feature = "sse2")]
 pub(super) const HALVES: usize = 2;
 
-/// Orders streamed stores before all later ones.
+/// Orders streamed stores before all later stores.
 pub(super) fn store_fence() {
     // SAFETY: `sfence` is part of x86-64, and changes neither registers nor memory.
     unsafe { core::arch::asm!("sfence", options(nostack, preserves_flags)) }
@@ -47,12 +49,12 @@ mod tests {
 
     type Vectors = [[u64; 4]; 4];
 
-    /// Loads vectors, ends a loop, stores them.
+    /// Loads vectors, runs the end of a loop, and stores the vectors.
     #[target_feature(enable = "avx2")]
     fn held_across_a_loop(numbers: &Vectors) -> Vectors {
         let (a, b, c, d): (__m256i, __m256i, __m256i, __m256i);
         let mut stored = Vectors::default();
-        // SAFETY: it reads four vectors, as many as there are numbers.
+        // SAFETY: the code reads four vectors, and `numbers` has as many.
         unsafe {
             asm!(
                 "vmovdqu {a}, [{from}]", "vmovdqu {b}, [{from} + 32]",
@@ -62,10 +64,10 @@ mod tests {
                 options(nostack, readonly)
             );
         }
-        // SAFETY: the loop is empty, and the macro declares the registers that `vzeroupper` changes; the
-        // caller has AVX.
+        // SAFETY: the loop has no instruction that accesses memory, and the macro declares the registers that
+        // `vzeroupper` changes. The caller has AVX.
         unsafe { vector_loop!("nop" =>) };
-        // SAFETY: it writes four vectors, as many as there are numbers.
+        // SAFETY: the code writes four vectors, and `numbers` has as many.
         unsafe {
             asm!(
                 "vmovdqu [{to}], {a}", "vmovdqu [{to} + 32], {b}",

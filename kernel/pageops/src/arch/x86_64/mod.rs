@@ -1,7 +1,7 @@
-//! x86-64. Vector kernels are left out on targets without vector registers, such as those of operating-system
-//! kernels.
+//! The loops for x86-64. Vector loops are left out on targets without vector registers, such as those for
+//! operating-system kernels.
 
-// First: `vector_loop` is known to the files below it.
+// Declared first, because the files below use its macro `vector_loop`.
 #[macro_use]
 mod loops;
 
@@ -27,10 +27,10 @@ pub(super) fn primitives(isa: Isa) -> Option<&'static Primitives> {
     }
 }
 
-/// Whether the CPU has this set and the operating system saves its registers.
+/// Whether the CPU supports this set and the operating system saves the set's registers.
 pub(super) fn has(isa: Isa) -> bool {
     match isa {
-        // `rep` and `movnti` are part of x86-64.
+        // Every x86-64 CPU has `rep` and `movnti`.
         Isa::Portable | Isa::Rep => true,
         Isa::Clzero => cpuid::has_clzero(),
         Isa::Avx2 => cpuid::has_avx2(),

@@ -1,4 +1,5 @@
-//! General registers only: string instructions through the cache, `movnti` past it. Needs no vector state.
+//! Loops that use only general registers: string instructions store through the cache, `movnti` past it. A
+//! kernel need not save vector registers for them.
 
 use core::arch::asm;
 
@@ -9,8 +10,8 @@ pub(super) static PRIMITIVES: Primitives =
     Primitives { clear, clear_stream, copy, copy_stream, fence: store_fence };
 
 pub(super) unsafe fn clear(dst: *mut u8, bytes: usize) {
-    // SAFETY: the contract of `Primitives` says that the bytes are valid to write; the direction flag is
-    // clear by the ABI.
+    // SAFETY: by the contract of `Primitives`, the bytes are valid to write. By the ABI, the direction flag
+    // is clear.
     unsafe {
         asm!(
             "rep stosb", inout("rcx") bytes => _, inout("rdi") dst => _, in("al") 0_u8,
@@ -20,8 +21,8 @@ pub(super) unsafe fn clear(dst: *mut u8, bytes: usize) {
 }
 
 pub(super) unsafe fn copy(dst: *mut u8, src: *const u8, bytes: usize) {
-    // SAFETY: the contract of `Primitives` says that both are valid and do not overlap; the direction flag is
-    // clear.
+    // SAFETY: by the contract of `Primitives`, both ranges are valid and do not overlap. By the ABI, the
+    // direction flag is clear.
     unsafe {
         asm!(
             "rep movsb", inout("rcx") bytes => _, inout("rdi") dst => _, inout("rsi") src => _,
@@ -35,7 +36,7 @@ pub(super) unsafe fn clear_stream(dst: *mut u8, bytes: usize) {
         return;
     }
     let lines = bytes / LINE_BYTES;
-    // SAFETY: the contract of `Primitives` says that the bytes are valid to write and a multiple of a line.
+    // SAFETY: by the contract of `Primitives`, the bytes are valid to write and a multiple of a cache line.
     unsafe {
         asm!(
             "2:",
@@ -57,8 +58,8 @@ pub(super) unsafe fn copy_stream(dst: *mut u8, src: *const u8, bytes: usize) {
         return;
     }
     let lines = bytes / LINE_BYTES;
-    // SAFETY: the contract of `Primitives` says that both are valid, do not overlap, and are a multiple of a
-    // line.
+    // SAFETY: by the contract of `Primitives`, both ranges are valid, do not overlap, and are a multiple of a
+    // cache line.
     unsafe {
         asm!(
             "2:",

@@ -10,32 +10,33 @@ use crate::options::OutputArgs;
 
 const READING: &str = "\
 How to read this:
-  The first table has the columns of the program of 2005, with its meaning:
-  Gb, Rep, Thr, CLine as asked for, User, System and Wall in seconds over
-  everything (thread creation, mapping, faults, exit, teardown), and pages
-  divided by these.
+  The first table has the columns of the program of 2005, with the same meaning.
+  Gb, Rep, Thr and CLine are the options. User, System and Wall are in seconds,
+  for the whole run: thread creation, mapping, faults, exit, teardown. The other
+  columns are the number of pages divided by one of these times.
 
-  The second has the phases that the totals hide, as medians:
+  The second table has the medians of the phases of a run:
   start     until every thread is ready and has its region
   touch     from then until the last thread has touched its last page, and the
             middle half of it over the repetitions (IQR)
   exit      until all threads are gone
-  teardown  giving everything back, which the last thread does alone
-  busy      CPUs busy on average, over everything
-  imbalance the slowest thread's touching, as a multiple of the average
+  teardown  freeing all memory, which the last thread does alone
+  busy      CPUs that were busy on average, over the whole run
+  imbalance the touch time of the slowest thread, divided by the average
   computed, counted
-            pages as computed from the size, and as counted; they must agree
+            pages as computed from the size, and as counted; they must be equal
 
-  The third is about one page while touching: time and CPU time of one thread
-  for it, how many times as much CPU time the kernel takes in the same run, and
-  events on the way: pages prepared in vain, locks waited for.
+  The third table is about one page during the touch phase: the time and the CPU
+  time that a thread takes for it, the CPU time of the kernel's own faults
+  divided by that, and two counts: pages prepared in vain, and waits for locks.
 
-  A strategy is one name of each axis, page table, areas, counters:
+  A strategy consists of three names, for page table, areas and counters:
   P0 P0n P1 P2 P3, V0 V1 V2 V3 V7, R0 R1 R1b R1p R2 R3 R4. P1,V1,R1 is the
-  page locking of 2005, P2,V1,R1 the atomic operations, P2,V1,R2 these with
-  deltas, P1,V2,R4 Linux 6.12, P2,V7,R3 has no line that all threads write.
+  page locking of 2005. P2,V1,R1 is the atomic operations, and P2,V1,R2 the same
+  with deltas. P1,V2,R4 is Linux 6.12. In P2,V7,R3 there is no cache line that
+  all threads write.
 
-  After every run all pages, tables, references and counters are checked.
+  After every run, all pages, tables, references and counters are checked.
 
 Examples:
   pageset bench faults --peer kernel --peer clear
@@ -45,59 +46,60 @@ Examples:
 
 /// Touch memory with many threads, through the fault engine or the kernel
 ///
-/// The page fault test that has measured page-fault scalability since 2004, on this machine with real threads
-/// and memory, or on a simulated one in virtual time.
+/// Runs the page fault test with which Linux developers have measured how page faults scale since 2004: on
+/// this machine with real threads and memory, or on a simulated machine in virtual time.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = READING)]
 pub(crate) struct FaultsArgs {
-    /// Memory to touch, of all threads together [default: 0.25, with --machine 64]
+    /// Memory that all threads together touch [default: 0.25, with --machine 64]
     #[arg(long, value_name = "GIB", value_parser = gib)]
     pub(crate) gib: Option<f64>,
-    /// Threads [default: one for each CPU]
+    /// Number of threads [default: one for each CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) threads: Option<u32>,
-    /// Repetitions [default: 10, with --machine 1]
+    /// Number of repetitions [default: 10, with --machine 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) repetitions: Option<u32>,
-    /// Cache lines to write in each page
+    /// Number of cache lines to write in each page
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) lines: u32,
     /// Strategies to compare, or `all`
     #[arg(long = "strategy", value_name = "P,V,R", num_args = 1.., value_parser = strategy_choice)]
     #[arg(default_values = ["P1,V1,R1", "P2,V1,R1", "P1,V2,R4", "P2,V7,R3"])]
     pub(crate) strategies: Vec<StrategyChoice>,
-    /// How threads share the touched memory: regions of their own, slices, every N-th page, all the same
-    /// pages
+    /// Which pages each thread touches: a separate region, a slice of one region, every N-th page, or the
+    /// same pages as all others
     #[arg(long, value_name = "MODE", default_value = Regions::Percore.name())]
     #[arg(value_parser = one_of(Regions::ALL.map(|regions| (regions.name(), regions))))]
     pub(crate) regions: Regions,
-    /// Pages of 4 KiB (12) or 16 KiB (14) [default: 12, with --machine the machine's]
+    /// Page size: 4 KiB (12) or 16 KiB (14) [default: 12, with --machine the machine's]
     #[arg(long, value_name = "BITS", value_parser = one_of([("12", 12_u32), ("14", 14)]))]
     pub(crate) page_shift: Option<u32>,
-    /// Frames that a thread fetches with one call of the allocator, 0 for a call per fault [default: 16, with
-    /// --machine 0]
+    /// How many frames a thread fetches with one call of the allocator; 0 calls it at each fault [default: 16,
+    /// with --machine 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=32))]
     pub(crate) magazine: Option<u32>,
-    /// Map runs of pages for a thread whose faults come one after another, each run twice as long, up to
-    /// 2^ORDER pages
+    /// If a thread's faults are at consecutive pages, map several pages at each fault: twice as many each
+    /// time, up to 2^ORDER
     #[arg(long, value_name = "ORDER", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=5))]
     pub(crate) prefault: u8,
-    /// Clear all pages before they are touched, outside the measured time
+    /// Clear all pages before they are touched; this time is not measured
     #[arg(long)]
     pub(crate) prezero: bool,
-    /// Clear pages, or skip that to see the engine alone
+    /// Clear pages, or skip this to measure the engine alone
     #[arg(long, value_name = "HOW", default_value = "real")]
     #[arg(value_parser = one_of([("real", Zero::Real), ("skip", Zero::Skip)]))]
     pub(crate) zero: Zero,
-    /// Also run the operating system's own faults, or only clear and touch memory without any faults
+    /// Also measure the operating system's own faults (kernel), or clearing and touching memory without
+    /// faults (clear)
     #[arg(long = "peer", value_name = "PEER", value_delimiter = ',')]
     #[arg(value_parser = one_of(PEERS))]
     pub(crate) peers: Vec<FaultHandler>,
     /// Simulate instead: a bundled machine, or a machine file
     #[arg(short, long, value_name = "MACHINE", conflicts_with_all = ["peers", "zero"], value_hint = ValueHint::FilePath)]
     pub(crate) machine: Option<String>,
-    /// Where a simulated machine has the counters of R1, R1b, R2 and R3: on the line of mmap_sem, or on their
-    /// own
+    /// Where a simulated machine has the counters of R1, R1b, R2 and R3: on the cache line of mmap_sem, or on
+    /// a separate line
     #[arg(long, value_name = "LINE", default_value = RssLine::WithMmapLock.name(), requires = "machine")]
     #[arg(value_parser = one_of(RssLine::ALL.map(|line| (line.name(), line))))]
     pub(crate) rss_line: RssLine,
@@ -112,7 +114,7 @@ pub(crate) enum StrategyChoice {
     One(Strategy),
 }
 
-/// Fault handlers that can be compared with the strategies, in the order of the result.
+/// Other fault handlers that the strategies can be compared with, in the order of the result.
 const PEERS: [(&str, FaultHandler); 2] = [("kernel", FaultHandler::Kernel), ("clear", FaultHandler::Clear)];
 
 impl FaultsArgs {
@@ -159,7 +161,7 @@ fn strategy_choice(text: &str) -> Result<StrategyChoice, String> {
     text.parse().map(StrategyChoice::One).map_err(|error: pageset_fault::StrategyError| error.to_string())
 }
 
-/// Maximum memory of a test, in GiB. A simulated machine may be large.
+/// Maximum memory of a test, in GiB: large, because a simulated machine may be large.
 const GIB_MAX: f64 = 65536.0;
 
 fn gib(text: &str) -> Result<f64, String> {

@@ -6,7 +6,7 @@ use pageset_report::{Cell, Column, Provenance, Row, Table};
 use pageset_study::pft::{FaultHandler, Test};
 use serde::Serialize;
 
-/// The result as tables. JSON has all of them.
+/// Makes the tables of the result. JSON has all tables.
 #[derive(Debug, Serialize)]
 pub(super) struct PftTables {
     original: Table,
@@ -43,7 +43,7 @@ fn gib(test: &Test) -> Cell {
     Cell::real(gib, if gib >= 10.0 { 0 } else { 3 })
 }
 
-/// The table that the program of 2005 prints.
+/// The table with the columns of the program of 2005.
 fn original(test: &Test, series: &[Series]) -> Table {
     let columns = vec![
         Column::label("strategy", "strategy"),
@@ -77,7 +77,7 @@ fn original(test: &Test, series: &[Series]) -> Table {
     table
 }
 
-/// The table of phases. The totals of the first table hide these times.
+/// The table of the phases of a run, whose times the totals of the first table do not show.
 fn phases(series: &[Series]) -> Table {
     let columns = vec![
         Column::label("strategy", "strategy"),
@@ -156,18 +156,19 @@ fn pages(test: &Test, series: &[Series]) -> Table {
 fn notes(test: &Test, table: &mut Table) {
     if test.machine.is_some() {
         table.note(
-            "Simulated: each thread touches only a few thousand pages, on a machine that is smaller by the same factor. \
-             Touching and teardown are multiplied by that factor, the start is not.",
+            "Simulated: each thread touches only a few thousand pages, on a machine that is smaller by the \
+             same factor. The times of touching and teardown are multiplied by this factor, but not the time \
+             of the start.",
         );
     } else {
         table.note(
-            "Faults of the engine are calls, not traps: a page table of its own, over memory that was mapped before. \
-             Those of the kernel are traps.",
+            "Faults of the engine are calls, not traps: the engine has its own page table, over memory that \
+             was mapped before. Faults of the kernel are traps.",
         );
     }
     if test.ahead.prefault_order > 0 {
         table.note(format!(
-            "Prefaulting: one fault maps up to {} pages, of a thread whose faults come one after another.",
+            "Prefaulting: if the faults of a thread come one after another, one fault maps up to {} pages.",
             1_u32 << test.ahead.prefault_order
         ));
     }

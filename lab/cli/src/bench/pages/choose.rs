@@ -12,7 +12,8 @@ use crate::invocation::Invocation;
 use crate::output;
 
 pub(crate) fn choose(args: &BenchPagesArgs, invocation: &Invocation) -> Result<()> {
-    // Count the CPUs before this thread is bound to one CPU: afterwards it sees only that one.
+    // Count the CPUs before this thread is bound to one CPU, because the thread sees only this CPU
+    // afterwards.
     let machine = host::line();
     let calibration = calibrate()?;
     let document =
@@ -61,11 +62,11 @@ impl CalibrationDocument {
              {neighbourhood_bytes}).choose()"
         ));
         table.note(format!(
-            "Took {:.2} s, with making {RESIDENT_MIB} MiB resident.",
+            "Took {:.2} s, including the time to make {RESIDENT_MIB} MiB resident.",
             self.calibration.seconds
         ));
         if !self.calibration.is_huge {
-            table.note("The system backs the pages with base pages, so the TLB is part of all times.");
+            table.note("The system backs the pages with base pages, so all times include TLB misses.");
         }
         table.with_provenance(self.provenance.clone())
     }

@@ -1,17 +1,17 @@
-//! The library's aims: ratios between two ways that are measured in the same run.
+//! The library's aims: ratios between two methods that are measured in the same run.
 
 use pageset_measure::pageops::{Measurement, Operation, Target};
 use pageset_pageops::{Method, VisitOrder};
 use pageset_report::{Cell, Column, Row, Table};
 
-/// Size of the touch that the aims are about.
+/// The number of bytes that a program touches afterwards, in the ratios of the aims.
 const TOUCH_BYTES: usize = 16 << 10;
 
 /// An aim, with the measured ratio.
 struct Goal {
     what: String,
     wanted: f64,
-    /// Smallest and largest ratio over the targets. [`Bound::AtMost`] checks the largest one.
+    /// The smallest and the largest ratio over all targets. [`Bound::AtMost`] checks the largest ratio.
     measured: (f64, f64),
     bound: Bound,
 }
@@ -90,7 +90,7 @@ fn goals(rows: &[Measurement]) -> Vec<Goal> {
     goals
 }
 
-/// The measurements of huge pages.
+/// The measurements of huge pages, for the ratios.
 struct Huge<'r> {
     rows: &'r [Measurement],
 }

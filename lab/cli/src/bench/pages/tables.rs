@@ -4,15 +4,15 @@ use pageset_measure::pageops::{HUGE_PAGE_BYTES, Load, Measurement, Operation, TO
 use pageset_pageops::VisitOrder;
 use pageset_report::{Cell, Column, Row, Table};
 
-/// Size of the touch that is part of the total.
+/// The number of bytes that a program touches afterwards, in the total.
 const TOTAL_TOUCH_BYTES: usize = TOUCHES[1];
 
-/// The baselines that contenders are compared with: one range of `rep stos` or `rep movs`, and otherwise
-/// libc.
+/// The methods that others are compared with: `rep stos` or `rep movs` over the whole page, and if there is no
+/// such row, libc.
 const BASES: [(&str, &str); 2] =
     [(VisitOrder::Sequential.name(), "rep"), (VisitOrder::Sequential.name(), "libc")];
 
-/// The contenders of some rows, each once, in the order of the rows.
+/// The methods in some rows, each once, in the order of the rows.
 pub(crate) fn contenders(rows: &[Measurement]) -> Vec<(&'static str, &'static str)> {
     let mut names = Vec::new();
     for row in rows {
@@ -31,7 +31,7 @@ pub(crate) fn huge(rows: &[Measurement], operation: Operation, load: Load) -> Ve
     rows.iter().filter(is_it).cloned().collect()
 }
 
-/// Median over the targets of one contender's values, for one size of touch.
+/// The median of one method's values over the targets, for one size of touch.
 pub(crate) fn over_targets(
     rows: &[Measurement],
     (order, kernel): (&str, &str),
@@ -42,7 +42,7 @@ pub(crate) fn over_targets(
     median(&rows.iter().filter(is_it).map(value).collect::<Vec<_>>())
 }
 
-/// The total of a contender: its operation and the touch afterwards.
+/// The total time of a method: its operation and the touch afterwards.
 pub(crate) fn total_us(rows: &[Measurement], contender: (&str, &str)) -> f64 {
     over_targets(rows, contender, TOTAL_TOUCH_BYTES, |row| row.total_us)
 }

@@ -1,4 +1,5 @@
-//! The printed result of a contest: a row for each allocator, and notes.
+//! Prints the result of a contest, in which several allocators play one recording: a row for each allocator,
+//! and notes.
 
 use std::io::Write;
 
@@ -69,21 +70,22 @@ impl Finished {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = vec![
-            "`visits`: a CPU took a zone's lock, or changed what all CPUs of a zone share; `lines` of them changed a \
-             pageblock, or a page set, that another CPU had changed less than 10 us before. `passed`: one that another CPU \
-             had changed last, however long ago."
+            "`visits`: how often a CPU took a zone's lock, or changed data that all CPUs of a zone share. \
+             `lines`: the part of them that changed a pageblock, or a page set, that another CPU had changed \
+             less than 10 us before. `passed`: the same for any time before."
                 .to_owned(),
-            "`held`: free pages that a CPU keeps back from all others; `idle` is two seconds after the last event. `at \
-             hand`: free pages that are meant for one CPU, but that others take if they find none."
+            "`held`: free pages that a CPU keeps back from all others; `idle` is two seconds after the last \
+             event. `at hand`: free pages that are meant for one CPU, but that other CPUs take if they find no \
+             other pages."
                 .to_owned(),
-            "`whole`: pageblocks that are free as a whole after the last event, and when the load is gone. Those at hand \
-             are among them."
+            "`whole`: pageblocks that are completely free after the last event, and when all pages of the load \
+             are freed. Pageblocks at hand are included."
                 .to_owned(),
         ];
         if self.rows.iter().any(|row| row.failures > 0) {
             notes.push(
-                "`failed`: requests that found no memory. Nothing is reclaimed here, and the rest of such a row is \
-                 of a smaller load."
+                "`failed`: requests that found no memory. The simulation reclaims nothing, so the other \
+                 numbers of such a row are of a smaller load."
                     .to_owned(),
             );
         }
@@ -97,8 +99,8 @@ impl Finished {
         notes.extend(self.source.info().assumptions(Some(&self.machine)));
         if self.origin == LayoutOrigin::Guessed {
             notes.push(
-                "The recording does not describe its machine: one is made up, with Linux's defaults. `pageset convert --to layout` \
-                 prints it, `--layout` replaces it."
+                "The recording does not describe its machine, so pageset guesses one, with Linux's defaults. \
+                 `pageset convert --to layout` prints the guess, and `--layout` replaces it."
                     .to_owned(),
             );
         }
@@ -123,7 +125,8 @@ impl Finished {
             counted.map(|(count, how, what)| format!("{how}{count} {what}.")).collect();
         if self.recording.cpus > self.machine.cpus {
             oddities.push(format!(
-                "The recording names {} CPUs, the machine has {}: they stand for the others too.",
+                "The recording names {} CPUs, but the machine has {}: each of them may play the events of \
+                 several.",
                 self.recording.cpus, self.machine.cpus
             ));
         }
@@ -171,7 +174,7 @@ fn row(found: &ContestRow) -> Row {
 /// The result in JSON. Keys are stable.
 #[derive(Serialize)]
 struct ContestDocument<'a> {
-    /// The recording; `events` counts the played ones.
+    /// The recording. `events` is the number of played events.
     trace: TraceDocument,
     left_out: LeftOut,
     rows: Vec<RowDocument<'a>>,

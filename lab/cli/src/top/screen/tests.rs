@@ -1,4 +1,4 @@
-//! The screen of a sample, cell by cell.
+//! Tests the screen of a sample, cell by cell.
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;

@@ -1,4 +1,4 @@
-//! Changes of the selection by keys, and the keys in the footer.
+//! How keys change the selection, and the list of keys in the footer.
 
 use pageset_live::View;
 
@@ -29,13 +29,13 @@ impl Selection {
         self.sort = self.sort.next();
     }
 
-    /// The zone after the chosen one; all after the last.
+    /// Chooses the next zone, or all zones after the last one.
     pub(in super::super) fn next_zone(&mut self, view: &View) {
         let zones: Vec<_> = view.zones.iter().map(|zone| (zone.node, zone.zone)).collect();
         self.zone = following(&zones, self.zone);
     }
 
-    /// The CPU after the chosen one; all after the last.
+    /// Chooses the next CPU, or all CPUs after the last one.
     pub(in super::super) fn next_cpu(&mut self, view: &View) {
         let mut cpus: Vec<_> = view.pagesets.iter().map(|pageset| pageset.cpu).collect();
         cpus.sort_unstable();
@@ -52,8 +52,8 @@ impl Selection {
     }
 }
 
-/// The item after the chosen one, and `None` after the last. If nothing is chosen, or the chosen item is
-/// gone, the first.
+/// The item after the chosen one. `None` after the last item. If no item is chosen, or the chosen item is
+/// gone, the first item.
 fn following<T: PartialEq + Copy>(all: &[T], chosen: Option<T>) -> Option<T> {
     let place = chosen.and_then(|chosen| all.iter().position(|one| *one == chosen));
     match place {

@@ -1,13 +1,13 @@
-//! A counter that may change with each event, and is written to the file less often.
+//! A counter that may change with each event, but is written to the file less often.
 
 use std::io;
 
 use super::packets::{Packets, Sequence, TrackId, What};
 
-/// The least time between two written values, except at refills and drains. Guess: a busy CPU allocates every
-/// few 100 ns, and few people look at less than a millisecond of the file.
+/// The shortest time between two written values, except at refills and drains. Guess: a busy CPU allocates
+/// every few 100 ns, and few people look at less than a millisecond of the file.
 const GAP_NS: u64 = 1_000;
-/// The same time for counters that only grow.
+/// The shortest time between two written values of a counter that only grows.
 const RARE_GAP_NS: u64 = 1_000_000;
 
 /// A counter.
@@ -35,7 +35,8 @@ impl Curve {
         self.value
     }
 
-    /// Sets the value from now on. Writes it, unless a value was written less than `gap_ns` ago.
+    /// Sets the counter's value from now on. Writes the value, unless another one was written less than
+    /// `gap_ns` ago.
     #[inline]
     pub(super) fn note(
         &mut self,
@@ -51,7 +52,7 @@ impl Curve {
         self.write(packets, sequence, at_ns)
     }
 
-    /// Sets the value from now on, but does not write it yet.
+    /// Sets the counter's value from now on, but does not write it yet.
     #[inline]
     pub(super) fn hold(&mut self, value: i64) {
         self.value = Some(value);

@@ -1,16 +1,17 @@
-//! Follows some blocks from their allocation to their free. Arrows for all blocks would be too many.
+//! Draws arrows for some blocks, from their allocation to their free. Arrows for all blocks would be too
+//! many.
 
 use std::collections::HashMap;
 
-/// One allocation in this many is followed.
+/// Only one of this many allocations is followed.
 pub const FOLLOWED_ONE_IN: u64 = 16;
-/// Blocks that may be followed at once.
+/// Maximum number of blocks that are followed at the same time.
 const FOLLOWED_MAX: usize = 64 << 10;
 
-/// The fates of the followed blocks.
+/// What happened to the followed blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Followed {
-    /// Allocations that were to be followed: one in 16.
+    /// Allocations that were chosen to be followed: one in 16.
     pub allocations: u64,
     /// Followed blocks that another CPU freed: each has an arrow.
     pub arrows: u64,
@@ -29,7 +30,7 @@ pub(super) struct Origin {
 /// Follows blocks.
 #[derive(Debug, Default)]
 pub(super) struct Flows {
-    /// By first frame.
+    /// The followed blocks, by their first frame.
     followed: HashMap<u64, Origin>,
     seen: u64,
     pub(super) counts: Followed,
@@ -41,7 +42,8 @@ impl Flows {
         let is_chosen = self.seen.is_multiple_of(FOLLOWED_ONE_IN);
         self.seen += 1;
         if !is_chosen {
-            // If the block was followed until now, its free was lost.
+            // The frame is allocated again, so if a block with this frame was followed, the event of its free
+            // was lost.
             self.followed.remove(&pfn);
             return;
         }
@@ -53,8 +55,8 @@ impl Flows {
         self.followed.insert(pfn, origin);
     }
 
-    /// The allocation of a block that is freed on `cpu`, if the block was followed and another CPU allocated
-    /// it.
+    /// The allocation of the block that is being freed, if the block was followed and another CPU than `cpu`
+    /// allocated it.
     #[inline]
     pub(super) fn freed(&mut self, pfn: u64, cpu: u16) -> Option<Origin> {
         let origin = self.followed.remove(&pfn).filter(|origin| origin.cpu != cpu)?;
@@ -78,7 +80,7 @@ mod tests {
         assert_eq!((0..64).filter_map(|pfn| flows.freed(pfn, 1)).count(), 4);
         assert_eq!(flows.counts, Followed { allocations: 4, arrows: 4, given_up: 0 });
         flows.allocated(0, origin(0));
-        assert_eq!(flows.freed(0, 0), None, "no arrow to itself");
+        assert_eq!(flows.freed(0, 0), None, "no arrow from a CPU to itself");
     }
 
     #[test]

@@ -11,14 +11,14 @@ use super::packets::{Descriptor, Packets, Sequence, TrackId, TrackKind};
 
 /// One kernel.
 pub(super) struct Group {
-    /// The category of its slices.
+    /// The category of the group's slices.
     category: String,
     /// The packet sequence for events that belong to no single CPU.
     pub(super) sequence: Sequence,
     pub(super) root: TrackId,
     zones: Vec<Zone>,
-    /// The packet sequences, by CPU. A CPU gets one at its first event, since a hostile recording may name
-    /// any number.
+    /// The packet sequences, by CPU. A CPU gets its sequence at its first event, because a damaged or
+    /// malicious recording may name any CPU number.
     sequences: BTreeMap<u32, Sequence>,
     sets: BTreeMap<(usize, u32), PageSet>,
 }
@@ -38,7 +38,7 @@ pub(super) struct PageSet {
 }
 
 impl Group {
-    /// A group, and its zones' tracks.
+    /// Begins a group, and describes the tracks of its zones.
     pub(super) fn begin(
         packets: &mut Packets<'_>,
         (name, description, rank): (&str, &str, i64),
@@ -76,7 +76,7 @@ impl Group {
         })
     }
 
-    /// The sequence for one CPU's events. Their times are in order.
+    /// The sequence for the events of one CPU, whose times are in order.
     pub(super) fn of_cpu(&mut self, packets: &mut Packets<'_>, cpu: u32) -> io::Result<Sequence> {
         if let Some(sequence) = self.sequences.get(&cpu) {
             return Ok(*sequence);
@@ -86,7 +86,7 @@ impl Group {
         Ok(sequence)
     }
 
-    /// A counter of a zone's pages. Counters of one zone have one scale.
+    /// Describes a counter of a zone's pages. All counters of a zone are drawn in the same scale.
     pub(super) fn zone_counter(
         &self,
         packets: &mut Packets<'_>,
@@ -109,7 +109,7 @@ impl Group {
         Ok(track)
     }
 
-    /// The page set of a zone and a CPU. Its tracks are made when it is first needed.
+    /// The page set of a zone and a CPU. The tracks of the page set are described when they are first needed.
     pub(super) fn set(
         &mut self,
         packets: &mut Packets<'_>,
@@ -125,7 +125,7 @@ impl Group {
         let Zone { name: zone_name, track: parent } = &zones[zone];
         let [slices, count, high] = [(); 3].map(|()| packets.new_track());
         let name = format!("{zone_name} CPU {cpu}");
-        // Watermarks and free pages stand above.
+        // Tracks of watermarks and free pages are shown above the tracks of page sets.
         let rank = i64::from(cpu) + 10;
         packets.describe(
             sequence,
@@ -156,7 +156,7 @@ impl Group {
         Ok(entry.insert(set))
     }
 
-    /// The count of each page set of a CPU, by zone.
+    /// The number of pages in each page set of a CPU, by zone.
     pub(super) fn counts_of(&self, cpu: u32) -> Vec<(usize, i64)> {
         let of_cpu = self.sets.iter().filter(|((_, other), _)| *other == cpu);
         of_cpu.filter_map(|((zone, _), set)| Some((*zone, set.count.value()?))).collect()

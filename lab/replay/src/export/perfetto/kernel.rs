@@ -1,4 +1,5 @@
-//! The recorded kernel: its events become slices, counters and arrows, in one reading and bounded memory.
+//! Draws the recorded kernel: its events become slices, counters and arrows. The recording is read once, in
+//! bounded memory.
 
 mod cpu;
 mod reclaim;
@@ -37,14 +38,15 @@ pub(super) struct Kernel<'info> {
     reclaim: Reclaim,
     threads: Threads<'info>,
     pub(super) flows: Flows,
-    /// Refills that were written as slices, counted by the survey's rules. Drains follow.
+    /// The number of refills that were written as slices. Runs of events count as one refill by the same
+    /// rules as in the survey. The next field is the same for drains.
     pub(super) refills: u64,
     pub(super) drains: u64,
     last_ns: u64,
 }
 
 impl<'info> Kernel<'info> {
-    /// Describes its tracks, and writes the values at the beginning of the recording.
+    /// Describes the kernel's tracks, and writes the values at the beginning of the recording.
     pub(super) fn begin(
         packets: &mut Packets<'_>,
         (name, description): (&str, &str),
@@ -90,7 +92,7 @@ impl<'info> Kernel<'info> {
         Ok(kernel)
     }
 
-    /// What `/proc/zoneinfo` showed.
+    /// What `/proc/zoneinfo` showed about the zones at one moment.
     fn state<'z>(
         &mut self,
         packets: &mut Packets<'_>,
@@ -181,7 +183,7 @@ impl<'info> Kernel<'info> {
         packets.linked_event(sequence, event.ts_ns, to, there, &freed, Some(ends))
     }
 
-    /// A block enters a page set from its zone, or leaves it for the zone.
+    /// Draws a block that moves from its zone to a page set, or back.
     fn moved(
         &mut self,
         packets: &mut Packets<'_>,
@@ -197,8 +199,8 @@ impl<'info> Kernel<'info> {
         let set = self.group.set(packets, zone, cpu)?;
         let Some(count) = set.count.value() else { return Ok(()) };
         let count_now = (count + direction * i64::from(order.frames())).max(0);
-        // A run of blocks is one step of the curve. So write the count before it at its first block, and the
-        // count after it once the last block has moved.
+        // Draw a run of blocks as one step of the curve: write the old count at the first block, and the new
+        // count once the last block has moved.
         if is_first {
             set.count.write(packets, set.sequence, event.ts_ns)?;
         }
@@ -207,7 +209,7 @@ impl<'info> Kernel<'info> {
         Ok(())
     }
 
-    /// A block enters a page set from its user, or leaves it for the user.
+    /// Draws a block that is freed into a page set, or allocated from it.
     fn change(
         &mut self,
         packets: &mut Packets<'_>,
@@ -229,15 +231,15 @@ impl<'info> Kernel<'info> {
         Ok(())
     }
 
-    /// A bulk allocation ends. Its pages have no events of their own, so they are taken from the highest
-    /// ordinary zone, which nearly all such requests may use.
+    /// Draws the end of a bulk allocation. Pages of a bulk allocation have no separate events, so they are
+    /// taken from the highest ordinary zone, which nearly all bulk allocations may use.
     fn bulk_allocated(&mut self, packets: &mut Packets<'_>, event: &Event) -> io::Result<()> {
         let zone = self.cpus.node(event.cpu).and_then(|node| self.zones.highest(node));
         let pages = event.bulk_frames().and_then(|pages| i64::try_from(pages).ok()).unwrap_or(0);
         self.change(packets, event, (zone, Order::ZERO), -pages)
     }
 
-    /// A refill or drain is over.
+    /// Draws a refill or drain that has ended.
     fn decided(&mut self, packets: &mut Packets<'_>, cpu: u16, decision: Decision) -> io::Result<()> {
         let state = self.cpus.of(packets, &mut self.group, cpu)?;
         let (reason, thread) = state.reason(&decision);
@@ -276,7 +278,7 @@ impl<'info> Kernel<'info> {
         Ok(())
     }
 
-    /// A wait is over.
+    /// Draws a wait that has ended.
     fn waited(&mut self, packets: &mut Packets<'_>, wait: &Wait) -> io::Result<()> {
         let sequence = self.group.of_cpu(packets, u32::from(wait.cpu))?;
         let track = self.threads.track(packets, sequence, (wait.pid, wait.cpu), wait.since_ns)?;
@@ -301,7 +303,7 @@ impl<'info> Kernel<'info> {
         packets.event(sequence, wait.until_ns, track, What::End, &[])
     }
 
-    /// Samples of a CPU that begin or end until now.
+    /// Compares those samples of a CPU that have begun or ended by now with the counters of its page sets.
     fn sampled(&mut self, packets: &mut Packets<'_>, cpu: u32, now_ns: u64) -> io::Result<()> {
         let Self { samples, sampled, group, zones, zone_counters, .. } = self;
         while let Some((sample, ranges)) = samples.take(cpu, now_ns, || group.counts_of(cpu)) {
@@ -359,7 +361,8 @@ impl<'info> Kernel<'info> {
     }
 }
 
-/// The block of an event, if there can be one, as the survey counts it.
+/// The block that an event is about, if its frame and order are possible. The survey has the same rule for
+/// possible frames and orders.
 fn block_of(event: &Event) -> Option<(u64, Order)> {
     let (pfn, order) = event.frame().zip(event.block_order())?;
     pfn.is_aligned(order).then_some((pfn.0, order))
@@ -369,7 +372,8 @@ fn number<'a>(number: impl Into<u64>) -> Value<'a> {
     Value::Number(number.into())
 }
 
-/// Facts about a block at one end of its life: the thread and process there, and the CPU of the other end.
+/// The facts that are shown at a block's allocation or free: the thread, the process, and the CPU that freed
+/// or allocated the block.
 fn facts_of_block<'a>(
     event: &Event,
     (thread, process): (u32, Option<&'a str>),

@@ -1,4 +1,5 @@
-//! A recording as a trace of Perfetto: tracks by node, zone and CPU, which a browser shows and SQL queries.
+//! Writes a recording as a trace for Perfetto: tracks for nodes, zones and CPUs, which a browser shows and
+//! which SQL can query.
 //!
 //! Files, from an event to its bytes:
 //! - `kernel` has the recorded kernel's tracks, with `kernel/cpu`, `kernel/reclaim`, `zones`, `samples`,
@@ -38,7 +39,7 @@ use packets::{Descriptor, Packets, TrackKind, Value, What};
 pub use flows::{FOLLOWED_ONE_IN, Followed};
 pub use samples::SampledSets;
 
-/// What is exported.
+/// Options: what is exported.
 #[derive(Clone, Debug)]
 pub struct PerfettoOptions {
     /// The machine whose zones are shown. If it is not the recording's own, policies are replayed on it, too.
@@ -56,7 +57,7 @@ pub struct PerfettoSummary {
     pub events: u64,
     /// Packets written.
     pub packets: u64,
-    /// Their bytes.
+    /// The size of the packets in bytes.
     pub bytes: u64,
     /// Refills and drains of the recorded kernel.
     pub recorded: (u64, u64),
@@ -64,10 +65,10 @@ pub struct PerfettoSummary {
     pub replayed: Vec<(u64, u64)>,
     /// Blocks that were followed from one CPU to another.
     pub followed: Followed,
-    /// How well the recorded kernel's counts agree with its samples.
+    /// How well page counts that follow from events agree with the sampled ones.
     pub samples: SampledSets,
-    /// Beginnings without an end, and ends without a beginning. They have no slice, or a slice that ends at a
-    /// later event.
+    /// How many beginnings have no end, and how many ends have no beginning. A beginning without an end has a
+    /// slice that ends at a later event; an end without a beginning has no slice.
     pub unpaired: u64,
     /// Events that the recording lacks.
     pub lost: LostEvents,
@@ -94,8 +95,8 @@ pub fn perfetto(
     let mut summary = recorded(reader.as_mut(), events, &mut packets, options, progress)?;
     if !options.policies.is_empty() {
         let mut reader = open()?;
-        // The replay gets no machine if it is the recorded one. Then it also uses the recorded state of
-        // memory.
+        // If the machine is the recorded one, pass none to the replay. The replay then also uses the recorded
+        // state of memory.
         let is_recorded = reader.info().machine.as_ref() == Some(&options.machine);
         let machine = (!is_recorded).then(|| options.machine.clone());
         progress.begin("reading again", "events", reader.info().events);
@@ -116,7 +117,7 @@ pub fn perfetto(
     Ok(PerfettoSummary { packets: packets.written, bytes: packets.bytes, ..summary })
 }
 
-/// The recorded kernel. The first block of events has been read.
+/// Exports the recorded kernel. The caller has read the first block of events.
 fn recorded(
     reader: &mut dyn TraceReader,
     mut events: Vec<Event>,
@@ -158,7 +159,7 @@ fn recorded(
     Ok(summary)
 }
 
-/// A slice over the whole recording with its description, and a slice for each gap.
+/// Draws a slice over the whole recording with its description, and a slice for each gap.
 fn about(
     packets: &mut Packets<'_>,
     info: &pageset_trace::TraceInfo,

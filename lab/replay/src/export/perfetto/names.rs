@@ -1,5 +1,5 @@
-//! Names of slices, and of facts about them. The lists are closed: each sequence of packets gives the names
-//! once, and then refers to them by number.
+//! Names of slices, and of facts about them. All names are known in advance: each sequence of packets lists
+//! them once, and then refers to them by number.
 
 /// The name of a slice or a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Name {
         Self::Recording,
     ];
 
-    /// Its number in every sequence; 0 is none.
+    /// The number that stands for this name, the same in every sequence of packets. 0 stands for no name.
     pub(super) const fn number(self) -> u64 {
         self as u64 + 1
     }
@@ -60,7 +60,7 @@ impl Name {
     }
 }
 
-/// The name of a fact. Counts are pages.
+/// The name of a fact about a slice. Counts are in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Pages,
@@ -103,7 +103,7 @@ impl Key {
         Self::Process,
     ];
 
-    /// Its number in every sequence; 0 is none.
+    /// The number that stands for this name, the same in every sequence of packets. 0 stands for no name.
     pub(super) const fn number(self) -> u64 {
         self as u64 + 1
     }

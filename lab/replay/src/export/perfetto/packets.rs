@@ -1,9 +1,9 @@
 //! Packets, the parts of a trace of Perfetto.
 //!
-//! Packets come in sequences. The packets of one sequence share numbers for names, and a clock that counts
-//! from its packet before. Field numbers and meanings are those of Perfetto's published protos
-//! (`trace_packet.proto`, `track_event.proto`, `track_descriptor.proto`, `interned_data.proto`,
-//! `clock_snapshot.proto`), and of its page "Writing TrackEvent Protos Synthetically"
+//! Packets come in sequences. The packets of one sequence share numbers for names, and a clock: the time of a
+//! packet is written as the difference from the packet before. Field numbers and meanings are those of
+//! Perfetto's published protos (`trace_packet.proto`, `track_event.proto`, `track_descriptor.proto`,
+//! `interned_data.proto`, `clock_snapshot.proto`), and of its page "Writing TrackEvent Protos Synthetically"
 //! (<https://perfetto.dev/docs/reference/synthetic-track-event>).
 
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use super::wire::Message;
 
 /// `BUILTIN_CLOCK_BOOTTIME`: the clock whose times the viewer shows.
 const CLOCK_BOOT: u64 = 6;
-/// The first number of clocks that belong to a sequence.
+/// Clocks with this number or a higher one belong to a single sequence.
 const CLOCK_OF_SEQUENCE: u64 = 64;
 /// `SEQ_INCREMENTAL_STATE_CLEARED`.
 const STATE_BEGINS: u64 = 1;
@@ -55,7 +55,7 @@ mod event {
     pub(super) const COUNTER: u64 = 4;
 }
 
-/// A track, by its number in the file.
+/// The number of a track in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct TrackId(pub(super) u64);
 
@@ -68,13 +68,13 @@ pub(super) struct Sequence(usize);
 pub(super) enum TrackKind<'a> {
     /// Slices, or other tracks.
     Slices,
-    /// Numbers of pages. Counters with the same key have the same scale.
+    /// Numbers of pages. The viewer draws counters with the same key in the same scale.
     Pages { scale: Option<&'a str> },
     /// The slices of a thread.
     Thread { tid: u32 },
 }
 
-/// A track before its first event.
+/// The description of a track, which is written before its first event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Descriptor<'a> {
     pub(super) id: TrackId,
@@ -94,9 +94,9 @@ pub(super) enum What {
     Begin(Name),
     /// The slice that began last ends.
     End,
-    /// Something without a length.
+    /// Something happens that has no length.
     Moment(Name),
-    /// A counter has this value from here on.
+    /// A counter changes to this value.
     Value(i64),
 }
 
@@ -122,7 +122,7 @@ pub(super) enum Value<'a> {
 pub(super) struct Packets<'w> {
     out: &'w mut dyn Write,
     message: Message,
-    /// The clock of each sequence, as of its last packet.
+    /// The time of the last packet of each sequence.
     clocks_ns: Vec<u64>,
     first_ns: u64,
     tracks: u64,
@@ -138,7 +138,7 @@ impl<'w> Packets<'w> {
         Self { out, message, clocks_ns: Vec::new(), first_ns, tracks: 0, written: 0, bytes: 0 }
     }
 
-    /// A number for another track.
+    /// Returns a new track number.
     pub(super) fn new_track(&mut self) -> TrackId {
         self.tracks += 1;
         TrackId(self.tracks)
@@ -165,7 +165,7 @@ impl<'w> Packets<'w> {
                 Name::ALL.into_iter().for_each(|name| list(2, name.number(), name.text()));
                 Key::ALL.into_iter().for_each(|key| list(3, key.number(), key.text()));
             });
-            // Every sequence sets its clock to the same time, since a reader refuses a clock that is set
+            // Every sequence sets its clock to the same time, because readers refuse a clock that is set
             // back.
             packet.message(packet::CLOCK_SNAPSHOT, |snapshot| {
                 snapshot.message(1, |clock| {
@@ -183,7 +183,7 @@ impl<'w> Packets<'w> {
         Ok(sequence)
     }
 
-    /// Describes a track. The same track may be described again, in the same words.
+    /// Describes a track. A track may be described again with the same description.
     pub(super) fn describe(&mut self, sequence: Sequence, track: &Descriptor<'_>) -> io::Result<()> {
         self.packet(sequence, |packet| {
             packet.message(packet::TRACK_DESCRIPTOR, |descriptor| {
@@ -191,7 +191,7 @@ impl<'w> Packets<'w> {
                 if let Some(parent) = track.parent {
                     descriptor.uint(5, parent.0);
                 }
-                // Tracks below are in the order of their ranks.
+                // The track's children are shown in the order of their ranks.
                 descriptor.uint(11, 3);
                 descriptor.int(12, track.rank);
                 if !track.description.is_empty() {
@@ -220,7 +220,7 @@ impl<'w> Packets<'w> {
         })
     }
 
-    /// Something happens on a track.
+    /// Writes an event of a track.
     pub(super) fn event(
         &mut self,
         sequence: Sequence,
@@ -232,7 +232,7 @@ impl<'w> Packets<'w> {
         self.linked_event(sequence, at_ns, track, what, facts, None)
     }
 
-    /// Writes an event, at an end of an arrow if `flow` is given.
+    /// Writes an event. If `flow` is given, an arrow begins or ends at the event.
     pub(super) fn linked_event(
         &mut self,
         sequence: Sequence,
@@ -291,11 +291,11 @@ impl<'w> Packets<'w> {
         })
     }
 
-    /// A packet is a field of the file, which is a message itself.
+    /// Writes a packet. A packet is a field of the file, and the file is itself a message.
     fn packet(&mut self, sequence: Sequence, make: impl FnOnce(&mut Message)) -> io::Result<()> {
         self.message.clear();
         self.message.message(1, |packet| {
-            // 0 is no sequence.
+            // The number 0 stands for no sequence, so begin with 1.
             packet.uint(packet::SEQUENCE, sequence.0 as u64 + 1);
             make(packet);
         });

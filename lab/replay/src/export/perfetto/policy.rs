@@ -1,5 +1,5 @@
-//! A policy that the recording is replayed under: its page sets beside the recorded kernel's, with its own
-//! decisions.
+//! Draws a policy under which the recording is replayed: its page sets and decisions, beside those of the
+//! recorded kernel.
 
 use anyhow::Result;
 use pageset_core::DrainReason;
@@ -17,9 +17,9 @@ pub(super) struct Decisions {
 }
 
 const DESCRIPTION: &str = "The recorded allocations and frees under this policy, in their recorded order and at their recorded \
-times. A replay decides, it does not take time: refills and drains have no length.";
+times. A replay does not measure how long decisions take, so refills and drains have no length.";
 
-/// Plays the recording under a candidate, and writes the contents and decisions of its page sets.
+/// Replays the recording under a candidate, and writes the contents and decisions of its page sets.
 pub(super) fn write(
     packets: &mut Packets<'_>,
     steps: &Steps,
@@ -99,7 +99,7 @@ fn one_step(
     Ok(())
 }
 
-/// The names of reasons are the recorded kernel's, where the reasons are the same.
+/// The name of a drain's reason. If the recorded kernel has the same reason, the name is the same.
 const fn word(reason: DrainReason) -> &'static str {
     match reason {
         DrainReason::High => "free",

@@ -1,8 +1,8 @@
 //! Compares samples of page sets with the counts that follow from events, and corrects the counts.
 //!
-//! A sample shows the count of a page set at an unknown moment between two times. A count from events can be
-//! wrong: a free that went past a busy page set looks like a free that reached it. If the page set had the
-//! sampled count at no moment between the two times, its count is corrected.
+//! A sample shows the number of pages in a page set at an unknown moment between two times. A count from
+//! events can be wrong: a free that went past a busy page set looks like a free that reached it. If the page
+//! set had the sampled count at no moment between the two times, its count is corrected.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,23 @@ use pageset_trace::{Sample, TraceInfo, ZoneSample};
 pub struct SampledSets {
     /// Comparisons: one for each page set in each sample.
     pub taken: u64,
-    /// Page sets that never held the sampled number between the beginning and the end of the sample.
+    /// Comparisons in which the page set never held the sampled number between the beginning and the end of
+    /// the sample.
     pub off: u64,
-    /// Sum of the errors of these counts, in pages.
+    /// Sum of the errors in the comparisons of `off`, in pages.
     pub off_pages: u64,
 }
 
-/// The samples of each CPU, in reverse order, so that the first one is taken from the end.
+/// The samples of each CPU, in reverse order, so that the next sample is taken from the end.
 pub(super) struct Samples {
     waiting: BTreeMap<u32, Vec<Sample>>,
-    /// For each CPU whose sample has begun: the least and the most that each of its page sets has held since.
+    /// For each CPU whose sample has begun: the smallest and the largest number of pages that each of its
+    /// page sets has held since.
     begun: BTreeMap<u32, Vec<(usize, i64, i64)>>,
 }
 
-/// A finished sample, and the least and the most that each page set held meanwhile, by zone.
+/// A finished sample. Pages in the page set of each zone, and the smallest and the largest number during the
+/// sample.
 pub(super) type Finished = (Sample, Vec<(usize, i64, i64)>);
 
 impl Samples {
@@ -48,7 +51,8 @@ impl Samples {
         next.is_some_and(|next| next.t0_ns <= now_ns)
     }
 
-    /// A sample of the CPU that has ended by `now_ns`. `counts` has the counts of its page sets, by zone.
+    /// Returns a sample of the CPU that has ended by `now_ns`. `counts` has the page counts of the CPU's page
+    /// sets, by zone.
     pub(super) fn take(
         &mut self,
         cpu: u32,
@@ -70,7 +74,7 @@ impl Samples {
         Some((samples.pop()?, ranges))
     }
 
-    /// Notes the new count of a page set.
+    /// Records the new number of pages in a page set.
     #[inline]
     pub(super) fn note(&mut self, cpu: u32, zone: usize, count: i64) {
         let Some(begun) = self.begun.get_mut(&cpu) else { return };
@@ -87,7 +91,8 @@ impl Samples {
 }
 
 impl SampledSets {
-    /// Notes a comparison: the page set has `before` pages by its events, and `after` by the corrected count.
+    /// Records a comparison: the page set has `before` pages according to events, and `after` pages after the
+    /// correction.
     pub(super) fn note(&mut self, before: Option<i64>, after: i64) {
         let Some(before) = before else { return };
         self.taken += 1;
@@ -96,8 +101,9 @@ impl SampledSets {
     }
 }
 
-/// The count of a page set after a sample. If the page set held the sampled number while the sample was
-/// taken, its count is right and stays; else the count moves by the distance to the nearer end of `range`.
+/// The number of pages in a page set after a sample. If the page set held the sampled number while the sample
+/// was taken, its count is right and stays; otherwise the count is corrected by the distance to the nearer
+/// end of `range`.
 pub(super) fn corrected(count: Option<i64>, range: Option<(i64, i64)>, sampled: &ZoneSample) -> i64 {
     let sampled = i64::from(sampled.count);
     match count.zip(range) {

@@ -1,5 +1,6 @@
-//! The tracks of threads. A recording may name any number of threads, so only threads with slices have a
-//! track. The list of described tracks is cleared when it is full; some tracks are then described again.
+//! The tracks of threads. A recording may have any number of threads, so only threads with slices get a
+//! track. The list of tracks that were described is cleared when it is full, and some tracks are then
+//! described again.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -14,9 +15,10 @@ use super::packets::{Descriptor, Packets, Sequence, TrackId, TrackKind};
 const REMEMBERED_MAX: usize = 64 << 10;
 /// Numbers of thread tracks begin here. Other tracks have lower numbers.
 const FIRST_TRACK: u64 = 1 << 33;
-/// Idle tasks have pid 0 on each CPU. Their tracks have the numbers after those of 2^32 threads.
+/// Idle tasks have pid 0 on each CPU. Track numbers of idle tasks come after the numbers for 2^32 threads.
 const FIRST_IDLE_TRACK: u64 = FIRST_TRACK + (1 << 32);
-/// A higher number is no thread of a kernel, and does not fit into the field for threads.
+/// The largest thread number. No kernel has a thread with a higher number, and such a number would not fit
+/// into the field for threads.
 const TID_MAX: u32 = i32::MAX as u32;
 
 /// Tracks of threads.
@@ -32,13 +34,13 @@ impl<'info> Threads<'info> {
         Self { described: HashSet::new(), names: info.tasks.as_ref().map(Tasks::index) }
     }
 
-    /// The name of a thread's process, without characters that a reader would not see.
+    /// The name of a thread's process, without invisible characters.
     pub(super) fn process(&self, tid: u32, at_ns: u64) -> Option<Cow<'info, str>> {
         let names = self.names.as_ref()?;
         names.process_name(names.find(tid, at_ns)?).map(printable)
     }
 
-    /// The track of a thread; of the idle task, that of its CPU.
+    /// The track of a thread. An idle task has a track for each CPU.
     pub(super) fn track(
         &mut self,
         packets: &mut Packets<'_>,

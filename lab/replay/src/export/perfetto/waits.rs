@@ -1,7 +1,8 @@
-//! Waits for locks: their begin and end, whether the lock is a zone's, and which CPU held it.
+//! Waits for locks: when each began and ended, whether the lock is a zone's, and which CPU held it.
 //!
-//! No event names a lock. It is a zone's if the call chain says so, or, without a call chain, if the waiter
-//! moves blocks next. Its holder is the last CPU that moved blocks of that zone during the wait.
+//! No event names a lock. A lock is taken to be a zone's if the call chain says so, or, without a call chain,
+//! if the waiter moves blocks next. The holder of a zone's lock is taken to be the last CPU that moved blocks
+//! of that zone during the wait.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +11,14 @@ use pageset_trace::{Caller, Event, EventKind, LockWaits};
 /// The longest time between obtaining the lock and moving the first block under it.
 const GAP_NS_MAX: u64 = 20_000;
 
-/// A wait that is over.
+/// A wait that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wait {
     pub(super) since_ns: u64,
     pub(super) until_ns: u64,
     pub(super) lock: u64,
     pub(super) pid: u32,
-    /// Where it ended.
+    /// The CPU on which the wait ended.
     pub(super) cpu: u16,
     pub(super) kind: LockKind,
     /// The reason for taking the lock, if the call chain was recorded.
@@ -29,11 +30,11 @@ pub(super) struct Wait {
 /// The kind of lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockKind {
-    /// A zone's.
+    /// The lock of a zone.
     Zone,
     /// Another spinning lock.
     Spin,
-    /// Any other.
+    /// A lock that does not spin.
     Other,
 }
 
@@ -46,7 +47,7 @@ pub(super) struct Mover {
     at_ns: u64,
 }
 
-/// Pairs beginnings of waits with their ends.
+/// Finds the end of each wait for its beginning.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     open: LockWaits,
@@ -58,7 +59,7 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    /// Adds an event. Returns a wait once later events can say nothing more about it.
+    /// Adds an event. Returns a wait as soon as everything is known about it that events can show.
     #[inline]
     pub(super) fn record(&mut self, event: &Event, zone: Option<usize>) -> Option<Wait> {
         match event.kind {

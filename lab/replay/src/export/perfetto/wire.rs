@@ -1,8 +1,8 @@
-//! The wire format: fields of a message, one after another.
+//! The wire format of protocol buffers: the fields of a message, one after another.
 
 use micropb::{PbEncoder, Tag, WIRE_TYPE_I64, WIRE_TYPE_LEN, WIRE_TYPE_VARINT};
 
-/// A message that is being built. Its memory is used again for the next message.
+/// A message that is being built. After a message is finished, its memory is used for the next one.
 #[derive(Debug, Default)]
 pub(super) struct Message(Vec<u8>);
 
@@ -47,8 +47,9 @@ impl Message {
         let Ok(()) = self.encoder().encode_string(value);
     }
 
-    /// A field that is a message: `make` adds its fields. The message's length stands before it, but is known
-    /// only afterwards. One byte is left for it, since most messages are shorter than 128 bytes.
+    /// Adds a field that is itself a message; `make` adds its fields. The length comes before the message but
+    /// is known only afterwards. One byte is left for the length, because most messages are shorter than 128
+    /// bytes.
     pub(super) fn message(&mut self, field: u32, make: impl FnOnce(&mut Self)) {
         self.tag(field, WIRE_TYPE_LEN);
         let at = self.0.len();
@@ -67,8 +68,8 @@ impl Message {
 mod tests {
     use super::*;
 
-    /// The examples of the format's description: a field 1 of 150, a field 2 of text, that message as field
-    /// 3. Source: <https://protobuf.dev/programming-guides/encoding/>.
+    /// Tests the examples of the format's description: field 1 is the number 150, field 2 is a text, and
+    /// field 3 is the first message. Source: <https://protobuf.dev/programming-guides/encoding/>.
     #[test]
     fn fields_are_those_of_the_formats_description() {
         let mut message = Message::default();

@@ -1,4 +1,4 @@
-//! Which zone a frame is in.
+//! Finds the zone of a frame.
 
 use pageset_trace::{Layout, ZoneDescription};
 
@@ -19,7 +19,7 @@ impl Zones {
         &self.zones
     }
 
-    /// The zone of a frame. Most are in the zone of the frame before.
+    /// The zone of a frame. Most frames are in the same zone as the frame that was asked for before.
     pub(super) fn of(&mut self, pfn: u64) -> Option<usize> {
         let is_in = |zone: &ZoneDescription| {
             pfn.checked_sub(zone.start_pfn).is_some_and(|distance| distance < zone.spanned)
@@ -32,7 +32,7 @@ impl Zones {
         Some(found)
     }
 
-    /// The zone with this name in `/proc/zoneinfo`.
+    /// The zone of a node by its name in `/proc/zoneinfo`.
     pub(super) fn named(&self, node: u16, kind: pageset_core::ZoneKind) -> Option<usize> {
         self.zones.iter().position(|zone| (zone.node, zone.kind) == (node, kind))
     }

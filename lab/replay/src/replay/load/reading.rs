@@ -1,4 +1,4 @@
-//! From events to acts.
+//! Turns events into acts.
 
 use std::num::NonZeroU32;
 
@@ -13,15 +13,15 @@ use crate::replay::frame_map::FrameMap;
 use crate::replay::machine::Machine;
 use crate::replay::ticks::Ticks;
 
-/// Bulk allocations of more pages are taken for damage. It is twice the number of pointers that fit into a
-/// page.
+/// A bulk allocation of more pages is taken for a damaged event. The limit is twice the number of pointers
+/// that fit into a page.
 const BULK_PAGES_MAX: u64 = 1 << 10;
 
-/// Pages of a task's kernel stack on x86-64: allocated in bulk at a fork, unless a stack is left from a task
-/// that ended.
+/// Pages of a task's kernel stack on x86-64. At a fork, the kernel allocates the stack in bulk, unless it
+/// reuses the stack of an ended task.
 const STACK_PAGES: u64 = 4;
 
-/// A reading under way.
+/// The state while a recording is read.
 pub(super) struct Reading<'m> {
     machine: &'m Machine,
     ticks: Ticks,
@@ -30,16 +30,16 @@ pub(super) struct Reading<'m> {
     zones: Vec<ZoneNotes>,
     cpus: Vec<CpuNotes>,
     has_bulk_events: bool,
-    /// Placeholders among the acts: one at each fork, for the pages of the new task's stack.
+    /// The indices of acts that are placeholders: one at each fork, for the pages of the new task's stack.
     forks: Vec<u32>,
 }
 
 /// Facts about the frames of one zone.
 struct ZoneNotes {
     start_pfn: u64,
-    /// By frame.
+    /// The last event about each frame.
     frames: FrameMap,
-    /// By pageblock: the type last seen, plus one.
+    /// For each pageblock, the type that was seen last, plus one.
     block_types: Vec<u8>,
 }
 
@@ -66,17 +66,18 @@ impl Note {
     }
 }
 
-/// Work that has begun on one CPU.
+/// Work that has begun on one CPU and not ended.
 #[derive(Debug, Default)]
 struct CpuNotes {
-    /// `None` outside of a bulk allocation. Inside, the zone that its refills came from, if there was a
-    /// refill.
+    /// `None` outside of a bulk allocation. Inside of one, the zone that its refills came from, if there was
+    /// a refill.
     bulk: Option<Option<usize>>,
     /// The highest zone that the bulk request may use.
     bulk_highest: usize,
     /// The last event of each level of interrupts.
     last: [Option<Event>; 4],
-    /// Frees by an interrupt in the middle of a batch. They went past the page set if the batch goes on.
+    /// Frees by an interrupt in the middle of a task's batch of frees. If the batch continues after the
+    /// interrupt, these frees went past the page set.
     in_batch: Option<(Event, Vec<u32>)>,
 }
 
@@ -112,8 +113,8 @@ impl<'m> Reading<'m> {
         self.load
     }
 
-    /// Undoes all findings of frees past a busy page set. They rest on blocks that leave a zone without
-    /// having been drained, so they mean nothing if drains were not recorded.
+    /// Undoes the corrections for frees past a busy page set. These corrections follow from blocks that leave
+    /// a zone without having been drained, so they mean nothing if drains were not recorded.
     fn take_back_diverted(&mut self) {
         self.load.acts.mend_all(|act| {
             if act.kind == ActKind::PastSet {
@@ -123,9 +124,9 @@ impl<'m> Reading<'m> {
         self.load.diverted_frees = 0;
     }
 
-    /// Allocates pages for the stacks of forked tasks, if bulk allocations were not recorded. The recording
-    /// frees some pages without having allocated them. That many pages are spread evenly over the forks, but
-    /// at most a whole stack for each.
+    /// Allocates pages for the stacks of forked tasks, if bulk allocations were not recorded. Some pages are
+    /// freed in the recording without an event of their allocation. As many pages are allocated evenly at all
+    /// forks, but at most a whole stack at each fork.
     fn give_stacks(&mut self) {
         let forks = self.forks.len() as u64;
         let pages = self.load.unmatched_frees.min(forks * STACK_PAGES);
@@ -148,8 +149,8 @@ impl<'m> Reading<'m> {
         self.forks.push(act);
     }
 
-    /// A loop of its own: it is compiled with this crate's optimisation, and its generic caller with that of
-    /// another crate.
+    /// This loop is a separate function, so that it is compiled with this crate's optimisation. The generic
+    /// caller is compiled in the crate that calls it, with that crate's optimisation.
     pub(super) fn events(&mut self, events: &[Event], times: Times) {
         for event in events {
             self.event(event);
@@ -281,7 +282,7 @@ impl<'m> Reading<'m> {
         }
     }
 
-    /// A page freed as part of a list reaches its page set at a later event.
+    /// Handles a page that was freed as part of a list, and reaches its page set only with this event.
     fn committed(&mut self, event: &Event) {
         let Some(zone) = self.machine.zone_of(event.pfn) else { return };
         let Some(Note::Freed(earlier)) = self.zones[zone].take(event.pfn) else { return };
@@ -311,8 +312,8 @@ impl<'m> Reading<'m> {
         }
     }
 
-    /// A block leaves the zone although no drain returned it: its free had gone past its page set, whose lock
-    /// was busy.
+    /// Handles a block that leaves the zone although no drain returned it: it had been freed directly to the
+    /// zone, because the lock of its page set was busy.
     fn forget_diverted(&mut self, event: &Event) {
         let Some(zone) = event.frame().and_then(|pfn| self.machine.zone_of(pfn.0)) else { return };
         let frames = event.block_order().map_or(1, |order| u64::from(order.frames()));
@@ -358,8 +359,8 @@ impl<'m> Reading<'m> {
     }
 
     fn bulk_ends(&mut self, event: &Event) {
-        // Some recordings have only the return of a bulk allocation. Its request then counts as one that may
-        // use every ordinary zone, as nearly all do.
+        // Some recordings have only the end of a bulk allocation, without its flags. Assume that it may use
+        // every ordinary zone, as nearly all bulk allocations may.
         self.has_bulk_events = true;
         let cpu = &mut self.cpus[usize::from(event.cpu)];
         let highest = if cpu.bulk.is_some() { cpu.bulk_highest } else { highest_zone(0) };
@@ -377,15 +378,15 @@ impl<'m> Reading<'m> {
     }
 
     fn reclaim(&mut self, event: &Event, kind: ActKind) {
-        // This kind of event has its node in the field for frames.
+        // This kind of event stores its node in the field for frames.
         match u16::try_from(event.pfn) {
             Ok(node) => drop(self.push(kind, BlockKind::PAGE, u32::from(node))),
             Err(_) => self.load.unreplayed.impossible += 1,
         }
     }
 
-    /// Decides about the frees of an interrupt in the middle of a thread's batch. If the batch goes on, the
-    /// page set's lock was taken, and these frees went past it.
+    /// Decides where the frees of an interrupt in the middle of a thread's batch went. If the batch goes on,
+    /// the thread held the page set's lock, so these frees went past the page set.
     fn resolve_batch(&mut self, event: &Event) {
         let level = event.interrupt_level();
         let cpu = &mut self.cpus[usize::from(event.cpu)];
@@ -406,7 +407,7 @@ impl<'m> Reading<'m> {
         }
     }
 
-    /// Zone and order of the block that an event is about. Impossible blocks are counted.
+    /// The zone and order of the block that an event is about. Counts events with impossible blocks.
     #[inline]
     fn place(&mut self, event: &Event, order: u8) -> Option<(usize, Order)> {
         let Some(zone) = self.machine.zone_of(event.pfn) else {

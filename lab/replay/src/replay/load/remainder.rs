@@ -1,8 +1,8 @@
-//! The pages that a load leaves allocated, or takes from earlier allocations.
+//! Handles pages that a load leaves allocated, or frees without having allocated them.
 //!
-//! A recording may free more pages than it allocates, since some were allocated before it began, or fewer. If
-//! the load is repeated, the difference is played in between. Otherwise page sets would fill or empty from
-//! play to play.
+//! A recording may free more or fewer pages than it allocates, because some pages were allocated before it
+//! began, and some are not freed. Between two repetitions of the load, the difference is allocated or freed.
+//! Without this, page sets would fill or empty from one repetition to the next.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,8 +11,8 @@ use crate::replay::act::{Act, ActKind, BlockKind};
 use crate::replay::acts::Acts;
 use crate::replay::machine::Machine;
 
-/// Allocations for surplus frees, and frees for surplus allocations, by zone and kind, on the CPUs that have
-/// the surplus.
+/// Makes allocations for surplus frees, and frees for surplus allocations, by zone and kind of block, on the
+/// CPUs that have the surplus.
 pub(super) fn remainder(machine: &Machine, acts: &Acts) -> io::Result<Vec<Act>> {
     let mut nets: BTreeMap<(usize, BlockKind), Vec<i64>> = BTreeMap::new();
     acts.each_act(|act| {
@@ -60,8 +60,8 @@ mod tests {
     #[test]
     fn what_is_freed_too_much_is_allocated_again_where_it_was_freed() {
         let machine = Machine::new(small_layout()).unwrap();
-        // CPU 0 allocates ten pages, and CPU 1 frees fourteen. The surplus is four; the ten pages that go
-        // from CPU to CPU are no surplus.
+        // CPU 0 allocates ten pages, and CPU 1 frees fourteen. The surplus is four pages; the ten pages that
+        // go from CPU to CPU are no surplus.
         let load = [acts(ActKind::Alloc, 2, 10), acts(ActKind::Free, 3, 14)].concat();
         let remainder = remainder(&machine, &load.into_iter().collect()).unwrap();
         let [act] = remainder[..] else { panic!("{remainder:?}") };

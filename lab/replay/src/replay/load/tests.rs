@@ -1,4 +1,4 @@
-//! The acts that follow from events that report something late.
+//! Tests of the acts that follow from events that report something late.
 
 use pageset_core::{MigrateType, Order, ZoneKind};
 use pageset_trace::{
@@ -120,7 +120,7 @@ fn impossible_events_are_counted() {
     assert_eq!((load.acts.len(), load.unreplayed.impossible), (0, 1));
 }
 
-/// A machine file may claim any span for a zone that has no memory, but none for one that has.
+/// Tests that a machine file may give a zone without memory any span, but not a zone with memory.
 #[test]
 fn a_zone_has_no_more_frames_than_can_be_noted() {
     let mut layout = small_layout();
@@ -136,7 +136,8 @@ fn a_zone_has_no_more_frames_than_can_be_noted() {
     assert!(Machine::new(layout).unwrap_err().to_string().contains("2^32"));
 }
 
-/// Any event that a file may hold, mostly about few frames, so that they meet.
+/// Any event that a file may hold. Most events are about a few frames, so that several events concern the
+/// same frame.
 fn any_event() -> impl Strategy<Value = Event> {
     let pfn = prop_oneof![8 => 4096..4200_u64, 2 => 0..40_000_u64, 1 => any::<u64>()];
     let numbers = (prop_oneof![9 => 0..11_u8, 1 => any::<u8>()], -1..6_i8, 0..2_u8, any::<u8>());
@@ -153,8 +154,8 @@ fn any_event() -> impl Strategy<Value = Event> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// No recording makes a replay panic, whatever the policy and the settings; and nothing is counted twice
-    /// or lost.
+    /// Tests that no recording makes a replay panic, whatever the policy and the settings, and that nothing
+    /// is counted twice or lost.
     #[test]
     fn any_recording_can_be_replayed(
         mut events in prop::collection::vec(any_event(), 0..300),

@@ -31,7 +31,7 @@ pub(super) const COPY_NS: Parameter = Parameter {
     source: "guess: 16 GB/s",
 };
 
-/// The role that a worker has now.
+/// A worker's role in a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Sender,
@@ -43,7 +43,8 @@ pub(super) enum Role {
 pub(super) enum FreedBy {
     /// The receiver's CPU.
     Receiver,
-    /// The CPU that allocated the memory. If too much memory already waits there, the receiver's CPU.
+    /// The CPU that allocated the memory. If too much memory already waits for that CPU, the receiver's CPU
+    /// frees it.
     Sender,
 }
 
@@ -71,7 +72,8 @@ pub(super) fn costs(setup: &Setup<'_>) -> Costs {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Way {
     pub(super) socket: ChannelId,
-    /// The channel in the opposite direction. It takes received memory back to the sender, which frees it.
+    /// The channel in the opposite direction. Received memory goes through this channel back to the sender,
+    /// which frees it.
     pub(super) returned: Option<ChannelId>,
 }
 
@@ -119,8 +121,8 @@ impl End {
         }
     }
 
-    /// Reads the payload of messages of `bytes` bytes each. Reading payload in objects takes no time in the
-    /// model.
+    /// Reads the payload of messages of `bytes` bytes each. In the model, reading payload that lies in slab
+    /// objects takes no time.
     pub(super) fn read(&self, target: &mut dyn Target, messages: &Message, bytes: u32) {
         for (pfn, order) in &messages.blocks {
             let bytes = u64::from(bytes).min(u64::from(order.frames()) * u64::from(PAGE_BYTES));

@@ -1,8 +1,8 @@
 //! netperf `SCTP_STREAM_MANY` over the loopback, 10 KiB messages. Each message is copied once more into a
 //! packet. Packets with several messages need blocks that are too large for page sets (spec fault.md §4.3).
 //!
-//! Three facts are from the recording data/traces/k612_2c_sctp.pgtrace, one stream of 512 messages of 8 KiB
-//! on Linux 6.12 with 2 CPUs: how packets are filled, and which CPU takes memory and gives it back. A
+//! How packets are filled, and which CPU allocates and frees memory, is known from the recording
+//! data/traces/k612_2c_sctp.pgtrace: one stream of 512 messages of 8 KiB on Linux 6.12 with 2 CPUs. A
 //! receiver opens its window by one whole packet of the loopback at a time, so most packets carry as many
 //! messages as fit. The acknowledgement that opens the window is handled on the receiver's CPU. So this CPU
 //! makes the next packet and frees acknowledged memory, unless the sender's CPU does so earlier.
@@ -49,7 +49,7 @@ const FREED_HERE: Parameter = Parameter {
     source: "recording k612_2c_sctp: 232 of 537 blocks of order 2 were freed where they were allocated",
 };
 
-/// Source of this benchmark's times.
+/// The source of the times of this benchmark.
 const GUESS: &str =
     "guess: about 4 Gbit/s for a pair; SCTP computes checksums and keeps track of each message";
 
@@ -80,7 +80,7 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let pairs: Vec<_> = setup.each_pair()?.collect();
     let skbs = Arc::new(Skbs::new(&mut plan, setup, &[bytes]).used_by(2 * pairs.len()));
     let per_bundle = PACKET_BYTES_MAX / bytes;
-    // The messages' own memory bounds the flow. A packet and its messages are sent one after another.
+    // The memory of the messages limits how much is under way. A packet is sent first, then its messages.
     let bundle_bytes = per_bundle * (bytes + OVERHEAD_BYTES).next_power_of_two();
     let capacity = 2 * (SOCKET_BYTES / bundle_bytes).max(1);
     let moves_per_s = setup.at_most(&MOVES, MOVES_MAX)?;
@@ -101,7 +101,7 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// One end of an association.
+/// One end of an SCTP connection.
 #[derive(Debug)]
 struct Stream {
     end: End,
@@ -113,7 +113,7 @@ struct Stream {
     freed_here_percent: u64,
 }
 
-/// Returns true in `percent` of all calls, at random.
+/// Returns true with a probability of `percent` %.
 fn chance(target: &mut dyn Target, percent: u64) -> bool {
     target.random() % 100 < percent
 }
@@ -161,7 +161,7 @@ impl Ends for Stream {
 }
 
 impl Stream {
-    /// Makes this many messages, and their packet unless the receiver's CPU makes it.
+    /// Makes `count` messages, and the packet for them unless the receiver's CPU makes the packet.
     fn make(
         &self,
         target: &mut dyn Target,

@@ -11,8 +11,8 @@ use crate::target::{Message, Target};
 /// Size of the structure that describes a message. Source: spec fault.md §4.3.
 pub(super) const SKB_BYTES: u32 = 256;
 /// Memory of a message besides its payload: room for headers before it, shared information after it. Source:
-/// 4 KiB of payload need kmalloc-8k and 8 KiB need order 2 (spec fault.md §4.3). The number itself is a
-/// guess.
+/// 4 KiB of payload need kmalloc-8k and 8 KiB need order 2 (spec fault.md §4.3). The number of bytes itself
+/// is a guess.
 pub(super) const OVERHEAD_BYTES: u32 = 384;
 /// Size of small heads since Linux 6.3. Source: spec fault.md §4.3.
 const SMALL_HEAD_BYTES: u32 = 704;
@@ -36,7 +36,7 @@ impl Skbs {
         Self { slabs, skb, small_head }
     }
 
-    /// Sets the number of workers that use these caches. Each worker leaves once.
+    /// Sets the number of workers that use these caches. Each worker calls `leave` once.
     pub(in crate::load) fn used_by(self, workers: usize) -> Self {
         Self { slabs: self.slabs.used_by(workers), ..self }
     }

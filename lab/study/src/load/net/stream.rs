@@ -30,7 +30,7 @@ pub(super) struct Flow {
     /// Memory of one message. A socket's memory divided by this size is the number of messages under way.
     pub(super) message_bytes: u32,
     pub(super) freed_by: FreedBy,
-    /// How often tasks move to other CPUs; see [`MOVES`](super::turns::MOVES).
+    /// How often a task moves to another CPU, per second; see [`MOVES`](super::turns::MOVES).
     pub(super) moves_per_s: u64,
 }
 

@@ -1,5 +1,5 @@
-//! The roles of sender and receiver. Tasks move between CPUs, so a CPU is the sender of a flow for a while,
-//! then the receiver, and so on.
+//! The roles of sender and receiver. Tasks move between CPUs, so a CPU is the sender of a flow for a time,
+//! then its receiver, and so on.
 //!
 //! In the model a worker stays on its CPU. So two tasks that swap CPUs become two workers that swap roles.
 //! Each direction has its own socket, so no worker receives its own messages.
@@ -23,17 +23,17 @@ pub(super) const MOVES: Parameter = Parameter {
 pub(super) trait Ends {
     fn end(&self) -> &End;
 
-    /// Sends a message. The attempt may fail.
+    /// Tries to send a message.
     fn send(&mut self, target: &mut dyn Target);
 
-    /// Receives messages. The first one has come already.
+    /// Receives messages. The worker has already received `first`.
     fn receive(&mut self, target: &mut dyn Target, first: Message);
 
     /// Frees memory that a sender keeps between messages.
     fn finish(&mut self, target: &mut dyn Target);
 }
 
-/// Sends or receives until the time is over.
+/// Sends or receives until the measured time is over.
 pub(super) fn take_turns(target: &mut dyn Target, mut ends: impl Ends, first: Role, moves_per_s: u64) {
     let mut role = first;
     let (forth, back) = (ends.end().forth, ends.end().back);
@@ -61,7 +61,7 @@ fn exchange() -> Message {
     Message { bytes: u64::MAX, ..Message::default() }
 }
 
-/// Sends until the roles are exchanged, or the time is over. Returns whether the time is over.
+/// Sends until the roles are exchanged, or until the measured time is over. Returns whether it is over.
 fn send_until_moved(target: &mut dyn Target, ends: &mut impl Ends, moves_per_s: u64) -> bool {
     let until_ns = target.now_ns().saturating_add(stay_ns(target, moves_per_s));
     while target.running() {
@@ -75,7 +75,7 @@ fn send_until_moved(target: &mut dyn Target, ends: &mut impl Ends, moves_per_s: 
     true
 }
 
-/// Receives until the roles are exchanged, or the time is over. Returns whether the time is over.
+/// Receives until the roles are exchanged, or until the measured time is over. Returns whether it is over.
 fn receive_until_moved(target: &mut dyn Target, ends: &mut impl Ends) -> bool {
     while let Some(message) = target.receive(ends.end().back.socket) {
         if message == exchange() {

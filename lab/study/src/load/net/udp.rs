@@ -81,7 +81,7 @@ pub(super) struct Fragments {
 }
 
 impl Fragments {
-    /// Takes `bytes` bytes. Used-up blocks go with `message`.
+    /// Takes `bytes` bytes. A block that is used up becomes part of `message`.
     pub(super) fn cut(
         &mut self,
         target: &mut dyn Target,

@@ -1,5 +1,5 @@
-//! lmbench `bw_unix`: 64 KiB writes to a stream socket between two processes, the canonical producer and
-//! consumer of blocks of all page-set orders (spec fault.md §4.3).
+//! lmbench `bw_unix`: 64 KiB writes to a stream socket between two processes. One process allocates blocks of
+//! all orders that page sets hold, and the other frees them (spec fault.md §4.3).
 
 use pageset_core::{AllocError, MigrateType, Order};
 
@@ -13,9 +13,11 @@ use crate::load::workload::Workload;
 use crate::slab::LIST_NS;
 use crate::target::{Fill, Message, Target};
 
-/// Payload in the head of each of the two pieces of a write. Source: spec fault.md §4.3, "~3.7 KiB head".
+/// Bytes of payload that lie in the head of each of a write's two messages. Source: spec fault.md §4.3, "~3.7
+/// KiB head".
 const HEAD_BYTES: u32 = 3_700;
-/// The pieces of a 64 KiB write: payload, and the orders of their blocks. Source: spec fault.md §4.3.
+/// The two messages of a 64 KiB write: their payload, and the orders of the blocks that hold it. Source: spec
+/// fault.md §4.3.
 const PIECES: [(u64, &[u8]); 2] = [(36_468, &[3]), (29_068, &[2, 1, 0])];
 
 /// Pairs of a writer and a reader.
@@ -38,7 +40,7 @@ pub(in crate::load) const UNIX_STREAM: Workload = Workload {
 fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     let skbs = Skbs::new(&mut plan, setup, &[HEAD_BYTES - OVERHEAD_BYTES]);
-    // A piece takes its payload's memory and its head's.
+    // A message takes memory for its payload and for its head.
     let flow = Flow {
         message_bytes: 32_768 + 4096,
         freed_by: FreedBy::Receiver,

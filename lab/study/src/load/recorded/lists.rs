@@ -1,6 +1,8 @@
-//! The acts of each recorded CPU, in one list for each CPU. A long list is kept in a temporary file.
+//! The operations (*acts*) of each recorded CPU, in one list for each CPU. A long list is kept in a temporary
+//! file.
 //!
-//! A list is cut into chunks, which are written as they fill up. A player of a list holds one chunk of it.
+//! A list is cut into chunks. A full chunk is written to the file, and a reader of the list has one chunk in
+//! memory.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +11,7 @@ use pageset_core::{MigrateType, Order, ZoneKind};
 use pageset_replay::operations::{BlockName, What};
 use tempfile::{SpooledTempFile, spooled_tempfile};
 
-/// One act of a CPU, and the time since its last act.
+/// One operation of a CPU, and the time since the CPU's previous operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Paced {
     pub(super) think_ns: u32,
@@ -74,7 +76,7 @@ const fn number(block: BlockName) -> u32 {
     }
 }
 
-/// The lists while they are being written.
+/// All lists, while they are being written.
 #[derive(Debug)]
 pub(super) struct ListWriter {
     file: SpooledTempFile,
@@ -116,7 +118,7 @@ impl ListWriter {
         Ok(())
     }
 
-    /// Ends the writing. Returns the lists of the CPUs that did anything.
+    /// Ends the writing. Returns the lists of the CPUs that did at least one operation.
     pub(super) fn finish(mut self) -> io::Result<Lists> {
         for cpu in 0..self.cpus.len() {
             if !self.cpus[cpu].pending.is_empty() {
@@ -129,7 +131,7 @@ impl ListWriter {
     }
 }
 
-/// The finished lists. Any number of players can read them.
+/// All lists, finished. Any number of players can read the lists at once.
 #[derive(Debug)]
 pub(super) struct Lists {
     file: Mutex<SpooledTempFile>,
@@ -137,7 +139,7 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    /// Number of CPUs that did anything.
+    /// Number of CPUs that did at least one operation.
     pub(super) fn cpus(&self) -> usize {
         self.cpus.len()
     }
@@ -158,7 +160,7 @@ impl Lists {
     }
 }
 
-/// A place in a CPU's list, with the chunk around it.
+/// A position in a CPU's list, with the chunk that contains it.
 #[derive(Debug)]
 pub(super) struct Cursor {
     cpu: usize,
@@ -217,7 +219,7 @@ mod tests {
             writer.push(if number % 3 == 0 { 7 } else { 2 }, paced(number)).unwrap();
         }
         let lists = writer.finish().unwrap();
-        assert_eq!(lists.cpus(), 2, "the CPUs that did something");
+        assert_eq!(lists.cpus(), 2, "only CPUs with operations have lists");
         for (cpu, is_mine) in [(0, false), (1, true)] {
             let numbers: Vec<u64> =
                 (0..5 * CHUNK as u64).filter(|number| (number % 3 == 0) == is_mine).collect();

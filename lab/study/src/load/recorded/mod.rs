@@ -1,9 +1,9 @@
-//! A recording as a workload for any number of CPUs. Each CPU plays one recorded CPU's allocations and frees,
-//! with the recorded time between them, again and again.
+//! A recording as a workload for any number of CPUs. Each CPU repeats the allocations and frees of one
+//! recorded CPU, with the recorded time between them, again and again.
 //!
-//! If a CPU waits for a lock, all of its later acts are delayed too, as in a real program. If the run has
-//! more CPUs than the recording, several copies of the recorded machine run. Within a copy, a block is freed
-//! on the CPU that freed it in the recording.
+//! If a CPU waits for a lock, all of its later operations are delayed too, as in a real program. If the run
+//! has more CPUs than the recording, several copies of the recorded machine run. Within a copy, a block is
+//! freed on the CPU that freed it in the recording.
 //!
 //! Files: `reading` (the acts of each CPU), `lists` (their storage), `player` (a CPU that plays them).
 
@@ -25,12 +25,12 @@ use reading::Recording;
 #[derive(Debug)]
 pub struct Recorded {
     recording: Arc<Recording>,
-    /// Counts of the played and the omitted events.
+    /// Counts of the events that are repeated and of those that are left out.
     pub played: Played,
 }
 
 impl Recorded {
-    /// Reads a recording of any length in bounded memory: its acts go to a temporary file.
+    /// Reads a recording of any length in bounded memory: its operations go to a temporary file.
     ///
     /// # Errors
     /// Returns an error of the reader. Fails also if the temporary file cannot be written, or if the

@@ -1,4 +1,4 @@
-//! One CPU that plays a recorded CPU's acts, and the copy of the recorded machine that it belongs to.
+//! One CPU that repeats a recorded CPU's operations, and the copy of the recorded machine that it belongs to.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,9 +19,9 @@ const WAIT_NS: u64 = 20_000;
 /// State that the CPUs of one copy share.
 #[derive(Debug)]
 pub(super) struct CopyState {
-    /// Blocks in use, by pass and number.
+    /// Blocks in use, by pass over the recording and by number in it.
     blocks: HashMap<(u64, BlockName), Block>,
-    /// The pass that each CPU is in.
+    /// How many times each CPU has begun its list.
     passes: Vec<u64>,
     /// CPUs that have ended.
     ended: usize,
@@ -40,7 +40,7 @@ pub(super) struct Player {
     pub(super) copy: Arc<Mutex<CopyState>>,
     /// Index of the recorded CPU whose list this player plays.
     pub(super) index: usize,
-    /// Whether the copy has all recorded CPUs. In a copy with missing CPUs, each CPU frees only its own
+    /// Whether the copy has all recorded CPUs. If CPUs are missing, each CPU of the copy frees only its own
     /// blocks.
     pub(super) is_whole: bool,
 }
@@ -76,7 +76,8 @@ impl Player {
             early.retain(|(since, _)| since + 1 >= pass);
             pass += 1;
             self.copy().passes[self.index] = pass;
-            // This CPU is at most one pass ahead of the slowest, so that memory stays bounded.
+            // Wait while this CPU is more than one pass ahead of the slowest CPU, so that memory stays
+            // bounded.
             while target.running() && self.slowest() + 1 < pass {
                 target.sleep(WAIT_NS);
             }
@@ -106,8 +107,8 @@ impl Player {
             }
             What::Free { block } => {
                 early.push_back((pass, block));
-                // Free the block of this act, if it is allocated already. Also try again to free one earlier
-                // block that another CPU had not allocated at its time.
+                // Free the block of this operation, if it is allocated already. Also try again to free one
+                // earlier block that another CPU had not yet allocated.
                 for _ in 0..early.len().min(2) {
                     let Some(key) = early.pop_back() else { break };
                     let found = self.copy().blocks.remove(&key);

@@ -1,5 +1,5 @@
-//! Turns the requests of a recording into lists of acts, one for each CPU. Memory holds the blocks in use,
-//! not the recording.
+//! Turns the requests of a recording into lists of operations, one for each CPU. Only the blocks in use are
+//! kept in memory, not the whole recording.
 
 use std::collections::HashSet;
 use std::io;
@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use super::lists::{ListWriter, Lists, Paced};
 
-/// Counts of the events that are played, and of the ones that are not.
+/// Counts of the events that are repeated, and of those that are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Played {
-    /// Allocations and frees that are played. A bulk allocation counts as one.
+    /// Allocations and frees that are repeated. A bulk allocation counts as one.
     pub events: u64,
-    /// Pages of the bulk allocations among them.
+    /// Pages of the bulk allocations that are repeated.
     pub bulk_pages: u64,
     /// Frees left out because the recording does not show the block's allocation.
     pub unmatched_frees: u64,
@@ -23,21 +23,21 @@ pub struct Played {
     pub failed_in_recording: u64,
     /// Allocations left out because their order or number of pages is impossible.
     pub impossible: u64,
-    /// Frees that are added. If the recording allocates a frame that it has not freed, the old block is freed
+    /// Frees that are added: if the recording allocates a frame that it has not freed, the old block is freed
     /// first.
     pub made_up_frees: u64,
     /// Events that the recording itself lacks.
     pub lost_events: u64,
 }
 
-/// A recording, ready to be played by any number of players.
+/// A recording that any number of players can repeat.
 #[derive(Debug)]
 pub(super) struct Recording {
     pub(super) lists: Lists,
     /// Blocks that the recording does not free.
     kept: HashSet<u32>,
-    /// Number of the first page of a bulk allocation that the recording does not free. Later pages are not
-    /// freed either.
+    /// The number of the first page, of all pages of bulk allocations, that the recording does not free. The
+    /// recording frees no later page either.
     bulk_kept: u32,
 }
 

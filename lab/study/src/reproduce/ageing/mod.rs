@@ -1,5 +1,5 @@
-//! The effect of a day on memory: how many units of 1 GiB stay free of pages that cannot be moved, under
-//! Linux, under the RFCs of 2026, and with our own allocator.
+//! The study of a day's effect on memory: how many units of 1 GiB stay free of pages that cannot be moved,
+//! with Linux, with the RFCs of 2026, and with this project's own allocator.
 //!
 //! `runs` plays the days, `tables` shows them.
 
@@ -83,7 +83,7 @@ mod tests {
 
     use super::*;
 
-    /// Readers of the JSON rely on one row for each policy, and on the series under other keys.
+    /// Readers of the JSON rely on one row for each policy, and on separate keys for the course of the day.
     #[test]
     fn a_row_a_policy_has_the_end_of_the_day() {
         let mut day = Parameters::quick();
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn a_policy_that_is_not_there_or_has_a_row_already_is_named() {
         let error = |name: &str| runs::candidates(&[name.to_owned()]).unwrap_err().to_string();
-        assert_eq!(error("linux-6.18"), "linux-6.18: there is a row of this name");
+        assert_eq!(error("linux-6.18"), "linux-6.18: a row with this name exists already");
         assert_eq!(error("linux-1.0"), "linux-1.0: no such policy");
         assert!(error("none.toml").contains("there is no such policy file"));
     }

@@ -1,4 +1,4 @@
-//! The days that are played.
+//! Runs the days of the study `ageing`.
 
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,7 +12,7 @@ use crate::jobs::{self, Stage};
 use crate::reproduce::Options;
 use pageset_report::{Cancelled, Progress};
 
-/// An allocator, and its rule for moving pages.
+/// One row of the tables: an allocator, and the rule for moving pages.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     pub(super) name: String,
@@ -30,7 +30,7 @@ const ROWS: [(&str, &str, Compaction); 6] = [
     ("owned-blocks", "owned-blocks", Compaction::None),
 ];
 
-/// All candidates, in the order of the table's rows: first the built-in ones, then the user's policies.
+/// All candidates (rows), in the order of the tables: first the built-in ones, then the user's policies.
 pub(super) fn candidates(of_user: &[String]) -> Result<Vec<Candidate>> {
     let mut candidates = Vec::new();
     for (name, entrant, compaction) in ROWS {
@@ -44,7 +44,10 @@ pub(super) fn candidates(of_user: &[String]) -> Result<Vec<Candidate>> {
             false => AllocatorKind::named(policy).with_context(|| format!("{policy}: no such policy"))?,
         };
         let name = entrant.name().to_owned();
-        ensure!(candidates.iter().all(|other| other.name != name), "{name}: there is a row of this name");
+        ensure!(
+            candidates.iter().all(|other| other.name != name),
+            "{name}: a row with this name exists already"
+        );
         candidates.push(Candidate { name, entrant, compaction: Compaction::None });
     }
     Ok(candidates)
@@ -53,14 +56,14 @@ pub(super) fn candidates(of_user: &[String]) -> Result<Vec<Candidate>> {
 /// Samples of memory, evenly over the day.
 pub(super) const MOMENTS: u32 = 24;
 
-/// The results of one candidate: one day for each seed.
+/// The results of one candidate: a day for each seed.
 #[derive(Debug)]
 pub(super) struct Days {
     pub(super) candidate: Candidate,
     pub(super) courses: Vec<Course>,
 }
 
-/// Plays a day with each candidate and each seed.
+/// Runs a day with each candidate and each seed.
 pub(super) fn run(
     day: &Parameters,
     candidates: &[Candidate],

@@ -23,8 +23,8 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / f64::from(count))
 }
 
-/// Clean units, in percent of the units that would stay clean if the pages that cannot be moved filled whole
-/// units.
+/// Clean units, in percent of the most units that could be clean: the pages that cannot be moved would then
+/// fill as few units as possible.
 fn of_others_percent(census: &Census) -> f64 {
     let others = census.units.saturating_sub(census.unclean_units_needed).max(1);
     100.0 * census.clean_units as f64 / others as f64
@@ -106,8 +106,8 @@ fn day_percent(moment: usize) -> f64 {
     100.0 * ((moment + 1) as f64 / f64::from(MOMENTS)).min(1.0)
 }
 
-/// Draws the clean units over the day, with one line for each policy. The first line is the most units that
-/// could be clean.
+/// Draws the clean units over the day, with one line for each policy. The first line in the figure shows the
+/// most units that could be clean.
 pub(super) fn figure(runs: &[Days]) -> Figure {
     let mut figure =
         Figure::new("What a day does to memory: units of 1 GiB that could still become one page");

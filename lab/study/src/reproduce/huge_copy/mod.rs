@@ -1,5 +1,5 @@
-//! The 2018 patch series on copying huge pages. The study runs vm-scalability's anon-cow-seq with each order
-//! of copying.
+//! The study of the 2018 patch series on copying huge pages. The study runs vm-scalability's anon-cow-seq
+//! with each order in which the pages of a huge page can be copied.
 //!
 //! `workload` is the load, `counters` the CPU's counters.
 
@@ -93,14 +93,15 @@ const NOTES: [&str; 6] = [
 ];
 
 const WHY: &str = "\
-Why: the series was measured on a processor where two threads shared 2.5 MB of cache. They copied 4 MiB together, so \
-the part that was copied first had left the cache when the program used it. There it matters which part is copied \
-last. If the third-level cache holds the whole copied page, the order does not matter to writing: writing takes the \
-same time after each order, as the last column shows. Then only the copy itself counts. Copying single base pages in \
-an order that jumps or descends is slower, because CPUs fetch ahead along ascending addresses. String instructions of \
-4 KiB are slower than those of 2 MiB. Copying past the caches gains less here than in `pageset bench pages`. The \
-presumed reason: the program's own writes have left a page of dirty lines in the caches, and these lines go to memory \
-while the next page is copied there.";
+Why: the series was measured on a processor where two threads shared 2.5 MB of cache. Together, the two \
+threads copied 4 MiB, so the part that was copied first had left the cache when the program used it. On such \
+a processor it matters which part is copied last. If the third-level cache holds the whole copied page, the \
+order does not matter to writing: writing takes the same time after each order, as the last column shows. In \
+that case only the time of the copy itself counts. Copying single base pages in an order that jumps or \
+descends is slower, because CPUs fetch ahead along ascending addresses. String instructions of 4 KiB are \
+slower than those of 2 MiB. Copying past the caches gains less here than in `pageset bench pages`. The \
+presumed reason: the program's own writes have left a page of dirty lines in the caches, and these lines go \
+to memory while the next page is copied there.";
 
 /// The series' claims for this load.
 struct Claims {
@@ -130,12 +131,12 @@ impl Claims {
     }
 }
 
-/// All orders under one load; the base is first.
+/// The results of all orders of copying. The base comes first.
 struct Results {
     rows: Vec<OrderResult>,
 }
 
-/// The result of one order.
+/// The results of one order of copying.
 struct OrderResult {
     name: String,
     throughput: Spread,
@@ -145,8 +146,8 @@ struct OrderResult {
     no_counters: Option<String>,
 }
 
-/// The compared orders of copying the pages of a huge page: first the ones that Linux has had, with its
-/// instructions, then ours.
+/// The orders of copying that are compared: first those that Linux has had, with Linux's instructions, then
+/// this project's own.
 fn methods() -> Vec<Method> {
     let rep = Kernel::new(Isa::Rep).unwrap_or(Kernel::PORTABLE);
     let linux = VisitOrder::ALL.into_iter().filter(|order| *order != VisitOrder::StreamTargetLast);
@@ -157,7 +158,8 @@ fn measure(cpus: &[usize], rounds: usize, stage: &mut Stage<'_>) -> Result<Resul
     let methods = methods();
     let mut load = AnonCow::new(cpus)?;
     let mut measured: Vec<Vec<Measured>> = vec![Vec::new(); methods.len()];
-    // Only the first run starts with caches that hold nothing of an earlier run. So its result is not used.
+    // Run once and ignore the result, because only the first run starts with caches that hold nothing of an
+    // earlier run.
     load.run(methods[0])?;
     for round in 0..rounds {
         for turn in 0..methods.len() {
@@ -245,9 +247,11 @@ fn verdict(results: &Results, claims: &Claims) -> Result<String> {
     let change = results.throughput_percent(row) - 100.0;
     let is_apart = row.throughput.is_apart_from(&results.base().throughput);
     let outcome = match change {
-        change if change >= claims.throughput_percent / 2.0 => "It reproduces here",
-        change if change > 0.0 && is_apart => "It reproduces here in direction, but not in size",
-        _ => "It does not reproduce here",
+        change if change >= claims.throughput_percent / 2.0 => "The published result reproduces here",
+        change if change > 0.0 && is_apart => {
+            "The published result reproduces here in direction, but not in size"
+        }
+        _ => "The published result does not reproduce here",
     };
     let runs = if is_apart { "no run of one is among those of the other" } else { "their runs overlap" };
     let user_time = results.write_percent(row) - 100.0;
@@ -305,10 +309,10 @@ mod tests {
     fn the_verdict_follows_the_figures() {
         let claims = Claims::read().unwrap();
         for (ours, expected) in [
-            ([110.0, 112.0], "It reproduces here:"),
-            ([104.0, 105.0], "It reproduces here in direction"),
-            ([99.0, 105.0], "It does not reproduce here:"),
-            ([80.0, 81.0], "It does not reproduce here:"),
+            ([110.0, 112.0], "The published result reproduces here:"),
+            ([104.0, 105.0], "The published result reproduces here in direction"),
+            ([99.0, 105.0], "The published result does not reproduce here:"),
+            ([80.0, 81.0], "The published result does not reproduce here:"),
         ] {
             let text = verdict(&results([&[100.0, 100.0], &ours]), &claims).unwrap();
             assert!(text.starts_with(expected), "{ours:?}: {text}");

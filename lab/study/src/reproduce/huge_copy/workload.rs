@@ -16,7 +16,7 @@ use super::counters::Counters;
 /// Huge pages of the parent: 256 MiB, which no cache holds.
 const PAGES: usize = if cfg!(test) { 2 } else { 128 };
 
-/// The memory of the parent and of its children.
+/// The load: the memory of the parent and of its children.
 pub(super) struct AnonCow {
     parent: HugeMemory,
     children: Vec<Child>,

@@ -1,5 +1,5 @@
-//! Tests two promises of the published text: gains from pages that are mapped before they are requested, and
-//! from pages that are cleared before they are requested.
+//! Tests two promises of the published text: that programs gain if pages are mapped before they are requested
+//! (prefaulting), and if pages are cleared before they are requested (prezeroing).
 //!
 //! The published text says that prefaulting raises the highest fault rate three-fold and may allocate pages
 //! that are not needed. The published text also says that prezeroing pays if a program uses few cache lines
@@ -14,18 +14,18 @@ use pageset_report::{Cell, Column, Origin, Row, Table};
 use super::printed::PAGES_PER_GIB;
 use super::runs::{Key, Runs};
 
-/// Highest rate with prefaulting, as a multiple of the highest rate without. The published text promises this
-/// multiple.
+/// Highest rate with prefaulting, as a multiple of the highest rate without. The published text promises
+/// three times the rate.
 const CLAIM: f64 = 3.0;
-/// Memory of the rows, of all threads together. It is the largest in the published text that has rows for all
-/// counts of threads.
+/// Memory of all threads together, in GiB. Of the sizes for which the published text has rows for all numbers
+/// of threads, this is the largest.
 const GIB: u32 = 512;
-/// The strategy with the published text's atomic operations. The published text means to add prefaulting to
-/// it.
+/// The strategy with atomic operations. The published text proposes to add prefaulting to this strategy.
 const STRATEGY: &str = "P2,V1,R1";
 const ORDERS: [u8; 4] = [0, 1, 3, 5];
 
-/// Pages that are left out after each run of 48, in the column of untouched pages: a quarter of a region.
+/// For the column of untouched pages: the number of pages that a thread skips after each 48 pages, which
+/// makes a quarter of a region.
 const SKIPPED: u64 = 16;
 
 fn counts(is_quick: bool) -> &'static [u32] {
@@ -45,8 +45,8 @@ fn prefault(order: u8, threads: u32, skipped: u64) -> Key {
 /// Numbers of cache lines written in each page, and numbers of threads. A page has 128 lines of 128 bytes.
 const LINES: [u32; 4] = [1, 16, 64, 128];
 const PREZERO_THREADS: [u32; 2] = [1, 16];
-/// Pages of each thread. They are ten times a cache, so pages that were cleared ahead are not in the cache
-/// any more.
+/// Pages of each thread. The pages of a thread have ten times the size of a cache, so pages that were cleared
+/// early are not in the cache any more.
 const PREZERO_PAGES: u64 = 4096;
 
 fn prezero(lines: u32, threads: u32, prezero: bool) -> Key {

@@ -1,9 +1,9 @@
-//! Tests the published text's explanation of why deltas made the kernel slower: the change by deltas under
-//! several kinds of planes (the networks between groups of nodes).
+//! Tests how the published text explains that deltas made the kernel slower. The test simulates the change by
+//! deltas with several kinds of planes (the networks between groups of nodes).
 //!
 //! With deltas no thread writes the counters' line, and the published text's kernel became slower. Its author
-//! says why: with atomic operations two lines move, each over a plane of its own. With deltas one line moves,
-//! and it uses one plane. Each case here is a kind of planes and a place of the counters where this could
+//! explains: with atomic operations two lines move, each over its own plane. With deltas only one line moves,
+//! over one plane. Each case of this test is a kind of planes and a place of the counters in which this could
 //! show.
 
 use anyhow::Result;
@@ -13,7 +13,7 @@ use super::printed::{PrintedRow, THREADS_OF_LISTING};
 use super::runs::{Key, Runs, Wiring};
 use super::tables::{AsPrinted, Reading, key};
 
-/// Each case: its key, its words, its planes, and whether the counters have a line of their own.
+/// For each case: its key, its description, its planes, and whether the counters have their own cache line.
 const CASES: [(&str, &str, Wiring, bool); 6] = [
     ("one_line", "one line", wiring(false, false), false),
     ("two_lines", "two lines", wiring(false, false), true),
@@ -27,14 +27,15 @@ const fn wiring(has_one_plane: bool, has_requests: bool) -> Wiring {
     Wiring { has_one_plane, has_requests }
 }
 
-/// The rows with deltas, each after the row that the published text compares it with.
+/// Pairs of rows: a row without deltas, and the row with deltas that the published text compares with it.
 fn pairs(rows: &[PrintedRow]) -> Vec<(&PrintedRow, &PrintedRow)> {
     let has_deltas = |row: &PrintedRow| row.table.contains("delta");
     let with = rows.iter().filter(|row| has_deltas(row));
     let partner = |row: &PrintedRow| {
         let is_alike =
             |other: &&PrintedRow| !has_deltas(other) && (other.gib, other.threads) == (row.gib, row.threads);
-        // If both kernels without deltas have a row, the row of the atomic operations comes last.
+        // Take the last match: if both kernels without deltas have a row, this is the row of the atomic
+        // operations.
         rows.iter().rfind(is_alike)
     };
     with.filter_map(|row| Some((partner(row)?, row))).collect()
@@ -45,8 +46,8 @@ fn case_key(row: &PrintedRow, reading: Reading, case: usize) -> Key {
     Key { wiring, own_line, ..key(row, reading) }
 }
 
-/// How many threads a row stands for. If a row prints more threads than the program's listing has arrays for,
-/// only a full run simulates the printed number.
+/// How many threads may have run for a row. If a row prints more threads than the program has arrays for,
+/// both numbers are possible; a quick run then leaves out the printed number.
 fn readings(row: &PrintedRow, is_quick: bool) -> impl Iterator<Item = Reading> + use<> {
     let has_all = row.threads <= THREADS_OF_LISTING;
     let is_wanted = move |reading: &Reading| match reading {
@@ -69,7 +70,7 @@ pub(super) fn keys(rows: &[PrintedRow], is_quick: bool) -> Vec<Key> {
     keys
 }
 
-/// The change of fault/wsec by deltas.
+/// By how many percent deltas change the column fault/wsec.
 pub(super) struct Deltas(Vec<Change>);
 
 /// The changes of one row, in percent.
@@ -77,7 +78,7 @@ struct Change {
     gib: u32,
     threads: String,
     printed: f64,
-    /// One for each of [`CASES`].
+    /// Our changes, one for each of [`CASES`].
     ours: Vec<f64>,
 }
 

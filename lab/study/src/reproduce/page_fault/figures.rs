@@ -23,7 +23,7 @@ pub(super) fn all(
     Ok(NAMES.map(str::to_owned).into_iter().zip(figures).collect())
 }
 
-/// A panel for each table with at least four rows.
+/// Makes a figure with a panel for each table of at least four rows.
 fn printed(rows: &[PrintedRow], runs: &Runs) -> Result<Figure> {
     let mut figure = Figure::new("Page faults per second of wall time, Altix with 512 CPUs");
     for rows in rows.chunk_by(|row, next| row.table == next.table).filter(|rows| rows.len() >= 4) {
@@ -45,8 +45,8 @@ fn printed(rows: &[PrintedRow], runs: &Runs) -> Result<Figure> {
     Ok(figure)
 }
 
-/// The strategies that the figure shows: the strategies of the published text, the strategy of today's Linux,
-/// and a strategy without any cache line that all threads write.
+/// The strategies in the figure: those of the published text, that of today's Linux, and one without any
+/// cache line that all threads write.
 const DRAWN: [&str; 5] = ["P0,V1,R1", "P1,V1,R1", "P2,V1,R2", "P1,V2,R4", "P2,V7,R3"];
 
 fn strategies(matrix: &Matrix) -> Figure {

@@ -15,15 +15,15 @@ fn counts(is_quick: bool) -> &'static [u32] {
 /// with the CPUs.
 const THREAD_PAGES: u64 = 256;
 
-/// Page table x areas x counters. With `is_quick`, only combinations of the published text, the combination
-/// of today's Linux, and a combination without a cache line that all CPUs write.
+/// All combinations of page table, areas and counters. With `is_quick`, only those of the published text,
+/// that of today's Linux, and one without a cache line that all CPUs write.
 fn strategies(is_quick: bool) -> Vec<Strategy> {
     const QUICK: [&str; 5] = ["P0,V1,R1", "P1,V1,R1", "P2,V1,R2", "P1,V2,R4", "P2,V7,R3"];
     if is_quick {
         return QUICK.iter().filter_map(|name| name.parse().ok()).collect();
     }
-    // V0 does not allow areas to change, so V0 is an upper bound and not a usable strategy. Prediction T4
-    // covers the other counters.
+    // V0 does not allow areas to change, so V0 is an upper bound and not a usable strategy. The test of
+    // prediction T4 covers the other counters.
     let accounts = [Account::R1, Account::R2, Account::R3, Account::R4];
     Strategy::all()
         .filter(|strategy| strategy.stabilise() != Stabilise::V0 && accounts.contains(&strategy.account()))
@@ -34,13 +34,13 @@ fn key(strategy: Strategy, threads: u32) -> Key {
     Key::new(strategy, threads, THREAD_PAGES)
 }
 
-/// Pages of each thread in runs that hide the cost of its first table. They are all pages that one leaf table
-/// covers, with pages of 16 KiB.
+/// Pages of each thread in runs in which the cost of building its first page table is negligible: as many
+/// pages of 16 KiB as one leaf table covers.
 const TABLE_PAGES: u64 = 2048;
-/// Strategies without a line that all CPUs write, except for a counter now and then.
+/// Strategies under which CPUs share no cache line, except a counter that they change only now and then.
 const APART: [&str; 3] = ["P1,V7,R3", "P2,V7,R3", "P3,V7,R3"];
 
-/// Runs where each thread fills a whole leaf table of its own, with one thread and with the most threads.
+/// Runs in which each thread fills a whole leaf table: with one thread, and with the most threads.
 fn whole_tables(is_quick: bool) -> impl Iterator<Item = (Strategy, [Key; 2])> {
     let most = counts(is_quick).last().copied().unwrap_or(1);
     APART.iter().filter_map(|name| name.parse().ok()).map(move |strategy| {
@@ -63,7 +63,8 @@ pub(super) fn keys(is_quick: bool) -> Vec<Key> {
 pub(super) struct Matrix {
     pub(super) counts: &'static [u32],
     pub(super) rows: Vec<(Strategy, Vec<f64>)>,
-    /// The share of linear scaling that strategies reach with a whole leaf table for each thread.
+    /// For each strategy, the share of linear scaling that it reaches if each thread fills a whole leaf
+    /// table.
     whole_tables: Vec<(Strategy, f64)>,
 }
 

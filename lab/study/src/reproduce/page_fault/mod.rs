@@ -1,11 +1,11 @@
 //! The page-fault comparison on an Altix with 512 CPUs, September 2005: Hugh Dickins' page locking, Christoph
-//! Lameter's atomic operations, and these with deltas for the counters.
+//! Lameter's atomic operations, and atomic operations with per-task counts (*deltas*).
 //!
 //! `printed` has the rows of the published text. `runs` simulates. `fit` chooses the only fitted number.
 //! `tables` compares our values with the printed ones. `threads` estimates from the printed rows how many
-//! threads ran. `deltas` tests the published text's explanation of the loss by deltas, `predictions` T1 to T5
-//! of the specification. `matrix` is a table that no text has, `ahead` has the published text's promises,
-//! `figures` draws.
+//! threads ran. `deltas` tests why deltas made the kernel slower, according to the published text.
+//! `predictions` tests T1 to T5 of the specification. `matrix` makes a table that was not published. `ahead`
+//! tests promises of the published text. `figures` draws.
 
 mod ahead;
 mod deltas;
@@ -84,7 +84,7 @@ impl Study for PageFault {
     }
 }
 
-/// The meaning of the simulated parts.
+/// Notes that say how the values were simulated.
 fn notes(fault_ns: f64) -> Vec<String> {
     vec![
         "A row is a number of threads. All of our values are simulated: the fault engine runs on the allocator of this \
@@ -96,7 +96,8 @@ fn notes(fault_ns: f64) -> Vec<String> {
         ),
         "Page locking is P1,V1,R1, atomic operations P2,V1,R1, deltas P2,V1,R2. The counters are on \
          the cache line of mmap_sem (R1 of the specification). The address space also remembers the area that was used \
-         last. Until Linux 3.15 each fault of another thread overwrote this memory. Guess: it is on the same line."
+         last. Until Linux 3.15 each fault of another thread overwrote this memory. Guess: the remembered area \
+         is on that cache line too."
             .to_owned(),
         "Each thread touches a few thousand pages. The simulated machine's memory is smaller in the same proportion, so \
          that the same part of the pages is remote. The times of touching and teardown are scaled up to all pages."
@@ -108,7 +109,7 @@ fn notes(fault_ns: f64) -> Vec<String> {
     ]
 }
 
-/// Explanations that the tables do not show themselves.
+/// Explanations of differences that the tables do not show.
 const EXPLANATIONS: [&str; 6] = [
     "The simulation does not limit bandwidth. Two CPUs of a node that only clear pages, as fast as the machine file says, \
      need 8.2 GB/s; the bus that they share has 6.4 GB/s (general knowledge of the Itanium 2). CPUs clear for at most half \
@@ -131,6 +132,6 @@ const EXPLANATIONS: [&str; 6] = [
     "Deltas: if the counters are on the line of mmap_sem, deltas remove two of five writes of that line, so faults become \
      faster. If the counters have a line of their own, they do not matter, because no thread waits for that line. The \
      printed loss is not only a loss of CPU time: with 64 threads, CPU time per fault rises by half; with 512 threads, it \
-     falls while wall time rises, and User time is 9 times as long. Waits for a line or a link do not explain both. We \
-     cannot explain this loss.",
+     falls while wall time rises, and User time is 9 times as long. Waits for a line or a link do not explain both. The \
+     cause of this loss is not known.",
 ];

@@ -11,11 +11,11 @@ fn counts(is_quick: bool) -> &'static [u32] {
     if is_quick { &[4, 64] } else { &[4, 64, 512] }
 }
 
-/// Pages of each thread. All of them fit into the thread's node.
+/// Pages of each thread, which fit into the memory of the thread's node.
 const THREAD_PAGES: u64 = 256;
 
 fn strategy(name: &str) -> Strategy {
-    name.parse().expect("the names here are strategies")
+    name.parse().expect("these names are strategies")
 }
 
 fn key(name: &str, threads: u32, sharing: Sharing) -> Key {
@@ -57,7 +57,7 @@ struct Look<'a> {
     most: u32,
 }
 
-/// Returns the beginning of a sentence about a prediction.
+/// Begins a sentence with the name of a prediction and whether it came true.
 fn verdict(name: &str, is_so: bool) -> String {
     format!("{name} is {}:", if is_so { "confirmed" } else { "refuted" })
 }
@@ -139,8 +139,8 @@ impl Look<'_> {
         let [old, new] = T5.map(|name| self.runs.get(&key(name, self.most, Sharing::Apart)));
         let (old, new) = (old?, new?);
         let touch = new.touch_pages_per_s() / old.touch_pages_per_s();
-        // The rate leaves out the start, because creating a thread takes longer than touching its few pages
-        // here.
+        // Leave the start out of the rate: in these runs, creating a thread takes longer than touching its
+        // few pages.
         let rate = |run: &Run| run.pages_computed as f64 / (run.wall_s() - run.start_s);
         let wall = rate(new) / rate(old);
         let of_teardown = rate(new) / new.teardown_pages_per_s();

@@ -7,7 +7,8 @@ use crate::reproduce::published::published;
 
 /// The machine of the published text's measurements.
 pub(super) const MACHINE: &str = "altix-512";
-/// The program of 2005 keeps its threads in arrays of 128. Source: spec fault.md §2.1, its listing of 2006.
+/// The test program of 2005 keeps its threads in arrays of 128 entries. Source: spec fault.md §2.1, a listing
+/// of the program from 2006.
 pub(super) const THREADS_OF_LISTING: u32 = 128;
 
 /// One row of the published text.
@@ -39,7 +40,7 @@ impl PrintedRow {
 /// Number of 16 KiB pages in a GiB.
 pub(super) const PAGES_PER_GIB: u32 = 1 << 16;
 
-/// Our names of the kernels that the tables compare.
+/// For each table, the strategy that models its kernel.
 const STRATEGIES: [(&str, &str); 4] = [
     ("page_locking", "P1,V1,R1"),
     ("atomic_ops_delta", "P2,V1,R2"),
@@ -81,7 +82,7 @@ mod tests {
         let rows = rows().unwrap();
         assert_eq!(rows.len(), 31);
         for row in &rows {
-            // The published text cuts seconds to hundredths.
+            // The published text prints seconds with two digits after the point.
             assert!((row.pages() / row.wall_s / row.faults_per_wall_s - 1.0).abs() < 1e-3, "{row:?}");
             assert!((row.pages() / row.cpu_s / row.faults_per_cpu_s - 1.0).abs() < 1e-3, "{row:?}");
         }

@@ -17,10 +17,10 @@ use crate::pft::{AreaCache, RssLine, VirtualSpec, run_virtual};
 pub(super) struct Key {
     pub(super) strategy: Strategy,
     pub(super) threads: u32,
-    /// Pages of each thread, in full size.
+    /// Pages that each thread touches in the test, not in the simulation.
     pub(super) thread_pages: u64,
     pub(super) sharing: Sharing,
-    /// Whether the counters of resident pages have a line of their own.
+    /// Whether the counters of resident pages have their own cache line.
     pub(super) own_line: bool,
     /// Whether the address space remembers the area that was used last, as in 2005.
     pub(super) shared_cache: bool,
@@ -28,9 +28,9 @@ pub(super) struct Key {
     pub(super) wiring: Wiring,
     /// Largest number of pages that are simulated, of all threads together.
     pub(super) pages_max: u64,
-    /// Work done before a page is requested.
+    /// Work that is done before a page is requested: prefaulting or clearing.
     pub(super) ahead: Ahead,
-    /// Pages that are left out after each run of pages.
+    /// How many pages a thread skips after each run of touched pages.
     pub(super) skipped: u64,
     /// Cache lines that are written in each page.
     pub(super) lines: u32,
@@ -72,13 +72,13 @@ pub(super) enum Sharing {
     Apart,
     /// Each thread has a slice of one region.
     Sliced,
-    /// Each of N threads has every N-th page.
+    /// The pages of one region go to the threads in turn.
     Interleaved,
 }
 
-/// The most pages that a simulation of a printed row touches with all threads together. [`THREAD_PAGES`] are
-/// the fewest and the most pages of one thread.
-/// Guess: a few hundred faults reach the steady state, and a run takes a second.
+/// The most pages that all threads together touch in the simulation of a printed row. [`THREAD_PAGES`] has
+/// the smallest and the largest number for one thread. Guess: a few hundred faults reach a steady state, and
+/// a run takes a second.
 pub(super) const PAGES_MAX: u64 = 1 << 17;
 const THREAD_PAGES: (u64, u64) = (256, 8192);
 
@@ -132,7 +132,8 @@ impl Key {
 pub(super) struct Runs(BTreeMap<Key, Run>);
 
 impl Runs {
-    /// Runs all simulations, several at once. The largest begin first, so that none runs alone at the end.
+    /// Runs all simulations, several at once. The largest simulations begin first, so that none of them runs
+    /// alone at the end.
     pub(super) fn all(
         machine: &Machine,
         fault_ns: f64,

@@ -1,4 +1,4 @@
-//! The six printed tables with our values, and their errors.
+//! The six printed tables with our values beside them, and the errors of our values.
 
 use anyhow::Result;
 use pageset_measure::pft::Run;
@@ -8,12 +8,12 @@ use pageset_report::comparison::{Comparison, Pair, Quantity};
 use super::printed::{MACHINE, PAGES_PER_GIB, PrintedRow, THREADS_OF_LISTING};
 use super::runs::{Key, Runs, Wiring};
 
-/// The number of threads of a row.
+/// How many threads run for a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     /// The number of threads that the row prints.
     Printed,
-    /// The printed number, but at most as many threads as the program's listing has room for.
+    /// The printed number, but at most as many threads as the program has room for.
     Listing,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn key(row: &PrintedRow, reading: Reading) -> Key {
     Key { shared_cache: true, ..Key::new(row.strategy, threads, pages) }
 }
 
-/// Variants of a row, for rows of so few threads that all of them ran.
+/// Simulations of a row under other assumptions, for rows of so few threads that all of them ran.
 fn variants(row: &PrintedRow) -> [Key; 4] {
     let key = key(row, Reading::Printed);
     let with_requests = Wiring { has_requests: true, ..key.wiring };
@@ -51,12 +51,12 @@ fn variants(row: &PrintedRow) -> [Key; 4] {
     ]
 }
 
-/// The difference of each of [`variants`].
+/// What each of [`variants`] changes.
 const VARIANTS: [&str; 4] = [
-    "The same with the counters on a line of their own",
-    "The same if each thread remembered its area itself",
-    "The same if waiting CPUs kept requests on the planes",
-    "The same with such requests and the counters on a line of their own",
+    "As above, with the counters on their own cache line",
+    "As above, if each thread remembered its area itself",
+    "As above, if waiting CPUs kept sending requests over the planes",
+    "As above, with such requests and with the counters on their own cache line",
 ];
 
 /// The simulations that the tables need.
@@ -68,8 +68,8 @@ pub(super) fn keys(rows: &[PrintedRow]) -> Vec<Key> {
         .collect()
 }
 
-/// The figures that the original would have printed for a run. The number of pages is the requested one, even
-/// if fewer were touched. Wall and CPU time are per page of the requested size.
+/// The figures that the original program would have printed for a run. The program computes with the
+/// requested number of pages, even if fewer were touched. Wall and CPU time are per requested page.
 pub(super) struct AsPrinted {
     pub(super) faults_per_cpu_s: f64,
     pub(super) faults_per_wall_s: f64,
@@ -135,7 +135,7 @@ fn words(table: &str) -> String {
     words
 }
 
-/// The error of the column fault/wsec.
+/// The errors of our values in the column fault/wsec.
 pub(super) struct Score {
     readings: Vec<ReadingScore>,
 }
@@ -146,8 +146,8 @@ struct ReadingScore {
     errors: Vec<f64>,
     /// Relative errors of the rows without deltas for the counters.
     errors_without_deltas: Vec<f64>,
-    /// Our value as a multiple of the printed one, in rows whose rate depends on the shared line: rows
-    /// without deltas, with 32 threads or more.
+    /// Our value divided by the printed one, in rows whose rate depends on the shared cache line: rows
+    /// without deltas and with 32 threads or more.
     crowded: Vec<f64>,
     /// The error of the worst row, as a factor of at least 1.
     worst: f64,
@@ -159,9 +159,9 @@ struct ReadingScore {
 struct Steps {
     all: usize,
     agreed: usize,
-    /// Steps without a printed change. The forecast "nothing ever changes" is right about these.
+    /// Steps without a printed change, for which the forecast "nothing ever changes" is right.
     null_model: usize,
-    /// Printed changes that have the same direction in our values.
+    /// Steps whose printed change has the same direction in our values.
     changes_met: usize,
 }
 
@@ -185,7 +185,7 @@ impl Steps {
 
 /// From this number of threads on, the cache line that all threads write limits the rate.
 const CROWDED: u32 = 32;
-/// Changes smaller than this count as no change. Source: the band of all comparisons here.
+/// Changes smaller than this count as no change. Source: all comparisons of this crate use this band.
 const BAND: f64 = 0.02;
 
 impl Score {

@@ -1,10 +1,10 @@
-//! The number of threads that ran, estimated from the printed rows.
+//! Estimates from the printed rows how many threads ran.
 //!
 //! The published text reports linear scaling from 128 to 512 threads, although about 85 CPUs were busy in
 //! each of these rows. The test program has arrays for only 128 threads, and computes the number of faults
-//! from the requested memory. So perhaps only 128 threads ran in rows that ask for more. A row of n threads
-//! then touched only 128 / n of its memory. In that case the time per page, and the wall time without CPU
-//! time, depend only on the memory of one thread, not on n.
+//! from the requested memory. So perhaps only 128 threads ran in rows that ask for more threads. A row of n
+//! threads then touched only 128 / n of its memory. In that case, two figures depend only on the memory of
+//! one thread and not on n: the time per page, and the wall time minus the CPU time.
 
 use pageset_report::{Cell, Column, Row, Table};
 

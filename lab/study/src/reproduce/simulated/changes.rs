@@ -1,5 +1,5 @@
-//! Makes a table of changes: published size and our size, and whether the published interval covers our
-//! value.
+//! Makes a table of changes. For each change, it has the published size, our size, and whether the published
+//! interval contains our value.
 
 use pageset_report::comparison::{Band, Comparison, Direction};
 use pageset_report::{Cell, Column, Row, Table};
@@ -16,8 +16,10 @@ pub(crate) fn changes(tables: &[Comparison]) -> Table {
         Column::label("direction", "direction"),
         Column::label("is_covered", "covered"),
     ];
-    let mut table =
-        Table::new("Changes: size, direction, and whether what is published covers ours", columns);
+    let mut table = Table::new(
+        "Changes: size, direction, and whether the published interval contains our value",
+        columns,
+    );
     for comparison in tables {
         for (index, quantity) in comparison.quantities().iter().enumerate() {
             let Band::Percent(band) = quantity.band else { continue };

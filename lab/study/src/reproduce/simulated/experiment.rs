@@ -17,13 +17,13 @@ pub(crate) struct Experiment {
     pub(crate) columns: Vec<(Quantity, Compared)>,
     /// Name of the group of tables that the table is scored with. Default: the whole study.
     pub(crate) group: Option<String>,
-    /// How the author has withdrawn the table, if the author has.
+    /// How the author withdrew the table. `None` if the author did not.
     pub(crate) withdrawn: Option<String>,
     /// The rows, from top to bottom; the first is a base row.
     pub(crate) cases: Vec<Case>,
     /// Parameters that are chosen on base rows.
     pub(crate) fits: Vec<Fit>,
-    /// Parameters whose values were chosen on other tables.
+    /// Parameters of rows whose values were chosen on rows of other tables.
     pub(crate) borrowed: Vec<Borrowed>,
 }
 
@@ -45,14 +45,14 @@ pub(crate) struct Case {
 /// How the results of a row's simulation are compared with a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compared {
-    /// The result itself.
+    /// The value of the metric itself.
     AsIs(Metric),
-    /// The result, in percent of the base row's result.
+    /// The value, in percent of the base row's value.
     PercentOfBase(Metric),
-    /// The result for each unit of work, in percent of the base row's.
+    /// The value for each unit of work, in percent of the base row's value for each unit.
     PerWorkPercentOfBase(Metric),
-    /// The result, scaled so that the base row has its published value. Used if our unit differs from the
-    /// published one.
+    /// The value, scaled so that the base row has its published value. Used if the published unit differs
+    /// from ours.
     ScaledToBase(Metric),
 }
 
@@ -71,7 +71,7 @@ impl Compared {
 /// A parameter of a workload, chosen so that one result of a base row equals the published one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fit {
-    /// The base row. The value is used in all rows that are compared with it.
+    /// The base row. All rows that are compared with it use the same value.
     pub(crate) case: usize,
     /// The parameter.
     pub(crate) parameter: String,
@@ -81,7 +81,7 @@ pub(crate) struct Fit {
     pub(crate) column: usize,
     /// The quantity that must equal the published one.
     pub(crate) target: FitTarget,
-    /// Whether the result rises with the parameter. Otherwise it falls.
+    /// Whether the result rises with the parameter. If `rises` is false, the result falls.
     pub(crate) rises: bool,
 }
 
@@ -92,18 +92,19 @@ pub(crate) enum FitTarget {
     /// The value.
     #[default]
     Value,
-    /// The value in percent of another row's value: the row that this row borrows its other parameters from.
+    /// The value, in percent of the value of another table's row, whose parameters this row uses (the
+    /// *lender*).
     PercentOfLender,
 }
 
 /// A parameter of one row whose value was chosen on a row of another table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Borrowed {
-    /// The row that takes the value.
+    /// The row that uses the value.
     pub(crate) case: usize,
     /// The parameter.
     pub(crate) parameter: String,
-    /// The table that chose the value, and that table's base row.
+    /// The table on which the value was chosen, and that table's base row.
     pub(crate) table: String,
     pub(crate) row: String,
 }

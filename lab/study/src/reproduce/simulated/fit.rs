@@ -27,13 +27,13 @@ pub(crate) fn fitted(
     let mut fitted = if path.exists() {
         Fitted::read(path)?
     } else {
-        // The file is created now and not later, so that a file that another program creates in the meantime
-        // is not overwritten.
+        // Create the file now, so that a file that another program creates in the meantime is not
+        // overwritten.
         known.write(path, Existing::Refuse)?;
         known
     };
     all(experiments, &mut fitted, path, options, progress)?;
-    // Rows that lend parameters to other rows have their parameters now.
+    // The rows whose parameters other rows borrow are fitted now, so fit the borrowers.
     ratio::fit(experiments, &mut fitted, path, options.jobs, progress)?;
     Ok(fitted)
 }
@@ -56,20 +56,20 @@ fn all(
     })
 }
 
-/// A base row, and the parameters that are chosen on it.
+/// A base row, and the parameters that are chosen so that it agrees with the published values.
 struct BaseRow<'a> {
     experiment: &'a Experiment,
     case: &'a Case,
     fits: Vec<Fit>,
     /// The parameters' former values.
     former: Vec<Option<u64>>,
-    /// The seeds whose mean decides which value is chosen. The study prints this mean. The result of a single
-    /// seed may be far from it.
+    /// The seeds. The mean over all seeds decides which value is chosen, because the study prints this mean,
+    /// and the result of a single seed may be far from it.
     seeds: Seeds,
 }
 
 impl<'a> BaseRow<'a> {
-    /// The base rows of an experiment that parameters are chosen on.
+    /// The base rows of an experiment for which parameters are chosen.
     fn of(experiment: &'a Experiment, former: &Fitted, seeds: Seeds) -> Vec<Self> {
         let rows = experiment.cases.iter().enumerate().map(|(index, case)| {
             let fits: Vec<_> = experiment
@@ -98,9 +98,9 @@ impl<'a> BaseRow<'a> {
         Ok(fitted.collect())
     }
 
-    /// Chooses all parameters after the `given` ones. For each tried value of the next parameter, all later
-    /// parameters are chosen again, because parameters affect each other's results. The search for a
-    /// parameter begins at its value in `known`, which came near its target last.
+    /// Chooses all parameters that follow the `given` ones. For each value of the next parameter that is
+    /// tried, all later parameters are chosen again, because parameters affect each other's results. The
+    /// search for a parameter begins at its value in `known`, the last one that came near its target.
     fn settle(&self, given: &[u64], known: &mut [Option<u64>]) -> Result<Settled> {
         let Some(fit) = self.fits.get(given.len()) else {
             return Ok(Settled { values: given.to_vec(), reached: self.results(given)? });
@@ -118,7 +118,7 @@ impl<'a> BaseRow<'a> {
         Ok(settled)
     }
 
-    /// Returns the row's result for each fit with these values.
+    /// Simulates the row with these parameter values. Returns the result for each fit.
     fn results(&self, values: &[u64]) -> Result<Vec<f64>> {
         let mut case = self.case.clone();
         for (fit, value) in self.fits.iter().zip(values) {
@@ -152,7 +152,7 @@ mod tests {
     use crate::metric::Metric;
     use crate::simulate::RunSpec;
 
-    /// The results of known parameters serve as published values, and the search has to find the parameters
+    /// Uses the results of known parameters as published values. The search has to find these parameters
     /// again.
     #[test]
     fn parameters_that_move_each_other_are_found_together() {

@@ -49,8 +49,8 @@ impl Fitted {
         toml::from_str(BUNDLED).context("studies/fitted.toml")
     }
 
-    /// Reads a file of fitted parameters that the caller will overwrite. Fails if [`Self::write`] did not
-    /// write the file, so that no other file is overwritten.
+    /// Reads a file of fitted parameters that the caller will overwrite. Fails unless [`Self::write`] wrote
+    /// the file, so that no other file is overwritten.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let name = || format!("{}: these are not fitted parameters", path.display());
         let text = read_description(path)?;
@@ -104,8 +104,8 @@ impl Fitted {
         }
     }
 
-    /// Returns the experiment with its parameters set: the ones chosen on its rows, and the ones borrowed
-    /// from other tables. Only this function sets them.
+    /// Returns the experiment with its parameters set: those that were chosen on its own rows, and those that
+    /// were chosen on other tables. No other code sets fitted parameters.
     pub(crate) fn applied(&self, experiment: &Experiment) -> Experiment {
         let mut applied = experiment.clone();
         for fit in &experiment.fits {
@@ -125,8 +125,8 @@ impl Fitted {
     }
 
     /// Makes notes for the reader of a table. `here` is this run's value in a row and column. A note says
-    /// whether this run's value is near the published one. It does not use the value that was reached when
-    /// the parameter was chosen.
+    /// whether the value of this run is near the published one, and not whether the value was near when the
+    /// parameter was chosen.
     pub(super) fn sentences(
         &self,
         experiment: &Experiment,
@@ -139,7 +139,7 @@ impl Fitted {
             };
             let FittedValue { parameter, value, column, published, reached, .. } = fitted;
             let chosen = format!("{parameter} = {value}, on {column} of row {row}: published {published}");
-            // A parameter may be chosen by a figure that is not a column of the table.
+            // The parameter was chosen by a figure that is not a column of the table.
             if experiment.columns[fit.column].0.heading != *column {
                 return format!("{chosen}, {reached:.1} when it was chosen");
             }

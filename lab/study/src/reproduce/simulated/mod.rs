@@ -40,7 +40,7 @@ pub(crate) struct Simulated {
 }
 
 impl Simulated {
-    /// A figure of one row over all seeds. The figure need not be a column of the row's table.
+    /// A metric of one row over all seeds. The metric need not be a column of the row's table.
     pub(crate) fn spread(&self, experiment: usize, case: usize, compared: Compared) -> Option<Spread> {
         let (experiments, results) = self.ran.as_ref()?;
         let cases = &experiments.get(experiment)?.cases;
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(simulated.tables, run(3).tables);
     }
 
-    /// A past bug: after `--fit`, phase two of the study of batch sizes was simulated with the built-in
+    /// Regression test: after `--fit`, phase two of the study of batch sizes was simulated with the built-in
     /// values.
     #[test]
     fn values_that_were_just_chosen_are_used_and_told() {
@@ -170,8 +170,9 @@ mod tests {
         assert!(notes.contains("copy_fault_ns = 12345"), "{notes}");
     }
 
-    /// A past bug: a quick run measured for a quarter of the time, which is not a whole cycle of most
-    /// workloads. So a base row that was fitted to 14.0 had 5.4, and the note still called it fitted.
+    /// Regression test: a quick run measured for a quarter of the time, which is not a whole cycle of most
+    /// workloads. So a base row that was fitted to 14.0 had the value 5.4, and the note still said that it
+    /// was fitted.
     #[test]
     fn a_quick_run_measures_a_row_as_long_as_the_full_one() {
         let run = |is_quick| {
@@ -199,7 +200,7 @@ mod tests {
         let options = Options { is_quick: true, jobs: 1, fit: None, seeds: None, ..Options::default() };
         let simulated = run(&[experiment], &fitted, &options, &mut ()).unwrap();
         let notes = simulated.tables[0].to_table().notes().join("\n");
-        // The value in percent of the row itself.
+        // Each row is in percent of itself, so its value is 100.
         assert!(notes.contains("fault_ns = 700, on time of row 31: published 87, 100.0 here"), "{notes}");
     }
 

@@ -8,7 +8,7 @@ use pageset_report::plot::{Axis, Figure, Mark, Panel, Point, Scale, Series};
 pub(crate) struct Panels<'a> {
     /// Title of the figure.
     pub(crate) title: &'a str,
-    /// The axis of rows. It has the rows' names, or numbers if the names are numbers.
+    /// The axis on which the rows lie: by their names, or as numbers if the names are numbers.
     pub(crate) axis: Axis,
     /// How values are drawn.
     pub(crate) mark: Mark,

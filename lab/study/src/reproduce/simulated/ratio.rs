@@ -1,6 +1,6 @@
-//! Chooses a parameter so that the ratio of a row's score to its lender's score is the published one. The
-//! lender is a row of another table that the row borrows its other parameters from. Both rows are of the same
-//! machine, and their workloads have the same unit.
+//! Chooses a parameter so that the ratio of a row's score to its lender's score is the published ratio. The
+//! lender is a row of another table whose parameters this row uses too. Both rows have the same machine, and
+//! workloads with the same unit.
 //!
 //! The ratio is used because absolute scores do not agree: under contention our machines are faster than the
 //! published ones.

@@ -10,7 +10,7 @@ use super::experiment::Experiment;
 use crate::jobs::{self, Stage};
 use crate::simulate::{RunResult, RunSpec, simulate};
 
-/// Results, each under its run written as a line of JSON.
+/// The results. Each result's key is its run, written as a line of JSON.
 #[derive(Debug)]
 pub(super) struct Results {
     by_run: HashMap<String, Result<RunResult, String>>,
@@ -23,7 +23,7 @@ impl Results {
         Self { by_run: seeded(run, seeds).map(|run| (line(&run), result_of(&run))).collect(), seeds }
     }
 
-    /// The results of a run, one for each seed. `None` if one of them failed.
+    /// The results of a run, one for each seed. `None` if the run failed for one of the seeds.
     pub(super) fn get(&self, run: &RunSpec) -> Option<Vec<&RunResult>> {
         seeded(run, self.seeds).map(|run| self.by_run.get(&line(&run))?.as_ref().ok()).collect()
     }

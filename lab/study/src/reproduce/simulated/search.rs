@@ -4,20 +4,21 @@ use anyhow::{Context as _, Result};
 
 /// Largest number of values that are tried.
 const STEPS: usize = 8;
-/// Quotient of the first value tried and the guess. Each further quotient is the square of the last.
+/// The first value tried is the guess multiplied or divided by this factor. For each further step, the factor
+/// is squared.
 const STRIDE: f64 = 1.15;
 /// Error at which the search ends, as a part of the wanted result.
 const NEAR: f64 = 0.005;
-/// Error at which the search ends, as a part of the rounding of the wanted result.
+/// Error at which the search ends, as a part of the rounding error of the wanted result.
 const PART: f64 = 0.2;
 
 /// A search for a parameter's value between the two `ends`, both included.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
     pub(crate) ends: (u64, u64),
-    /// The value to begin with, if one is known: an older value, for example.
+    /// The value to begin with, for example an older value, if there is one.
     pub(crate) guess: Option<u64>,
-    /// Whether results rise with the value. Otherwise they fall.
+    /// Whether results rise with the value. If `rises` is false, results fall.
     pub(crate) rises: bool,
 }
 

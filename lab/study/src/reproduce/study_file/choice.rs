@@ -83,13 +83,13 @@ fn line(
     Row::new(cells)
 }
 
-/// Splits the name of a row: the last word names the row, the words before it name the line of the CSV.
+/// Splits the name of a row into the words for the line of the CSV and the last word, which names the row.
 fn parts(name: &str) -> (&str, &str) {
     name.rsplit_once(' ').unwrap_or(("", name))
 }
 
-/// For each row, how much worse it is than the best row, in percent of the best. Also the first row whose
-/// loss is not larger than the deviation of its values.
+/// How much worse each row is than the best row, in percent of the best. Also the first row whose loss is no
+/// larger than the deviation of its values.
 struct Judged {
     lost: Vec<Option<f64>>,
     enough: Option<usize>,
@@ -161,8 +161,8 @@ mod tests {
         assert_eq!(judged(Better::More, &[]), (vec![], None));
     }
 
-    /// The page shows the table of published choices that the command prints. The test needs no simulation
-    /// for it.
+    /// Tests that the book's page shows the table of published choices that the command prints. This part of
+    /// the table needs no simulation.
     #[test]
     fn the_page_has_the_published_choices() {
         let study = StudyFile::bundled().find(|study| study.files.name == "batch-size").unwrap();

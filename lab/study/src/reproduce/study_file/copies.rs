@@ -1,4 +1,4 @@
-//! Simulates a table once more, with copies of a recorded build instead of modelled processes.
+//! Simulates a table once more. Copies of a recorded build run in place of modelled processes.
 //!
 //! Copies are not a published table, so their directions do not count in the score. The output shows them
 //! next to the model's directions, step by step.
@@ -11,8 +11,8 @@ use crate::metric::Metric;
 use crate::reproduce::simulated::{Compared, Experiment, Simulated};
 use crate::simulate::RunSpec;
 
-/// Makes an experiment with the rows of `build`. Copies of the recording run on the same CPUs. No parameter
-/// is fitted.
+/// Makes an experiment with the rows of `build`, in which copies of the recording run on the same CPUs. No
+/// parameter is fitted.
 pub(super) fn experiment(form: &CopiesForm, build: &Experiment) -> Experiment {
     let is_shared = |quantity: &Quantity| form.columns.iter().any(|key| *key.get_ref() == quantity.key);
     let mut copies = build.clone();
@@ -35,9 +35,9 @@ pub(super) fn experiment(form: &CopiesForm, build: &Experiment) -> Experiment {
     copies
 }
 
-/// Makes a table with the published values, the copies' values and the model's values side by side. Each has
-/// its direction from the row before. `drains` has the base row's drains because of high-order frees, in the
-/// copies and in the model. `notes` are shown below the table.
+/// Makes a table with the published values, the copies' values and the model's values side by side. Beside
+/// each value stands its direction compared with the row before. `drains` has the number of the base row's
+/// drains because of high-order frees, in the copies and in the model. `notes` are shown below the table.
 pub(super) fn table(
     copies: &Comparison,
     model: &Comparison,

@@ -22,7 +22,7 @@ pub(super) struct Files {
     path: PathBuf,
     /// Its text.
     pub(super) text: String,
-    /// Files that are built in. `None`: they are in the directory of the study's file.
+    /// The built-in files. `None` if the files are in the directory of the study's file.
     bundled: Option<&'static [Bundled]>,
 }
 
@@ -65,12 +65,13 @@ impl Files {
         Self { name, path, text, bundled: Some(BESIDE) }
     }
 
-    /// The study's file, as errors name it.
+    /// The name of the study's file in errors.
     pub(super) fn shown(&self) -> String {
         self.path.display().to_string()
     }
 
-    /// The path of a file in the directory of the study's file. Errors and runs name the file by this path.
+    /// The path of a file in the directory of the study's file. Errors and runs use this path as the name of
+    /// the file.
     pub(super) fn beside(&self, name: &str) -> String {
         self.path.with_file_name(name).display().to_string()
     }
@@ -85,7 +86,7 @@ impl Files {
         found.map(|(_, text)| (*text).to_owned()).with_context(missing)
     }
 
-    /// Whether the study is a user's.
+    /// Whether the study is a file of the user, and not built in.
     pub(super) fn is_users(&self) -> bool {
         self.bundled.is_none()
     }

@@ -18,7 +18,7 @@ pub(super) type Texts = BTreeMap<String, Several<String>>;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StudyForm {
-    /// The comparison that the study makes, on one line of help.
+    /// What the study compares, in one line.
     pub(super) summary: String,
     /// The machines: published name and simulated machine.
     #[serde(default)]
@@ -26,7 +26,7 @@ pub(super) struct StudyForm {
     /// Misprints in the published values, which are corrected.
     #[serde(default, rename = "correction")]
     pub(super) corrections: Vec<Spanned<CorrectionForm>>,
-    /// Tables that are alike.
+    /// The tables. Tables that share values have one entry with `each`.
     pub(super) tables: Vec<Spanned<TableForm>>,
     /// Pictures.
     #[serde(default, rename = "figure")]
@@ -78,8 +78,7 @@ pub(super) struct CopiesForm {
 #[serde(deny_unknown_fields)]
 pub(super) struct UsedMemoryForm {
     pub(super) table: Spanned<String>,
-    /// Published use of memory of the rows below, in percent of the base row: at the peak, and at the end of
-    /// the run.
+    /// The published use of memory, in percent of the base row: at the peak, and at the end of the run.
     pub(super) peak_percent: f64,
     pub(super) after_percent: f64,
     pub(super) rows: Vec<String>,
@@ -95,8 +94,8 @@ pub(super) struct CorrectionForm {
     pub(super) meant: String,
 }
 
-/// One table. If `each` is not empty, these are the values that several tables share, and each entry of
-/// `each` is one table with only its own values.
+/// A table. If `each` is not empty, each entry of `each` is a table, and the keys here are the values that
+/// these tables share.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TableForm {
@@ -105,7 +104,7 @@ pub(super) struct TableForm {
     pub(super) title: Option<String>,
     /// Name of the group of tables that the table is scored with.
     pub(super) group: Option<String>,
-    /// How the author has withdrawn the table, if the author has.
+    /// How the author withdrew the table. `None` if the author did not.
     pub(super) withdrawn: Option<String>,
     /// The file of published values.
     pub(super) csv: Option<Spanned<String>>,
@@ -124,7 +123,7 @@ pub(super) struct TableForm {
     pub(super) from_line: Option<BTreeMap<String, Spanned<String>>>,
     /// The warm-up's length, in rounds of the workload.
     pub(super) warmup: Option<Spanned<WarmupForm>>,
-    /// Least measured time of all CPUs together.
+    /// The shortest measured time, summed over all CPUs.
     pub(super) cpu_ms_min: Option<u64>,
     /// Parameters that are chosen on base rows, and parameters that were chosen on other tables.
     pub(super) fits: Option<Vec<Spanned<FitForm>>>,
@@ -158,14 +157,15 @@ pub(super) struct ColumnForm {
     pub(super) compared: ComparedForm,
     /// Name of the CSV column with the values. Rows can name a column of their own instead.
     pub(super) printed: Option<Spanned<String>>,
-    /// A CSV's column that divides the printed value, and a factor.
+    /// The CSV column by whose value the printed value is divided, and a factor.
     pub(super) per: Option<Spanned<String>>,
     pub(super) times: Option<f64>,
     #[serde(default)]
     pub(super) printed_as: PrintedAs,
     /// Texts that select the CSV's lines with the column's values.
     pub(super) only: Option<Spanned<Texts>>,
-    /// The CSV's column with the standard deviation by mean, in percent, of both values that make a change.
+    /// The CSV column with the standard deviation, in percent of the mean, of each of the two values of a
+    /// change.
     pub(super) variation: Option<Spanned<String>>,
 }
 
@@ -207,7 +207,7 @@ pub(super) struct RowForm {
     pub(super) only: Option<Spanned<Texts>>,
     #[serde(default)]
     pub(super) run: RunForm,
-    /// For the key of a column: the CSV column that has this row's value.
+    /// For each key of a column: the CSV column that has this row's value.
     #[serde(default)]
     pub(super) printed: BTreeMap<String, Spanned<String>>,
     /// The CSV's column with the standard deviation, in percent.
@@ -232,7 +232,7 @@ pub(super) struct RunForm {
     pub(super) set: BTreeMap<String, u64>,
 }
 
-/// The warm-up lasts as long as the published machine takes for some rounds of the workload.
+/// The warm-up's length: as long as the published machine takes for some rounds of the workload.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WarmupForm {
@@ -284,7 +284,7 @@ pub(super) struct FigureForm {
     pub(super) mark: Mark,
     /// Keys of the columns that are drawn.
     pub(super) columns: Vec<Spanned<String>>,
-    /// The tables that are drawn. Default: all that have one of these columns.
+    /// The tables that are drawn. Default: all tables that have one of these columns.
     pub(super) tables: Option<Vec<Spanned<String>>>,
 }
 
@@ -298,7 +298,8 @@ pub(super) enum ScaleForm {
     Log,
 }
 
-/// Makes a value from the fields of `own`. Fields that `own` does not set come from `shared`.
+/// Merges two values of a struct: takes each field from `own` if it is set there, and from `shared`
+/// otherwise.
 macro_rules! or_shared {
     ($own:ident, $shared:ident, $($field:ident)*) => {
         Self { $($field: $own.$field.as_ref().or($shared.$field.as_ref()).cloned(),)* ..Self::default() }
@@ -306,8 +307,8 @@ macro_rules! or_shared {
 }
 
 impl TableForm {
-    /// Returns the table with the fields of `self`. Fields that `self` does not set come from `shared`. Texts
-    /// that select lines and settings of the simulation are combined from both.
+    /// Returns the table with the fields that `self` sets, and the other fields of `shared`. Texts that
+    /// select lines and settings of the simulation are combined from both.
     pub(super) fn over(&self, shared: &Self) -> Self {
         let mut table = or_shared!(
             self, shared, id title group withdrawn csv named_by each_line columns rows from_line warmup

@@ -7,8 +7,8 @@ use super::form::Texts;
 use super::mistake::At as _;
 use crate::reproduce::published::{Published, PublishedRow};
 
-/// A condition on lines of a CSV. For each column that it names, it lists the texts that a line may have
-/// there. A later condition on a column replaces an earlier one.
+/// A condition on lines of a CSV. The condition names columns, and for each of them the texts that a line may
+/// have in this column. A later condition on a column replaces an earlier one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Condition(Vec<(String, Vec<String>)>);
 
@@ -34,7 +34,7 @@ impl Condition {
         table.rows().filter(|line| self.fits(line)).collect()
     }
 
-    /// Returns the only line that meets the condition. Fails if there is none, or more than one.
+    /// Returns the only line that meets the condition. Fails if there is no such line, or more than one.
     pub(super) fn line<'a>(&self, table: &'a Published) -> Result<PublishedRow<'a>> {
         let (lines, file, words) = (self.lines(table), table.file(), self.words());
         match lines[..] {

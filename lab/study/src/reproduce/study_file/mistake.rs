@@ -1,5 +1,5 @@
-//! A mistake in a study's file, with its place. All errors of a study are [`anyhow::Error`]s. If an error
-//! contains a `Mistake`, the file's name and the line are added to it last. Other errors already name their
+//! A mistake in a study's file, with its position. All errors of a study are [`anyhow::Error`]s. If an error
+//! contains a `Mistake`, the caller adds the name of the file and the line. Other errors already name their
 //! file.
 
 use std::fmt::Display;
@@ -16,7 +16,7 @@ struct Mistake {
     problem: String,
 }
 
-/// Makes a mistake at the place of `written`.
+/// Makes an error for a mistake at the position of `written`.
 pub(super) fn mistake<T>(written: &Spanned<T>, problem: impl Display) -> Error {
     Mistake { bytes: written.span(), problem: problem.to_string() }.into()
 }

@@ -1,9 +1,9 @@
 //! Studies that are described by three files: the simulations in TOML (`form`), the published values in CSV,
 //! and the notes in Markdown (`super::prose`). Studies of users have the same files.
 //!
-//! `files` finds the files. `table` makes an experiment of each table, and `rows` makes its rows. `lines`
-//! finds the line of the CSV that has a value. A `mistake` names its place in the file and a remedy.
-//! `choice`, `copies` and `memory` make further tables.
+//! `files` finds the files. `table` makes an experiment from each table, and `rows` makes its rows. `lines`
+//! finds the line of the CSV that has a value. `mistake` makes errors that name a position in the file and a
+//! remedy. `choice`, `copies` and `memory` make further tables.
 
 mod choice;
 mod copies;
@@ -88,7 +88,7 @@ impl StudyFile {
         Ok(Self { figures: figures.collect(), files, form, prose })
     }
 
-    /// The tables as experiments.
+    /// Makes an experiment from each table.
     pub(super) fn experiments(&self, is_quick: bool) -> Result<Vec<Experiment>> {
         self.made(is_quick).map_err(|error| placed(error, &self.files.shown(), &self.files.text))
     }
@@ -220,7 +220,7 @@ impl Study for StudyFile {
         let mut more: Vec<_> =
             self.form.more.iter().map(|More::Changes| changes(&simulated.tables)).collect();
         if let Some((_, of)) = copied {
-            // The copies' results are not a published table.
+            // Remove the results of the copies, because they are not a published table.
             let table = simulated.tables.pop().context("copies are the last")?;
             let drains = copies::base_drains(&simulated, [experiments.len() - 1, of]);
             more.push(copies::table(&table, &simulated.tables[of], drains, self.prose.below(COPIES)));

@@ -15,17 +15,17 @@ use crate::reproduce::published::{Published, PublishedRow};
 use crate::reproduce::simulated::Case;
 use crate::simulate::{RunSpec, machine_text, parse_machine, recording};
 
-/// The data that the rows of a table are made from.
+/// What the rows of a table are made from.
 pub(super) struct Rows<'a> {
     pub(super) table: &'a Table<'a>,
     pub(super) csv: &'a Published,
     pub(super) columns: &'a Columns,
-    /// The condition that selects the table's lines in the CSV.
+    /// Selects the table's lines of the CSV.
     pub(super) lines: Condition,
 }
 
-/// One row: its form, the condition that selects its lines in the CSV, and its base row. A base row is its
-/// own base row.
+/// One row: its form, the condition that selects its lines in the CSV, and its base row. A base row names
+/// itself.
 struct Row {
     name: String,
     form: Spanned<RowForm>,
@@ -207,8 +207,8 @@ impl Rows<'_> {
         Ok(run)
     }
 
-    /// A file that a user's study names is searched in the directory of the study's file. Other names stay as
-    /// they are.
+    /// A file that a user's study names is searched in the directory of the study's file. A name that is no
+    /// file stays as it is.
     fn beside(&self, name: String) -> String {
         let is_file = self.table.files.is_users() && names_policy_file(&name);
         if is_file { self.table.files.beside(&name) } else { name }

@@ -37,12 +37,12 @@ impl<'a> Table<'a> {
         tables.map(|form| Self { files, study, form }).collect()
     }
 
-    /// Whether a quick run has the table.
+    /// Whether a quick run includes the table.
     pub(super) fn is_quick(&self) -> bool {
         self.form.get_ref().is_quick.unwrap_or(true)
     }
 
-    /// Makes a mistake that concerns the whole table.
+    /// Makes an error that concerns the whole table.
     pub(super) fn mistake(&self, problem: &str) -> Error {
         mistake(&self.form, problem)
     }

@@ -260,7 +260,7 @@ fn a_choice_is_the_first_of_the_further_tables() {
     assert_eq!(lost("published_lost_31_percent"), Some(16.7));
     assert_eq!(lost("published_lost_127_percent"), Some(0.0));
     assert_eq!(table["rows"].as_array().unwrap().len(), 1);
-    // The row that the simulation calls enough has a loss in the text too.
+    // In the published values too, the row that the simulation chooses has a loss.
     let ours = row["ours_choice"].as_str().unwrap();
     let of_ours = [("31", 16.7), ("63", 8.3), ("127", 0.0)].iter().find(|(name, _)| *name == ours);
     assert_eq!(lost("ours_costs_percent"), of_ours.map(|(_, lost)| *lost), "{row}");

@@ -1,5 +1,5 @@
-//! Workloads follow their definitions, and played recordings follow the recording: orders, types and CPUs of
-//! allocations and frees, lifetimes, locks.
+//! Tests that workloads follow their definitions, and that repeated recordings follow the recording: orders,
+//! types and CPUs of allocations and frees, lifetimes, locks.
 
 mod patterns;
 mod recorded;

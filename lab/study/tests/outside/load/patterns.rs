@@ -1,4 +1,4 @@
-//! The page events of each workload, against its definition.
+//! Compares the page events of each workload with its definition.
 
 use std::collections::BTreeSet;
 
@@ -117,10 +117,10 @@ fn streamed_files_are_freed_by_other_cpus_than_read_them() {
 /// back.
 const SLOW: (&str, u64) = ("receive_ns", 9_000);
 
-/// Tasks that stay where they are.
+/// The setting with which tasks never move to another CPU.
 const PINNED: (&str, u64) = ("moves_per_s", 0);
 
-/// A stream's messages are allocated on even CPUs and freed on odd ones.
+/// Tests that a stream's messages are allocated on even CPUs and freed on odd CPUs.
 #[track_caller]
 fn expect_a_stream(workload: &str, set: &[(&str, u64)], expected: &[u8]) {
     let log = run(workload, 4, 8 * MS, &[set, &[SLOW]].concat());
@@ -185,8 +185,8 @@ fn a_write_to_a_unix_socket_is_blocks_of_orders_3_and_2_1_0() {
     for (order, count) in orders.iter().enumerate().take(3).skip(1) {
         assert!(count.abs_diff(writes) <= 12, "order {order}: {count} for {writes} writes");
     }
-    // Slabs for heads are allocated in addition. They are used again and again, because at most 11 heads are
-    // under way and 8 fit a slab.
+    // Slabs for heads are allocated in addition. These slabs are used again and again, because at most 11
+    // heads are under way and 8 fit a slab.
     assert!(orders[3].abs_diff(writes) <= 16, "order 3: {} for {writes} writes", orders[3]);
 }
 
@@ -243,7 +243,7 @@ fn freeing_cpus(log: &Log) -> BTreeSet<u32> {
 #[test]
 fn a_consumer_frees_all_that_its_producer_allocates() {
     let log = run("producer-consumer", 5, 1_000_000, &[("message_pages", 8)]);
-    assert_eq!(log.frees().0, 0, "nobody frees what it allocated");
+    assert_eq!(log.frees().0, 0, "no CPU frees pages that it allocated");
     assert_eq!(freeing_cpus(&log), BTreeSet::from([1, 3]));
 }
 

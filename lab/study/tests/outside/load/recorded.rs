@@ -1,4 +1,4 @@
-//! A recording that is played on more CPUs than it has.
+//! Tests a recording that is repeated on more CPUs than it has.
 
 use std::path::Path;
 

@@ -16,7 +16,7 @@ use pageset_study::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Recei
 /// Time of each call that is not a computation.
 const CALL_NS: u64 = 10;
 
-/// One act of a workload.
+/// One allocation or free of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
     Alloc {
@@ -24,7 +24,7 @@ pub(crate) enum Act {
         migratetype: MigrateType,
         fill: Fill,
     },
-    /// Where and when it was allocated, and whether it came in a list.
+    /// Where and when the block was allocated, and whether it was freed in a list.
     Free {
         order: Order,
         allocated_on: CpuId,
@@ -116,7 +116,7 @@ pub(crate) fn run_plan(plan: Plan, duration_ns: u64) -> Log {
 
 struct State {
     clocks: Vec<u64>,
-    /// Whether a worker waits for a channel or a lock. Then other workers must run first.
+    /// For each worker, whether it waits for a channel or a lock. While it waits, other workers must run.
     waiting: Vec<bool>,
     done: Vec<bool>,
     end_ns: u64,
@@ -157,7 +157,7 @@ impl State {
         }
     }
 
-    /// Lets waiting workers try again, but not before the time of what `actor` did.
+    /// Lets waiting workers try again, at the earliest at the time of the operation that `actor` just did.
     fn wake(&mut self, actor: usize) {
         let now = self.clocks[actor];
         for worker in (0..self.clocks.len()).filter(|worker| *worker != actor) {
@@ -168,8 +168,8 @@ impl State {
         self.waiting[actor] = false;
     }
 
-    /// Returns the worker that runs next: the earliest worker that does not wait. If all workers wait, the
-    /// earliest of them.
+    /// Returns the worker that runs next: the earliest worker that does not wait. If all workers wait,
+    /// returns the earliest of them.
     fn next(&self) -> Option<usize> {
         let workers = (0..self.clocks.len()).filter(|worker| !self.done[*worker]);
         workers.min_by_key(|worker| (self.waiting[*worker], self.clocks[*worker], *worker))
@@ -191,7 +191,7 @@ struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    /// Lets `ns` pass for this worker. Then the earliest worker goes on.
+    /// Lets `ns` pass for this worker, then lets the earliest worker run.
     fn pass(&self, ns: u64) -> RefMut<'_, State> {
         let mut state = self.state.borrow_mut();
         state.clocks[self.index] += ns;

@@ -66,7 +66,7 @@ impl Head {
             file.seek(SeekFrom::End(0)).map_err(|error| TraceError::io(path, "find the end of", error))?;
         let mut bytes = at(path, file, 0)?;
         if bytes.blob(8)? != MAGIC {
-            return Err(refused("is of a machine with the other byte order"));
+            return Err(refused("comes from a machine with the other byte order"));
         }
         if bytes.u64()? < HEAD_BYTES {
             return Err(refused("was written to a pipe, as a stream"));
@@ -81,8 +81,8 @@ impl Head {
             return Err(TraceError::file(
                 path,
                 problem,
-                "copy it again, or record again, and end perf by Ctrl-C; what describes its events stands at the end of such a \
-                 file, so nothing can be read without it",
+                "copy it again, or record again, and end perf by Ctrl-C; the end of the file describes its events, so \
+                 nothing can be read without it",
             ));
         };
 
@@ -133,7 +133,8 @@ fn at<'file>(path: &Path, file: &'file mut File, offset: u64) -> Result<Bytes<&'
     Ok(Bytes::new(path, offset, file))
 }
 
-/// The fields that each event requests for its samples. An attribute ends with the place of its ids.
+/// Reads the fields that each event requests for its samples. The last part of an attribute says where the
+/// event's ids are.
 fn formats(
     path: &Path,
     file: &mut File,
@@ -159,7 +160,7 @@ fn formats(
         all_ids = all_ids.saturating_add(count);
         let mut bytes = at(path, file, ids.offset)?;
         if all_ids > IDS_MAX {
-            return Err(bytes.error("events have too many numbers"));
+            return Err(bytes.error("events have too many ids"));
         }
         let ids: Result<Vec<_>, _> = (0..count).map(|_| bytes.u64()).collect();
         with_ids.push((asked, ids?));

@@ -1,7 +1,7 @@
 //! Sorts samples of several CPUs by time.
 //!
-//! perf copies the rings of all CPUs in turn, and then writes a mark: this is a round. After a round, no
-//! event can still arrive that is older than the youngest event of the round before.
+//! perf copies the rings of all CPUs one after another, and then writes a mark. This is called a round. After
+//! a round, no event can still arrive that is older than the youngest event of the round before.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use crate::event::Event;
 /// Maximum number of waiting events, 128 MiB: two rounds of large rings.
 const WAITING_MAX: usize = 4 << 20;
 
-/// Events that wait until no earlier one can arrive.
+/// Events that wait until no earlier event can arrive.
 #[derive(Default)]
 pub(super) struct Rounds {
     waiting: Vec<Event>,
@@ -53,7 +53,7 @@ impl Rounds {
         self.waiting.is_empty()
     }
 
-    /// The next event that no other can precede any more.
+    /// The next event, if no earlier event can arrive any more.
     pub(super) fn next(&mut self) -> Option<Event> {
         let event = self.ready.pop_front()?;
         self.out_of_order += u64::from(event.ts_ns < self.last_ns);

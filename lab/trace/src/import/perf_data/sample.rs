@@ -39,10 +39,10 @@ impl SampleFormats {
     /// Each entry of `events` has the requested fields and the event's ids.
     ///
     /// # Errors
-    /// The fields that samples lack.
+    /// A sentence about the fields that samples lack.
     pub(super) fn new(events: &[(u64, Vec<u64>)]) -> Result<Self, &'static str> {
         let needed = bit::TIME | bit::CPU;
-        // Events that are not tracepoints serve only for other kinds of records.
+        // Skip events that are not tracepoints: perf adds them only to get other kinds of records.
         let sampled = || events.iter().map(|(asked, _)| *asked).filter(|asked| asked & bit::RAW != 0);
         let Some(first) = sampled().next() else { return Err("it has no tracepoints") };
         if sampled().any(|asked| asked & needed != needed) {
@@ -53,13 +53,15 @@ impl SampleFormats {
         }
         let are_alike = events.iter().all(|(asked, _)| *asked == first);
         if !are_alike && events.iter().any(|(asked, _)| asked & bit::IDENTIFIER == 0) {
-            return Err("its events have different samples, which do not name their event");
+            return Err(
+                "its events have samples of different forms, and the samples do not name their event",
+            );
         }
         let by_id = events.iter().flat_map(|(asked, ids)| ids.iter().map(|id| (*id, *asked))).collect();
         Ok(Self { by_id, common: are_alike.then_some(first) })
     }
 
-    /// Reads the fields of a sample. `None` if it is too short or contradicts itself.
+    /// Reads the fields of a sample. `None` if the sample is too short or contradicts itself.
     pub(super) fn sample<'body>(&self, body: &'body [u8]) -> Option<Sample<'body>> {
         let asked = match self.common {
             Some(asked) => asked,
@@ -90,7 +92,7 @@ impl SampleFormats {
     }
 }
 
-/// The rest of a sample.
+/// The bytes of a sample that were not read yet.
 struct Rest<'body>(&'body [u8]);
 
 impl<'body> Rest<'body> {
@@ -158,7 +160,7 @@ mod tests {
         let words = [2, 0xffff, 7 << 32, 99, 3, 0];
         let body: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
         assert_eq!(formats.sample(&body), Some(Sample { ts_ns: 99, cpu: 3, raw: &[] }));
-        assert_eq!(formats.sample(&[9; 48]), None, "nobody has this number");
+        assert_eq!(formats.sample(&[9; 48]), None, "no event has this number");
         for asked in [0, bit::RAW, NEEDED | bit::READ] {
             assert!(SampleFormats::new(&[(asked, vec![])]).is_err());
         }

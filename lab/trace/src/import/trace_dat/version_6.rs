@@ -15,7 +15,7 @@ use crate::{
     input::Seekable,
 };
 
-/// Maximum bytes of the text that names the clock. Zeros follow it.
+/// Maximum bytes of the text that names the clock. The text ends with zero bytes.
 const CLOCK_BYTES_MAX: u64 = 1 << 12;
 /// Maximum number of tracing instances besides the first.
 const BUFFERS_MAX: usize = 1 << 10;
@@ -38,7 +38,7 @@ pub(super) fn read(
             let option_bytes = bytes.u32()?;
             let data = bytes.blob(option_bytes.into())?;
             match option {
-                // Its name follows the offset.
+                // The buffer's name follows the offset.
                 id::BUFFER if buffers.len() < BUFFERS_MAX => buffers.extend(data.first_chunk().copied()),
                 id::BUFFER => return Err(bytes.error("there are too many instances")),
                 _ => options.note(option, &data),
@@ -63,7 +63,7 @@ pub(super) fn read(
     Ok(Contents { described, options, places: only_filled(path, places)?, file: file.into_inner() })
 }
 
-/// The rings of an instance. `kind` says how it was recorded.
+/// Reads the rings of an instance. `kind` says how the instance was recorded.
 fn rings<R: BufRead>(
     path: &Path,
     bytes: &mut Bytes<R>,
@@ -72,8 +72,10 @@ fn rings<R: BufRead>(
 ) -> Result<Vec<Place>, TraceError> {
     match kind {
         b"flyrecord\0" if cpus <= CPUS_MAX => {}
-        b"latency  \0" => return Err(TraceError::file(path, "holds text of a latency tracer", REMEDY)),
-        _ => return Err(bytes.error("there are no rings of CPUs")),
+        b"latency  \0" => {
+            return Err(TraceError::file(path, "contains text of a latency tracer, not events", REMEDY));
+        }
+        _ => return Err(bytes.error("the file has no rings of CPUs")),
     }
     let place = |cpu| Ok(Place { cpu: cpu as u16, offset: bytes.u64()?, bytes: bytes.u64()? });
     let places: Result<Vec<_>, TraceError> = (0..cpus).map(place).collect();

@@ -21,9 +21,9 @@ use crate::{
     input::Seekable,
 };
 
-/// Maximum bytes of all options. There are some hundred per CPU.
+/// Maximum bytes of all options. There are some hundred bytes per CPU.
 const OPTIONS_BYTES_MAX: u64 = 16 << 20;
-/// Window of the zstd decoder, as a power of two; trace-cmd's own are far smaller.
+/// Window of the zstd decoder, as a power of two. The windows that trace-cmd uses are far smaller.
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 /// Flag of a section.
 const IS_PACKED: u16 = 1;
@@ -160,7 +160,7 @@ impl Sections<'_> {
         Ok((Bytes::unpacked(self.path, offset, part), true))
     }
 
-    /// All options, starting with the section at `offset`.
+    /// Reads all options, starting with the section at `offset`.
     fn options(&mut self, offset: u64) -> Result<Vec<(u16, Vec<u8>)>, TraceError> {
         let (mut options, mut next, mut all_bytes) = (Vec::new(), offset, 0_u64);
         while next != 0 {
@@ -170,7 +170,7 @@ impl Sections<'_> {
                 if option == id::DONE {
                     let later = bytes.u64()?;
                     if later != 0 && later <= next {
-                        return Err(bytes.error("the options lead back to themselves"));
+                        return Err(bytes.error("a section of options refers back to itself"));
                     }
                     break later;
                 }
@@ -208,7 +208,7 @@ impl Sections<'_> {
         Ok((unpacked, Box::new(spool)))
     }
 
-    /// Appends the chunks of a ring to `spool`, which has `spooled` bytes. Returns its new length.
+    /// Appends the chunks of a ring to `spool`, which has `spooled` bytes. Returns the new length of `spool`.
     fn unpack_ring(
         &mut self,
         place: &Place,
@@ -217,7 +217,8 @@ impl Sections<'_> {
         bytes_max: u64,
     ) -> Result<u64, TraceError> {
         self.go_to(place.offset)?;
-        // The ring's length does not include the chunk count: observed with trace-cmd 3.1.6.
+        // The ring's length does not include the field with the number of chunks: observed with trace-cmd
+        // 3.1.6.
         let ring_bytes = place.bytes.saturating_add(4);
         let mut bytes = Bytes::new(self.path, place.offset, (&mut self.file).take(ring_bytes));
         let Some(packer) = self.packer else {
@@ -255,7 +256,7 @@ impl Packer {
     }
 }
 
-/// Whether an option is used. Other options may be large.
+/// Whether this crate uses an option. Other options are skipped, because they may be large.
 const fn is_of_interest(option: u16) -> bool {
     matches!(
         option,

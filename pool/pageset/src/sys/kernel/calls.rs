@@ -24,27 +24,28 @@ pub(in crate::sys) fn usable_cpus() -> Option<usize> {
     usize::try_from(usable.count()).ok().filter(|count| *count > 0)
 }
 
-/// Whether a variable of the environment has this value. (The standard library would copy it to the heap.)
+/// Whether an environment variable has this value. (The standard library would copy the value to the heap.)
 pub(in crate::sys) fn environment_says(name: &CStr, value: &CStr) -> bool {
-    // SAFETY: the name is a C string. Code that changes the environment promises that no other thread reads
-    // it meanwhile.
+    // SAFETY: the name is a C string. Rust requires that no thread changes the environment while another
+    // thread reads it.
     let found = unsafe { libc::getenv(name.as_ptr()) };
-    // SAFETY: not null, so a C string. No thread changes it meanwhile.
+    // SAFETY: the pointer is not null, so it is a C string. No thread changes the string meanwhile.
     !found.is_null() && unsafe { CStr::from_ptr(found) } == value
 }
 
-/// The last number of a list such as `0-3,8-11`.
+/// The last number of a list of ranges such as `0-3,8-11`.
 fn highest_of(list: &str) -> Option<usize> {
     list.trim().rsplit([',', '-']).next()?.parse().ok()
 }
 
-/// The CPU that runs this thread. It may change a moment later.
+/// The CPU that runs this thread. The system may move the thread at any time.
 #[inline]
 pub(in crate::sys) fn current_cpu() -> usize {
     // glibc reads the thread's registered area where there is one, which is faster than the vDSO.
     // SAFETY: the call has no arguments and no effects.
     let cpu = unsafe { libc::sched_getcpu() };
-    // Only a kernel without the call fails; then every thread is on CPU 0.
+    // The call fails only on a kernel that does not have it. On such a kernel, all threads count as running
+    // on CPU 0.
     usize::try_from(cpu).unwrap_or(0)
 }
 
@@ -59,10 +60,10 @@ pub(in crate::sys) fn bind_to(mapping: &Mapping, mode: libc::c_int, mask: &[u64]
     let start = mapping.start().as_ptr();
     let (mask, bits) = match mask {
         [] => (std::ptr::null(), 0),
-        // The kernel expects the number of the mask's bits, plus one.
+        // The kernel expects one more than the number of bits in the mask.
         _ => (mask.as_ptr(), mask.len() * u64::BITS as usize + 1),
     };
-    // SAFETY: the range is the mapping, and the kernel reads one bit less of the mask than it is told.
+    // SAFETY: the range is the mapping. The kernel reads one bit fewer of the mask than it is told.
     let outcome = unsafe { libc::syscall(libc::SYS_mbind, start, mapping.bytes(), mode, mask, bits, 0) };
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -78,10 +79,10 @@ pub(in crate::sys) fn advise(mapping: &Mapping, bytes: Range<usize>, advice: Adv
     unsafe { madvise(start.cast(), bytes.len(), advice) }.map_err(io::Error::from)
 }
 
-/// `MADV_COLLAPSE`, which not every C library names.
+/// `MADV_COLLAPSE`, which some C libraries do not define.
 const MADV_COLLAPSE: libc::c_int = 25;
 
-/// Asks for huge pages in place of small ones.
+/// Asks the system to replace small pages by huge pages.
 pub(in crate::sys) fn collapse(mapping: &Mapping, bytes: Range<usize>) -> io::Result<()> {
     assert!(bytes.start <= bytes.end && bytes.end <= mapping.bytes());
     let start = mapping.start().as_ptr().wrapping_add(bytes.start);
@@ -90,7 +91,7 @@ pub(in crate::sys) fn collapse(mapping: &Mapping, bytes: Range<usize>) -> io::Re
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Returns bytes to the system by this advice. The caller owns all pages of the range.
+/// Returns bytes to the system by the given advice. The caller must own all pages of the range.
 pub(in crate::sys) fn discard(mapping: &Mapping, bytes: Range<usize>, advice: Advice) -> io::Result<()> {
     advise(mapping, bytes, advice)
 }

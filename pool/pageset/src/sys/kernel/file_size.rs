@@ -1,5 +1,5 @@
-//! Sets a file's size. If a limit of the process forbids it, the kernel also sends a signal, which ends a
-//! program that does not expect it.
+//! Sets a file's size. If the new size exceeds a limit of the process (`ulimit -f`), the kernel also sends
+//! SIGXFSZ, which would end the program. This module blocks and consumes the signal.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -8,11 +8,11 @@ use std::ptr;
 
 use rustix::fs::ftruncate;
 
-/// Sets the size of a file. A limit of file sizes (`ulimit -f`) is the error `EFBIG`, without a signal.
+/// Sets the size of a file. If the size exceeds `ulimit -f`, the error is `EFBIG`, without a signal.
 pub(super) fn set(file: impl AsFd, bytes: u64) -> io::Result<()> {
     let limit = signal_of_limit();
     let before = change_mask(libc::SIG_BLOCK, &limit)?;
-    // A signal that the program itself waits for stays pending.
+    // Do not consume a SIGXFSZ that was pending before: the program may wait for it.
     let is_pending = is_pending();
     let outcome = ftruncate(file, bytes).map_err(io::Error::from);
     if outcome.is_err() && !is_pending {
@@ -22,45 +22,46 @@ pub(super) fn set(file: impl AsFd, bytes: u64) -> io::Result<()> {
     outcome
 }
 
-/// The set that has only this signal.
+/// The signal set that contains only SIGXFSZ.
 fn signal_of_limit() -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: fills the set, which outlives the call.
+    // SAFETY: the call fills the set, which outlives it.
     unsafe { libc::sigemptyset(set.as_mut_ptr()) };
     // SAFETY: the set was filled above, and the signal exists.
     unsafe { libc::sigaddset(set.as_mut_ptr(), libc::SIGXFSZ) };
-    // SAFETY: filled above.
+    // SAFETY: `sigemptyset` filled the set.
     unsafe { set.assume_init() }
 }
 
-/// Changes this thread's signal mask. Returns the mask before.
+/// Changes this thread's signal mask. Returns the previous mask.
 fn change_mask(how: libc::c_int, set: &libc::sigset_t) -> io::Result<libc::sigset_t> {
     let mut before = MaybeUninit::uninit();
-    // SAFETY: both sets outlive the call, which reads the one and fills the other.
+    // SAFETY: both sets outlive the call, which reads the first and fills the second.
     let error = unsafe { libc::pthread_sigmask(how, set, before.as_mut_ptr()) };
     if error != 0 {
         return Err(io::Error::from_raw_os_error(error));
     }
-    // SAFETY: filled by the call.
+    // SAFETY: `pthread_sigmask` filled the set.
     Ok(unsafe { before.assume_init() })
 }
 
-/// Whether the signal is pending for this thread or its process.
+/// Whether SIGXFSZ is pending for this thread or its process.
 fn is_pending() -> bool {
     let mut pending = MaybeUninit::uninit();
-    // SAFETY: fills the set, which outlives the call.
+    // SAFETY: the call fills the set, which outlives it.
     if unsafe { libc::sigpending(pending.as_mut_ptr()) } != 0 {
         return false;
     }
-    // SAFETY: filled by the call, and the signal exists.
+    // SAFETY: `sigpending` filled the set, and the signal exists.
     unsafe { libc::sigismember(pending.as_ptr(), libc::SIGXFSZ) == 1 }
 }
 
-/// Takes the pending signal, if there is one.
+/// Consumes the pending signal, if there is one.
 fn consume(set: &libc::sigset_t) {
     let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let is_interrupted = || {
-        // SAFETY: set and time outlive the call; nothing is to be told of the signal.
+        // SAFETY: the set and the time outlive the call. A null pointer means that no details of the signal
+        // are wanted.
         let taken = unsafe { libc::sigtimedwait(set, ptr::null_mut(), &raw const now) };
         taken < 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
     };

@@ -1,10 +1,10 @@
-//! Keeps this code loaded if it is part of a shared library that the program may close.
+//! Keeps the pool's code loaded if it is part of a shared library, even when the program closes the library.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// The most bytes between the beginning of the program's file in memory and its program headers.
+/// The program headers begin at most this many bytes after the start of the program's file in memory.
 const HEADERS_AT_MOST: usize = 4096;
 
 /// Asks the loader to keep the library that has this code loaded. The kernel may still know a descriptor in
@@ -17,20 +17,20 @@ pub(in crate::sys) fn stay_loaded() {
     }
     let mut library = MaybeUninit::<libc::Dl_info>::uninit();
     let here = stay_loaded as fn() as *const c_void;
-    // SAFETY: looks an address up, and fills the struct if some object has it.
+    // SAFETY: `dladdr` only looks an address up, and fills the struct if a loaded file contains the address.
     if unsafe { libc::dladdr(here, library.as_mut_ptr()) } == 0 {
         return;
     }
-    // SAFETY: filled, as the call said.
+    // SAFETY: the call succeeded, so it has filled the struct.
     let library = unsafe { library.assume_init() };
-    // SAFETY: reads a number that the kernel gave the process.
+    // SAFETY: `getauxval` reads a number that the kernel gave the process at its start.
     let program = unsafe { libc::getauxval(libc::AT_PHDR) } as usize;
     if program.wrapping_sub(library.dli_fbase.addr()) < HEADERS_AT_MOST {
-        // This is the program itself, which cannot be closed.
+        // The code is part of the program itself, which cannot be closed.
         return;
     }
     let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
-    // SAFETY: a name that the loader gave; it opens nothing that is not open already. The handle is kept for
-    // ever.
+    // SAFETY: the loader gave this name, and `RTLD_NOLOAD` opens nothing that is not open already. The handle
+    // is never closed.
     let _ = unsafe { libc::dlopen(library.dli_fname, flags) };
 }

@@ -12,7 +12,7 @@ use super::{calls, file_size};
 use crate::sys::{Change, MapError, MapStep, POOL_ALIGN};
 use crate::{Backing, HugePageSize};
 
-/// A mapping that is undone when it is dropped, or a region that the caller keeps.
+/// A mapping of this process, which is unmapped when it is dropped, or a caller's region, which is not.
 pub(crate) struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
@@ -45,8 +45,8 @@ impl Mapping {
         let refused = |error| MapStep::Map.refused(error);
         match &mapping.memfd {
             Some(memfd) => {
-                // The mapping is shared with children. With private huge pages, the system may take a child's
-                // copy away when the parent writes.
+                // Share the mapping with children. If huge pages were private, the system could take a
+                // child's copy away when the parent writes.
                 let flags = MapFlags::SHARED | MapFlags::FIXED;
                 // SAFETY: the range was reserved above, and no other code knows of it.
                 unsafe { mmap(address, bytes, prot, flags, memfd, 0) }.map_err(refused)?;
@@ -59,7 +59,8 @@ impl Mapping {
                     Backing::Thp => Advice::LinuxHugepage,
                     _ => Advice::LinuxNoHugepage,
                 };
-                // A kernel without transparent huge pages refuses; `Pool::backing` tells the outcome.
+                // A kernel without transparent huge pages refuses the advice. `Pool::backing` tells what the
+                // pool got.
                 // SAFETY: the range is mapped, and this advice changes no contents.
                 let _ = unsafe { madvise(address, bytes, advice) };
                 name(start, bytes);
@@ -104,7 +105,7 @@ impl Drop for Mapping {
             let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
             return;
         }
-        // The next user of the region does not know of the pool. It may fork, or rely on its limit of locked
+        // Undo the changes: the next user of the region may fork, or may need the process's limit of locked
         // memory.
         let changes = Change::ALL.into_iter().zip(self.changed).filter(|(_, is_made)| *is_made);
         for (change, _) in changes {
@@ -117,12 +118,12 @@ impl Drop for Mapping {
     }
 }
 
-/// A memory file (`memfd`) of this size. `flags` choose the size of its pages.
+/// Makes a memory file (`memfd`) of this size. `flags` choose the size of its pages.
 fn file_of(bytes: usize, flags: MemfdFlags) -> io::Result<OwnedFd> {
     let memfd = memfd_create(c"pageset", flags | MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     file_size::set(&memfd, bytes as u64)?;
-    // No process can then shrink the file while pages are mapped. The system cannot seal writes and holes
-    // while the file is mapped.
+    // Seal the file's size, so that no process can shrink the file while pages are mapped. The system cannot
+    // seal writes and holes while the file is mapped.
     fcntl_add_seals(&memfd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
     Ok(memfd)
 }
@@ -130,7 +131,7 @@ fn file_of(bytes: usize, flags: MemfdFlags) -> io::Result<OwnedFd> {
 /// Names private memory, so that it shows in `/proc/self/smaps` and is never merged with neighbouring memory.
 /// Kernels that cannot name memory refuse, which does no harm.
 fn name(start: NonNull<u8>, bytes: usize) {
-    // Room for 16 digits and the zero at the end.
+    // Room for a name with 16 digits and its terminating zero.
     let mut name = [0; 32];
     if write!(&mut name[..31], "pageset-{:x}", start.addr()).is_err() {
         return;
@@ -141,11 +142,12 @@ fn name(start: NonNull<u8>, bytes: usize) {
     }
 }
 
-/// Reserves `bytes` of address space at a multiple of [`POOL_ALIGN`]. Returns the excess address space, which
-/// only alignment needs, to the system.
+/// Reserves `bytes` of address space at a multiple of [`POOL_ALIGN`]. To find an aligned range, it reserves
+/// more, and returns the excess to the system.
 fn reserve_aligned(bytes: usize) -> io::Result<NonNull<u8>> {
     let small = || reserve_aligned_to(bytes, POOL_ALIGN);
-    // For 1 GiB and more, align to huge page tables if there is room.
+    // A pool of 1 GiB or more begins at a multiple of 1 GiB if there is room, so that huge pages of 1 GiB
+    // fit.
     if bytes >= 1 << 30 { reserve_aligned_to(bytes, 1 << 30).or_else(|_| small()) } else { small() }
 }
 

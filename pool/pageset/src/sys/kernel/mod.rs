@@ -17,6 +17,6 @@ pub(super) use process::{at_forks, is_process, process_id};
 pub(crate) use thread::SignalsBlocked;
 pub(super) use thread::{block_signals, leave_real_time, use_all_cpus};
 
-/// How often tests repeat random steps.
+/// How many times a test repeats its random steps.
 #[cfg(test)]
 pub(crate) const TEST_ROUNDS: u32 = 20_000;

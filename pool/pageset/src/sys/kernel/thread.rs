@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// The number of words that have a bit for each of more CPUs than any kernel has.
+/// The number of words of a CPU mask with more bits than any kernel has CPUs.
 const CPU_WORDS: usize = 8192 / 64;
 
 /// Puts this thread's signal mask back when it is dropped.
@@ -33,7 +33,7 @@ impl Drop for SignalsBlocked {
 /// Lets this thread run on all CPUs that its cpuset allows.
 pub(in crate::sys) fn use_all_cpus() {
     let all = [u64::MAX; CPU_WORDS];
-    // SAFETY: the kernel reads as many bytes as it is told, and leaves out CPUs that there are not.
+    // SAFETY: the kernel reads as many bytes as it is told, and ignores CPUs that do not exist.
     unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&all), all.as_ptr()) };
 }
 

@@ -1,4 +1,4 @@
-//! Stand-ins for system calls: the answers of a kernel that has nothing to do.
+//! Replacements for system calls under miri, which has no kernel.
 
 use std::ffi::CStr;
 use std::io;
@@ -8,20 +8,20 @@ use rustix::mm::Advice;
 
 use super::Mapping;
 
-/// Two CPUs, so that tests see more than one.
+/// Returns two CPUs, so that tests run with more than one.
 pub(in crate::sys) fn possible_cpus() -> Option<usize> {
     Some(2)
 }
 
-/// One CPU, as programs under miri have.
+/// Returns one CPU. Miri gives a program only one.
 pub(in crate::sys) fn usable_cpus() -> Option<usize> {
     Some(1)
 }
 
-/// Nothing is ever unloaded.
+/// Does nothing: miri never unloads code.
 pub(in crate::sys) fn stay_loaded() {}
 
-/// The environment is the machine's, not the program's.
+/// Returns `false`: under miri, the environment is that of the machine, not of the program.
 pub(in crate::sys) fn environment_says(_: &CStr, _: &CStr) -> bool {
     false
 }
@@ -32,7 +32,7 @@ pub(in crate::sys) fn current_cpu() -> usize {
     HERE.with(|here| (std::ptr::from_ref(here).addr() >> 4) & 1)
 }
 
-/// There are no restartable sequences.
+/// Returns `false`: miri has no restartable sequences.
 pub(in crate::sys) fn membarrier(_: libc::c_int) -> bool {
     false
 }
@@ -46,23 +46,23 @@ pub(in crate::sys) fn advise(mapping: &Mapping, bytes: Range<usize>, _: Advice) 
     Ok(())
 }
 
-/// There are no huge pages.
+/// Returns an error: miri has no huge pages.
 pub(in crate::sys) fn collapse(_: &Mapping, _: Range<usize>) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// The memory stays, but reads as zero, as if it had been returned.
+/// Clears the bytes, so that they read as zero as if the system had taken the memory back.
 pub(in crate::sys) fn discard(mapping: &Mapping, bytes: Range<usize>, _: Advice) -> io::Result<()> {
     crate::sys::zero::clear(mapping, bytes);
     Ok(())
 }
 
-/// There are no signals.
+/// Miri has no signals to block.
 pub(crate) type SignalsBlocked = ();
 
 pub(in crate::sys) fn block_signals() {}
 
-/// There are no forks.
+/// Does nothing: miri cannot fork.
 pub(in crate::sys) fn at_forks(_: extern "C" fn(), _: extern "C" fn(), _: extern "C" fn()) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }

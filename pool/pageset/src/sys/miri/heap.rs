@@ -24,7 +24,7 @@ impl Mapping {
     pub(crate) fn new(bytes: usize, _: Backing) -> Result<Self, MapError> {
         let none = || MapStep::Reserve.refused(io::ErrorKind::OutOfMemory);
         let layout = layout(bytes).ok_or_else(none)?;
-        // SAFETY: the layout's size is not zero: neither the builder nor a table asks for nothing.
+        // SAFETY: the layout's size is not zero, because neither the builder nor a table asks for 0 bytes.
         let start = unsafe { alloc_zeroed(layout) };
         let start = NonNull::new(start).ok_or_else(none)?;
         Ok(Self { start, bytes, is_ours: true })
@@ -47,7 +47,7 @@ impl Mapping {
         self.bytes
     }
 
-    /// Does nothing: without a kernel, no change has to be undone.
+    /// Does nothing: without a kernel, there is no change to undo.
     pub(in crate::sys) fn note(&mut self, _: Change) {}
 
     pub(crate) fn memfd(&self) -> Option<BorrowedFd<'_>> {

@@ -1,5 +1,5 @@
-//! Miri interprets programs without a kernel. Memory comes from the heap and always stays. There are two
-//! CPUs, one node and no children.
+//! Replaces the calls of the system under miri, which interprets programs without a kernel. Memory comes from
+//! the heap and stays until the mapping is dropped. There are two CPUs, one node and no children.
 
 mod calls;
 mod heap;
@@ -11,6 +11,6 @@ pub(super) use calls::{
 };
 pub(crate) use heap::Mapping;
 
-/// How often tests repeat random steps. Miri takes a thousand times as long.
+/// How many times a test repeats its random steps. Miri is a thousand times slower, so few.
 #[cfg(test)]
 pub(crate) const TEST_ROUNDS: u32 = 200;

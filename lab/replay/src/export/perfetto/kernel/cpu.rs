@@ -24,11 +24,12 @@ pub(super) struct Cpu {
     track: TrackId,
     allocated: Curve,
     freed: Curve,
-    /// The work item that runs, and since when.
+    /// The work item that runs now, and when it began.
     work: Option<(Name, u64)>,
-    /// The kind and thread of the last event that was not about a lock. They show why a drain happened.
+    /// The kind and thread of the last event that was not about a lock. If blocks move next, this event shows
+    /// why.
     last: Option<(EventKind, u32)>,
-    /// The reason of the last run of moved blocks, and its task.
+    /// The reason why the last run of blocks moved, and the task that moved them.
     run: (&'static str, u32),
     unpaired: u64,
 }
@@ -39,7 +40,7 @@ impl Cpus {
         Self { nodes, seen: BTreeMap::new() }
     }
 
-    /// Whether the machine has such a CPU.
+    /// Whether the machine's description has this CPU.
     pub(super) fn exists(&self, cpu: u32) -> bool {
         (cpu as usize) < self.nodes.len()
     }
@@ -48,7 +49,7 @@ impl Cpus {
         self.nodes.get(usize::from(cpu)).copied()
     }
 
-    /// A CPU, whose tracks are made when it is first seen.
+    /// Returns a CPU. The tracks of a CPU are described when the CPU is first seen.
     pub(super) fn of(
         &mut self,
         packets: &mut Packets<'_>,
@@ -62,7 +63,7 @@ impl Cpus {
         let sequence = group.of_cpu(packets, u32::from(cpu))?;
         let [track, allocated, freed] = [(); 3].map(|()| packets.new_track());
         let name = format!("CPU {cpu}");
-        // Zones stand above.
+        // The tracks of zones are shown above the tracks of CPUs.
         let rank = i64::from(cpu) + 1000;
         packets.describe(
             sequence,
@@ -120,7 +121,7 @@ impl Cpu {
         self.track
     }
 
-    /// Notes an event that may be the reason of a drain. Returns whether the event is the first of a run of
+    /// Records an event that may be the reason of a drain. Returns whether the event is the first of a run of
     /// moved blocks.
     #[inline]
     pub(super) fn follow(&mut self, event: &Event) -> bool {
@@ -151,7 +152,7 @@ impl Cpu {
         true
     }
 
-    /// The reason of the last run of moved blocks, and its thread.
+    /// The reason why the last run of blocks moved, and the thread that moved them.
     pub(super) const fn reason(&self, decision: &Decision) -> (&'static str, u32) {
         match decision.refill {
             Some(_) => ("empty list", self.run.1),
@@ -169,7 +170,7 @@ impl Cpu {
         self.freed.note(packets, self.sequence, at_ns, sum)
     }
 
-    /// A work item begins or ends.
+    /// Draws the beginning or end of a work item.
     pub(super) fn work(&mut self, packets: &mut Packets<'_>, event: &Event) -> io::Result<()> {
         let name = match event.work() {
             Some(Work::VmstatUpdate) => Name::Tick,
@@ -184,7 +185,7 @@ impl Cpu {
             return Ok(());
         }
         if self.work.is_some() {
-            // The end of the work item before was lost.
+            // The recording lacks the end of the previous work item.
             self.unpaired += 1;
             self.end_work(packets, event.ts_ns)?;
         }
@@ -192,7 +193,7 @@ impl Cpu {
         packets.event(self.sequence, event.ts_ns, self.track, What::Begin(name), &[])
     }
 
-    /// Ends the current work item. Its end is never before its beginning, even if the clock went back.
+    /// Ends the slice of the current work item, but never before its beginning, even if the clock went back.
     fn end_work(&mut self, packets: &mut Packets<'_>, at_ns: u64) -> io::Result<()> {
         let Some((_, since_ns)) = self.work.take() else { return Ok(()) };
         packets.event(self.sequence, at_ns.max(since_ns), self.track, What::End, &[])

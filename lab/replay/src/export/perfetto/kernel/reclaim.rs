@@ -10,15 +10,16 @@ use crate::export::perfetto::names::{Key, Name};
 use crate::export::perfetto::packets::{Descriptor, Packets, TrackId, TrackKind, Value, What};
 use crate::export::perfetto::threads::Threads;
 
-/// Nodes whose kswapd is followed; more than a kernel has, unless the recording is hostile.
+/// The most nodes whose kswapd is followed: more than any kernel has, but a damaged or malicious recording
+/// may name more.
 const NODES_MAX: usize = 1 << 10;
-/// Tasks that may reclaim at once.
+/// The most tasks whose reclaim is followed at one time.
 const TASKS_MAX: usize = 64 << 10;
 
 /// Tasks and kswapds that reclaim at the moment.
 #[derive(Debug, Default)]
 pub(super) struct Reclaim {
-    /// By node: the track, and since when kswapd is awake.
+    /// For each node, its track, and the time since which its kswapd is awake.
     nodes: BTreeMap<u64, (TrackId, Option<u64>)>,
     /// The node of each kswapd, by thread.
     kswapds: BTreeMap<u32, u64>,
@@ -30,7 +31,7 @@ pub(super) struct Reclaim {
 }
 
 impl Reclaim {
-    /// Adds an event of reclaim; other events change nothing.
+    /// Adds an event. Only events about reclaim change anything.
     pub(super) fn event(
         &mut self,
         packets: &mut Packets<'_>,
@@ -73,7 +74,7 @@ impl Reclaim {
 
     fn sleeps(&mut self, packets: &mut Packets<'_>, group: &Group, node: u64, at_ns: u64) -> io::Result<()> {
         let Some((track, awake)) = self.nodes.get_mut(&node) else { return Ok(()) };
-        // The clock may have gone back: the slice does not end before it began.
+        // Do not let the slice end before it began: the clock may have gone back.
         match awake.take() {
             Some(since_ns) => packets.event(group.sequence, at_ns.max(since_ns), *track, What::End, &[]),
             None => Ok(()),
@@ -92,7 +93,7 @@ impl Reclaim {
         }
         let track = threads.track(packets, group.sequence, (event.pid, event.cpu), event.ts_ns)?;
         if let Some(since_ns) = self.tasks.insert(task(event), event.ts_ns) {
-            // The end of the reclaim before was lost.
+            // The recording lacks the end of this task's previous reclaim.
             self.unpaired += 1;
             packets.event(group.sequence, event.ts_ns.max(since_ns), track, What::End, &[])?;
         }
@@ -140,9 +141,9 @@ fn describe(packets: &mut Packets<'_>, group: &Group, node: u64, place: usize) -
             id,
             parent: Some(group.root),
             name: &format!("kswapd of node {node}"),
-            description: "From waking up to sleeping.",
+            description: "kswapd is awake: from waking up to falling asleep.",
             kind: TrackKind::Slices,
-            // Zones stand above, CPUs below.
+            // The tracks of nodes are shown below those of zones, and above those of CPUs.
             rank: 500 + place as i64,
         },
     )?;

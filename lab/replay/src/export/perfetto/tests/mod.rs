@@ -1,4 +1,4 @@
-//! The written trace is read back and compared with the counts of the survey and the replay.
+//! Tests that read the written trace back, and compare it with the counts of the survey and the replay.
 
 mod read_back;
 
@@ -110,7 +110,7 @@ fn refills_drains_ticks_waits_and_pages_are_those_of_the_survey() {
     says_what_the_survey_says("k612_4c_2node_numa_tcp.pgtrace");
     says_what_the_survey_says("k612_8c_unix_stream.pgtrace");
     let found = says_what_the_survey_says("k618_2c_hackbench_sock.pgtrace");
-    assert!(found.sum("recorded kernel", "wait for spinlock").0 > 1000, "somebody waited");
+    assert!(found.sum("recorded kernel", "wait for spinlock").0 > 1000, "tasks waited for locks");
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn any_event() -> impl Strategy<Value = Event> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever a recording says, the trace can be read, and no refill or drain is lost.
+    /// Tests that, whatever a recording contains, the trace can be read, and no refill or drain is lost.
     #[test]
     fn any_events_make_a_trace(events in proptest::collection::vec(any_event(), 0..200)) {
         let open = recording(&all_recorded(), &events);

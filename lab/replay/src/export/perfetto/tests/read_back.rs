@@ -1,8 +1,8 @@
-//! A reader of the written format, which shares nothing with the writer: bytes to fields, fields to slices
-//! and counters.
+//! A reader of the written format, which shares no code with the writer. The reader parses bytes into fields,
+//! and makes slices and counters of fields.
 //!
-//! It follows the format's published description: sequences with numbers for names, each with a clock of its
-//! own that counts from packet to packet.
+//! The reader follows the published description of the format: sequences have numbers for names, and each has
+//! its own clock, which counts from packet to packet.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ enum Field<'a> {
     Bytes(&'a [u8]),
 }
 
-/// A message, by number of field.
+/// The fields of a message, each with its number.
 struct Fields<'a>(Vec<(u64, Field<'a>)>);
 
 impl<'a> Fields<'a> {
@@ -87,7 +87,7 @@ pub(super) struct Slice {
     pub(super) length_ns: u64,
     pub(super) numbers: BTreeMap<String, u64>,
     pub(super) texts: BTreeMap<String, String>,
-    /// Arrows that begin and end here.
+    /// The arrows that begin, and the arrows that end, at this slice.
     pub(super) flows: (Vec<u64>, Vec<u64>),
 }
 
@@ -111,7 +111,7 @@ struct Sequence {
 #[derive(Default)]
 struct State {
     sequences: BTreeMap<u64, Sequence>,
-    /// By number: the whole name, and whether it is a counter.
+    /// For each track number, its full name, and whether it is a counter.
     tracks: BTreeMap<u64, (String, bool)>,
     /// For each packet with an event: time, place in the file, sequence, and the event.
     events: Vec<(u64, usize, u64, usize)>,
@@ -145,7 +145,7 @@ impl ReadBack {
                 bodies.push(event);
             }
         }
-        // What happens at the same time is in the order of the file.
+        // Events of the same time stay in the order of the file.
         state.events.sort_by_key(|(at_ns, place, ..)| (*at_ns, *place));
         let mut found = Self::default();
         let mut open: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
@@ -190,7 +190,7 @@ impl ReadBack {
                 }
             }
             2 => {
-                let slice = open.get_mut(&uuid).and_then(Vec::pop).expect("what ends has begun");
+                let slice = open.get_mut(&uuid).and_then(Vec::pop).expect("a slice that ends has begun");
                 let slice = &mut self.slices[slice];
                 slice.length_ns = at_ns - slice.at_ns;
                 slice.numbers.extend(numbers);
@@ -203,7 +203,7 @@ impl ReadBack {
         }
     }
 
-    /// How many slices of a category have this name, and how many pages they say.
+    /// The number of slices of a category with this name, and the sum of their pages.
     pub(super) fn sum(&self, category: &str, name: &str) -> (u64, u64) {
         let these = self.slices.iter().filter(|slice| slice.category == category && slice.name == name);
         these.fold((0, 0), |(count, pages), slice| {
@@ -255,5 +255,5 @@ fn describe(state: &mut State, track: &Fields<'_>) {
     };
     let is_counter = track.messages(8).next().is_some();
     let before = state.tracks.insert(uuid, (name.clone(), is_counter));
-    assert!(before.is_none_or(|before| before == (name, is_counter)), "a number is one track's");
+    assert!(before.is_none_or(|before| before == (name, is_counter)), "a number belongs to one track");
 }

@@ -1,6 +1,6 @@
 //! A build without the feature `perf` counts nothing.
 
-/// Stands for the counters in a build without `perf`. No value of this type exists.
+/// Takes the place of the counters in a build without `perf`. No value of this type exists.
 pub(in super::super) enum Counters {}
 
 impl Counters {

@@ -1,4 +1,4 @@
-//! Counts instructions and cycles of a thread. Virtual machines often do not count them.
+//! Counts instructions and cycles of a thread. Virtual machines often lack these counters.
 
 #[cfg(not(feature = "perf"))]
 mod absent;
