@@ -52,7 +52,8 @@ mod zone;
 
 pub use allocator::{
     BelowHighMark, BlockInfo, BlockUse, CacheSlice, Config, Cpu, CpuMemory, FreeTraits, PageAllocator,
-    PagesetInfo, Reclaim, TableCounts, Tables, TickOutcome, ZoneConfig, ZoneInfo, spread_tick_offset,
+    PagesetInfo, Reclaim, TableCounts, Tables, TickOutcome, ZoneConfig, ZoneInfo, ZoneMemory,
+    spread_tick_offset,
 };
 pub use check::{FrameCensus, Violation};
 pub use error::{AllocError, ConfigError, FreeError, RegionFault};

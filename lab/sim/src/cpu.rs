@@ -4,7 +4,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use pageset_core::{AllocError, CpuId, FreeError, NodeId, Order, Pfn, Request};
+use pageset_core::{
+    AllocError, CpuId, FreeError, NodeId, Order, Pfn, Reclaim, Request, RequestTraits, ZoneId, ZoneMemory,
+};
 
 use crate::allocator::Allocator;
 use crate::engine::Engine;
@@ -19,6 +21,8 @@ pub(crate) struct World {
     pub(crate) allocator: Allocator,
     pub(crate) seed: u64,
     pub(crate) page_bytes: u64,
+    /// Each node's highest zone, where nearly all of its memory is.
+    pub(crate) main_zones: Vec<ZoneId>,
     /// The virtual time at which the CPUs' code (*bodies*) should end.
     pub(crate) deadline: Time,
     pub(crate) tick: Span,
@@ -147,6 +151,21 @@ impl VirtualCpu {
         result
     }
 
+    /// Allocates a block, but fails where a kernel would reclaim memory itself. This counts as a direct reclaim
+    /// and not as a failure, because the caller should reclaim and try again.
+    ///
+    /// # Errors
+    /// Returns the allocator's error.
+    pub fn alloc_above_min(&self, request: &Request) -> Result<Pfn, AllocError> {
+        let result = self.alloc(&request.with(request.traits - RequestTraits::MAY_WAIT));
+        if result.is_err() {
+            let counts = &mut self.engine().tally.borrow_mut().counts;
+            counts.failures -= 1;
+            counts.direct_reclaims += 1;
+        }
+        result
+    }
+
     /// Frees a block.
     ///
     /// # Errors
@@ -204,6 +223,39 @@ impl VirtualCpu {
         tally.counts.allocated_pages += got as u64;
         tally.cache_pages(-(got as i64));
         result
+    }
+
+    /// Empties the page sets of all CPUs. This CPU does the work.
+    pub fn drain_all(&self) {
+        self.begin(0);
+        self.world.allocator.frames().drain_all(self.id).expect("a CPU of this machine");
+    }
+
+    /// The memory of a node's highest zone. `None` if there is no such node, or if the allocator has no
+    /// watermarks.
+    #[must_use]
+    pub fn memory(&self, node: NodeId) -> Option<ZoneMemory> {
+        let zone = *self.world.main_zones.get(node.index())?;
+        match &self.world.allocator {
+            Allocator::Linux(allocator) => allocator.zone_memory(zone),
+            Allocator::OwnedBlocks(_) | Allocator::OwnedBlocksStraight(_) => None,
+        }
+    }
+
+    /// Tells the allocator that a reclaimer started or stopped in a node's highest zone.
+    pub fn set_reclaim(&self, node: NodeId, reclaim: Reclaim) {
+        if let (Some(zone), Allocator::Linux(allocator)) =
+            (self.world.main_zones.get(node.index()), &self.world.allocator)
+        {
+            allocator.set_reclaim_active(*zone, reclaim).expect("a zone of this machine");
+        }
+    }
+
+    /// The node whose memory a frame is in.
+    #[must_use]
+    pub fn node_of(&self, pfn: Pfn) -> NodeId {
+        let engine = self.engine();
+        NodeId(engine.footprint.borrow().node(pfn, engine.prices.nodes) as u16)
     }
 
     /// Begins an operation on `blocks` blocks.

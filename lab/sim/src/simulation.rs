@@ -5,7 +5,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use pageset_core::{Config, ConfigError, CpuId, FrameAllocator, NodeId, Policy, Violation, ZoneConfig};
+use pageset_core::{
+    Config, ConfigError, CpuId, FrameAllocator, NodeChoice, NodeId, Order, Pfn, Policy, Request, Violation,
+    ZoneConfig, ZoneId,
+};
 use thiserror::Error;
 
 use crate::allocator::{Allocator, Choice};
@@ -79,6 +82,8 @@ pub struct Simulation {
     world: Rc<World>,
     bodies: Vec<Option<Body>>,
     labels: Labels,
+    /// Blocks that are in use during the whole run.
+    filled: Vec<(Pfn, Order)>,
 }
 
 type Body = Box<dyn FnOnce(&VirtualCpu)>;
@@ -137,6 +142,28 @@ impl Simulation {
         self.world.allocator.frames()
     }
 
+    /// Fills memory before the run. What it takes is in use until all bodies have ended. In each node's highest
+    /// zone, the number of pages in `left` stays free above the high watermark. In a zone without such a number, the
+    /// high watermark is what stays free. Does nothing if the allocator has no watermarks.
+    pub fn fill_memory(&mut self, left: &[(NodeId, u64)]) {
+        let Allocator::Linux(allocator) = &self.world.allocator else { return };
+        for zone in allocator.zones() {
+            let is_main = self.world.main_zones.contains(&zone.id);
+            let left =
+                left.iter().find(|(node, _)| is_main && *node == zone.node).map_or(0, |(_, left)| *left);
+            let request =
+                Request::new(Order::MAX).movable().on(NodeChoice::Only(zone.node)).in_zone(zone.kind);
+            let is_above = || {
+                let memory = allocator.zone_memory(zone.id).expect("a zone of this machine");
+                memory.free > memory.watermarks.high + left + u64::from(Order::MAX.frames())
+            };
+            while is_above() {
+                let Ok(pfn) = allocator.alloc(CpuId(0), &request) else { break };
+                self.filled.push((pfn, Order::MAX));
+            }
+        }
+    }
+
     /// Runs all bodies to their end.
     ///
     /// # Errors
@@ -151,7 +178,7 @@ impl Simulation {
     }
 
     fn run_inside(self) -> Result<Finished, SimulationError> {
-        let Self { world, bodies, labels } = self;
+        let Self { world, bodies, labels, filled } = self;
         let engine = &world.engine;
         let cpus = bodies.len() as u32;
         let has_body = |(cpu, body): (u32, &Option<Body>)| body.as_ref().map(|_| CpuId(cpu));
@@ -190,7 +217,7 @@ impl Simulation {
             return Err(SimulationError::Deadlock(stuck));
         }
         let measured = current::outside(|| measure.finish(&world));
-        Ok(Finished { labels, stuck, measured })
+        Ok(Finished { labels, stuck, measured, filled })
     }
 }
 
@@ -217,11 +244,13 @@ struct Finished {
     labels: Labels,
     stuck: Vec<CpuId>,
     measured: Measured,
+    filled: Vec<(Pfn, Order)>,
 }
 
 impl Finished {
     /// Simulates the idle time after the run, checks the allocator, and makes the outcome.
     fn finish(self, world: &World) -> Result<Outcome, SimulationError> {
+        world.allocator.frames().free_batch(CpuId(0), &self.filled).expect("these blocks are in use");
         let held_after_two_ticks = self.rest(world);
         let Measured { workers, span, busy, idle, tally, memory, digest } = self.measured;
         let usage = world.allocator.frames().usage();
@@ -402,11 +431,15 @@ impl Builder<'_> {
         let (prices, footprint) = (Prices::of(machine), Footprint::of(machine, cpus));
         let engine =
             Engine::new(processors.collect(), (locks, lines), self.model, prices, footprint, variation);
+        let nodes = (0..topology.nodes).map(|node| NodeId(node as u16));
+        let last_of = |node| machine.memory.zones.iter().rposition(|(_, other, _)| *other == node);
+        let main_zones = nodes.filter_map(|node| Some(ZoneId(last_of(node)? as u16))).collect();
         let world = World {
             engine,
             allocator,
             seed: self.seed,
             page_bytes: machine.page_bytes.into(),
+            main_zones,
             deadline: Time::ZERO + self.warm_up + self.duration,
             tick: self.tick,
             cancel: self.cancel,
@@ -417,7 +450,12 @@ impl Builder<'_> {
             warm_up: Time::ZERO + self.warm_up,
             idle_after: self.idle_after,
         };
-        Ok(Simulation { world: Rc::new(world), bodies: (0..cpus).map(|_| None).collect(), labels })
+        Ok(Simulation {
+            world: Rc::new(world),
+            bodies: (0..cpus).map(|_| None).collect(),
+            labels,
+            filled: Vec::new(),
+        })
     }
 
     fn allocator(&self) -> Result<(Allocator, LockTable, Lines), ConfigError> {

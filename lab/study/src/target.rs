@@ -1,6 +1,6 @@
 //! The world that a workload runs in: real threads, virtual CPUs, or another allocator.
 
-use pageset_core::{AllocError, CpuId, MigrateType, Order, Pfn};
+use pageset_core::{AllocError, CpuId, MigrateType, NodeId, Order, Pfn, Reclaim, ZoneMemory};
 
 use crate::slab::object::Object;
 
@@ -34,6 +34,30 @@ pub trait Target {
     /// # Errors
     /// Returns the allocator's error. The worker should go on without the block.
     fn alloc(&mut self, order: Order, migratetype: MigrateType, fill: Fill) -> Result<Pfn, AllocError>;
+
+    /// Allocates like [`alloc`](Self::alloc), but fails where a kernel would reclaim memory itself.
+    ///
+    /// # Errors
+    /// Returns the allocator's error. The worker should reclaim, and try again.
+    fn alloc_above_min(&mut self, order: Order, migratetype: MigrateType) -> Result<Pfn, AllocError> {
+        self.alloc(order, migratetype, Fill::Undefined)
+    }
+
+    /// Empties the page sets of all CPUs.
+    fn drain_all(&mut self) {}
+
+    /// The free memory of a node, beside its watermarks. `None` in a world whose memory has none.
+    fn memory(&mut self, _: NodeId) -> Option<ZoneMemory> {
+        None
+    }
+
+    /// The node whose memory a frame is in. `None` in a world whose memory has no nodes.
+    fn node_of(&mut self, _: Pfn) -> Option<NodeId> {
+        None
+    }
+
+    /// Tells the allocator that the reclaimer of a node has started or stopped.
+    fn set_reclaim(&mut self, _: NodeId, _: Reclaim) {}
 
     /// Frees a block that this or another worker allocated.
     fn free(&mut self, block: Block);

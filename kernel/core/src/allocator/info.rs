@@ -49,6 +49,17 @@ impl ZoneInfo {
     }
 }
 
+/// The free memory of one zone beside its watermarks, in frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneMemory {
+    /// Frames given to the allocator.
+    pub managed: u64,
+    /// Free frames on the zone's lists, without isolated frames.
+    pub free: u64,
+    /// Watermarks without boost.
+    pub watermarks: Watermarks,
+}
+
 /// A snapshot of one page set, in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PagesetInfo {
@@ -132,6 +143,17 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 nr_free: zone
                     .inspect(|buddy| core::array::from_fn(|order| buddy.nr_free(Order::from_index(order)))),
             }
+        })
+    }
+
+    /// The free memory of one zone beside its watermarks. Takes no lock, so that a reclaimer may ask often. `None` if
+    /// the zone does not exist.
+    pub fn zone_memory(&self, zone: ZoneId) -> Option<ZoneMemory> {
+        let body = &self.zones.get(zone.index())?.body;
+        Some(ZoneMemory {
+            managed: body.managed.get(),
+            free: u64::try_from(body.gauges.free_pages()).unwrap_or(0),
+            watermarks: body.marks.all(),
         })
     }
 

@@ -27,7 +27,7 @@ use core::fmt;
 pub use config::{Config, ZoneConfig};
 pub use cpu::{CacheSlice, Cpu};
 pub use free::FreeTraits;
-pub use info::{BlockInfo, BlockUse, PagesetInfo, ZoneInfo};
+pub use info::{BlockInfo, BlockUse, PagesetInfo, ZoneInfo, ZoneMemory};
 pub use settings::{BelowHighMark, Reclaim};
 pub use tables::{CpuMemory, TableCounts, Tables};
 pub use tick::{TickOutcome, spread_tick_offset};

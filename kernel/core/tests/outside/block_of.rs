@@ -1,8 +1,9 @@
-//! Tests the answers of `block_of` about a frame: free, allocated, in a page set, and free again.
+//! Tests the answers of `block_of` about a frame: free, allocated, in a page set, and free again. Tests the answer of
+//! `zone_memory` about a zone.
 
 use pageset_core::{
     BlockUse, Config, CpuId, NodeId, Order, PageAllocator, Pfn, Platform, Request, Tables, ZoneConfig,
-    ZoneKind,
+    ZoneId, ZoneKind,
 };
 
 struct Host;
@@ -41,4 +42,18 @@ fn a_frame_tells_its_block_and_the_blocks_holder() {
     assert_eq!(held_by(pfn.0 + 3), Some((pfn.0, 2, BlockUse::Pageset)));
     allocator.drain_all(CpuId(0)).expect("it exists");
     assert_eq!(held_by(pfn.0).map(|block| block.2), Some(BlockUse::FreeList));
+}
+
+#[test]
+fn what_a_reclaimer_asks_often_is_what_the_snapshot_of_a_zone_says() {
+    let frames = [0..4096];
+    let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..4096, regions: &frames }];
+    let config = Config::new(&zones, &[NodeId(0)]);
+    let allocator = PageAllocator::new(Host, &config, Tables::on_heap(&config).unwrap()).unwrap();
+    let ask = || allocator.zone_memory(ZoneId(0)).unwrap();
+    assert_eq!((ask().managed, ask().free), (4096, 4096));
+    allocator.alloc(CpuId(0), &Request::new(Order::MAX)).unwrap();
+    let zone = allocator.zones().next().unwrap();
+    assert_eq!((ask().free, ask().watermarks), (4096 - 1024, zone.watermarks));
+    assert_eq!(allocator.zone_memory(ZoneId(1)), None);
 }

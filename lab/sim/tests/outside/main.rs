@@ -2,6 +2,7 @@
 
 mod conservation;
 mod determinism;
+mod full_memory;
 mod lines;
 mod machine_files;
 mod queueing;

@@ -5,7 +5,7 @@
 //! the lock of the list is contended next after the zone lock (spec fault.md §4.1, the 2018 study of batch
 //! sizes).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pageset_core::CpuId;
 
@@ -59,6 +59,16 @@ impl Lru {
         locks.into_iter().map(|lock| Self { lock, page_ns, pending: 0 }).collect()
     }
 
+    /// Makes the access of each CPU to the lists of all nodes that `setup` uses, in the order of the nodes. A CPU
+    /// collects pages for each node apart.
+    pub(crate) fn for_nodes(plan: &mut Plan, setup: &Setup<'_>) -> Vec<Vec<Self>> {
+        let page_ns = setup.get(&HOLD_NS);
+        let nodes: BTreeSet<_> = setup.each_cpu().map(|cpu| setup.node_of(cpu)).collect();
+        let locks: Vec<_> = nodes.into_iter().map(|node| plan.lock(LockKind::Lru(node))).collect();
+        let of_cpu = || locks.iter().map(|lock| Self { lock: *lock, page_ns, pending: 0 }).collect();
+        setup.each_cpu().map(|_| of_cpu()).collect()
+    }
+
     /// Adds a page to this CPU's batch. When the batch is full, adds all of it to the list.
     pub(crate) fn add(&mut self, target: &mut dyn Target) {
         self.pending += 1;
@@ -94,6 +104,8 @@ impl Lru {
 
 #[cfg(test)]
 mod tests {
+    use pageset_core::NodeId;
+
     use super::*;
     use crate::load::setup::{Generation, Settings, Topology};
 
@@ -107,5 +119,16 @@ mod tests {
             let lrus = Lru::for_cgroups(&mut plan, &setup, cgroups);
             assert_eq!((lrus.len(), plan.locks.len()), (16, lists), "{cgroups} cgroups");
         }
+    }
+
+    #[test]
+    fn a_cpu_may_use_the_lists_of_all_nodes() {
+        let (topology, settings) = (Topology::even(16, 4), Settings::default());
+        let setup = Setup { topology: &topology, cpus: 8, generation: Generation::V6_6, settings: &settings };
+        let mut plan = Plan::default();
+        let lrus = Lru::for_nodes(&mut plan, &setup);
+        let locks: Vec<_> = lrus[7].iter().map(|lru| plan.locks[lru.lock.0 as usize]).collect();
+        assert_eq!((lrus.len(), plan.locks.len()), (8, 2), "the other nodes have no CPU in use");
+        assert_eq!(locks, [LockKind::Lru(NodeId(0)), LockKind::Lru(NodeId(1))]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use pageset_core::{AllocError, CpuId, MigrateType, Order, Pfn, Request};
+use pageset_core::{AllocError, CpuId, MigrateType, NodeId, Order, Pfn, Reclaim, Request, ZoneMemory};
 use pageset_sim::{Channel, Gate, LockClass, Span, Spin, Stream, Touch, TryReceived, VirtualCpu};
 use rand::Rng as _;
 
@@ -37,6 +37,13 @@ fn lock(kind: LockKind) -> Lock {
         LockKind::SlabList => Lock::Spin(Spin::new(LockClass::Slab)),
         LockKind::Mmap => Lock::Gate(Gate::new(LockClass::Mmap)),
         LockKind::Mapping => Lock::Gate(Gate::new(LockClass::Other)),
+    }
+}
+
+fn request(order: Order, migratetype: MigrateType) -> Request {
+    match migratetype {
+        MigrateType::Movable => Request::new(order).movable(),
+        _ => Request::new(order).of_type(migratetype),
     }
 }
 
@@ -90,15 +97,31 @@ impl Target for VirtualTarget<'_> {
     }
 
     fn alloc(&mut self, order: Order, migratetype: MigrateType, fill: Fill) -> Result<Pfn, AllocError> {
-        let request = match migratetype {
-            MigrateType::Movable => Request::new(order).movable(),
-            _ => Request::new(order).of_type(migratetype),
-        };
-        let pfn = self.cpu.alloc(&request)?;
+        let pfn = self.cpu.alloc(&request(order, migratetype))?;
         if fill == Fill::Zeroed {
             self.cpu.clear(pfn, order);
         }
         Ok(pfn)
+    }
+
+    fn alloc_above_min(&mut self, order: Order, migratetype: MigrateType) -> Result<Pfn, AllocError> {
+        self.cpu.alloc_above_min(&request(order, migratetype))
+    }
+
+    fn drain_all(&mut self) {
+        self.cpu.drain_all();
+    }
+
+    fn memory(&mut self, node: NodeId) -> Option<ZoneMemory> {
+        self.cpu.memory(node)
+    }
+
+    fn node_of(&mut self, pfn: Pfn) -> Option<NodeId> {
+        Some(self.cpu.node_of(pfn))
+    }
+
+    fn set_reclaim(&mut self, node: NodeId, reclaim: Reclaim) {
+        self.cpu.set_reclaim(node, reclaim);
     }
 
     fn free(&mut self, (pfn, order): Block) {

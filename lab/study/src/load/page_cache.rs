@@ -1,0 +1,208 @@
+//! The page cache of a machine whose memory is full, and its reclaim.
+//!
+//! Each node has a list of its cached pages and a reclaimer. The reclaimer wakes when the node's free pages fall
+//! below the low watermark, and works until they are above the high one. A reader that gets no page reclaims on
+//! all nodes itself, and then empties the page sets of all CPUs if it still gets none.
+//!
+//! A world without watermarks has no full memory. There the length of the list takes their place.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pageset_core::{CpuId, MigrateType, NodeId, Order, Pfn, Reclaim};
+
+use super::setup::Setup;
+use crate::lru::{Lru, REMOVE_BATCH};
+use crate::target::{Block, Target};
+
+/// Sleep of a reclaimer when there is no work, and of a reader when no page can be reclaimed. Guess.
+const SLEEP_NS: u64 = 20_000;
+
+/// The cached pages of one node, oldest first.
+#[derive(Debug)]
+struct List {
+    node: NodeId,
+    /// CPUs of the node that the workload uses.
+    cpus: Vec<CpuId>,
+    pages: Mutex<VecDeque<Block>>,
+    /// Number of pages at the begin. A world without watermarks has no room for more.
+    room: usize,
+}
+
+impl List {
+    fn len(&self) -> usize {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    fn take_oldest(&self) -> Vec<Block> {
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = pages.len().min(REMOVE_BATCH as usize);
+        pages.drain(..count).collect()
+    }
+}
+
+/// The page cache of all nodes, which all CPUs share.
+#[derive(Debug)]
+pub(super) struct PageCache {
+    lists: Vec<List>,
+    /// Whether a CPU empties all page sets. A second CPU does not wait for it, and tries again to reclaim.
+    drains: AtomicBool,
+}
+
+impl PageCache {
+    /// A cache with room for `pages` pages for each CPU, on the CPU's node.
+    pub(super) fn new(setup: &Setup<'_>, pages: u64) -> Arc<Self> {
+        let mut lists: Vec<List> = Vec::new();
+        for cpu in setup.each_cpu() {
+            let node = setup.node_of(cpu);
+            let at = lists.iter().position(|list| list.node == node).unwrap_or_else(|| {
+                lists.push(List { node, cpus: Vec::new(), pages: Mutex::default(), room: 0 });
+                lists.len() - 1
+            });
+            lists[at].cpus.push(cpu);
+            lists[at].room += pages as usize;
+        }
+        lists.sort_by_key(|list| list.node);
+        Arc::new(Self { lists, drains: AtomicBool::new(false) })
+    }
+
+    /// Each node, with the pages that its cache has at the begin.
+    pub(super) fn rooms(&self) -> Vec<(NodeId, u64)> {
+        self.lists.iter().map(|list| (list.node, list.room as u64)).collect()
+    }
+
+    /// Whether the CPU is its node's reclaimer: the last CPU of a node with several.
+    pub(super) fn is_reclaimer(&self, cpu: CpuId) -> bool {
+        self.lists.iter().any(|list| list.cpus.len() > 1 && list.cpus.last() == Some(&cpu))
+    }
+
+    /// The access of one CPU, whose LRU lists are in the order of the nodes.
+    pub(super) fn of_cpu(self: &Arc<Self>, cpu: CpuId, lrus: Vec<Lru>, reclaim_ns: u64) -> CpuCache {
+        let own = self.lists.iter().position(|list| list.cpus.contains(&cpu));
+        CpuCache { cache: Arc::clone(self), own: own.expect("the workload uses this CPU"), lrus, reclaim_ns }
+    }
+}
+
+/// One CPU's access to the page cache.
+#[derive(Debug)]
+pub(super) struct CpuCache {
+    cache: Arc<PageCache>,
+    /// Index of the CPU's own node.
+    own: usize,
+    lrus: Vec<Lru>,
+    /// Work to find, unmap and drop one page.
+    reclaim_ns: u64,
+}
+
+impl CpuCache {
+    /// This CPU's share of the pages that the cache has at the begin.
+    pub(super) fn share(&self) -> usize {
+        let list = &self.cache.lists[self.own];
+        list.room / list.cpus.len()
+    }
+
+    /// A page for the cache, on the LRU list of its node. Reclaims memory if there is none. `None` if there is none
+    /// to the end of the run.
+    pub(super) fn page(&mut self, target: &mut dyn Target) -> Option<Pfn> {
+        let pfn = self.free_page(target)?;
+        let node = self.index_of(target, pfn);
+        self.lrus[node].add(target);
+        Some(pfn)
+    }
+
+    fn free_page(&self, target: &mut dyn Target) -> Option<Pfn> {
+        loop {
+            if let Some(pfn) = self.page_above_min(target) {
+                return Some(pfn);
+            }
+            // A reclaiming reader goes to all nodes, its own first.
+            let nodes = self.cache.lists.len();
+            let reclaimed: usize =
+                (0..nodes).map(|step| self.reclaim(target, (self.own + step) % nodes)).sum();
+            if let Some(pfn) = self.page_above_min(target) {
+                return Some(pfn);
+            }
+            // The pages are in page sets, and those do not count as free.
+            if !self.cache.drains.swap(true, Relaxed) {
+                target.drain_all();
+                self.cache.drains.store(false, Relaxed);
+            }
+            if reclaimed == 0 {
+                target.sleep(SLEEP_NS);
+            }
+            if !target.running() {
+                return None;
+            }
+        }
+    }
+
+    fn page_above_min(&self, target: &mut dyn Target) -> Option<Pfn> {
+        let list = &self.cache.lists[self.own];
+        let slack = REMOVE_BATCH as usize * list.cpus.len();
+        if list.len() > list.room + slack && target.memory(list.node).is_none() {
+            return None;
+        }
+        target.alloc_above_min(Order::ZERO, MigrateType::Movable).ok()
+    }
+
+    /// The index of the node that a page is on. A page of a node whose CPUs do nothing counts as this CPU's.
+    fn index_of(&self, target: &mut dyn Target, pfn: Pfn) -> usize {
+        let node = target.node_of(pfn);
+        self.cache.lists.iter().position(|list| Some(list.node) == node).unwrap_or(self.own)
+    }
+
+    /// Adds a page to the cache, as the newest of its node.
+    pub(super) fn put(&self, target: &mut dyn Target, pfn: Pfn) {
+        let list = &self.cache.lists[self.index_of(target, pfn)];
+        list.pages.lock().unwrap_or_else(PoisonError::into_inner).push_back((pfn, Order::ZERO));
+    }
+
+    /// Fills this CPU's share of the cache, so that reclaim begins with the run.
+    pub(super) fn fill(&self, target: &mut dyn Target) {
+        for _ in 0..self.share() {
+            let Some(pfn) = self.page_above_min(target) else { return };
+            self.put(target, pfn);
+        }
+    }
+
+    /// The work of the node's reclaimer.
+    pub(super) fn reclaim_in_background(&self, target: &mut dyn Target) {
+        let list = &self.cache.lists[self.own];
+        let mut reclaim = Reclaim::Idle;
+        while target.running() {
+            let is_short = match target.memory(list.node) {
+                Some(memory) if reclaim == Reclaim::Active => memory.free < memory.watermarks.high,
+                Some(memory) => memory.free < memory.watermarks.low,
+                None => list.len() > list.room,
+            };
+            let now = if is_short { Reclaim::Active } else { Reclaim::Idle };
+            if std::mem::replace(&mut reclaim, now) != now {
+                target.set_reclaim(list.node, now);
+            }
+            if !is_short || self.reclaim(target, self.own) == 0 {
+                target.sleep(SLEEP_NS);
+            }
+        }
+        target.set_reclaim(list.node, Reclaim::Idle);
+    }
+
+    /// Takes a node's oldest pages off the list, and frees them as one list. Returns their number.
+    fn reclaim(&self, target: &mut dyn Target, node: usize) -> usize {
+        let mut oldest = self.cache.lists[node].take_oldest();
+        let count = oldest.len();
+        if count > 0 {
+            self.lrus[node].remove(target, count as u32);
+            target.compute(self.reclaim_ns * count as u64);
+            target.free_list(&mut oldest);
+        }
+        count
+    }
+
+    /// Frees all pages, when the run has ended.
+    pub(super) fn empty(&self, target: &mut dyn Target) {
+        for node in 0..self.cache.lists.len() {
+            while self.reclaim(target, node) > 0 {}
+        }
+    }
+}
