@@ -275,6 +275,10 @@ fn main() {
                 names.push(if run.is_busy || *is_busy { "machine busy" } else { "machine quiet" }.into());
                 names.extend(agreement(&visits).map(str::to_owned));
                 names.extend(interval.map(width).map(str::to_owned));
+                if interval.is_some_and(|interval| !interval.is_wide()) {
+                    names.push("not wide".into());
+                    names.extend(agreement(&visits).map(|agreement| format!("not wide, {agreement}")));
+                }
                 let mut by = 1.0_f64;
                 for name in names {
                     let class = classes.entry(name).or_default();

@@ -11,8 +11,8 @@ from .document import Progress, Tabular, html_table, listed, parse, settings_lis
 from .recording import Recording
 
 Interval = tuple[int, int]
-"""An 80 % interval, both ends included. Measured, it held 92 % of the runs of loads whose repeats agree within
-25 %, 88 % of those of other loads, and 55 % in trials of settings on a busy machine, where an earlier rule
+"""An 80 % interval, both ends included. Measured, it held 83 % of the runs of loads whose repeats agree within
+25 %, 85 % of those of other loads, and 55 % in trials of settings on a busy machine, where an earlier rule
 computed it."""
 
 

@@ -32,8 +32,8 @@ How to read this:
   and a second table, in which the first row is 100
 
   80 % interval             of the visits, or of a series' zone lock. It held
-                            92 % of real runs where repeats agree within 25 %,
-                            and 88 % of others; JSON has more intervals
+                            83 % of real runs where repeats agree within 25 %,
+                            and 85 % of others; JSON has more intervals
 
   Runs of a load differ. With one recording, intervals include an estimate of
   this difference. Several recordings of the load, made one after the other,

@@ -378,6 +378,16 @@ impl Finished {
                 ));
             }
         }
+        let is_wide = |row: &&Outcome| row.interval.is_some_and(|interval| interval.visits.is_wide());
+        let wide: Vec<&str> =
+            self.replay.outcomes.iter().filter(is_wide).map(|row| row.policy.as_str()).collect();
+        if !wide.is_empty() {
+            notes.push(format!(
+                "This recording does not say how often zones would be visited under {}, only how often at most: the ends of the \
+                 interval are more than a factor of 10 apart. Several recordings of the load say more.",
+                wide.join(", ")
+            ));
+        }
         let Window { share, is_start_known, .. } = self.replay.window;
         if share < 1.0 {
             notes.push(format!(

@@ -187,8 +187,10 @@ fn a_run_without_visits_has_zeros() {
     for key in ["refills", "refilled_pages", "drains", "drained_pages"] {
         assert_eq!(replay["trace"]["kernel_itself"][key], 0, "{key}");
     }
+    const KEYS: [&str; 4] = ["drained_pages", "refilled_pages", "visits", "zone_lock_acquisitions"];
     for row in replay["rows"].as_array().expect("rows") {
-        for key in ["visits", "refilled_pages", "drained_pages", "zone_lock_acquisitions"] {
+        assert!(row["interval"].as_object().expect("intervals").keys().eq(KEYS), "{row}");
+        for key in KEYS {
             let ends = [&row["interval"][key][0], &row["interval"][key][1]].map(Value::as_u64);
             assert!(ends[0].is_some() && ends[0] <= ends[1], "{key}: {row}");
         }

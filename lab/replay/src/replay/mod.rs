@@ -4,7 +4,8 @@
 //! - `prepared` reads the recording, and `load` turns it into acts.
 //! - `start` finds the page sets' contents at the beginning of the recording, and `window` the part that is
 //!   counted.
-//! - `forecast` plays the recording under a policy, on the simulated page sets of `page_sets`.
+//! - `forecast` plays the recording under a policy, on the simulated page sets of `page_sets`. `exchange` moves
+//!   acts to other CPUs.
 //! - `interval` computes how certain the result is, and `outcome` has the counts of a row.
 //!
 //! `machine` and `vm_settings` describe the machine, and `guess` makes one up for recordings that describe
@@ -15,6 +16,7 @@ mod act;
 mod acts;
 mod candidate;
 mod error;
+mod exchange;
 mod forecast;
 mod frame_map;
 mod guess;
@@ -320,11 +322,10 @@ impl Played {
         let (own, forecasts) = on_few(&mut || {
             let own = own.map(|own| forecaster.forecast(&own).map(|forecast| (own, forecast))).transpose()?;
             let forecasts = options.candidates.as_slice().into_par_iter().map(|candidate| {
-                let is_recorded = forecaster.is_recorded(candidate);
-                let kind = if is_recorded { Kind::Recorded } else { Kind::Changed };
+                let kind = forecaster.kind(candidate);
                 let forecast = match &own {
                     // This candidate is the own row, which was played already.
-                    Some((own, forecast)) if is_recorded && own.policy == candidate.policy => {
+                    Some((own, forecast)) if kind == Kind::Recorded && own.policy == candidate.policy => {
                         forecast.clone()
                     }
                     _ => forecaster.forecast(candidate)?,

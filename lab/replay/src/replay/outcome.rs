@@ -80,24 +80,19 @@ impl Outcome {
         let totals = &forecast.totals;
         let all: Vec<&Forecast> =
             std::iter::once(forecast).chain(repeats.iter().map(|(repeat, _)| *repeat)).collect();
-        let plays = || all.iter().flat_map(|forecast| forecast.plays());
         let basis = Basis {
             kind,
-            asked_pages: plays().map(|totals| totals.asked_pages).sum(),
-            passed_pages: plays().map(Totals::passed_pages).sum(),
-            drains: plays().map(|totals| totals.drains).sum(),
-            free_high_drains: plays().map(|totals| totals.free_high_drains).sum(),
+            asked_pages: all.iter().map(|forecast| forecast.totals.asked_pages).sum(),
+            passed_pages: all.iter().map(|forecast| forecast.totals.passed_pages()).sum(),
         };
         let own: Option<Vec<OwnDistance>> =
             std::iter::once(own).chain(repeats.iter().map(|(_, own)| *own)).collect();
         let of = |value: fn(&Totals) -> u64, off: fn(&OwnDistance) -> f64, own: &[OwnDistance]| {
             let rows: Vec<u64> = all.iter().map(|forecast| value(&forecast.totals)).collect();
             let off = own.iter().map(off).fold(0.0, f64::max);
-            let steady: Vec<u64> =
-                all.iter().flat_map(|forecast| forecast.steady_plays().map(value)).collect();
-            let recorded: Vec<u64> =
-                all.iter().flat_map(|forecast| forecast.from_recorded.as_ref().map(value)).collect();
-            Interval::of(&steady, &recorded, basis.spread(off, &rows))
+            let others: Vec<u64> =
+                all.iter().flat_map(|forecast| forecast.others.iter().map(value)).collect();
+            Interval::of(&rows, &others, basis.spread(off, &rows))
         };
         Self {
             policy: candidate.name(),

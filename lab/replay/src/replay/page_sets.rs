@@ -16,7 +16,7 @@ use crate::pressure::ZonePressure;
 pub(super) const SET_BYTES: usize = size_of::<PageSet>() + 64;
 
 /// The page sets of a machine during a play.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct PageSets<'m> {
     machine: &'m Machine,
     policy: Policy,
@@ -31,7 +31,7 @@ pub(super) struct PageSets<'m> {
 }
 
 /// State that all page sets of one zone share.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct ZoneSets {
     /// Pages that are in no page set. Only in a damaged or malicious recording do page sets hold all pages of
     /// a zone.
@@ -44,7 +44,7 @@ struct ZoneSets {
     node: u16,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct PageSet {
     pcp: Pcp<BlockCount>,
     limits: Limits,

@@ -110,6 +110,6 @@ mod tests {
         let machine = with_cpus(small_layout(), 5).unwrap();
         machine.check().unwrap();
         assert_eq!((machine.cpus, machine.nodes[0].cpus.len()), (5, 5));
-        assert!(with_cpus(machine, 4).unwrap_err().to_string().contains("at least"));
+        assert!(with_cpus(machine, 4).unwrap_err().to_string().contains("cannot be shared between fewer"));
     }
 }
