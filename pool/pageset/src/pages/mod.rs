@@ -273,9 +273,9 @@ impl<'p> Pages<'p> {
     ///
     /// - Pages of another pool, or beyond the pool's end.
     /// - Pages that are free, in the base or in the array of a CPU.
-    /// A part of a block, or more than one block. Pages must come back as they were given up. There is one
-    /// exception: after a [`Pool::trim`], a shortage or a [`shrink_to`](Self::shrink_to), the pool may know
-    /// only which pages of a pageblock are in use, and then accepts parts.
+    /// - A part of a block, or more than one block. Pages must come back as they were given up. There is one
+    ///   exception: after a [`Pool::trim`], a shortage or a [`shrink_to`](Self::shrink_to), the pool may know
+    ///   only which pages of a pageblock are in use, and then accepts parts.
     ///
     /// The check also returns `None` where it cannot tell: in a child of [`fork`](crate::Fork), and in a
     /// signal handler that has interrupted an operation of the pool on its own thread. Use it for debugging,
