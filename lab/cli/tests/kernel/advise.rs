@@ -68,7 +68,7 @@ fn a_setting_is_tried_compared_and_put_back() {
     assert!(said["findings"]["allocated_pages"].as_u64().unwrap() > 1000, "{said}");
     let changes = said["against"]["changes"].as_array().unwrap();
     assert_eq!(changes.len(), 5);
-    assert!(text(&output.stderr).contains("puts it back"));
+    assert!(text(&output.stderr).contains("to put the setting back"));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn what_is_no_setting_is_refused_before_anything_is_changed() {
     assert!(!output.status.success());
     assert!(text(&output.stderr).contains("`kernel.panic=1` is not a setting"), "{}", text(&output.stderr));
     let output = pageset(&["advise", trace, "--", "true"]);
-    assert!(text(&output.stderr).contains("say --apply"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("add --apply"), "{}", text(&output.stderr));
 }
 
 /// Settings that tests change. Changing `INTERVAL` has no side effects; writing `BYTES` sets `RATIO` to 0.

@@ -43,7 +43,7 @@ impl Fit {
     }
 
     /// Whether another policy fits the same recording better, and not only by chance: it must have less than
-    /// half as many wrong decisions, and at least [`CHANCE`] fewer.
+    /// half as many wrong decisions, and at least 5 fewer.
     #[must_use]
     pub const fn is_worse_than(&self, other: &Self) -> bool {
         self.wrong() > 2 * other.wrong() + CHANCE

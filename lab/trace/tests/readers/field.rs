@@ -141,7 +141,7 @@ fn distances_in_the_array_of_pages_become_frames() {
     let damaged =
         steps_of_56.clone() + "f 9 [001] 1.0001: kmem:mm_page_free: page=0xffffea0000000039 pfn=57 order=0\n";
     let error = read(&damaged).map(drop).unwrap_err();
-    assert!(error.starts_with("f.txt:41: ") && error.contains("steps"), "{error}");
+    assert!(error.starts_with("f.txt:41: ") && error.contains("a multiple of the step"), "{error}");
     // A text with one event does not show the step between frames, so the reader rejects it.
     let error = read(&line(64)).map(drop).unwrap_err();
     assert!(error.contains("too few") && error.contains("/sys/kernel/tracing/trace"), "{error}");
@@ -312,7 +312,7 @@ fn the_cpus_of_several_nodes_are_shown_given_or_asked_for() {
     assert!(error.contains("2 nodes") && error.contains("--node-cpus 0=0-1,1=2-3"), "{error}");
     assert_eq!(cpus(&layout(&busy, &given).unwrap()), [(0, vec![0, 2]), (1, vec![1, 3])]);
     for (list, problem) in
-        [("0=0-1,1=2", "CPU 3 has"), ("0=0-1,1=1-3", "two nodes"), ("0=0-2,4,1=3", "CPU 4 is given")]
+        [("0=0-1,1=2", "CPU 3 has"), ("0=0-1,1=1-3", "two nodes"), ("0=0-2,4,1=3", "CPU 4 is on a node")]
     {
         let given = LayoutOptions::new().node_cpus(list).unwrap();
         let error = layout(&two, &given).unwrap_err();
