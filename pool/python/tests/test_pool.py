@@ -361,7 +361,7 @@ def test_a_run_is_any_size_and_its_parts_are_freed_by_themselves(pool: pageset.P
     with pytest.raises(ValueError, match="are free"):
         first.split(1)
     assert pool.alloc_exact(16384).page_count == 16384
-    with pytest.raises(pageset.OutOfMemoryError, match="20480 free pages"):
+    with pytest.raises(pageset.OutOfMemoryError, match="20480 contiguous free pages"):
         pool.alloc_run(80 * MIB)
     with pytest.raises(pageset.Error):
         pool.alloc_run(0)
