@@ -6,6 +6,11 @@ pub(crate) fn anonymous() -> u64 {
     parse(&text)
 }
 
+/// MiB of resident memory for each GiB of memory `of` which it was measured.
+pub(crate) fn mib_per_gib(bytes: u64, of: usize) -> f64 {
+    bytes as f64 / (1 << 20) as f64 * ((1 << 30) as f64 / of as f64)
+}
+
 fn parse(text: &str) -> u64 {
     let kib = text.lines().find_map(|line| line.strip_prefix("Anonymous:")?.trim().strip_suffix(" kB"));
     kib.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or(0) * 1024

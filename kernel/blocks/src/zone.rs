@@ -111,8 +111,8 @@ impl Zone {
         self.gauges.whole.load(Relaxed)
     }
 
-    /// An estimate of the number of free frames, usually too low. It lacks frames that were freed since their pageblock was
-    /// last counted, and free frames of reserved pageblocks.
+    /// An estimate of the number of free frames, usually too low. It lacks frames that were freed since their
+    /// pageblock was last counted, and free frames of reserved pageblocks.
     ///
     /// Race: a CPU takes a frame of the pageblock that it reserves, while another CPU ends the reservation and
     /// counts the frame as free. Then the estimate is too high by that block until the pageblock is counted

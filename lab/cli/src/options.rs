@@ -41,8 +41,8 @@ impl SourcesArgs {
 /// How a recording is opened.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct OpeningArgs {
-    /// Skip damaged lines, samples and ring-buffer pages, read a truncated .gz, .xz or .zst up to its end, and
-    /// count the missing events as lost
+    /// Skip damaged lines, samples and ring-buffer pages, read a truncated .gz, .xz or .zst up to its end,
+    /// and count the missing events as lost
     #[arg(long, help_heading = "Reading")]
     pub(crate) lenient: bool,
     /// Read a damaged .pgtrace up to the damage, and count all later events as lost
@@ -101,7 +101,8 @@ fn node_cpus(typed: &str) -> Result<LayoutOptions, String> {
 /// How a result is written.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct OutputArgs {
-    /// How to write the result: `table` is for people, 80 columns of plain ASCII; other formats have all digits
+    /// How to write the result: `table` is for people, 80 columns of plain ASCII; other formats have all
+    /// digits
     #[arg(short, long, default_value = "table", help_heading = "Output", value_name = "FORMAT")]
     #[arg(value_parser = one_of(Format::ALL.map(|format| (format.name(), format))))]
     format: Format,
@@ -112,7 +113,8 @@ pub(crate) struct OutputArgs {
 /// The formats of rows, including formats that store columns.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RowsOutputArgs {
-    /// How to write the result: `table` is for people, 80 columns of plain ASCII; other formats have all digits
+    /// How to write the result: `table` is for people, 80 columns of plain ASCII; other formats have all
+    /// digits
     #[arg(short, long, default_value = "table", help_heading = "Output", value_name = "FORMAT")]
     #[arg(value_parser = one_of(RowsFormat::named()))]
     pub(crate) format: RowsFormat,

@@ -151,8 +151,8 @@ impl VirtualCpu {
         result
     }
 
-    /// Allocates a block, but fails where a kernel would reclaim memory itself. This counts as a direct reclaim
-    /// and not as a failure, because the caller should reclaim and try again.
+    /// Allocates a block, but fails where a kernel would reclaim memory itself. This counts as a direct
+    /// reclaim and not as a failure, because the caller should reclaim and try again.
     ///
     /// # Errors
     /// Returns the allocator's error.

@@ -142,9 +142,9 @@ impl Simulation {
         self.world.allocator.frames()
     }
 
-    /// Fills memory before the run. What it takes is in use until all bodies have ended. In each node's highest
-    /// zone, the number of pages in `left` stays free above the high watermark. In a zone without such a number, the
-    /// high watermark is what stays free. Does nothing if the allocator has no watermarks.
+    /// Fills memory before the run. What it takes is in use until all bodies have ended. In each node's
+    /// highest zone, the number of pages in `left` stays free above the high watermark. In a zone without
+    /// such a number, the high watermark is what stays free. Does nothing if the allocator has no watermarks.
     pub fn fill_memory(&mut self, left: &[(NodeId, u64)]) {
         let Allocator::Linux(allocator) = &self.world.allocator else { return };
         for zone in allocator.zones() {

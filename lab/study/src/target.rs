@@ -1,6 +1,6 @@
 //! The world that a workload runs in: real threads, virtual CPUs, or another allocator.
 
-use pageset_core::{AllocError, CpuId, MigrateType, NodeId, Order, Pfn, Reclaim, ZoneMemory};
+use pageset_core::{AllocError, CpuId, MigrateType, NodeId, Order, Pfn, Reclaim, Request, ZoneMemory};
 
 use crate::slab::object::Object;
 
@@ -104,6 +104,14 @@ pub trait Target {
 
     /// Releases a lock that this worker took in the same way.
     fn unlock(&mut self, lock: LockId, hold: Hold);
+}
+
+/// The request of a worker. One for memory that can be moved may use the `Movable` zones.
+pub(crate) fn request(order: Order, migratetype: MigrateType) -> Request {
+    match migratetype {
+        MigrateType::Movable => Request::new(order).movable(),
+        _ => Request::new(order).of_type(migratetype),
+    }
 }
 
 /// Runs `body` while this worker holds one of the workload's locks.

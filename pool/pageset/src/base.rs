@@ -254,8 +254,8 @@ impl Base {
         self.lock().allocator.get().alloc_range(CpuId(0), pfns, &request(Order::ZERO)).is_ok()
     }
 
-    /// A bit for each frame of a pageblock: set if the frame is free, and not in a block that waits to be passed
-    /// on to an array.
+    /// A bit for each frame of a pageblock: set if the frame is free, and not in a block that waits to be
+    /// passed on to an array.
     pub(crate) fn free_bits(&self, frames: Range<u32>) -> [u64; FRAME_WORDS] {
         let state = self.lock();
         let mut bits = [0; FRAME_WORDS];

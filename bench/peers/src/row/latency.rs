@@ -7,8 +7,8 @@ use crate::row::mix::{LIVE, Orders, Population};
 use crate::target::Target;
 use crate::team;
 
-/// The quantiles of operations that [`run`] returns, before the slowest.
-const SHARES: [f64; 3] = [0.5, 0.99, 0.999];
+/// The quantiles of operations that [`run`] returns. The last is the slowest.
+const SHARES: [f64; 4] = [0.5, 0.99, 0.999, 1.0];
 
 /// From this time on, checks whether the thread was interrupted.
 const SUSPICIOUS_NS: u32 = 20_000;
@@ -16,7 +16,7 @@ const SUSPICIOUS_NS: u32 = 20_000;
 /// Nanoseconds at p50, p99, p99.9 and of the slowest of all allocations and frees. The time of two clock
 /// readings is subtracted. Operations during which the kernel gave the CPU to another process are left out.
 pub(super) fn run<T: Target>(target: &T, effort: &Effort) -> Vec<f64> {
-    let mut times = team::run(1, |member| {
+    let times = team::run(1, |member| {
         target.attach(member.cpu);
         let mut population = Population::new(target, member.cpu, Orders::Zero, LIVE);
         let mut times = Times::with_capacity(effort.samples);
@@ -34,12 +34,11 @@ pub(super) fn run<T: Target>(target: &T, effort: &Effort) -> Vec<f64> {
         times
     })
     .swap_remove(0);
-    SHARES.into_iter().chain([1.0]).map(|share| times.at(share)).collect()
+    times.at(SHARES).to_vec()
 }
 
 /// The times of single operations, without those during which the kernel gave the CPU to another process.
 pub(super) struct Times {
-    /// Written once before the first operation, so that no page fault counts.
     ns: Vec<u32>,
     kept: usize,
     interruptions: i64,
@@ -47,7 +46,7 @@ pub(super) struct Times {
 
 impl Times {
     pub(super) fn with_capacity(operations: usize) -> Self {
-        Self { ns: vec![1; operations], kept: 0, interruptions: interruptions_so_far() }
+        Self { ns: vec![0; operations], kept: 0, interruptions: interruptions_so_far() }
     }
 
     /// Does an operation and notes its time.
@@ -65,13 +64,13 @@ impl Times {
         result
     }
 
-    /// Nanoseconds that this share of the operations takes at most. The time of two clock readings is
+    /// Nanoseconds that these shares of the operations take at most. The time of two clock readings is
     /// subtracted.
-    pub(super) fn at(&mut self, share: f64) -> f64 {
+    pub(super) fn at<const SHARES: usize>(mut self, shares: [f64; SHARES]) -> [f64; SHARES] {
         self.ns.truncate(self.kept);
         self.ns.sort_unstable();
-        let at = (share * self.kept.saturating_sub(1) as f64) as usize;
-        f64::from(self.ns[at].saturating_sub(clock_cost()))
+        let (clock, last) = (clock_cost(), self.kept.saturating_sub(1));
+        shares.map(|share| f64::from(self.ns[(share * last as f64) as usize].saturating_sub(clock)))
     }
 }
 

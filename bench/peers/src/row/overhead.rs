@@ -21,5 +21,5 @@ pub(super) fn run<T: Target>(target: &T, before: u64, effort: &Effort) -> f64 {
         memory::anonymous()
     })[0];
     let besides = after.saturating_sub(before + effort.burst as u64);
-    besides as f64 / 1024.0 * ((1 << 30) as f64 / effort.burst as f64)
+    memory::mib_per_gib(besides, effort.burst) * 1024.0
 }

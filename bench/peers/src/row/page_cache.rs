@@ -1,7 +1,7 @@
-//! A page cache under the load of YCSB's workload A: half of the operations read a record, half write one, and
-//! a few records get most of them.
+//! A page cache under the load of YCSB's workload A: half of the operations read a record, half write one,
+//! and a few records get most of them.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::EXHAUSTED;
 use super::latency::Times;
@@ -13,8 +13,6 @@ use crate::team;
 
 /// Records that the cache has no page of, for each that it has one of.
 const MISSING: usize = 3;
-/// How long the cache is idle before its resident memory is read.
-const IDLE: Duration = Duration::from_secs(1);
 
 /// Records, one page each. `held` has those in the cache, and `places` each record's place there.
 struct Cache<'t, T: Target> {
@@ -95,14 +93,14 @@ pub(super) fn run<T: Target>(target: &T, before: u64, effort: &Effort) -> Vec<f6
         let cost = begin.elapsed().as_nanos() as f64 / operations.len() as f64;
         let mut times = Times::with_capacity(operations.len());
         operations.iter().for_each(|(record, is_write)| times.note(|| cache.use_record(*record, *is_write)));
-        let slow = times.at(0.999);
-        drop((operations, popular, times));
+        let [slow] = times.at([0.999]);
+        drop((operations, popular));
         while cache.held.len() > most / 10 {
             cache.evict();
         }
-        std::thread::sleep(if effort.waits[1].is_some() { IDLE } else { Duration::ZERO });
+        std::thread::sleep(effort.waits[1].unwrap_or_default());
         let left = memory::anonymous().saturating_sub(before + 4 * records as u64);
-        let resident = left as f64 / (1 << 20) as f64 * ((1 << 30) as f64 / (most * PAGE) as f64);
+        let resident = memory::mib_per_gib(left, most * PAGE);
         while !cache.held.is_empty() {
             cache.evict();
         }

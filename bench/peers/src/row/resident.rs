@@ -32,7 +32,7 @@ pub(super) fn run<T: Target>(target: &T, before: u64, effort: &Effort) -> Vec<f6
             let elapsed = freed.elapsed();
             std::thread::sleep(wait.saturating_sub(elapsed));
             let left = memory::anonymous().saturating_sub(before);
-            values.push(left as f64 / (1 << 20) as f64 * ((1 << 30) as f64 / effort.burst as f64));
+            values.push(memory::mib_per_gib(left, effort.burst));
         }
         values.push(next(target, member.cpu).as_nanos() as f64 / NEXT as f64);
         target.detach(member.cpu);

@@ -93,8 +93,8 @@ impl Array {
     }
 }
 
-/// The number of blocks that an array of this order may hold. For small orders, the array fetches up to half of
-/// them at once, the blocks of one word, and returns its older half. Pageblocks come and go one by one.
+/// The number of blocks that an array of this order may hold. For small orders, the array fetches up to half
+/// of them at once, the blocks of one word, and returns its older half. Pageblocks come and go one by one.
 pub(super) const fn most(order: Order) -> u32 {
     if order.index() == PAGEBLOCK_ORDER {
         return PAGEBLOCKS_MAX;

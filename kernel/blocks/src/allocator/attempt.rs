@@ -45,8 +45,8 @@ mod tests {
     use crate::state::{Phase, State};
 
     /// Found by a reader: a CPU sees that all frames of a pageblock are free, another CPU takes some, and the
-    /// first CPU begins to make the pageblock whole and stops. The frames could not be freed until it went on:
-    /// requests for odd counts lost what they did not need.
+    /// first CPU begins to make the pageblock whole and stops. The frames could not be freed until it went
+    /// on: requests for odd counts lost what they did not need.
     #[test]
     fn frames_are_freed_although_a_cpu_stopped_while_it_made_their_pageblock_whole() {
         let regions = [0..2048];

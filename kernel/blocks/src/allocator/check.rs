@@ -42,8 +42,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 return Err(broken("only frames of open pageblocks can be taken one by one"));
             }
             let of_block = self.states[block].counted.load(Relaxed);
-            let is_idle = state.phase() == Phase::Open && state.owner().is_none() && !state.is_isolated();
-            if of_block != 0 && !is_idle {
+            if of_block != 0 && !state.is_idle() {
                 return Err(broken(
                     "the zone counts free frames of pageblocks that no CPU reserves, and no others",
                 ));

@@ -279,16 +279,16 @@ impl<A: Access> BlockAllocator<'_, A> {
             // Race: this CPU took some rows for a moment. Another CPU that settled the pageblock then did
             // not count them as free. So settle it again.
             self.note_rows(block);
-            self.settle(block);
             return false;
         }
         self.note_taken(block, frames.len() as u32);
         let gives = self.states[block].get().gives();
-        if !gives {
+        if gives {
+            self.settle(block);
+        } else {
             // The pageblock has gone out of service, or is becoming whole.
             self.put_back_run(block, frames);
         }
-        self.settle(block);
         gives
     }
 }

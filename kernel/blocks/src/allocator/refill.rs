@@ -16,9 +16,9 @@ use crate::zone::Zone;
 /// of at least this order. It prefers a smaller block to a whole pageblock in a unit that does not suit.
 /// Chosen.
 const RICH: usize = 2;
-/// Up to this order, a CPU reserves a pageblock in part use. For larger orders it does so only if it changes the
-/// pageblock's type. Otherwise it takes the block without a reservation.
-/// Chosen: Linux calls larger orders costly.
+/// Up to this order, a CPU reserves a pageblock in part use. For larger orders it does so only if it changes
+/// the pageblock's type. Otherwise it takes the block without a reservation. Chosen: Linux calls larger
+/// orders costly.
 const RESERVED_FOR_MAX: Order = match Order::new(3) {
     Some(order) => order,
     None => Order::ZERO,
@@ -44,8 +44,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let freed_to = needy.lists.freed_to(needy.wanted.migratetype);
         let (block, _) = freed_to.get()?;
         let least = if needy.wanted.order == Order::ZERO { RICH } else { needy.wanted.order.index() };
-        let is_ours = self.states.get(block)?.get().is_reserved_by(needy.cpu);
-        if !is_ours || self.rows[block].largest_free() < Some(least) {
+        if !self.is_reserved_by(needy.cpu, block) || self.rows[block].largest_free() < Some(least) {
             return None;
         }
         // Race: another thread of this CPU frees to another pageblock, and gives this one up. Then this CPU

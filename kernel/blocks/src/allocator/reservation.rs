@@ -36,8 +36,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         true
     }
 
-    /// Reserves a full pageblock for a CPU that has just freed a block of it. The CPU's next frees then change
-    /// no set, until it gives the pageblock up or takes from it. Returns `false` in these cases:
+    /// Reserves a full pageblock for a CPU that has just freed a block of it. The CPU's next frees then
+    /// change no set, until it gives the pageblock up or takes from it. Returns `false` in these cases:
     ///
     /// - The pageblock was not full: it is in a set already.
     /// - The CPU reserves another such pageblock, which has few free frames. So it frees here and there, and
@@ -49,11 +49,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             return false;
         }
         let freed_to = self.lists_at(zone.id, cpu).freed_to(state.migratetype());
-        let has_few = |before: BlockIndex| {
-            let of_before = self.states.get(before);
-            of_before.is_some_and(|state| state.get().is_reserved_by(cpu))
-                && self.rows[before].free() < FEW_FREE
-        };
+        let has_few =
+            |before: BlockIndex| self.is_reserved_by(cpu, before) && self.rows[before].free() < FEW_FREE;
         let reserve = |now: State| (now == state).then(|| now.reserved_by(cpu));
         if freed_to.get().is_some_and(|(before, _)| has_few(before))
             || self.states[block].update::<A>(reserve).is_err()
@@ -63,6 +60,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.uncount(block);
         self.put_at_hand(freed_to, Some(block), cpu);
         true
+    }
+
+    /// Whether this CPU reserves the pageblock, which a list names. The list may be out of date.
+    pub(super) fn is_reserved_by(&self, cpu: CpuId, block: BlockIndex) -> bool {
+        self.states.get(block).is_some_and(|state| state.get().is_reserved_by(cpu))
     }
 
     /// Writes into the CPU's list that it reserves `block` for such requests. Gives up the pageblock that

@@ -20,8 +20,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         needy.lists.activity.note::<A>();
         // No watermark is checked: the pageblock's memory left the zone's count when the CPU reserved it.
         let reserved = needy.lists.at_hand(needy.wanted).get().map(|(block, _)| block);
-        let at_hand = reserved
-            .filter(|block| self.states.get(*block).is_some_and(|state| state.get().is_reserved_by(cpu)));
+        let at_hand = reserved.filter(|block| self.is_reserved_by(cpu, *block));
         let found = at_hand.and_then(|block| self.take_run(block, frames, needy.wanted)).or_else(|| {
             if !self.has_room(needy, request, Watermark::Low) {
                 return None;
@@ -51,11 +50,10 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         // The pageblock has gone out of service, or has another type now.
         self.put_back_run(block, first..first + frames);
-        self.settle(block);
         None
     }
 
-    /// Returns frames of a pageblock that were just taken.
+    /// Returns frames of a pageblock that were just taken, and settles it.
     pub(super) fn put_back_run(&self, block: BlockIndex, mut rest: Range<usize>) {
         while let Some((freed, _)) =
             self.rows[block].free_first(rest.clone()).ok().filter(|_| !rest.is_empty())

@@ -52,7 +52,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let needy = self.needy(self.home_zone(cpu, request)?, cpu, request, Reserve::Closed);
         let at_hand = needy.lists.at_hand(Self::word_wanted(request, limit)?);
         let (block, row) = at_hand.get()?;
-        if !self.states.get(block)?.get().is_reserved_by(cpu) {
+        if !self.is_reserved_by(cpu, block) {
             return None;
         }
         needy.lists.activity.note::<A>();

@@ -141,8 +141,8 @@ fn a_spare_that_two_cpus_name_is_free_once() {
     allocator.validate().unwrap();
 }
 
-/// Found by a reader: pageblocks that came back to the zone were in no count, and so in none of the counts that all
-/// CPUs share.
+/// Found by a reader: pageblocks that came back to the zone were in no count, and so in none of the counts
+/// that all CPUs share.
 #[test]
 fn pageblocks_that_come_back_to_the_zone_are_counted() {
     let allocator = plain(4 * 512, 2);

@@ -139,9 +139,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 let pfn = zone.body.span.pfn(frame);
                 emit(self.platform.events(), cpu, || Event::MmPageFreeBatched { pfn, order });
             }
-            // Race: the owner goes offline. It gives up its pageblocks first, and then empties its page set and
-            // this list. If the list was emptied before the block was added, the pageblock has no owner now, and
-            // this CPU empties the list. So no block stays behind.
+            // Race: the owner goes offline. It gives up its pageblocks first, and then empties its page set
+            // and this list. If the list was emptied before the block was added, the pageblock has no owner
+            // now, and this CPU empties the list. So no block stays behind.
             if zone.body.owners.owner(frame) != Some(at.owner) {
                 self.drain_pageset(cpu, zone, at.owner);
             }

@@ -146,8 +146,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         })
     }
 
-    /// The free memory of one zone beside its watermarks. Takes no lock, so that a reclaimer may ask often. `None` if
-    /// the zone does not exist.
+    /// The free memory of one zone beside its watermarks. Takes no lock, so that a reclaimer may ask often.
+    /// `None` if the zone does not exist.
     pub fn zone_memory(&self, zone: ZoneId) -> Option<ZoneMemory> {
         let body = &self.zones.get(zone.index())?.body;
         Some(ZoneMemory {

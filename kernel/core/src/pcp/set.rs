@@ -220,8 +220,8 @@ pub struct Pcp<L = List> {
 // series cover letter).
 const _: () = assert!(size_of::<Pcp>() - (MAX_LISTS - 14) * size_of::<List>() <= 256);
 
-/// A page set that only counts can be played on from one state several times. Frames are on one list, so a page
-/// set that links them has no copy.
+/// A page set that only counts can be played on from one state several times. Frames are on one list, so a
+/// page set that links them has no copy.
 impl Clone for Pcp<BlockCount> {
     fn clone(&self) -> Self {
         Self { ..*self }

@@ -1,5 +1,5 @@
-//! Tests the answers of `block_of` about a frame: free, allocated, in a page set, and free again. Tests the answer of
-//! `zone_memory` about a zone.
+//! Tests the answers of `block_of` about a frame: free, allocated, in a page set, and free again. Tests what
+//! `zone_memory` says of a zone.
 
 use pageset_core::{
     BlockUse, Config, CpuId, NodeId, Order, PageAllocator, Pfn, Platform, Request, Tables, ZoneConfig,
@@ -17,12 +17,17 @@ impl Platform for Host {
     }
 }
 
+/// An allocator of one zone. Its span has a hole after these frames, unless they fill it.
+fn allocator(frames: u64) -> PageAllocator<'static, Host> {
+    let regions = [0..frames];
+    let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..4096, regions: &regions }];
+    let config = Config::new(&zones, &[NodeId(0)]);
+    PageAllocator::new(Host, &config, Tables::on_heap(&config).unwrap()).unwrap()
+}
+
 #[test]
 fn a_frame_tells_its_block_and_the_blocks_holder() {
-    let frames = [0..2048];
-    let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..4096, regions: &frames }];
-    let config = Config::new(&zones, &[NodeId(0)]);
-    let allocator = PageAllocator::new(Host, &config, Tables::on_heap(&config).unwrap()).unwrap();
+    let allocator = allocator(2048);
     let held_by = |pfn: u64| {
         allocator.block_of(Pfn(pfn)).map(|block| (block.first.0, block.order.get(), block.held_by))
     };
@@ -46,10 +51,7 @@ fn a_frame_tells_its_block_and_the_blocks_holder() {
 
 #[test]
 fn what_a_reclaimer_asks_often_is_what_the_snapshot_of_a_zone_says() {
-    let frames = [0..4096];
-    let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..4096, regions: &frames }];
-    let config = Config::new(&zones, &[NodeId(0)]);
-    let allocator = PageAllocator::new(Host, &config, Tables::on_heap(&config).unwrap()).unwrap();
+    let allocator = allocator(4096);
     let ask = || allocator.zone_memory(ZoneId(0)).unwrap();
     assert_eq!((ask().managed, ask().free), (4096, 4096));
     allocator.alloc(CpuId(0), &Request::new(Order::MAX)).unwrap();

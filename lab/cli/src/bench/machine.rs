@@ -42,8 +42,8 @@ Examples:
 
 /// Measure this machine, to simulate it or to learn the cost of a zone visit
 ///
-/// Takes about a minute; other programs must not run meanwhile. Without -o, measures the cost of a visit, which
-/// needs root. With -o, writes a machine file for `pageset simulate`.
+/// Takes about a minute; other programs must not run meanwhile. Without -o, measures the cost of a visit,
+/// which needs root. With -o, writes a machine file for `pageset simulate`.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING)]
 pub(crate) struct MachineCostsArgs {

@@ -65,7 +65,8 @@ pub(crate) struct RecordArgs {
     /// How long to record: 500ms, 10s, 5m, 1h
     #[arg(long = "for", value_name = "TIME", value_parser = time)]
     duration: Option<Duration>,
-    /// Size of the kernel's buffer for each CPU, such as 64M [default: 16M, or less if there is little memory]
+    /// Size of the kernel's buffer for each CPU, such as 64M [default: 16M, or less if there is little
+    /// memory]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     buffer: Option<u64>,
     /// Record page faults from user mode too

@@ -1,7 +1,7 @@
 //! Acts of a recording on exchanged CPUs, as if the scheduler had given tasks to other CPUs.
 //!
-//! The recording has stretches of equal length. In each, every CPU's acts go to the CPU that is a random number
-//! of places further on its node. Ticks stay: they are work of the CPU, and not of a task.
+//! The recording has stretches of equal length. In each, every CPU's acts go to the CPU that is a random
+//! number of places further on its node. Ticks stay: they are work of the CPU, and not of a task.
 
 use super::act::{Act, ActKind};
 

@@ -162,8 +162,8 @@ impl Forecaster<'_> {
         sets.with_ticks(recorded.stat_interval_s, ours.stat_interval_s)
     }
 
-    /// Plays the recording with these page sets, and makes the forecast. `others` has the totals of the further
-    /// plays.
+    /// Plays the recording with these page sets, and makes the forecast. `others` has the totals of the
+    /// further plays.
     fn count(&self, mut sets: PageSets<'_>, others: Vec<Totals>) -> Result<Forecast, ReplayError> {
         self.play_window(&mut sets, None)?;
         let totals = sets.totals().clone();

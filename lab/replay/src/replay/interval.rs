@@ -1,19 +1,19 @@
 //! The 80 % interval of each forecast value, made from several plays of the recording.
 //!
 //! The recording is played under the candidate several times (`forecast`): as it is, with CPUs that exchange
-//! their acts, and from the contents of the recorded kernel's page sets. Each play stands for many runs of the
-//! load. The play whose counts are printed stands for half of all runs, and the other plays share the other
-//! half. The model is that the logarithms of the runs' values are normally distributed around the value of
-//! the play. The interval goes from the 10th to the 90th percentile of all modelled runs.
+//! their acts, and from the contents of the recorded kernel's page sets. Each play stands for many runs of
+//! the load. The play whose counts are printed stands for half of all runs, and the other plays share the
+//! other half. The model is that the logarithms of the runs' values are normally distributed around the value
+//! of the play. The interval goes from the 10th to the 90th percentile of all modelled runs.
 //!
 //! The spread around a play has three independent parts.
 //! - The error of the replay under the recorded kernel's own policy, which is known because the recording
 //!   shows what the kernel did.
 //! - The effect of another setting ([`SETTING`]) or kernel ([`POLICY`]) on the load itself.
-//! - The share of the load's pages that page sets keep, squared. If all pages pass to and from the zone, a load
-//!   varies little. If page sets keep nearly all pages, visits are the small difference of two large numbers,
-//!   allocations and frees, and the spread is a factor of e, 2.7. Several recordings of one load replace this
-//!   estimate by the differences that they show.
+//! - The share of the load's pages that page sets keep, squared. If all pages pass to and from the zone, a
+//!   load varies little. If page sets keep nearly all pages, visits are the small difference of two large
+//!   numbers, allocations and frees, and the spread is a factor of e, 2.7. Several recordings of one load
+//!   replace this estimate by the differences that they show.
 //!
 //! The two constants were chosen on pairs of recordings, and checked on loads that were left out. The
 //! example `coverage` measures how they hold; the book's pages `forecasts` and `guide/advise` have the
@@ -64,8 +64,8 @@ impl Interval {
         (self.0..=self.1).contains(&value)
     }
 
-    /// Whether the interval is too wide to say how many there will be. Its upper end is then more than ten times
-    /// its lower one. Each end is raised by 1, so that 0 has a ratio too.
+    /// Whether the interval is too wide to say how many there will be. Its upper end is then more than ten
+    /// times its lower one. Each end is raised by 1, so that 0 has a ratio too.
     #[must_use]
     pub fn is_wide(self) -> bool {
         (self.1 as f64 + 1.0) / (self.0 as f64 + 1.0) > WIDE
@@ -93,8 +93,8 @@ impl Interval {
     }
 }
 
-/// The value below which `part` of the weight lies; 0 without values. Values are sorted, and each has a weight
-/// and stands in the middle of it. Between two values, the percentile rises evenly.
+/// The value below which `part` of the weight lies; 0 without values. Values are sorted, and each has a
+/// weight and stands in the middle of it. Between two values, the percentile rises evenly.
 fn percentile(values: &[(f64, f64)], part: f64) -> f64 {
     let all: f64 = values.iter().map(|(_, weight)| weight).sum();
     let (mut below, mut last) = (0.0, None);

@@ -4,8 +4,8 @@
 //! - `prepared` reads the recording, and `load` turns it into acts.
 //! - `start` finds the page sets' contents at the beginning of the recording, and `window` the part that is
 //!   counted.
-//! - `forecast` plays the recording under a policy, on the simulated page sets of `page_sets`. `exchange` moves
-//!   acts to other CPUs.
+//! - `forecast` plays the recording under a policy, on the simulated page sets of `page_sets`. `exchange`
+//!   moves acts to other CPUs.
 //! - `interval` computes how certain the result is, and `outcome` has the counts of a row.
 //!
 //! `machine` and `vm_settings` describe the machine, and `guess` makes one up for recordings that describe

@@ -6,8 +6,8 @@
 //! [`Target`](crate::Target) and call its body.
 //!
 //! This file lists all benchmarks. Each file of this folder has one benchmark, or a few similar ones. The
-//! benchmarks share `mapping` (an address space), `file` (a file in the page cache), `page_cache` (files that fill
-//! memory) and `net` (sockets), and use `workload`, `setup` and `plan`, which know no single benchmark.
+//! benchmarks share `mapping` (an address space), `file` (a file in the page cache), `page_cache` (files that
+//! fill memory) and `net` (sockets), and use `workload`, `setup` and `plan`, which know no single benchmark.
 //! `recorded` makes a plan from a recording.
 
 mod anon_cow;

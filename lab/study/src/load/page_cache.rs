@@ -1,14 +1,14 @@
 //! The page cache of a machine whose memory is full, and its reclaim.
 //!
-//! Each node has a list of its cached pages and a reclaimer. The reclaimer wakes when the node's free pages fall
-//! below the low watermark, and works until they are above the high one. A reader that gets no page reclaims on
-//! all nodes itself, and then empties the page sets of all CPUs if it still gets none.
+//! Each node has a list of its cached pages and a reclaimer. The reclaimer wakes when the node's free pages
+//! fall below the low watermark, and works until they are above the high one. A reader that gets no page
+//! reclaims on all nodes itself, and then empties the page sets of all CPUs if it still gets none.
 //!
 //! A world without watermarks has no full memory. There the length of the list takes their place.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pageset_core::{CpuId, MigrateType, NodeId, Order, Pfn, Reclaim};
 
@@ -31,12 +31,12 @@ struct List {
 }
 
 impl List {
-    fn len(&self) -> usize {
-        self.pages.lock().unwrap_or_else(PoisonError::into_inner).len()
+    fn pages(&self) -> MutexGuard<'_, VecDeque<Block>> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn take_oldest(&self) -> Vec<Block> {
-        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pages = self.pages();
         let count = pages.len().min(REMOVE_BATCH as usize);
         pages.drain(..count).collect()
     }
@@ -102,8 +102,8 @@ impl CpuCache {
         list.room / list.cpus.len()
     }
 
-    /// A page for the cache, on the LRU list of its node. Reclaims memory if there is none. `None` if there is none
-    /// to the end of the run.
+    /// A page for the cache, on the LRU list of its node. Reclaims memory if there is none. `None` if there
+    /// is none to the end of the run.
     pub(super) fn page(&mut self, target: &mut dyn Target) -> Option<Pfn> {
         let pfn = self.free_page(target)?;
         let node = self.index_of(target, pfn);
@@ -140,7 +140,7 @@ impl CpuCache {
     fn page_above_min(&self, target: &mut dyn Target) -> Option<Pfn> {
         let list = &self.cache.lists[self.own];
         let slack = REMOVE_BATCH as usize * list.cpus.len();
-        if list.len() > list.room + slack && target.memory(list.node).is_none() {
+        if list.pages().len() > list.room + slack && target.memory(list.node).is_none() {
             return None;
         }
         target.alloc_above_min(Order::ZERO, MigrateType::Movable).ok()
@@ -155,7 +155,7 @@ impl CpuCache {
     /// Adds a page to the cache, as the newest of its node.
     pub(super) fn put(&self, target: &mut dyn Target, pfn: Pfn) {
         let list = &self.cache.lists[self.index_of(target, pfn)];
-        list.pages.lock().unwrap_or_else(PoisonError::into_inner).push_back((pfn, Order::ZERO));
+        list.pages().push_back((pfn, Order::ZERO));
     }
 
     /// Fills this CPU's share of the cache, so that reclaim begins with the run.
@@ -174,7 +174,7 @@ impl CpuCache {
             let is_short = match target.memory(list.node) {
                 Some(memory) if reclaim == Reclaim::Active => memory.free < memory.watermarks.high,
                 Some(memory) => memory.free < memory.watermarks.low,
-                None => list.len() > list.room,
+                None => list.pages().len() > list.room,
             };
             let now = if is_short { Reclaim::Active } else { Reclaim::Idle };
             if std::mem::replace(&mut reclaim, now) != now {

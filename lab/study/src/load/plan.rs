@@ -15,8 +15,8 @@ pub struct Plan {
     pub channels: Vec<ChannelSpec>,
     /// The locks, by [`LockId`].
     pub locks: Vec<LockKind>,
-    /// Nodes, and their pages above the high watermark that are free when the run begins. Other nodes have none.
-    /// All other memory is in use during the whole run. `None`: all memory is free.
+    /// Nodes, and their pages above the high watermark that are free when the run begins. Other nodes have
+    /// none. All other memory is in use during the whole run. `None`: all memory is free.
     pub free_pages: Option<Vec<(NodeId, u64)>>,
 }
 

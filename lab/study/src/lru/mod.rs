@@ -59,8 +59,8 @@ impl Lru {
         locks.into_iter().map(|lock| Self { lock, page_ns, pending: 0 }).collect()
     }
 
-    /// Makes the access of each CPU to the lists of all nodes that `setup` uses, in the order of the nodes. A CPU
-    /// collects pages for each node apart.
+    /// Makes the access of each CPU to the lists of all nodes that `setup` uses, in the order of the nodes. A
+    /// CPU collects pages for each node apart.
     pub(crate) fn for_nodes(plan: &mut Plan, setup: &Setup<'_>) -> Vec<Vec<Self>> {
         let page_ns = setup.get(&HOLD_NS);
         let nodes: BTreeSet<_> = setup.each_cpu().map(|cpu| setup.node_of(cpu)).collect();

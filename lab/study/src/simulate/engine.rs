@@ -178,7 +178,8 @@ mod tests {
         run_plan(simulation, plan(&spec, &resolved).unwrap()).unwrap()
     }
 
-    /// Readers wake the reclaimer, reclaim memory themselves, and drain page sets, whose pages do not count as free.
+    /// Readers wake the reclaimer, reclaim memory themselves, and drain page sets, whose pages do not count
+    /// as free.
     #[test]
     fn readers_of_files_larger_than_memory_meet_the_watermarks() {
         let counts = outcome_of_full_memory().counts;
@@ -187,8 +188,9 @@ mod tests {
         assert_eq!(counts.failures, 0);
     }
 
-    /// The reclaimer keeps up with slow readers. While it sleeps, a zone below its high watermark is what patch 8 looks
-    /// at: page sets hold fewer pages there. Where memory is not short, both patches do the same.
+    /// The reclaimer keeps up with slow readers. While it sleeps, a zone below its high watermark is what
+    /// patch 8 looks at: page sets hold fewer pages there. Where memory is not short, both patches do the
+    /// same.
     #[test]
     fn patch_8_keeps_page_sets_smaller_where_memory_is_short() {
         let run = |policy: &str, workload: &str| {

@@ -2,11 +2,12 @@
 
 use std::rc::Rc;
 
-use pageset_core::{AllocError, CpuId, MigrateType, NodeId, Order, Pfn, Reclaim, Request, ZoneMemory};
+use pageset_core::{AllocError, CpuId, MigrateType, NodeId, Order, Pfn, Reclaim, ZoneMemory};
 use pageset_sim::{Channel, Gate, LockClass, Span, Spin, Stream, Touch, TryReceived, VirtualCpu};
 use rand::Rng as _;
 
 use crate::load::{LockKind, Plan};
+use crate::target::request;
 use crate::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Received, Target};
 
 /// Channels and locks that the workers of a plan share.
@@ -37,13 +38,6 @@ fn lock(kind: LockKind) -> Lock {
         LockKind::SlabList => Lock::Spin(Spin::new(LockClass::Slab)),
         LockKind::Mmap => Lock::Gate(Gate::new(LockClass::Mmap)),
         LockKind::Mapping => Lock::Gate(Gate::new(LockClass::Other)),
-    }
-}
-
-fn request(order: Order, migratetype: MigrateType) -> Request {
-    match migratetype {
-        MigrateType::Movable => Request::new(order).movable(),
-        _ => Request::new(order).of_type(migratetype),
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use pageset_core::{AllocError, CpuId, MigrateType, Order, Pfn, Request};
+use pageset_core::{AllocError, CpuId, MigrateType, Order, Pfn};
 
 use super::{Shared, Tally, ThreadOptions};
 use crate::slab::PAGE_BYTES;
-use crate::target::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Received, Target};
+use crate::target::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Received, Target, request};
 
 /// One worker's thread.
 pub(super) struct ThreadTarget<'s> {
@@ -75,11 +75,7 @@ impl Target for ThreadTarget<'_> {
     }
 
     fn alloc(&mut self, order: Order, migratetype: MigrateType, fill: Fill) -> Result<Pfn, AllocError> {
-        let request = match migratetype {
-            MigrateType::Movable => Request::new(order).movable(),
-            _ => Request::new(order).of_type(migratetype),
-        };
-        let result = self.shared.allocator.alloc(self.cpu, &request);
+        let result = self.shared.allocator.alloc(self.cpu, &request(order, migratetype));
         match result {
             Ok(pfn) if fill == Fill::Zeroed => {
                 self.shared.memory.clear(pfn, u64::from(order.frames()) * u64::from(PAGE_BYTES));

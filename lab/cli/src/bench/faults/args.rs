@@ -75,8 +75,8 @@ pub(crate) struct FaultsArgs {
     /// Page size: 4 KiB (12) or 16 KiB (14) [default: 12, with --machine the machine's]
     #[arg(long, value_name = "BITS", value_parser = one_of([("12", 12_u32), ("14", 14)]))]
     pub(crate) page_shift: Option<u32>,
-    /// How many frames a thread fetches with one call of the allocator; 0 calls it at each fault [default: 16,
-    /// with --machine 0]
+    /// How many frames a thread fetches with one call of the allocator; 0 calls it at each fault [default:
+    /// 16, with --machine 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=32))]
     pub(crate) magazine: Option<u32>,
     /// If a thread's faults are at consecutive pages, map several pages at each fault: twice as many each

@@ -7,8 +7,8 @@ use pageset_report::{Cell, Column, Row, Table};
 /// The number of bytes that a program touches afterwards, in the total.
 const TOTAL_TOUCH_BYTES: usize = TOUCHES[1];
 
-/// The methods that others are compared with: `rep stos` or `rep movs` over the whole page, and if there is no
-/// such row, libc.
+/// The methods that others are compared with: `rep stos` or `rep movs` over the whole page, and if there is
+/// no such row, libc.
 const BASES: [(&str, &str); 2] =
     [(VisitOrder::Sequential.name(), "rep"), (VisitOrder::Sequential.name(), "libc")];
 
