@@ -10,8 +10,7 @@ pub(crate) struct Caps(pub(crate) [u32; Class::COUNT]);
 /// The arrays of one class, on all CPUs together, may hold this share of the free memory: `1 / 2^halvings`.
 ///
 /// Large arrays make most calls fast. But blocks in arrays do not merge into larger blocks, and other CPUs
-/// cannot use them. So the share shrinks when the base could not serve a request, and grows while the base
-/// serves all requests.
+/// cannot use them. So the share shrinks when the base refused several requests, and grows while it refuses few.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     pub(crate) halvings: u32,
@@ -26,13 +25,13 @@ impl Share {
     /// The share of a new pool, which does not know yet whether memory will be short.
     pub(crate) const FIRST: Self = Self { halvings: 6 };
 
-    /// The share after the base could not serve a request. Guess: growing back takes four times as long as
+    /// The share after the base refused several requests. Guess: growing back takes four times as long as
     /// one step of [`grown`](Self::grown).
     pub(crate) fn shrunk(self) -> Self {
         Self { halvings: (self.halvings + 4).min(Self::SMALLEST) }
     }
 
-    /// The share after a period without refused requests. `None` if the share is already the largest.
+    /// The share after a period with few refused requests. `None` if the share is already the largest.
     pub(crate) fn grown(self) -> Option<Self> {
         (self.halvings > Self::LARGEST).then(|| Self { halvings: self.halvings - 1 })
     }
