@@ -122,7 +122,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 self.set_of(state.type_index(), order).add(block);
             }
             self.leave_set_of(block, state);
-            if mark > before {
+            if mark > before || !A::IS_SHARED {
                 return;
             }
             // The largest order fell. Race: a CPU has just freed a larger block. It saw the old order, and
