@@ -22,11 +22,11 @@
 //!
 //! - `row`: the frames of a row in one word, two bits each. One exchange takes or frees a block and checks
 //!   its order.
-//! - `rows`: the rows of a pageblock, which any CPU may change at any time. Its page lists the races, and the
+//! - `rows`: the rows of a pageblock, which any CPU may change at any time. Its page shares the races, and the
 //!   operation that loses each.
 //! - `state`: the use of a pageblock, in one word. `index`: sets of pageblocks; a search visits a few words,
 //!   however large memory is.
-//! - `cpu_lists`: the pageblocks that a CPU reserves. `zone`: how much is free.
+//! - `cpu_share`: the pageblocks that a CPU reserves. `zone`: how much is free.
 //! - `allocator`: the operations. `every_cpu`: an allocator and the arrays of all CPUs, for a simulation on
 //!   one thread.
 #![no_std]
@@ -41,8 +41,7 @@ mod activity;
 mod allocator;
 mod atomic;
 mod bad_bits;
-mod block_word;
-mod cpu_lists;
+mod cpu_share;
 #[cfg(feature = "alloc")]
 mod every_cpu;
 mod frame_allocator;
@@ -50,6 +49,7 @@ mod index;
 #[cfg(feature = "line-counts")]
 mod last_change;
 mod row;
+mod row_blocks;
 mod rows;
 mod state;
 mod zone;
@@ -63,11 +63,11 @@ pub use allocator::{
 #[cfg(all(feature = "observed", not(any(loom, shuttle))))]
 pub use atomic::{LineUse, observe_lines};
 pub use bad_bits::BadBits;
-pub use block_word::BlockWord;
-pub use cpu_lists::{BlockCounters, CpuHome, CpuLists};
+pub use cpu_share::{BlockCounters, CpuHome, CpuShare};
 #[cfg(feature = "alloc")]
 pub use every_cpu::EveryCpu;
 pub use index::IndexWord;
+pub use row_blocks::RowBlocks;
 pub use rows::Rows;
 pub use state::BlockState;
 pub use zone::Zone;

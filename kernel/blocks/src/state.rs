@@ -306,7 +306,7 @@ impl core::fmt::Debug for State {
 #[cfg_attr(all(feature = "alloc", not(any(loom, shuttle))), derive(zerocopy::FromZeros))]
 pub struct BlockState {
     state: AtomicU32,
-    pub(crate) counted: AtomicU32,
+    pub(crate) counted_frames: AtomicU32,
 }
 
 impl Default for BlockState {
@@ -320,7 +320,7 @@ impl BlockState {
         /// An entry of a table, to be filled when the allocator is built.
         #[must_use]
         pub fn new() -> Self {
-            Self { state: AtomicU32::new(State::WHOLE.0), counted: AtomicU32::new(0) }
+            Self { state: AtomicU32::new(State::WHOLE.0), counted_frames: AtomicU32::new(0) }
         }
     }
 

@@ -27,9 +27,9 @@ pub struct Zone {
     /// Frames that the allocator may hand out.
     pub(crate) managed: AtomicUsize,
     marks: [AtomicUsize; 3],
-    /// The high-order reserve: whole pageblocks to keep for atomic requests of high order. Fewer may be free
+    /// The highatomic reserve: whole pageblocks to keep for atomic requests of high order. Fewer may be free
     /// at the moment.
-    pub(crate) high_order_reserve: AtomicUsize,
+    pub(crate) highatomic_reserve: AtomicUsize,
 }
 
 /// Counts of free memory. They have their own cache line, because they change whenever a CPU takes or
@@ -65,7 +65,7 @@ impl Zone {
                 offset: 0,
                 lowmem_reserve: [0; ZoneKind::COUNT],
                 marks: array!(AtomicUsize::new(0)),
-                high_order_reserve: AtomicUsize::new(0),
+                highatomic_reserve: AtomicUsize::new(0),
                 gauges: Gauges {
                     whole: AtomicUsize::new(0),
                     idle: AtomicUsize::new(0),

@@ -88,9 +88,9 @@ fn everything(allocator: &BlockAllocator<'_>, held: &mut [Option<(Pfn, Order)>])
     allocator.free_batch(OTHER, &blocks).expect("allocated above");
     let page = allocator.alloc(CPU, &request(0)).expect("memory enough");
     allocator.free(OTHER, page, Order::ZERO).expect("allocated above");
-    let together = allocator.alloc_word(CPU, &request(1), 9).expect("memory enough");
-    assert_eq!(allocator.free_word(OTHER, together), None);
-    assert_eq!(allocator.free_word(OTHER, together), Some(together));
+    let together = allocator.alloc_row(CPU, &request(1), 9).expect("memory enough");
+    assert_eq!(allocator.free_row(OTHER, together), None);
+    assert_eq!(allocator.free_row(OTHER, together), Some(together));
     allocator.drain_all();
     let start = allocator.alloc_exact(CPU, 77, &request(0)).expect("memory enough").0;
     allocator.free_range(CPU, start + 10..start + 20).expect("allocated above");
@@ -140,7 +140,7 @@ fn in_statics_no_operation_asks_the_heap() {
     let before = ASKED.get();
     assert!(before > 0, "what the test asks is counted");
     let counts = TableCounts::for_config(&config).expect("the zone is possible");
-    assert_eq!((counts.pageblocks, counts.bad, counts.lists), (BLOCKS, 16, 2));
+    assert_eq!((counts.pageblocks, counts.bad, counts.shares), (BLOCKS, 16, 2));
     let allocator = memory
         .tables(&config)
         .and_then(|tables| BlockAllocator::new(&config, tables))

@@ -54,11 +54,11 @@ impl World {
             10 => self.use_exact(cpu, random.gen_range(1..700)),
             11 => {
                 let request = request(random.gen_range(0..7));
-                if let Ok(word) = self.allocator.alloc_word(cpu, &request, random.gen_range(1..32)) {
+                if let Ok(word) = self.allocator.alloc_row(cpu, &request, random.gen_range(1..32)) {
                     let frames = u64::from(request.order.frames());
                     word.for_each(|pfn| self.mark(pfn, frames, true));
                     word.for_each(|pfn| self.mark(pfn, frames, false));
-                    assert_eq!(self.allocator.free_word(cpu, word), None, "all of it is in use");
+                    assert_eq!(self.allocator.free_row(cpu, word), None, "all of it is in use");
                 }
             }
             _ => {

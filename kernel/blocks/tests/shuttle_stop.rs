@@ -172,9 +172,9 @@ fn others_go_on(world: &World, missing_max: u64) {
 const AT_WORK: [&str; 15] = [
     "the set of whole pageblocks has all whole pageblocks, and no others",
     "the zone counts free frames of pageblocks that no CPU reserves, and no others",
-    "a CPU's list names each spare pageblock, and spare pageblocks are in service",
+    "a CPU's share names each spare pageblock, and spare pageblocks are in service",
     "a CPU reserves a pageblock",
-    "a CPU's list names each pageblock that the CPU reserves",
+    "a CPU's share names each pageblock that the CPU reserves",
     "a withheld frame is no memory, or out of service",
     "only frames of open pageblocks can be taken one by one",
     "the count of whole pageblocks equals the pageblocks",
@@ -296,8 +296,8 @@ fn many_at_once() {
         let _ = world.allocator.alloc_bulk(CPU, &request(0), &mut pages);
         let blocks: Blocks = pages.into_iter().flatten().map(|pfn| (pfn, Order::ZERO)).collect();
         world.allocator.free_batch(CPU, &blocks).expect("they are in use");
-        if let Ok(word) = world.allocator.alloc_word(CPU, &request(2), 10) {
-            assert_eq!(world.allocator.free_word(CPU, word), None);
+        if let Ok(word) = world.allocator.alloc_row(CPU, &request(2), 10) {
+            assert_eq!(world.allocator.free_row(CPU, word), None);
         }
         Vec::new()
     });

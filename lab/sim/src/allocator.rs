@@ -137,7 +137,7 @@ fn owned_blocks(config: &Config<'_>) -> Result<(BlockAllocator<'static>, Lines),
         [
             addresses(&tables.rows),
             addresses(&tables.states),
-            addresses(&tables.lists),
+            addresses(&tables.shares),
             addresses(&tables.zones),
             addresses(&tables.index),
             addresses(&tables.bad),

@@ -63,7 +63,7 @@ impl From<BlockCounters> for SharedCounts {
             shared_visits: counters.shared() as u64,
             line_transfers: counters.line_transfers as u64,
             contended_lines: counters.contended_lines as u64,
-            fallbacks: counters.foreign as u64,
+            fallbacks: counters.fallbacks as u64,
         }
     }
 }
@@ -138,7 +138,7 @@ pub struct LineTraffic {
 impl LineTraffic {
     /// Tables of the allocator: frames of a pageblock, states of pageblocks, a CPU's own data of a zone,
     /// shared data of a zone, sets of pageblocks, data that few pageblocks need.
-    pub const TABLES: [&'static str; 6] = ["rows", "states", "cpu_lists", "zones", "index", "bad_bits"];
+    pub const TABLES: [&'static str; 6] = ["rows", "states", "cpu_share", "zones", "index", "bad_bits"];
 
     /// Number of lines that CPUs fetched from other CPUs.
     #[must_use]

@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::sync::MutexGuard;
 
-use pageset_blocks::{BlockAllocator, BlockCounters, BlockWord, WholeUse};
+use pageset_blocks::{BlockAllocator, BlockCounters, RowBlocks, WholeUse};
 pub(crate) use pageset_core::AllocError as BaseError;
 use pageset_core::{
     Config, CpuId, FreeError, NodeId, Order, PAGEBLOCK_FRAMES, Pfn, Request, RequestTraits, Violation,
@@ -21,7 +21,7 @@ use crate::passed::Passed;
 use crate::tables::Allocator;
 
 /// Blocks that were just allocated.
-pub(crate) type Words = [Option<BlockWord>; WORDS];
+pub(crate) type Words = [Option<RowBlocks>; WORDS];
 
 /// The zone of all frames.
 const ZONE: ZoneId = ZoneId(0);
@@ -152,7 +152,7 @@ impl Base {
             let (allocator, mut words_left) = (frames.allocator.get(), words.iter_mut());
             let take = |pfn| {
                 if let Some(word) = words_left.next() {
-                    *word = Some(BlockWord::of(pfn, Order::PAGEBLOCK));
+                    *word = Some(RowBlocks::of(pfn, Order::PAGEBLOCK));
                 }
             };
             missing -= allocator.alloc_pageblocks(cpu, &request, missing.min(WORDS), take);
@@ -161,7 +161,7 @@ impl Base {
             if missing == 0 {
                 break;
             }
-            let Ok(blocks) = frames.allocator.get().alloc_word(cpu, &request, missing) else { break };
+            let Ok(blocks) = frames.allocator.get().alloc_row(cpu, &request, missing) else { break };
             missing -= blocks.len();
             *word = Some(blocks);
         }

@@ -2,10 +2,10 @@
 
 use pageset_core::{AllocError, CpuId, Order, Pfn, Request, ZoneId};
 
-use super::needy::Reserve;
+use super::needy::Highatomic;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
-use crate::cpu_lists::Wanted;
+use crate::cpu_share::Wanted;
 use crate::row::ROW_ORDER;
 use crate::state::BlockState;
 
@@ -17,31 +17,31 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// request's watermark.
     #[inline(always)]
     pub fn alloc(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
-        match self.alloc_at_hand(cpu, request) {
+        match self.alloc_from_own(cpu, request) {
             Some(pfn) => Ok(pfn),
             None => self.alloc_near(cpu, request),
         }
     }
 
     #[inline(always)]
-    pub(super) fn alloc_at_hand(&self, cpu: CpuId, request: &Request) -> Option<Pfn> {
+    pub(super) fn alloc_from_own(&self, cpu: CpuId, request: &Request) -> Option<Pfn> {
         if request.order.index() > ROW_ORDER {
             return None;
         }
         let zone = self.home_zone(cpu, request)?;
-        let lists = self.lists_at(zone, cpu);
+        let share = self.share_at(zone, cpu);
         let wanted = Wanted::of(request);
-        if let Some(index) = lists.take_freed_hint(wanted.order)
+        if let Some(index) = share.take_freed_hint(wanted.order)
             && self.take_again(index, zone, cpu, request)
         {
             self.note_line(index / FRAMES, cpu);
-            return Some(Pfn((index as u64).wrapping_add(lists.offset)));
+            return Some(Pfn((index as u64).wrapping_add(share.offset)));
         }
-        let (block, row) = lists.at_hand(wanted).get()?;
+        let (block, row) = share.reservation(wanted).get()?;
         let frame = self.rows.get(block)?.take_in_row(row, wanted.order)?;
         self.note_line(block, cpu);
         let index = self.still(block, frame, wanted)?;
-        Some(Pfn((index as u64).wrapping_add(lists.offset)))
+        Some(Pfn((index as u64).wrapping_add(share.offset)))
     }
 
     /// Takes the block that the CPU freed last, if that block is still free. The block is in the CPU's
@@ -74,15 +74,15 @@ impl<A: Access> BlockAllocator<'_, A> {
     #[inline(never)]
     fn alloc_near(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
         let Some(zone) = self.home_zone(cpu, request) else { return self.alloc_slow(cpu, request, false) };
-        let needy = self.needy(zone, cpu, request, Reserve::Closed);
-        needy.lists.activity.note::<A>();
+        let needy = self.needy(zone, cpu, request, Highatomic::Closed);
+        needy.share.activity.note::<A>();
         let found = match request.order {
-            Order::PAGEBLOCK => self.take_spare(needy.lists, request.migratetype).map(|block| block * FRAMES),
+            Order::PAGEBLOCK => self.take_spare(needy.share, request.migratetype).map(|block| block * FRAMES),
             Order::MAX => None,
-            _ => self.take_rest(needy),
+            _ => self.take_from_own(needy),
         };
         match found {
-            Some(index) => Ok(Pfn((index as u64).wrapping_add(needy.lists.offset))),
+            Some(index) => Ok(Pfn((index as u64).wrapping_add(needy.share.offset))),
             None => self.alloc_slow(cpu, request, true),
         }
     }

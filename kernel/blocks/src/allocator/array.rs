@@ -2,7 +2,7 @@
 
 use pageset_core::{COSTLY_ORDER, Order, PAGEBLOCK_ORDER};
 
-use crate::row::ROW_FRAMES as WORD_FRAMES;
+use crate::row::ROW_FRAMES;
 
 /// The number of orders that have arrays: those up to [`COSTLY_ORDER`], and the order of a pageblock.
 pub(super) const ORDERS: usize = COSTLY_ORDER + 2;
@@ -94,13 +94,13 @@ impl Array {
 }
 
 /// The number of blocks that an array of this order may hold. For small orders, the array fetches up to half
-/// of them at once, the blocks of one word, and returns its older half. Pageblocks come and go one by one.
+/// of them at once, the blocks of one row, and returns its older half. Pageblocks come and go one by one.
 pub(super) const fn most(order: Order) -> u32 {
     if order.index() == PAGEBLOCK_ORDER {
         return PAGEBLOCKS_MAX;
     }
-    let of_two_words = 2 * WORD_FRAMES as u32 / order.frames();
-    if of_two_words < BLOCKS_MAX as u32 { of_two_words } else { BLOCKS_MAX as u32 }
+    let of_two_rows = 2 * ROW_FRAMES as u32 / order.frames();
+    if of_two_rows < BLOCKS_MAX as u32 { of_two_rows } else { BLOCKS_MAX as u32 }
 }
 
 const _: () = assert!(BLOCKS_MAX.is_power_of_two());

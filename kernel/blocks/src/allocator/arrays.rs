@@ -10,7 +10,7 @@ use super::array::{ARRAY_ORDERS, Array, ORDERS, most, place};
 use super::home::Home;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
-use crate::cpu_lists::{TYPES, count};
+use crate::cpu_share::{TYPES, count};
 use crate::row::ROW_FRAMES;
 use crate::rows::Rows;
 use crate::state::{BlockState, State};
@@ -239,7 +239,7 @@ impl<'a> CpuArrays<'a> {
         if request.order == Order::PAGEBLOCK {
             return allocator.alloc(cpu, &request).or_else(|error| self.alloc_again(&request, error));
         }
-        let mut blocks = match allocator.alloc_word(cpu, &request, most(request.order) as usize / 2) {
+        let mut blocks = match allocator.alloc_row(cpu, &request, most(request.order) as usize / 2) {
             Ok(blocks) => blocks,
             Err(error) => return self.alloc_again(&request, error),
         };
@@ -296,7 +296,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let freed = self.free(cpu, zone.pfn(index), order);
             // A block with a frame that is out of service is not freed. That is no double free.
             if !matches!(freed, Ok(()) | Err(FreeError::Leaked(_))) {
-                count::<A>(&self.lists_at(zone.id, cpu).counters.double_frees);
+                count::<A>(&self.share_at(zone.id, cpu).counters.double_frees);
             }
         });
     }

@@ -9,7 +9,7 @@ use super::tables::{covering, pageblocks_of};
 use super::{BlockAllocator, FRAMES, TableCounts, Tables, WholeUse};
 use crate::access::{Access, Alone};
 use crate::atomic::{AtomicUsize, Relaxed};
-use crate::cpu_lists::{CpuHome, MAX_BLOCKS};
+use crate::cpu_share::{CpuHome, MAX_BLOCKS};
 use crate::index::{BlockIndex, Index};
 use crate::row::{ROWS, rows_of};
 use crate::state::{MAX_CPUS, State};
@@ -68,8 +68,8 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
             let zonelist = &tables.zonelists[node.index() * config.zones.len()..][..config.zones.len()];
             *home = CpuHome { node: *node, zones: first_zones(config, zonelist) };
         }
-        for (zone, lists) in tables.zones.iter().zip(tables.lists.chunks_mut(config.cpus.len())) {
-            lists.iter_mut().for_each(|lists| lists.offset = zone.offset);
+        for (zone, shares) in tables.zones.iter().zip(tables.shares.chunks_mut(config.cpus.len())) {
+            shares.iter_mut().for_each(|share| share.offset = zone.offset);
         }
         let min_free_kbytes = config.min_free_kbytes_or_default();
         let allocator = Self {
@@ -77,7 +77,7 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
             bad: tables.bad,
             states: tables.states,
             index: Index::new(tables.index, counts.pageblocks),
-            lists: tables.lists,
+            shares: tables.shares,
             homes: tables.homes,
             zones: tables.zones,
             zonelists: tables.zonelists,
@@ -158,7 +158,7 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
         for cpu in 0..self.cpus() {
             // The search begins at the first pageblock of a pair, so that the largest blocks stay whole.
             let near = (blocks.len() * cpu / self.cpus()) & !1;
-            self.lists_at(id, CpuId(cpu as u32)).near.store((blocks.start + near) as u32, Relaxed);
+            self.share_at(id, CpuId(cpu as u32)).near.store((blocks.start + near) as u32, Relaxed);
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request, Watermark};
 
-use super::needy::Reserve;
+use super::needy::Highatomic;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
-use crate::block_word::BlockWord;
 use crate::index::Several;
 use crate::row::{ROW_FRAMES, ROW_ORDER, ROWS};
+use crate::row_blocks::RowBlocks;
 use crate::state::Phase;
 use crate::zone::Zone;
 
@@ -32,7 +32,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let mut slots = pages.iter_mut().filter(|slot| slot.is_none());
         let mut got_any = false;
         while missing > 0 {
-            let blocks = match self.alloc_word(cpu, request, missing) {
+            let blocks = match self.alloc_row(cpu, request, missing) {
                 Ok(blocks) => blocks,
                 Err(error) if !got_any => return Err(error),
                 Err(_) => break,
@@ -52,10 +52,10 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)> {
         let mut outcome = Ok(());
         let mut done = 0;
-        while let Some((together, count)) = BlockWord::leading(&blocks[done..]) {
+        while let Some((together, count)) = RowBlocks::leading(&blocks[done..]) {
             // A block that is not in use makes the whole group fail. Freeing the blocks one by one finds that
             // block.
-            if !self.put_word(cpu, together) {
+            if !self.put_row(cpu, together) {
                 for (at, (pfn, order)) in blocks.iter().enumerate().skip(done).take(count) {
                     let freed = self.free(cpu, *pfn, *order).map_err(|error| (at, error));
                     outcome = outcome.and(freed);
@@ -79,7 +79,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let mut request = *request;
         request.order = Order::PAGEBLOCK;
         let Some(zone) = self.home_zone(cpu, &request) else { return 0 };
-        let needy = self.needy(zone, cpu, &request, Reserve::Closed);
+        let needy = self.needy(zone, cpu, &request, Highatomic::Closed);
         let zone = &self.zones[zone.index()];
         let floor = zone.floor(&request, Watermark::Low);
         let spare = zone.free_at_least().saturating_sub(floor) / FRAMES as u64;

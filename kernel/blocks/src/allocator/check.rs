@@ -5,7 +5,7 @@ use pageset_core::{FrameCensus, Order, PAGEBLOCK_ORDER, Pfn, Violation, ZoneId};
 use super::{BlockAllocator, FRAMES, head_of};
 use crate::access::Access;
 use crate::atomic::Relaxed;
-use crate::cpu_lists::TYPES;
+use crate::cpu_share::TYPES;
 use crate::index::BlockIndex;
 use crate::rows::Use;
 use crate::state::{Phase, State};
@@ -41,7 +41,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             if state.phase() != Phase::Open && self.rows[block].free() != 0 {
                 return Err(broken("only frames of open pageblocks can be taken one by one"));
             }
-            let of_block = self.states[block].counted.load(Relaxed);
+            let of_block = self.states[block].counted_frames.load(Relaxed);
             if of_block != 0 && !state.is_idle() {
                 return Err(broken(
                     "the zone counts free frames of pageblocks that no CPU reserves, and no others",
@@ -78,7 +78,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 census.cached = frames;
                 if state.is_isolated() || !self.is_spare_of_any(zone.id, block) {
                     return Err(
-                        "a CPU's list names each spare pageblock, and spare pageblocks are in service",
+                        "a CPU's share names each spare pageblock, and spare pageblocks are in service",
                     );
                 }
             }
@@ -164,10 +164,13 @@ impl<A: Access> BlockAllocator<'_, A> {
             if !self.is_known(cpu) {
                 return Err("a CPU reserves a pageblock");
             }
-            let mut at_hand =
-                self.lists_at(id, cpu).all_at_hand().iter().filter_map(|at_hand| Some(at_hand.get()?.0));
-            if !at_hand.any(|at_hand| at_hand == block) {
-                return Err("a CPU's list names each pageblock that the CPU reserves");
+            let mut reservation = self
+                .share_at(id, cpu)
+                .reservations()
+                .iter()
+                .filter_map(|reservation| Some(reservation.get()?.0));
+            if !reservation.any(|reservation| reservation == block) {
+                return Err("a CPU's share names each pageblock that the CPU reserves");
             }
         } else {
             census.free = free;

@@ -2,12 +2,12 @@
 
 use pageset_core::{CpuId, MigrateType, Order, ZoneId};
 
-use super::needy::{Needy, Reserve};
+use super::needy::{Highatomic, Needy};
 use super::sets::Members;
 use super::{BlockAllocator, WholeUse, blocks_in};
 use crate::access::Access;
 use crate::atomic::Relaxed;
-use crate::cpu_lists::count;
+use crate::cpu_share::count;
 use crate::index::{BlockIndex, Several};
 use crate::state::{Phase, State};
 use crate::zone::Zone;
@@ -43,7 +43,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Claims a whole pageblock by removing it from the set. No other CPU can use it from then on.
     pub(super) fn claim_whole(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
-        if !zone.may_claim(1, needy.reserve) {
+        if !zone.may_claim(1, needy.highatomic) {
             return None;
         }
         let whole = self.set(Members::Whole);
@@ -59,7 +59,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Claims up to `limit` whole pageblocks that lie near each other.
     pub(super) fn claim_several(&self, needy: Needy<'_>, limit: usize) -> Several {
         let zone = &self.zones[needy.zone.index()];
-        let limit = limit.min(zone.open_blocks(limit, needy.reserve));
+        let limit = limit.min(zone.open_blocks(limit, needy.highatomic));
         let taken = self.set(Members::Whole).take_near(&zone.blocks, self.whole_start(needy), limit);
         if let Some(first) = taken.first() {
             self.note_claimed(needy, first, taken.len());
@@ -72,7 +72,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Claims two adjacent whole pageblocks.
     fn claim_pair(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
-        if !zone.may_claim(2, needy.reserve) {
+        if !zone.may_claim(2, needy.highatomic) {
             return None;
         }
         let (whole, pairs) = (self.set(Members::Whole), self.set(Members::Pairs));
@@ -95,15 +95,15 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Notes that this many pageblocks were claimed, and the use of the first and of its unit.
     fn note_claimed(&self, needy: Needy<'_>, first: BlockIndex, blocks: usize) {
         self.zones[needy.zone.index()].remove_whole::<A>(blocks);
-        count::<A>(&needy.lists.counters.claimed);
-        needy.lists.near.store(first as u32, Relaxed);
+        count::<A>(&needy.share.counters.claimed);
+        needy.share.near.store(first as u32, Relaxed);
         self.note_use(needy.wanted.migratetype, first);
     }
 
     /// The pageblock at which a search for free blocks begins.
     pub(super) fn search_start(&self, needy: Needy<'_>) -> BlockIndex {
         match self.whole_use {
-            WholeUse::AtHand => needy.lists.near.load(Relaxed) as usize,
+            WholeUse::Nearest => needy.share.near.load(Relaxed) as usize,
             WholeUse::LowestFirst => self.zones[needy.zone.index()].blocks.start,
         }
     }
@@ -112,7 +112,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn whole_start(&self, needy: Needy<'_>) -> BlockIndex {
         let start = self.zones[needy.zone.index()].blocks.start;
         match self.whole_use {
-            WholeUse::AtHand => self.find_whole(needy).unwrap_or(start),
+            WholeUse::Nearest => self.find_whole(needy).unwrap_or(start),
             WholeUse::LowestFirst => start,
         }
     }
@@ -152,7 +152,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let to_whole = |state: State| state.is_block_of(order).then(|| state.closed_as(Phase::Changing));
         let freed = self.states[block].update::<A>(to_whole).is_ok();
         if freed {
-            self.lists_at(zone, cpu).near.store(block as u32, Relaxed);
+            self.share_at(zone, cpu).near.store(block as u32, Relaxed);
             parts.rev().for_each(|part| self.give_whole(part));
         }
         freed
@@ -160,9 +160,9 @@ impl<A: Access> BlockAllocator<'_, A> {
 }
 
 impl Zone {
-    /// Whether a request may claim this many whole pageblocks. The pageblocks of the high-order reserve count
-    /// only if `reserve` is open.
-    fn may_claim(&self, blocks: usize, reserve: Reserve) -> bool {
-        self.open_blocks(blocks, reserve) >= blocks
+    /// Whether a request may claim this many whole pageblocks. The pageblocks of the highatomic reserve count
+    /// only if `highatomic` is open.
+    fn may_claim(&self, blocks: usize, highatomic: Highatomic) -> bool {
+        self.open_blocks(blocks, highatomic) >= blocks
     }
 }

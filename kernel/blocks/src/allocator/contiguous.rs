@@ -19,7 +19,7 @@ use super::sets::Members;
 use super::unit::UNIT;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
-use crate::cpu_lists::count;
+use crate::cpu_share::count;
 use crate::index::BlockIndex;
 use crate::rows::Refused;
 use crate::state::{Phase, State};
@@ -79,7 +79,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let first = *zones.peek().ok_or(AllocError::NoEligibleZone)?;
         let found = zones.find_map(|zone| self.take_contiguous(zone.index(), cpu, frames, align, &request));
         found.ok_or_else(|| {
-            count::<A>(&self.lists_at(first, cpu).counters.failed);
+            count::<A>(&self.share_at(first, cpu).counters.failed);
             AllocError::OutOfMemory { order: request.order }
         })
     }

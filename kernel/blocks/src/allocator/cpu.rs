@@ -15,7 +15,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// [`ConfigError::BadCpu`] for an unknown CPU.
     pub fn cpu_offline(&self, cpu: CpuId) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
-        self.zone_ids().for_each(|zone| self.lists_at(zone, cpu).activity.set_offline());
+        self.zone_ids().for_each(|zone| self.share_at(zone, cpu).activity.set_offline());
         self.drain_cpu(cpu)
     }
 
@@ -25,7 +25,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// [`ConfigError::BadCpu`] for an unknown CPU.
     pub fn cpu_online(&self, cpu: CpuId) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
-        self.zone_ids().for_each(|zone| self.lists_at(zone, cpu).activity.set_online());
+        self.zone_ids().for_each(|zone| self.share_at(zone, cpu).activity.set_online());
         Ok(())
     }
 }

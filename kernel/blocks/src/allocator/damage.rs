@@ -53,7 +53,7 @@ impl Random {
 fn damage(allocator: &BlockAllocator<'_, impl Access>, random: &mut Random) {
     let block = random.below(allocator.states.len() as u64) as usize;
     let cpu = CpuId(random.below(u64::from(CPUS)) as u32);
-    let lists = allocator.lists_at(pageset_core::ZoneId(0), cpu);
+    let shares = allocator.share_at(pageset_core::ZoneId(0), cpu);
     let some = |random: &mut Random| match random.below(2) {
         0 => random.below(12 * ROWS as u64 + 2) as u32,
         _ => random.below(1 << 31) as u32 * 2,
@@ -63,14 +63,14 @@ fn damage(allocator: &BlockAllocator<'_, impl Access>, random: &mut Random) {
         2 => allocator.states[block].set(State::damaged(random.below(1 << 16) as u32)),
         3 => allocator.states[block].set(State::damaged(random.below(1 << 31) as u32 * 2 + 1)),
         4 => allocator.index.damage(random.below(1 << 30) as usize, random.row()),
-        5 => allocator.states[block].counted.store(some(random), Relaxed),
+        5 => allocator.states[block].counted_frames.store(some(random), Relaxed),
         6 => {
-            let all = lists.all_at_hand().len() as u64;
-            let at_hand = &lists.all_at_hand()[random.below(all) as usize];
-            at_hand.damage(some(random));
+            let all = shares.reservations().len() as u64;
+            let reservation = &shares.reservations()[random.below(all) as usize];
+            reservation.damage(some(random));
         }
-        7 => [&lists.near, &lists.spare][random.below(2) as usize].store(some(random), Relaxed),
-        _ => lists.note_freed(some(random) as usize, Order::new(random.below(6) as u8).expect("an order")),
+        7 => [&shares.near, &shares.spare][random.below(2) as usize].store(some(random), Relaxed),
+        _ => shares.note_freed(some(random) as usize, Order::new(random.below(6) as u8).expect("an order")),
     }
 }
 
@@ -90,7 +90,7 @@ fn call<A: Access>(allocator: &BlockAllocator<'_, A>, held: &mut Vec<(Pfn, Order
         12 => drop(allocator.free_range(cpu, range)),
         13 => drop(allocator.split_range(cpu, range)),
         14 => {
-            if let Ok(blocks) = allocator.alloc_word(cpu, &request, random.below(40) as usize) {
+            if let Ok(blocks) = allocator.alloc_row(cpu, &request, random.below(40) as usize) {
                 held.extend(blocks.map(|pfn| (pfn, request.order)));
             }
         }

@@ -25,7 +25,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             if let Ok(left) = self.rows[block].put_in_row(row, frame % ROW_FRAMES, order) {
                 self.note_line(block, cpu);
                 if self.note_free(cpu, block, row, left).may_be_used_by(cpu) {
-                    self.lists_at(zone.id, cpu).note_freed(index, order);
+                    self.share_at(zone.id, cpu).note_freed(index, order);
                 }
                 return Ok(());
             }

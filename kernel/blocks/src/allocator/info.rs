@@ -7,7 +7,7 @@ use pageset_core::{CpuId, MigrateType, NodeId, Pfn, Watermark, Watermarks, ZoneI
 use super::{BlockAllocator, FRAMES, head_of};
 use crate::access::Access;
 use crate::atomic::Relaxed;
-use crate::cpu_lists::BlockCounters;
+use crate::cpu_share::BlockCounters;
 use crate::state::Phase;
 use crate::zone::Zone;
 
@@ -30,7 +30,7 @@ pub struct ZoneUse {
     pub whole_pageblocks: u64,
     /// Pageblocks that are out of service. Their free frames are in none of the counts above.
     pub isolated_pageblocks: u64,
-    /// Frames in the high-order reserve: whole pageblocks that are kept for atomic requests of high order.
+    /// Frames in the highatomic reserve: whole pageblocks that are kept for atomic requests of high order.
     pub reserved_highatomic: u64,
     /// The zone's watermarks.
     pub watermarks: Watermarks,
@@ -56,7 +56,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 at_hand,
                 whole_pageblocks: zone.whole_blocks().saturating_add(whole_at_hand + spare) as u64,
                 isolated_pageblocks: zone.blocks.clone().filter(is_isolated).count() as u64,
-                reserved_highatomic: (zone.high_order_reserve.load(Relaxed) as u64)
+                reserved_highatomic: (zone.highatomic_reserve.load(Relaxed) as u64)
                     .saturating_mul(FRAMES as u64),
                 watermarks: Watermarks {
                     min: zone.mark(Watermark::Min),
@@ -74,14 +74,14 @@ impl<A: Access> BlockAllocator<'_, A> {
         let free_of = |zone: &Zone| {
             self.count_frees(zone);
             let of_reserved: usize = self.reserved_in(zone.id).map(|block| self.rows[block].free()).sum();
-            // The lists of two CPUs may name one spare pageblock. Its state says which CPU keeps it.
+            // The shares of two CPUs may name one spare pageblock. Its state says which CPU keeps it.
             let is_kept = |cpu: CpuId, named: u32| {
                 let state = self.states.get((named as usize).wrapping_sub(1));
                 state.is_some_and(|state| state.get().is_spare_of(cpu))
             };
-            let lists = (0..self.cpus()).map(|cpu| CpuId(cpu as u32));
+            let cpus = (0..self.cpus()).map(|cpu| CpuId(cpu as u32));
             let spares =
-                { lists }.filter(|cpu| is_kept(*cpu, self.lists_at(zone.id, *cpu).spare.load(Relaxed)));
+                { cpus }.filter(|cpu| is_kept(*cpu, self.share_at(zone.id, *cpu).spare.load(Relaxed)));
             let spares = spares.count();
             zone.free_at_least() + (of_reserved + spares * FRAMES) as u64
         };
@@ -128,7 +128,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     #[must_use]
     pub fn counters(&self) -> BlockCounters {
         let mut sum = BlockCounters::default();
-        self.lists.iter().for_each(|lists| sum.add(&lists.counters));
+        self.shares.iter().for_each(|share| sum.add(&share.counters));
         #[cfg(feature = "line-counts")]
         {
             sum.settled = self.rows.iter().map(|rows| rows.last_change.moves()).sum();

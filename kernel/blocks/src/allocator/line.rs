@@ -32,10 +32,10 @@ impl<A: Access> BlockAllocator<'_, A> {
             if let Some(passed_ns) = self.rows[block].last_change.note(cpu, now_ns)
                 && self.is_known(cpu)
             {
-                let counters = &self.lists_at(self.zone_of_block(block), cpu).counters;
-                crate::cpu_lists::count::<A>(&counters.line_transfers);
+                let counters = &self.share_at(self.zone_of_block(block), cpu).counters;
+                crate::cpu_share::count::<A>(&counters.line_transfers);
                 if passed_ns < CONTENDED_NS as usize {
-                    crate::cpu_lists::count::<A>(&counters.contended_lines);
+                    crate::cpu_share::count::<A>(&counters.contended_lines);
                 }
             }
         }

@@ -5,11 +5,11 @@
 //! - An allocation: `alloc` (from the reserved pageblock), `slow` (which zone), `rescue` (other types, other
 //!   CPUs' pageblocks), `refill` (another pageblock). They use `take` (a block of one pageblock), `claim`
 //!   (whole pageblocks), and `reservation` (of a pageblock, by a CPU). They also use `room` (whether a zone
-//!   has enough memory), `reserve` (for atomic requests of high order), and `needy` (the request).
+//!   has enough memory), `highatomic` (for atomic requests of high order), and `needy` (the request).
 //! - A free: `free`, `spare` (the pageblock that each CPU keeps for its next request), `settle` (a pageblock
 //!   after a free), `whole` (whole pageblocks), `unit` (which whole pageblock to use next), `sets`.
 //!
-//! Above them are other calls. Many blocks at once: `word`, `bulk`, `arrays` and `array`. Frames that are
+//! Above them are other calls. Many blocks at once: `of_row`, `bulk`, `arrays` and `array`. Frames that are
 //! not one block: `range` (a given place, parts of blocks), `run` (exact counts), `contiguous` (larger than
 //! a block, any alignment, any range). `look` tells what is at one place. Administration: `add`, `isolation`,
 //! `bad`, `tick`, `cpu`, `settings`. `attempt` repeats a change that waits for another CPU. The allocator
@@ -30,17 +30,18 @@ mod cpu;
 #[cfg(all(test, feature = "alloc", not(any(loom, shuttle))))]
 mod damage;
 mod free;
+mod highatomic;
 mod home;
 mod info;
 mod isolation;
 mod line;
 mod look;
 mod needy;
+mod of_row;
 mod range;
 mod refill;
 mod rescue;
 mod reservation;
-mod reserve;
 mod room;
 mod run;
 mod sets;
@@ -54,7 +55,6 @@ mod take;
 mod tick;
 mod unit;
 mod whole;
-mod word;
 
 use core::fmt;
 
@@ -71,7 +71,7 @@ pub use unit::WholeUse;
 use crate::access::{Access, Shared};
 use crate::atomic::AtomicUsize;
 use crate::bad_bits::BadBits;
-use crate::cpu_lists::{CpuHome, CpuLists, count};
+use crate::cpu_share::{CpuHome, CpuShare, count};
 use crate::index::{BlockIndex, Index};
 use crate::row::FRAMES;
 use crate::rows::Rows;
@@ -96,7 +96,7 @@ pub struct BlockAllocator<'a, A = Shared> {
     states: Storage<'a, BlockState>,
     index: Index<'a>,
     /// Each CPU's share of each zone: all CPUs of the first zone, then of the next.
-    lists: Storage<'a, CpuLists>,
+    shares: Storage<'a, CpuShare>,
     homes: Storage<'a, CpuHome>,
     zones: Storage<'a, Zone>,
     /// The zonelist of each node: the zones in the order that requests try them.
@@ -132,19 +132,19 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     #[inline]
-    fn lists_at(&self, zone: ZoneId, cpu: CpuId) -> &CpuLists {
-        &self.lists[zone.index() * self.cpus() + cpu.index()]
+    fn share_at(&self, zone: ZoneId, cpu: CpuId) -> &CpuShare {
+        &self.shares[zone.index() * self.cpus() + cpu.index()]
     }
 
     /// Each CPU's share of a zone.
-    fn lists_in(&self, zone: ZoneId) -> impl Iterator<Item = &CpuLists> {
-        (0..self.cpus()).map(move |cpu| self.lists_at(zone, CpuId(cpu as u32)))
+    fn shares_in(&self, zone: ZoneId) -> impl Iterator<Item = &CpuShare> {
+        (0..self.cpus()).map(move |cpu| self.share_at(zone, CpuId(cpu as u32)))
     }
 
     /// Counts a damaged table entry, which contradicts another table.
     #[cold]
     fn note_damage(&self, zone: ZoneId) {
-        count::<A>(&self.lists_at(zone, CpuId(0)).counters.damaged);
+        count::<A>(&self.share_at(zone, CpuId(0)).counters.damaged);
     }
 
     /// The zone of a pageblock.

@@ -4,16 +4,16 @@ use pageset_core::{CpuId, MigrateType, NodeChoice, Request, ZoneId};
 
 use super::BlockAllocator;
 use crate::access::Access;
-use crate::cpu_lists::{CpuHome, CpuLists, Wanted};
+use crate::cpu_share::{CpuHome, CpuShare, Wanted};
 
 /// A request for a block of a zone, and the CPU that makes it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Needy<'l> {
     pub(super) zone: ZoneId,
     pub(super) cpu: CpuId,
-    pub(super) lists: &'l CpuLists,
+    pub(super) share: &'l CpuShare,
     pub(super) wanted: Wanted,
-    pub(super) reserve: Reserve,
+    pub(super) highatomic: Highatomic,
     pub(super) places: Places,
 }
 
@@ -26,9 +26,9 @@ pub(super) enum Places {
     All,
 }
 
-/// Whether a request may take the whole pageblocks of a zone's high-order reserve.
+/// Whether a request may take the whole pageblocks of a zone's highatomic reserve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reserve {
+pub(super) enum Highatomic {
     Closed,
     Open,
 }
@@ -56,13 +56,19 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Collects the data of a CPU's request in a zone.
-    pub(super) fn needy(&self, zone: ZoneId, cpu: CpuId, request: &Request, reserve: Reserve) -> Needy<'_> {
+    pub(super) fn needy(
+        &self,
+        zone: ZoneId,
+        cpu: CpuId,
+        request: &Request,
+        highatomic: Highatomic,
+    ) -> Needy<'_> {
         Needy {
             zone,
             cpu,
-            lists: self.lists_at(zone, cpu),
+            share: self.share_at(zone, cpu),
             wanted: Wanted::of(request),
-            reserve,
+            highatomic,
             places: Places::All,
         }
     }

@@ -7,7 +7,7 @@ use pageset_core::{AllocError, CpuId, FreeError, Order, Pfn, Request, RequestTra
 use super::attempt::Attempt;
 use super::{BlockAllocator, FRAMES, blocks_in, head_of};
 use crate::access::Access;
-use crate::cpu_lists::Wanted;
+use crate::cpu_share::Wanted;
 use crate::index::BlockIndex;
 use crate::row::ROW_FRAMES;
 use crate::rows::{Refused, Use};

@@ -7,7 +7,7 @@ use super::needy::{Needy, Places};
 use super::sets::Members;
 use crate::access::Access;
 use crate::atomic::Relaxed;
-use crate::cpu_lists::{Wanted, count, types};
+use crate::cpu_share::{Wanted, count, types};
 use crate::index::BlockIndex;
 use crate::state::State;
 use crate::zone::Zone;
@@ -41,17 +41,17 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Takes a block of the pageblock that the CPU frees to. From then on the CPU takes from this pageblock.
     fn take_from_freed(&self, needy: Needy<'_>) -> Option<usize> {
-        let freed_to = needy.lists.freed_to(needy.wanted.migratetype);
+        let freed_to = needy.share.freed_to(needy.wanted.migratetype);
         let (block, _) = freed_to.get()?;
         let least = if needy.wanted.order == Order::ZERO { RICH } else { needy.wanted.order.index() };
         if !self.is_reserved_by(needy.cpu, block) || self.rows[block].largest_free() < Some(least) {
             return None;
         }
         // Race: another thread of this CPU frees to another pageblock, and gives this one up. Then this CPU
-        // does not reserve it any more, and `take_rest` takes nothing.
-        self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
+        // does not reserve it any more, and `take_from_own` takes nothing.
+        self.set_reservation(needy.share.reservation(needy.wanted), Some(block), needy.cpu);
         freed_to.forget::<A>(block);
-        self.take_rest(needy)
+        self.take_from_own(needy)
     }
 
     fn has_tainted(&self, needy: Needy<'_>) -> bool {
@@ -80,10 +80,10 @@ impl<A: Access> BlockAllocator<'_, A> {
                         self.leave_set(block, migratetype.index(), order);
                         continue;
                     }
-                    count::<A>(&needy.lists.counters.retyped);
-                    count::<A>(&needy.lists.counters.foreign);
-                    self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
-                    if let Some(index) = self.take_rest(needy) {
+                    count::<A>(&needy.share.counters.retyped);
+                    count::<A>(&needy.share.counters.fallbacks);
+                    self.set_reservation(needy.share.reservation(needy.wanted), Some(block), needy.cpu);
+                    if let Some(index) = self.take_from_own(needy) {
                         return Some(index);
                     }
                 }
@@ -117,15 +117,15 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn take_from_indexed(&self, needy: Needy<'_>, order: usize) -> Option<usize> {
         let zone = &self.zones[needy.zone.index()];
         loop {
-            let near = needy.lists.near.load(Relaxed) as usize;
+            let near = needy.share.near.load(Relaxed) as usize;
             let block = self.find_indexed(zone, needy, needy.wanted.migratetype, order, near)?;
             if !self.reserve_indexed(needy, block, needy.wanted.migratetype, order) {
                 continue;
             }
-            count::<A>(&needy.lists.counters.adopted);
-            self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
+            count::<A>(&needy.share.counters.adopted);
+            self.set_reservation(needy.share.reservation(needy.wanted), Some(block), needy.cpu);
             // Race: other CPUs have taken the pageblock's last free block. Then try the next pageblock.
-            if let Some(index) = self.take_rest(needy) {
+            if let Some(index) = self.take_from_own(needy) {
                 return Some(index);
             }
         }
@@ -139,8 +139,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             if !self.open(block, state) {
                 continue;
             }
-            self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
-            if let Some(index) = self.take_rest(needy) {
+            self.set_reservation(needy.share.reservation(needy.wanted), Some(block), needy.cpu);
+            if let Some(index) = self.take_from_own(needy) {
                 return Some(index);
             }
         }
@@ -156,7 +156,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             // set, so that other CPUs do not search it in vain.
             self.settle(block);
             if taken.is_some() {
-                needy.lists.near.store(block as u32, Relaxed);
+                needy.share.near.store(block as u32, Relaxed);
                 return taken;
             }
         }

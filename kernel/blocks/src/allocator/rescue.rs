@@ -7,7 +7,7 @@ use super::needy::Needy;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::atomic::Relaxed;
-use crate::cpu_lists::{AT_HAND, Wanted, count};
+use crate::cpu_share::{RESERVATIONS, Wanted, count};
 use crate::index::BlockIndex;
 use crate::state::State;
 use crate::zone::Zone;
@@ -37,10 +37,10 @@ impl<A: Access> BlockAllocator<'_, A> {
         } else {
             self.take_from_another(needy)
                 .or_else(|| self.steal(needy))
-                .or_else(|| self.take_from_reserved(needy))
+                .or_else(|| self.take_from_others(needy))
         };
         frame.map(|frame| {
-            count::<A>(&needy.lists.counters.rescued);
+            count::<A>(&needy.share.counters.rescued);
             (needy.zone, frame)
         })
     }
@@ -65,7 +65,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn take_alone_of(&self, needy: Needy<'_>, other: Wanted) -> Option<usize> {
         let taken = self.take_alone(needy, other);
         if let Some(index) = taken {
-            count::<A>(&needy.lists.counters.foreign);
+            count::<A>(&needy.share.counters.fallbacks);
             self.note_use(needy.wanted.migratetype, index / FRAMES);
         }
         taken
@@ -75,7 +75,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// is free, the pageblock changes to the wanted type.
     fn steal(&self, needy: Needy<'_>) -> Option<usize> {
         let zone = &self.zones[needy.zone.index()];
-        let near = needy.lists.near.load(Relaxed) as usize;
+        let near = needy.share.near.load(Relaxed) as usize;
         for migratetype in needy.wanted.fallbacks() {
             for order in (needy.wanted.order.index()..PAGEBLOCK_ORDER).rev() {
                 let Some(block) = self.find_in_set(zone, needy, migratetype, order, near) else { continue };
@@ -83,10 +83,10 @@ impl<A: Access> BlockAllocator<'_, A> {
                     && self.reserve_indexed(needy, block, migratetype, order)
                 {
                     self.note_use(needy.wanted.migratetype, block);
-                    count::<A>(&needy.lists.counters.retyped);
-                    count::<A>(&needy.lists.counters.foreign);
-                    self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
-                    if let Some(index) = self.take_rest(needy) {
+                    count::<A>(&needy.share.counters.retyped);
+                    count::<A>(&needy.share.counters.fallbacks);
+                    self.set_reservation(needy.share.reservation(needy.wanted), Some(block), needy.cpu);
+                    if let Some(index) = self.take_from_own(needy) {
                         return Some(index);
                     }
                 }
@@ -100,7 +100,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Takes from a pageblock that a CPU reserves. O(CPUs).
-    fn take_from_reserved(&self, needy: Needy<'_>) -> Option<usize> {
+    fn take_from_others(&self, needy: Needy<'_>) -> Option<usize> {
         needy.wanted.of_each_type().find_map(|wanted| {
             let blocks = self.reserved_in(needy.zone);
             { blocks }.find_map(|block| {
@@ -111,11 +111,11 @@ impl<A: Access> BlockAllocator<'_, A> {
                     return None;
                 }
                 if wanted.migratetype == needy.wanted.migratetype && self.take_over(needy, block, state) {
-                    return self.take_rest(needy);
+                    return self.take_from_own(needy);
                 }
                 let index = self.take_one(block, wanted)?;
                 if wanted.migratetype != needy.wanted.migratetype {
-                    count::<A>(&needy.lists.counters.foreign);
+                    count::<A>(&needy.share.counters.fallbacks);
                     self.note_use(needy.wanted.migratetype, index / FRAMES);
                 }
                 Some(index)
@@ -132,7 +132,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let taken = self.states[block].update::<A>(|now| (now == state).then_some(ours)).is_ok();
         if taken {
             self.forget(needy.zone, cpu, block);
-            self.put_at_hand(needy.lists.at_hand(needy.wanted), Some(block), needy.cpu);
+            self.set_reservation(needy.share.reservation(needy.wanted), Some(block), needy.cpu);
         }
         taken
     }
@@ -143,17 +143,17 @@ impl<A: Access> BlockAllocator<'_, A> {
         core::iter::from_fn(move || self.next_reserved(zone, &mut next))
     }
 
-    /// The first reserved pageblock from the place `next` on, in the lists of all CPUs one after the other. One
+    /// The first reserved pageblock from the place `next` on, in the shares of all CPUs one after the other. One
     /// function, because a kernel would link a copy of a chain of iterators for each caller.
     fn next_reserved(&self, zone: ZoneId, next: &mut usize) -> Option<BlockIndex> {
         loop {
-            let (cpu, place) = (*next / AT_HAND, *next % AT_HAND);
+            let (cpu, place) = (*next / RESERVATIONS, *next % RESERVATIONS);
             if cpu >= self.cpus() {
                 return None;
             }
             *next += 1;
-            let at_hand = self.lists_at(zone, CpuId(cpu as u32)).all_at_hand()[place].get();
-            let Some((block, _)) = at_hand else { continue };
+            let reservation = self.share_at(zone, CpuId(cpu as u32)).reservations()[place].get();
+            let Some((block, _)) = reservation else { continue };
             if self.states.get(block).is_some_and(|state| state.get().owner().is_some()) {
                 return Some(block);
             }

@@ -6,7 +6,7 @@ use super::needy::Needy;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::atomic::Relaxed;
-use crate::cpu_lists::{AtHand, TYPES};
+use crate::cpu_share::{Reservation, TYPES};
 use crate::index::BlockIndex;
 use crate::state::{Phase, State};
 use crate::zone::Zone;
@@ -32,7 +32,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let Ok(before) = reserved else { return false };
         self.leave_set_of(block, before);
         self.uncount(block);
-        needy.lists.near.store(block as u32, Relaxed);
+        needy.share.near.store(block as u32, Relaxed);
         true
     }
 
@@ -48,7 +48,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !state.is_idle() || state.mark() > 0 || state.type_index() >= TYPES || zone.whole_blocks() == 0 {
             return false;
         }
-        let freed_to = self.lists_at(zone.id, cpu).freed_to(state.migratetype());
+        let freed_to = self.share_at(zone.id, cpu).freed_to(state.migratetype());
         let has_few =
             |before: BlockIndex| self.is_reserved_by(cpu, before) && self.rows[before].free() < FEW_FREE;
         let reserve = |now: State| (now == state).then(|| now.reserved_by(cpu));
@@ -58,19 +58,19 @@ impl<A: Access> BlockAllocator<'_, A> {
             return false;
         }
         self.uncount(block);
-        self.put_at_hand(freed_to, Some(block), cpu);
+        self.set_reservation(freed_to, Some(block), cpu);
         true
     }
 
-    /// Whether this CPU reserves the pageblock, which a list names. The list may be out of date.
+    /// Whether this CPU reserves the pageblock, which a share names. The share may be out of date.
     pub(super) fn is_reserved_by(&self, cpu: CpuId, block: BlockIndex) -> bool {
         self.states.get(block).is_some_and(|state| state.get().is_reserved_by(cpu))
     }
 
-    /// Writes into the CPU's list that it reserves `block` for such requests. Gives up the pageblock that
+    /// Writes into the CPU's share that it reserves `block` for such requests. Gives up the pageblock that
     /// stood there.
-    pub(super) fn put_at_hand(&self, at_hand: &AtHand, block: Option<BlockIndex>, cpu: CpuId) {
-        if let Some(before) = at_hand.replace::<A>(block)
+    pub(super) fn set_reservation(&self, reservation: &Reservation, block: Option<BlockIndex>, cpu: CpuId) {
+        if let Some(before) = reservation.replace::<A>(block)
             && Some(before) != block
         {
             self.unreserve(before, |state| state.is_reserved_by(cpu));
@@ -89,23 +89,23 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Removes a pageblock that is no longer reserved from its CPU's list. `before` is the state that it had.
+    /// Removes a pageblock that is no longer reserved from its CPU's share. `before` is the state that it had.
     pub(super) fn note_unreserved(&self, block: BlockIndex, before: State) {
         if let Some(cpu) = before.owner().filter(|cpu| self.is_known(*cpu)) {
             self.forget(self.zone_of_block(block), cpu, block);
         }
     }
 
-    /// Removes a pageblock that a CPU no longer reserves from the CPU's list.
+    /// Removes a pageblock that a CPU no longer reserves from the CPU's share.
     ///
     /// Race: just before this removal, another thread of the same CPU reserves the pageblock again and
-    /// writes it into the list. After the removal, the CPU would reserve a pageblock that its list does not
+    /// writes it into the share. After the removal, the CPU would reserve a pageblock that its share does not
     /// name, and could never give it up. So this thread reads the state after the removal, and ends that
     /// reservation too.
     pub(super) fn forget(&self, zone: ZoneId, cpu: CpuId, block: BlockIndex) {
         let mut forgot_any = false;
-        for at_hand in self.lists_at(zone, cpu).all_at_hand() {
-            forgot_any |= at_hand.forget::<A>(block);
+        for reservation in self.share_at(zone, cpu).reservations() {
+            forgot_any |= reservation.forget::<A>(block);
         }
         if forgot_any && self.states[block].get().is_reserved_by(cpu) {
             self.unreserve(block, |state| state.is_reserved_by(cpu));
@@ -122,10 +122,11 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Ends a CPU's reservations in a zone, and gives up its spare pageblock.
     pub(super) fn unreserve_of(&self, zone: ZoneId, cpu: CpuId) {
-        self.give_spare_of(self.lists_at(zone, cpu));
-        for at_hand in self.lists_at(zone, cpu).all_at_hand().iter().filter(|at_hand| at_hand.get().is_some())
+        self.give_spare_of(self.share_at(zone, cpu));
+        for reservation in
+            self.share_at(zone, cpu).reservations().iter().filter(|reservation| reservation.get().is_some())
         {
-            self.put_at_hand(at_hand, None, cpu);
+            self.set_reservation(reservation, None, cpu);
         }
     }
 }

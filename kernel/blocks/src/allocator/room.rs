@@ -2,8 +2,8 @@
 
 use pageset_core::{Order, Request, RequestTraits, Watermark};
 
+use super::highatomic::counts_highatomic_reserve;
 use super::needy::Needy;
-use super::reserve::counts_reserve;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::zone::Zone;
@@ -47,8 +47,8 @@ impl Zone {
                 floor -= floor / 2;
             }
         }
-        if mark != Watermark::Min || !counts_reserve(request) {
-            floor = floor.saturating_add(self.reserved_frames());
+        if mark != Watermark::Min || !counts_highatomic_reserve(request) {
+            floor = floor.saturating_add(self.highatomic_frames());
         }
         floor.saturating_add(self.lowmem_reserve[request.highest_zone.index()])
     }

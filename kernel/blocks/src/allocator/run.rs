@@ -4,10 +4,10 @@ use core::ops::Range;
 
 use pageset_core::{CpuId, PAGEBLOCK_ORDER, Pfn, Request, Watermark};
 
-use super::needy::Reserve;
+use super::needy::Highatomic;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
-use crate::cpu_lists::Wanted;
+use crate::cpu_share::Wanted;
 use crate::index::BlockIndex;
 
 impl<A: Access> BlockAllocator<'_, A> {
@@ -15,13 +15,13 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// order. `None` if a short search finds none. The caller then cuts a block of that order.
     pub(super) fn alloc_run(&self, cpu: CpuId, frames: usize, request: &Request) -> Option<Pfn> {
         let zone = self.home_zone(cpu, request).filter(|_| frames < FRAMES)?;
-        let needy = self.needy(zone, cpu, request, Reserve::Closed);
+        let needy = self.needy(zone, cpu, request, Highatomic::Closed);
         let zone = &self.zones[zone.index()];
-        needy.lists.activity.note::<A>();
+        needy.share.activity.note::<A>();
         // No watermark is checked: the pageblock's memory left the zone's count when the CPU reserved it.
-        let reserved = needy.lists.at_hand(needy.wanted).get().map(|(block, _)| block);
-        let at_hand = reserved.filter(|block| self.is_reserved_by(cpu, *block));
-        let found = at_hand.and_then(|block| self.take_run(block, frames, needy.wanted)).or_else(|| {
+        let reserved = needy.share.reservation(needy.wanted).get().map(|(block, _)| block);
+        let own = reserved.filter(|block| self.is_reserved_by(cpu, *block));
+        let found = own.and_then(|block| self.take_run(block, frames, needy.wanted)).or_else(|| {
             if !self.has_room(needy, request, Watermark::Low) {
                 return None;
             }

@@ -4,7 +4,7 @@ use pageset_core::PAGEBLOCK_ORDER;
 
 use super::BlockAllocator;
 use crate::access::Access;
-use crate::cpu_lists::TYPES;
+use crate::cpu_share::TYPES;
 use crate::index::{BlockIndex, Set};
 use crate::state::State;
 

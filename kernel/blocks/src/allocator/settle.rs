@@ -8,7 +8,7 @@ use super::sets::Members;
 use crate::access::{Access, update};
 use crate::atomic::{Relaxed, SeqCst};
 use crate::bad_bits::BadBits;
-use crate::cpu_lists::count;
+use crate::cpu_share::count;
 use crate::index::BlockIndex;
 use crate::row::{ROW_ORDER, Row};
 use crate::state::{Phase, State};
@@ -154,7 +154,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.leave_set_of(block, before);
         self.uncount(block);
         let zone = self.zone_at(block);
-        count::<A>(&self.lists_at(zone.id, CpuId(0)).counters.closed);
+        count::<A>(&self.share_at(zone.id, CpuId(0)).counters.closed);
         if before.has_bad() {
             // All frames are free, so none is out of service.
             BadBits::of(&self.bad, block).into_iter().for_each(BadBits::clear);
@@ -180,20 +180,21 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     fn recount(&self, block: BlockIndex, free: usize) {
-        let before = update::<A, _>(&self.states[block].counted, SeqCst, |_| Some(free as u32)).unwrap_or(0);
+        let before =
+            update::<A, _>(&self.states[block].counted_frames, SeqCst, |_| Some(free as u32)).unwrap_or(0);
         self.zone_at(block).recount::<A>(before, free as u32);
     }
 
     /// Removes a pageblock's frames from the zone's count.
     pub(super) fn uncount(&self, block: BlockIndex) {
-        if self.states[block].counted.load(SeqCst) != 0 {
+        if self.states[block].counted_frames.load(SeqCst) != 0 {
             self.recount(block, 0);
         }
     }
 
     /// Lowers the zone's count after frames were taken: the zone must not count more frames than are free.
     pub(super) fn note_taken(&self, block: BlockIndex, frames: u32) {
-        let counted = &self.states[block].counted;
+        let counted = &self.states[block].counted_frames;
         if counted.load(Relaxed) != 0 {
             let take = |counted: u32| Some(counted.saturating_sub(frames));
             if let Ok(before) = update::<A, _>(counted, SeqCst, take) {

@@ -1,5 +1,5 @@
 //! Serves an allocation if the CPU's pageblock has no suitable block. Tries the zones, and then their
-//! high-order reserves.
+//! highatomic reserves.
 
 use core::cell::Cell;
 
@@ -7,21 +7,21 @@ use pageset_core::{
     AllocError, CpuId, NodeChoice, NodeId, Order, Pfn, Request, RequestTraits, Watermark, ZoneId,
 };
 
-use super::needy::{Needy, Reserve};
-use super::reserve::{cannot_wait, is_high_atomic};
+use super::highatomic::{cannot_wait, is_highatomic};
+use super::needy::{Highatomic, Needy};
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
-use crate::cpu_lists::count;
+use crate::cpu_share::count;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Allocates from any zone. Tries the CPU's own pageblock first, unless `is_left_tried`.
+    /// Allocates from any zone. Tries the CPU's own pageblock first, unless `is_own_tried`.
     #[cold]
     #[inline(never)]
     pub(super) fn alloc_slow(
         &self,
         cpu: CpuId,
         request: &Request,
-        is_left_tried: bool,
+        is_own_tried: bool,
     ) -> Result<Pfn, AllocError> {
         if !self.is_known(cpu) {
             return Err(AllocError::BadCpu(cpu));
@@ -31,26 +31,26 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         let node = self.node_for(cpu, request).ok_or(AllocError::NoEligibleZone)?;
         let zones = || self.zones_for(request, node);
-        let needy = |zone, reserve| self.needy(zone, cpu, request, reserve);
-        let first = needy(zones().next().ok_or(AllocError::NoEligibleZone)?, Reserve::Closed);
-        first.lists.activity.note::<A>();
+        let needy = |zone, highatomic| self.needy(zone, cpu, request, highatomic);
+        let first = needy(zones().next().ok_or(AllocError::NoEligibleZone)?, Highatomic::Closed);
+        first.share.activity.note::<A>();
         let is_below_low = Cell::new(false);
         let above_low = |zone| {
-            let needy = needy(zone, Reserve::Closed);
+            let needy = needy(zone, Highatomic::Closed);
             if self.has_room(needy, request, Watermark::Low) {
                 return self.take_in_zone(needy);
             }
             is_below_low.set(true);
-            count::<A>(&needy.lists.counters.below_low);
+            count::<A>(&needy.share.counters.below_low);
             None
         };
-        let left = if is_left_tried { None } else { self.take_left(first) };
+        let left = if is_own_tried { None } else { self.take_from_own_in_zone(first) };
         let found = left
             .or_else(|| zones().find_map(above_low))
             .or_else(|| self.take_above_min(cpu, request, is_below_low.get(), zones))
-            .or_else(|| self.open_reserves(cpu, request, zones));
+            .or_else(|| self.open_highatomic_reserves(cpu, request, zones));
         let Some((zone, frame)) = found else {
-            count::<A>(&first.lists.counters.failed);
+            count::<A>(&first.share.counters.failed);
             return Err(AllocError::OutOfMemory { order: request.order });
         };
         Ok(self.zones[zone.index()].pfn(frame))
@@ -77,8 +77,8 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Takes from the pageblock that the CPU reserves. No watermark is checked: the pageblock's memory left
     /// the zone's count when the CPU reserved it.
-    pub(super) fn take_left(&self, needy: Needy<'_>) -> Option<(ZoneId, usize)> {
-        let left = if needy.wanted.order < Order::PAGEBLOCK { self.take_rest(needy) } else { None };
+    pub(super) fn take_from_own_in_zone(&self, needy: Needy<'_>) -> Option<(ZoneId, usize)> {
+        let left = if needy.wanted.order < Order::PAGEBLOCK { self.take_from_own(needy) } else { None };
         left.map(|frame| (needy.zone, frame))
     }
 
@@ -91,24 +91,24 @@ impl<A: Access> BlockAllocator<'_, A> {
         is_below_low: bool,
         zones: impl Fn() -> I,
     ) -> Option<(ZoneId, usize)> {
-        let reserve = if is_high_atomic(request) { Reserve::Open } else { Reserve::Closed };
-        let needy = |zone| self.needy(zone, cpu, request, reserve);
+        let highatomic = if is_highatomic(request) { Highatomic::Open } else { Highatomic::Closed };
+        let needy = |zone| self.needy(zone, cpu, request, highatomic);
         let above_min = |zone| {
             let needy = needy(zone);
             if self.has_room(needy, request, Watermark::Min) { self.take_in_zone(needy) } else { None }
         };
-        let may_differ = is_below_low || reserve == Reserve::Open;
+        let may_differ = is_below_low || highatomic == Highatomic::Open;
         let suitable = if may_differ { zones().find_map(above_min) } else { None };
         let found = suitable.or_else(|| zones().find_map(|zone| self.rescue(needy(zone), request)));
-        if let (Some((zone, _)), Reserve::Open) = (found, reserve) {
-            self.zones[zone.index()].grow_reserve(request.order);
+        if let (Some((zone, _)), Highatomic::Open) = (found, highatomic) {
+            self.zones[zone.index()].grow_highatomic_reserve(request.order);
         }
         found
     }
 
     /// Takes from a pageblock of the right type in a zone, or from a whole one.
     fn take_in_zone(&self, needy: Needy<'_>) -> Option<(ZoneId, usize)> {
-        needy.lists.activity.note::<A>();
+        needy.share.activity.note::<A>();
         let frame = if needy.wanted.order < Order::PAGEBLOCK {
             self.take_from_another(needy)
         } else {
@@ -117,28 +117,29 @@ impl<A: Access> BlockAllocator<'_, A> {
         frame.map(|frame| (needy.zone, frame))
     }
 
-    /// Serves a request that would otherwise fail, from zones that have only their high-order reserves left.
+    /// Serves a request that would otherwise fail, from zones that have only their highatomic reserves left.
     #[cold]
-    pub(super) fn open_reserves<I: Iterator<Item = ZoneId>>(
+    pub(super) fn open_highatomic_reserves<I: Iterator<Item = ZoneId>>(
         &self,
         cpu: CpuId,
         request: &Request,
         zones: impl Fn() -> I,
     ) -> Option<(ZoneId, usize)> {
-        let rescue =
-            |reserve| zones().find_map(|zone| self.rescue(self.needy(zone, cpu, request, reserve), request));
-        let has_reserve = zones().any(|zone| self.zones[zone.index()].has_high_order_reserve());
-        // An atomic request of high order has tried the high-order reserve already.
-        if !has_reserve || is_high_atomic(request) {
+        let rescue = |highatomic| {
+            zones().find_map(|zone| self.rescue(self.needy(zone, cpu, request, highatomic), request))
+        };
+        let has_reserve = zones().any(|zone| self.zones[zone.index()].has_highatomic_reserve());
+        // An atomic request of high order has tried the highatomic reserve already.
+        if !has_reserve || is_highatomic(request) {
             return None;
         }
         if cannot_wait(request) || request.traits.contains(RequestTraits::OOM_VICTIM) {
-            return rescue(Reserve::Open);
+            return rescue(Highatomic::Open);
         }
         while request.traits.contains(RequestTraits::MAY_WAIT)
-            && zones().any(|zone| self.zones[zone.index()].shrink_reserve())
+            && zones().any(|zone| self.zones[zone.index()].shrink_highatomic_reserve())
         {
-            let found = rescue(Reserve::Closed);
+            let found = rescue(Highatomic::Closed);
             if found.is_some() {
                 return found;
             }

@@ -1,16 +1,16 @@
 //! The spare pageblock: a whole pageblock that a CPU freed, kept for its next request of this order.
 //!
 //! The pageblock's state says that it is a spare. A CPU takes it by an exchange of the state, so only one
-//! CPU gets it. Each CPU's list has the number of its spare, and keeps the number while the pageblock is in
+//! CPU gets it. Each CPU's share has the number of its spare, and keeps the number while the pageblock is in
 //! use. So a CPU that frees and takes the same pageblock again and again changes only the state.
 //!
 //! # Which operations may race, who loses, and why that is safe
 //!
 //! Race: two threads that run as the same CPU make two different pageblocks the spare. Each thread first
-//! changes its pageblock's state. Then it reads the list, and writes its pageblock there unless the list
-//! names it already. The thread that writes second finds the other pageblock in the list, and returns it to
+//! changes its pageblock's state. Then it reads the share, and writes its pageblock there unless the share
+//! names it already. The thread that writes second finds the other pageblock in the share, and returns it to
 //! the zone if its state says spare. If the state does not say so yet, the first thread has not read the
-//! list yet. It will find another pageblock there, and write its own again. So a list names each spare
+//! list yet. It will find another pageblock there, and write its own again. So a share names each spare
 //! pageblock, and none is lost.
 
 use pageset_core::{CpuId, MigrateType, Order, ZoneId};
@@ -18,7 +18,7 @@ use pageset_core::{CpuId, MigrateType, Order, ZoneId};
 use super::{BlockAllocator, WholeUse};
 use crate::access::Access;
 use crate::atomic::{Relaxed, SeqCst};
-use crate::cpu_lists::CpuLists;
+use crate::cpu_share::CpuShare;
 use crate::index::BlockIndex;
 use crate::state::{Phase, State};
 use crate::zone::Zone;
@@ -27,9 +27,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Frees a block of pageblock size and keeps it for this CPU. `false` if the CPU has another spare, or if
     /// there is no such block in use.
     pub(super) fn free_to_spare(&self, cpu: CpuId, zone: ZoneId, block: BlockIndex) -> bool {
-        let lists = self.lists_at(zone, cpu);
-        let named = lists.spare.load(Relaxed);
-        if self.whole_use != WholeUse::AtHand || named != block as u32 + 1 && self.is_spare(named) {
+        let share = self.share_at(zone, cpu);
+        let named = share.spare.load(Relaxed);
+        if self.whole_use != WholeUse::Nearest || named != block as u32 + 1 && self.is_spare(named) {
             return false;
         }
         let to_spare = |state: State| {
@@ -37,16 +37,16 @@ impl<A: Access> BlockAllocator<'_, A> {
             is_block.then(|| state.spare_of(cpu))
         };
         let is_spare = self.states[block].update::<A>(to_spare).is_ok();
-        if is_spare && lists.spare.load(SeqCst) != block as u32 + 1 {
-            self.name_spare(lists, block);
+        if is_spare && share.spare.load(SeqCst) != block as u32 + 1 {
+            self.name_spare(share, block);
         }
         is_spare
     }
 
     #[cold]
-    fn name_spare(&self, lists: &CpuLists, block: BlockIndex) {
-        if let Some(before) = lists.spare.swap(block as u32 + 1, SeqCst).checked_sub(1) {
-            // Usually the list names a pageblock that is no spare any more. Race: or another thread that runs
+    fn name_spare(&self, share: &CpuShare, block: BlockIndex) {
+        if let Some(before) = share.spare.swap(block as u32 + 1, SeqCst).checked_sub(1) {
+            // Usually the share names a pageblock that is no spare any more. Race: or another thread that runs
             // as the same CPU has just made that pageblock the spare.
             self.give_spare(before as usize);
         }
@@ -60,8 +60,8 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Turns the CPU's spare pageblock, if it has one, into a block in use.
     #[inline]
-    pub(super) fn take_spare(&self, lists: &CpuLists, migratetype: MigrateType) -> Option<BlockIndex> {
-        let block = (lists.spare.load(Relaxed) as usize).wrapping_sub(1);
+    pub(super) fn take_spare(&self, share: &CpuShare, migratetype: MigrateType) -> Option<BlockIndex> {
+        let block = (share.spare.load(Relaxed) as usize).wrapping_sub(1);
         let to_block = |state: State| {
             let is_there = state.phase() == Phase::Spare && !state.is_isolated();
             is_there.then(|| state.closed_as(Phase::Block).of_type(migratetype))
@@ -71,11 +71,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         Some(block)
     }
 
-    fn remove_spare(&self, lists: &CpuLists) -> Option<BlockIndex> {
-        if lists.spare.load(Relaxed) == 0 {
+    fn remove_spare(&self, share: &CpuShare) -> Option<BlockIndex> {
+        if share.spare.load(Relaxed) == 0 {
             return None;
         }
-        let block = lists.spare.swap(0, SeqCst).checked_sub(1)? as usize;
+        let block = share.spare.swap(0, SeqCst).checked_sub(1)? as usize;
         (block < self.states.len()).then_some(block)
     }
 
@@ -87,17 +87,17 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Returns a CPU's spare pageblock to the zone.
-    pub(super) fn give_spare_of(&self, lists: &CpuLists) {
-        self.remove_spare(lists).into_iter().for_each(|block| self.give_spare(block));
+    pub(super) fn give_spare_of(&self, share: &CpuShare) {
+        self.remove_spare(share).into_iter().for_each(|block| self.give_spare(block));
     }
 
     /// Returns all spare pageblocks of a zone. O(CPUs).
     pub(super) fn give_spares(&self, zone: &Zone) {
-        self.lists_in(zone.id).for_each(|lists| self.give_spare_of(lists));
+        self.shares_in(zone.id).for_each(|share| self.give_spare_of(share));
     }
 
-    /// Whether a CPU's list names this pageblock as its spare.
+    /// Whether a CPU's share names this pageblock as its spare.
     pub(super) fn is_spare_of_any(&self, zone: ZoneId, block: BlockIndex) -> bool {
-        self.lists_in(zone).any(|lists| lists.spare.load(Relaxed) == block as u32 + 1)
+        self.shares_in(zone).any(|share| share.spare.load(Relaxed) == block as u32 + 1)
     }
 }

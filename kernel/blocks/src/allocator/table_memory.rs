@@ -6,7 +6,7 @@ use super::{TableCounts, Tables};
 use crate::access::{Access, Shared};
 use crate::atomic::{array, constant};
 use crate::bad_bits::BadBits;
-use crate::cpu_lists::{CpuHome, CpuLists};
+use crate::cpu_share::{CpuHome, CpuShare};
 use crate::index::IndexWord;
 use crate::rows::Rows;
 use crate::state::BlockState;
@@ -38,13 +38,13 @@ pub struct TableMemory<
     const PAGEBLOCKS: usize,
     const BAD: usize,
     const INDEX: usize,
-    const LISTS: usize,
+    const SHARES: usize,
     const CPUS: usize,
     const ZONES: usize,
     const ZONELISTS: usize,
     A = Shared,
 > {
-    lists: [CpuLists; LISTS],
+    shares: [CpuShare; SHARES],
     zones: [Zone; ZONES],
     rows: [Rows<A>; PAGEBLOCKS],
     states: [BlockState; PAGEBLOCKS],
@@ -67,7 +67,7 @@ macro_rules! table_memory {
             { $counts.pageblocks },
             { $counts.bad },
             { $counts.index },
-            { $counts.lists },
+            { $counts.shares },
             { $counts.cpus },
             { $counts.zones },
             { $counts.zonelists },
@@ -80,12 +80,12 @@ impl<
     const PAGEBLOCKS: usize,
     const BAD: usize,
     const INDEX: usize,
-    const LISTS: usize,
+    const SHARES: usize,
     const CPUS: usize,
     const ZONES: usize,
     const ZONELISTS: usize,
     A: Access,
-> TableMemory<PAGEBLOCKS, BAD, INDEX, LISTS, CPUS, ZONES, ZONELISTS, A>
+> TableMemory<PAGEBLOCKS, BAD, INDEX, SHARES, CPUS, ZONES, ZONELISTS, A>
 {
     constant! {
         /// Memory for the tables: all zeros.
@@ -93,7 +93,7 @@ impl<
         #[expect(clippy::new_without_default, reason = "large: for statics, not for the stack")]
         pub fn new() -> Self {
             Self {
-                lists: array!(CpuLists::new()),
+                shares: array!(CpuShare::new()),
                 zones: array!(Zone::empty()),
                 rows: array!(Rows::new()),
                 states: array!(BlockState::new()),
@@ -118,7 +118,7 @@ impl<
             bad: first("bad", &mut self.bad, counts.bad)?,
             states: first("states", &mut self.states, counts.pageblocks)?,
             index: first("index", &mut self.index, counts.index)?,
-            lists: first("lists", &mut self.lists, counts.lists)?,
+            shares: first("shares", &mut self.shares, counts.shares)?,
             homes: first("homes", &mut self.homes, counts.cpus)?,
             zones: first("zones", &mut self.zones, counts.zones)?,
             zonelists: first("zonelists", &mut self.zonelists, counts.zonelists)?,

@@ -6,7 +6,7 @@ use super::FRAMES;
 use super::sets::SETS;
 use crate::access::{Access, Shared};
 use crate::bad_bits::BadBits;
-use crate::cpu_lists::{CpuHome, CpuLists};
+use crate::cpu_share::{CpuHome, CpuShare};
 use crate::index::{Index, IndexWord};
 use crate::row::ROWS;
 use crate::rows::Rows;
@@ -36,7 +36,7 @@ pub struct Tables<'a, A = Shared> {
     /// The sets of pageblocks.
     pub index: Storage<'a, IndexWord>,
     /// Each CPU's share of each zone.
-    pub lists: Storage<'a, CpuLists>,
+    pub shares: Storage<'a, CpuShare>,
     /// The zones that each CPU's requests try first.
     pub homes: Storage<'a, CpuHome>,
     /// Zones.
@@ -55,8 +55,8 @@ pub struct TableCounts {
     pub bad: usize,
     /// Entries of [`Tables::index`].
     pub index: usize,
-    /// Entries of [`Tables::lists`].
-    pub lists: usize,
+    /// Entries of [`Tables::shares`].
+    pub shares: usize,
     /// Entries of [`Tables::homes`].
     pub cpus: usize,
     /// Entries of [`Tables::zones`].
@@ -73,7 +73,7 @@ impl TableCounts {
             align_of::<BadBits>(),
             align_of::<BlockState>(),
             align_of::<IndexWord>(),
-            align_of::<CpuLists>(),
+            align_of::<CpuShare>(),
             align_of::<CpuHome>(),
             align_of::<Zone>(),
             align_of::<ZoneId>(),
@@ -98,7 +98,7 @@ impl TableCounts {
             pageblocks,
             bad: BadBits::entries(pageblocks),
             index: SETS * Index::words(pageblocks),
-            lists: zones * cpus,
+            shares: zones * cpus,
             cpus,
             zones,
             zonelists: zones * nodes,
@@ -114,7 +114,7 @@ impl TableCounts {
         }
         let bits = behind::<BadBits>(behind::<Rows>(0, self.pageblocks), self.bad);
         let sets = behind::<IndexWord>(behind::<BlockState>(bits, self.pageblocks), self.index);
-        let homes = behind::<CpuHome>(behind::<CpuLists>(sets, self.lists), self.cpus);
+        let homes = behind::<CpuHome>(behind::<CpuShare>(sets, self.shares), self.cpus);
         behind::<ZoneId>(behind::<Zone>(homes, self.zones), self.zonelists)
     }
 
@@ -165,7 +165,7 @@ impl<'a, A: Access> Tables<'a, A> {
             bad: lend(lender, counts.bad, BadBits::new)?,
             states: lend(lender, counts.pageblocks, BlockState::new)?,
             index: lend(lender, counts.index, IndexWord::new)?,
-            lists: lend(lender, counts.lists, CpuLists::new)?,
+            shares: lend(lender, counts.shares, CpuShare::new)?,
             homes: lend(lender, counts.cpus, CpuHome::new)?,
             zones: lend(lender, counts.zones, Zone::empty)?,
             zonelists: lend(lender, counts.zonelists, || ZoneId(0))?,
@@ -196,7 +196,7 @@ impl<A: Access> Tables<'_, A> {
             + size_of_val(&*self.bad)
             + size_of_val(&*self.states)
             + size_of_val(&*self.index)
-            + size_of_val(&*self.lists)
+            + size_of_val(&*self.shares)
             + size_of_val(&*self.homes)
             + size_of_val(&*self.zones)
             + size_of_val(&*self.zonelists)
@@ -208,7 +208,7 @@ impl<A: Access> Tables<'_, A> {
             ("bad", self.bad.len(), needed.bad),
             ("states", self.states.len(), needed.pageblocks),
             ("index", self.index.len(), needed.index),
-            ("lists", self.lists.len(), needed.lists),
+            ("shares", self.shares.len(), needed.shares),
             ("homes", self.homes.len(), needed.cpus),
             ("zones", self.zones.len(), needed.zones),
             ("zonelists", self.zonelists.len(), needed.zonelists),
@@ -250,7 +250,7 @@ impl<'a, A: Access> Tables<'a, A> {
             bad: zeroed(counts.bad, BadBits::new)?,
             states: zeroed(counts.pageblocks, BlockState::new)?,
             index: zeroed(counts.index, IndexWord::new)?,
-            lists: Storage::owned(counts.lists, CpuLists::new)?,
+            shares: Storage::owned(counts.shares, CpuShare::new)?,
             homes: Storage::owned(counts.cpus, CpuHome::new)?,
             zones: Storage::owned(counts.zones, Zone::empty)?,
             zonelists: Storage::owned(counts.zonelists, || ZoneId(0))?,

@@ -5,16 +5,16 @@ use pageset_core::Order;
 use super::needy::Needy;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
-use crate::cpu_lists::Wanted;
+use crate::cpu_share::Wanted;
 use crate::index::BlockIndex;
 use crate::row::ROW_FRAMES;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Takes a block of the pageblock that the CPU reserves. No watermark is checked: the pageblock's memory
     /// left the zone's count when the CPU reserved it.
-    pub(super) fn take_rest(&self, needy: Needy<'_>) -> Option<usize> {
-        let at_hand = needy.lists.at_hand(needy.wanted);
-        let (block, row) = at_hand.get()?;
+    pub(super) fn take_from_own(&self, needy: Needy<'_>) -> Option<usize> {
+        let reservation = needy.share.reservation(needy.wanted);
+        let (block, row) = reservation.get()?;
         let state = self.states.get(block)?.get();
         if !state.is_reserved_by(needy.cpu) || !state.serves(needy.wanted.migratetype) {
             return None;
@@ -23,7 +23,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             self.note_missed(block, needy.wanted.order);
             return None;
         };
-        at_hand.advance::<A>(block, row, frame / ROW_FRAMES);
+        reservation.advance::<A>(block, row, frame / ROW_FRAMES);
         self.note_line(block, needy.cpu);
         self.still(block, frame, needy.wanted)
     }

@@ -16,7 +16,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.check_cpu(cpu)?;
         let mut outcome = TickOutcome::Idle;
         for zone in self.zone_ids() {
-            if self.lists_at(zone, cpu).activity.age() {
+            if self.share_at(zone, cpu).activity.age() {
                 outcome = TickOutcome::Again;
             } else {
                 self.unreserve_of(zone, cpu);
@@ -33,7 +33,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub fn drain_cpu(&self, cpu: CpuId) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
         for zone in self.zone_ids() {
-            self.lists_at(zone, cpu).activity.age();
+            self.share_at(zone, cpu).activity.age();
             self.unreserve_of(zone, cpu);
         }
         Ok(())

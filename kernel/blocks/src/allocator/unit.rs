@@ -33,14 +33,14 @@ const UNITS_SEARCHED: usize = 512;
 pub enum WholeUse {
     /// A pageblock near the pageblock that the CPU used or freed last, if its unit suits. So CPUs stay apart.
     #[default]
-    AtHand,
+    Nearest,
     /// The lowest whole pageblock, so that memory at the end stays free. For hosts that return memory from
     /// the end.
     LowestFirst,
 }
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Sets the rule for choosing whole pageblocks. The default is [`WholeUse::AtHand`].
+    /// Sets the rule for choosing whole pageblocks. The default is [`WholeUse::Nearest`].
     #[must_use]
     pub fn with_whole_use(mut self, rule: WholeUse) -> Self {
         self.whole_use = rule;
@@ -50,7 +50,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Whether units matter. They do not for a host that returns memory from the end: it needs the lowest
     /// pageblocks.
     pub(super) fn steers(&self) -> bool {
-        self.whole_use == WholeUse::AtHand
+        self.whole_use == WholeUse::Nearest
     }
 
     /// The whole pageblock to claim next.
@@ -60,7 +60,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !self.steers() {
             return whole.find(&zone.blocks, zone.blocks.start);
         }
-        let nearest = whole.find(&zone.blocks, needy.lists.near.load(Relaxed) as usize)?;
+        let nearest = whole.find(&zone.blocks, needy.share.near.load(Relaxed) as usize)?;
         if self.is_tainted(zone, nearest) != needy.is_movable() {
             return Some(nearest);
         }

@@ -5,7 +5,7 @@ use pageset_core::CpuId;
 use super::BlockAllocator;
 use super::sets::Members;
 use crate::access::Access;
-use crate::cpu_lists::count;
+use crate::cpu_share::count;
 use crate::index::{BlockIndex, Several};
 use crate::state::{Phase, State};
 use crate::zone::Zone;
@@ -27,7 +27,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     fn note_published(&self, zone: &Zone, blocks: usize) {
         zone.add_whole::<A>(blocks);
-        count::<A>(&self.lists_at(zone.id, CpuId(0)).counters.published);
+        count::<A>(&self.share_at(zone.id, CpuId(0)).counters.published);
     }
 
     /// Claims these pageblocks, if all are whole.

@@ -144,7 +144,7 @@ fn static_tables_serve_smaller_machines_and_refuse_larger_ones() {
         assert_eq!(BlockAllocator::new(&config, tables).expect("possible").free_frames(), frames);
         *memory = TableMemory::new(); // a kernel boots once
     }
-    for (frames, cpus, error) in [(3072, 2, ("rows", 6)), (2048, 3, ("lists", 3))] {
+    for (frames, cpus, error) in [(3072, 2, ("rows", 6)), (2048, 3, ("shares", 3))] {
         let region = [0..frames];
         let (zones, cpus) = ([zone(frames, &region)], vec![NodeId(0); cpus]);
         let refused = memory.tables(&Config::new(&zones, &cpus)).map(drop);

@@ -125,7 +125,7 @@ fn a_double_free_of_another_cpus_page_is_an_error() {
     allocator.free(CpuId(0), kept, Order::ZERO).unwrap();
 }
 
-/// Found by a reader: after a CPU freed the spare of another CPU, two lists named it, and its frames counted
+/// Found by a reader: after a CPU freed the spare of another CPU, two shares named it, and its frames counted
 /// twice.
 #[test]
 fn a_spare_that_two_cpus_name_is_free_once() {

@@ -69,10 +69,10 @@ fn run_threads(allocator: &BlockAllocator<'_>) {
                         _ if random(24) == 0 => {
                             let of = order(random(10) as u8);
                             let any = request(of.get(), MigrateType::Movable);
-                            if let Ok(word) = allocator.alloc_word(cpu, &any, 20) {
+                            if let Ok(word) = allocator.alloc_row(cpu, &any, 20) {
                                 word.for_each(|pfn| mark(pfn, u64::from(of.frames()), true));
                                 word.for_each(|pfn| mark(pfn, u64::from(of.frames()), false));
-                                assert_eq!(allocator.free_word(cpu, word), None);
+                                assert_eq!(allocator.free_row(cpu, word), None);
                             }
                         }
                         7 => {

@@ -91,7 +91,7 @@ pub fn play(
         AllocatorKind::OwnedBlocks | AllocatorKind::OwnedBlocksStraight => {
             let tables = pageset_blocks::Tables::on_heap(&config)?;
             let allocator = BlockAllocator::new(&config, tables)?;
-            let fallbacks = || allocator.counters().foreign as u64;
+            let fallbacks = || allocator.counters().fallbacks as u64;
             match entrant {
                 AllocatorKind::OwnedBlocksStraight => Ok(stage.play(&allocator, &fallbacks, progress)),
                 _ => Ok(stage.play(&EveryCpu::new(&allocator)?, &fallbacks, progress)),

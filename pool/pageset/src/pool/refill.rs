@@ -1,6 +1,6 @@
 //! A refill: half an array's blocks come from the base.
 
-use pageset_blocks::BlockWord;
+use pageset_blocks::RowBlocks;
 
 use super::Inner;
 use crate::arrays::{Batch, Class, Entry, ZeroState};
@@ -57,7 +57,7 @@ impl Inner {
 
     /// Puts blocks that were just allocated into a batch, and notes which are known to be zero.
     #[inline]
-    fn hand_out(&self, class: Class, blocks: BlockWord, batch: &mut Batch) {
+    fn hand_out(&self, class: Class, blocks: RowBlocks, batch: &mut Batch) {
         match class {
             Class::Order0 => {
                 let first = blocks.first().0 as u32;

@@ -2,13 +2,13 @@
 
 use pageset_core::{AllocError, CpuId, Order, Pfn, Request};
 
-use super::needy::Reserve;
+use super::needy::Highatomic;
 use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
-use crate::block_word::BlockWord;
-use crate::cpu_lists::{CpuLists, Wanted};
+use crate::cpu_share::{CpuShare, Wanted};
 use crate::index::BlockIndex;
 use crate::row::{ROW_FRAMES, ROWS};
+use crate::row_blocks::RowBlocks;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Allocates blocks that lie in one row: at least one, at most `limit`. Orders larger than a row get one
@@ -17,27 +17,27 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// # Errors
     /// The errors of [`alloc`](Self::alloc) if no block was found.
     #[inline]
-    pub fn alloc_word(&self, cpu: CpuId, request: &Request, limit: usize) -> Result<BlockWord, AllocError> {
-        if let Some(blocks) = self.take_word_at_hand(cpu, request, limit) {
+    pub fn alloc_row(&self, cpu: CpuId, request: &Request, limit: usize) -> Result<RowBlocks, AllocError> {
+        if let Some(blocks) = self.take_current_row(cpu, request, limit) {
             return Ok(blocks);
         }
-        self.alloc_word_near(cpu, request, limit.max(1))
+        self.alloc_row_near(cpu, request, limit.max(1))
     }
 
     /// Takes blocks from another row of the CPU's pageblock. If no row has any, allocates one block in the
     /// usual way.
     #[cold]
     #[inline(never)]
-    fn alloc_word_near(&self, cpu: CpuId, request: &Request, limit: usize) -> Result<BlockWord, AllocError> {
-        if let Some(blocks) = self.take_word_of_rest(cpu, request, limit) {
+    fn alloc_row_near(&self, cpu: CpuId, request: &Request, limit: usize) -> Result<RowBlocks, AllocError> {
+        if let Some(blocks) = self.take_next_row(cpu, request, limit) {
             return Ok(blocks);
         }
         // This makes another pageblock the CPU's own, and may leave more free blocks in the same row.
         let pfn = self.alloc(cpu, request)?;
-        let one = BlockWord::of(pfn, request.order);
-        Ok(match self.take_word_at_hand(cpu, request, limit - 1) {
+        let one = RowBlocks::of(pfn, request.order);
+        Ok(match self.take_current_row(cpu, request, limit - 1) {
             Some(more) if more.first() == one.first() => {
-                BlockWord::from_heads(one.first(), request.order, one.heads() | more.heads())
+                RowBlocks::from_heads(one.first(), request.order, one.heads() | more.heads())
             }
             Some(more) => {
                 self.return_blocks(cpu, more);
@@ -48,18 +48,18 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Takes blocks from the next row of the CPU's pageblock that has free blocks of this order.
-    fn take_word_of_rest(&self, cpu: CpuId, request: &Request, limit: usize) -> Option<BlockWord> {
-        let needy = self.needy(self.home_zone(cpu, request)?, cpu, request, Reserve::Closed);
-        let at_hand = needy.lists.at_hand(Self::word_wanted(request, limit)?);
-        let (block, row) = at_hand.get()?;
+    fn take_next_row(&self, cpu: CpuId, request: &Request, limit: usize) -> Option<RowBlocks> {
+        let needy = self.needy(self.home_zone(cpu, request)?, cpu, request, Highatomic::Closed);
+        let reservation = needy.share.reservation(Self::row_wanted(request, limit)?);
+        let (block, row) = reservation.get()?;
         if !self.is_reserved_by(cpu, block) {
             return None;
         }
-        needy.lists.activity.note::<A>();
+        needy.share.activity.note::<A>();
         (1..ROWS).find_map(|step| {
             let next = (row + step) % ROWS;
-            let blocks = self.take_word(needy.lists, (block, next), request, limit)?;
-            at_hand.advance::<A>(block, row, next);
+            let blocks = self.take_row(needy.share, (block, next), request, limit)?;
+            reservation.advance::<A>(block, row, next);
             self.note_line(block, cpu);
             Some(blocks)
         })
@@ -67,36 +67,36 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Takes blocks of the row that the CPU's last block came from.
     #[inline]
-    fn take_word_at_hand(&self, cpu: CpuId, request: &Request, limit: usize) -> Option<BlockWord> {
-        let lists = self.lists_at(self.home_zone(cpu, request)?, cpu);
-        let place = lists.at_hand(Self::word_wanted(request, limit)?).get()?;
-        let blocks = self.take_word(lists, place, request, limit)?;
+    fn take_current_row(&self, cpu: CpuId, request: &Request, limit: usize) -> Option<RowBlocks> {
+        let share = self.share_at(self.home_zone(cpu, request)?, cpu);
+        let place = share.reservation(Self::row_wanted(request, limit)?).get()?;
+        let blocks = self.take_row(share, place, request, limit)?;
         self.note_line(place.0, cpu);
         Some(blocks)
     }
 
     /// The order and type to take, if a row can have such a block and `limit` is not 0.
     #[inline]
-    fn word_wanted(request: &Request, limit: usize) -> Option<Wanted> {
+    fn row_wanted(request: &Request, limit: usize) -> Option<Wanted> {
         let has_several = limit > 0 && request.order.frames() as usize <= ROW_FRAMES;
         has_several.then(|| Wanted::of(request))
     }
 
     #[inline]
-    fn take_word(
+    fn take_row(
         &self,
-        lists: &CpuLists,
+        share: &CpuShare,
         (block, row): (BlockIndex, usize),
         request: &Request,
         limit: usize,
-    ) -> Option<BlockWord> {
+    ) -> Option<RowBlocks> {
         let rows = self.rows.get(block)?;
         let heads = rows.take_blocks(row, request.order, limit);
         if heads == 0 {
             return None;
         }
         let first = (block * FRAMES + row * ROW_FRAMES) as u64;
-        let blocks = BlockWord::from_heads(Pfn(first.wrapping_add(lists.offset)), request.order, heads);
+        let blocks = RowBlocks::from_heads(Pfn(first.wrapping_add(share.offset)), request.order, heads);
         if !self.states[block].get().serves(request.migratetype) {
             rows.put_blocks(row, request.order, heads).ok();
             self.settle(block);
@@ -107,24 +107,24 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Returns blocks that the caller does not want.
     #[cold]
-    fn return_blocks(&self, cpu: CpuId, blocks: BlockWord) {
-        self.put_word(cpu, blocks);
+    fn return_blocks(&self, cpu: CpuId, blocks: RowBlocks) {
+        self.put_row(cpu, blocks);
     }
 
     /// Frees blocks that lie in one row. Returns the blocks that are not in use; the other blocks are free
     /// then. A [`free`](Self::free) of a returned block tells why it was refused.
     #[inline]
     #[must_use = "the blocks that it returns are not free"]
-    pub fn free_word(&self, cpu: CpuId, blocks: BlockWord) -> Option<BlockWord> {
-        let is_free = self.put_word(cpu, blocks);
+    pub fn free_row(&self, cpu: CpuId, blocks: RowBlocks) -> Option<RowBlocks> {
+        let is_free = self.put_row(cpu, blocks);
         if is_free { None } else { self.free_one_by_one(cpu, blocks) }
     }
 
     #[cold]
-    fn free_one_by_one(&self, cpu: CpuId, blocks: BlockWord) -> Option<BlockWord> {
+    fn free_one_by_one(&self, cpu: CpuId, blocks: RowBlocks) -> Option<RowBlocks> {
         let order = blocks.order();
         let mut refused = blocks.filter(|pfn| self.free(cpu, *pfn, order).is_err());
-        let mut all = BlockWord::of(refused.next()?, order);
+        let mut all = RowBlocks::of(refused.next()?, order);
         refused.for_each(|pfn| {
             all.add(pfn);
         });
@@ -133,14 +133,14 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Frees all of these blocks if all are in use, otherwise none.
     #[inline]
-    pub(super) fn put_word(&self, cpu: CpuId, blocks: BlockWord) -> bool {
+    pub(super) fn put_row(&self, cpu: CpuId, blocks: RowBlocks) -> bool {
         self.is_known(cpu)
             && self
                 .place_of(blocks)
                 .is_some_and(|place| self.put_heads(cpu, place, blocks.order(), blocks.heads()))
     }
 
-    /// Does the same as [`put_word`](Self::put_word). The blocks are given by pageblock, row, and a bit for
+    /// Does the same as [`put_row`](Self::put_row). The blocks are given by pageblock, row, and a bit for
     /// each first frame.
     #[inline(always)]
     pub(super) fn put_heads(
@@ -161,7 +161,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// The pageblock of these blocks, and the row in it.
     #[inline]
-    fn place_of(&self, blocks: BlockWord) -> Option<(BlockIndex, usize)> {
+    fn place_of(&self, blocks: RowBlocks) -> Option<(BlockIndex, usize)> {
         // Look up the first block: the first frame of the row may be a hole, or lie below the zone.
         let frame = u64::from(blocks.heads().trailing_zeros());
         let (_, index) = self.locate(Pfn(blocks.first().0.checked_add(frame)?))?;
@@ -169,12 +169,12 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 }
 
-impl BlockWord {
+impl RowBlocks {
     /// The blocks of one order and row at the beginning of a list, and how many they are.
     pub(super) fn leading(blocks: &[(Pfn, Order)]) -> Option<(Self, usize)> {
         let (&(pfn, order), rest) = blocks.split_first()?;
-        let mut word = Self::of(pfn, order);
-        let more = rest.iter().take_while(|(pfn, of)| *of == order && word.add(*pfn)).count();
-        Some((word, 1 + more))
+        let mut row = Self::of(pfn, order);
+        let more = rest.iter().take_while(|(pfn, of)| *of == order && row.add(*pfn)).count();
+        Some((row, 1 + more))
     }
 }

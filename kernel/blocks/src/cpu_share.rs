@@ -47,7 +47,7 @@ impl CpuHome {
 /// One CPU's share of one zone.
 #[derive(Debug)]
 #[repr(C, align(128))]
-pub struct CpuLists {
+pub struct CpuShare {
     /// The zone's offset: frame number minus frame index, modulo 2^64.
     pub(crate) offset: u64,
     /// The pageblock that this CPU found last. The next search begins there.
@@ -56,7 +56,7 @@ pub struct CpuLists {
     pub(crate) spare: AtomicU32,
     pub(crate) activity: Activity,
     /// For each type, three reserved pageblocks: for single frames, for larger blocks, and for frees.
-    at_hand: [[AtHand; KINDS]; TYPES],
+    reservations: [[Reservation; KINDS]; TYPES],
     /// For each order, the first frame of the block that the CPU freed last, plus 1. A hint: it may be out of
     /// date.
     freed: [AtomicU32; ROW_ORDER + 1],
@@ -64,16 +64,16 @@ pub struct CpuLists {
 }
 
 /// The pageblocks that a CPU may reserve in a zone.
-pub(crate) const AT_HAND: usize = TYPES * KINDS;
+pub(crate) const RESERVATIONS: usize = TYPES * KINDS;
 const KINDS: usize = 3;
 
-impl Default for CpuLists {
+impl Default for CpuShare {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl CpuLists {
+impl CpuShare {
     constant! {
         /// An entry of a table, to be filled when the allocator is built.
         #[must_use]
@@ -83,7 +83,7 @@ impl CpuLists {
                 near: AtomicU32::new(0),
                 spare: AtomicU32::new(0),
                 activity: Activity::new(),
-                at_hand: array!(array!(AtHand::new())),
+                reservations: array!(array!(Reservation::new())),
                 freed: array!(AtomicU32::new(0)),
                 counters: Counters::new(),
             }
@@ -92,14 +92,14 @@ impl CpuLists {
 
     /// The pageblock that this CPU reserves for requests of this type and order.
     #[inline]
-    pub(crate) fn at_hand(&self, wanted: Wanted) -> &AtHand {
-        &self.at_hand[wanted.migratetype.index()][usize::from(wanted.order > Order::ZERO)]
+    pub(crate) fn reservation(&self, wanted: Wanted) -> &Reservation {
+        &self.reservations[wanted.migratetype.index()][usize::from(wanted.order > Order::ZERO)]
     }
 
     /// The pageblock of this type that was full before this CPU freed to it.
     #[inline]
-    pub(crate) fn freed_to(&self, migratetype: MigrateType) -> &AtHand {
-        &self.at_hand[migratetype.index()][2]
+    pub(crate) fn freed_to(&self, migratetype: MigrateType) -> &Reservation {
+        &self.reservations[migratetype.index()][2]
     }
 
     /// Notes that the CPU freed this block. Larger blocks than a row are not noted.
@@ -121,8 +121,8 @@ impl CpuLists {
     }
 
     /// All pageblocks that the CPU may reserve.
-    pub(crate) fn all_at_hand(&self) -> &[AtHand] {
-        self.at_hand.as_flattened()
+    pub(crate) fn reservations(&self) -> &[Reservation] {
+        self.reservations.as_flattened()
     }
 }
 
@@ -136,9 +136,9 @@ pub(crate) struct Wanted {
 /// The pageblock that a CPU reserves for some of its requests, and the row that it takes from. A hint: both
 /// may be out of date.
 #[derive(Debug)]
-pub(crate) struct AtHand(AtomicU32);
+pub(crate) struct Reservation(AtomicU32);
 
-impl AtHand {
+impl Reservation {
     constant! {
         fn new() -> Self {
             Self(AtomicU32::new(0))
@@ -166,7 +166,7 @@ impl AtHand {
 
     /// Forgets the pageblock if it is `block`. Returns whether it was.
     pub(crate) fn forget<A: Access>(&self, block: BlockIndex) -> bool {
-        let is_this = |now: u32| place(now).is_some_and(|(at_hand, _)| at_hand == block);
+        let is_this = |now: u32| place(now).is_some_and(|(reserved, _)| reserved == block);
         update::<A, _>(&self.0, SeqCst, |now| is_this(now).then_some(0)).is_ok()
     }
 
@@ -181,7 +181,7 @@ impl AtHand {
     }
 }
 
-/// The most pageblocks that an allocator can have: an `AtHand` numbers all their rows in one word.
+/// The most pageblocks that an allocator can have: a `Reservation` numbers all their rows in one word.
 pub(crate) const MAX_BLOCKS: usize = (u32::MAX as usize - 1) / ROWS;
 
 #[inline]
@@ -255,7 +255,7 @@ counters! {
     /// reserves, or in a pageblock of another type.
     rescued,
     /// Blocks from pageblocks of another type than the request's.
-    foreign,
+    fallbacks,
     /// Pageblocks that changed their type because requests of the new type found no other memory.
     retyped,
     /// Blocks that were free already when a CPU returned them from its arrays: double frees.

@@ -1,36 +1,36 @@
-//! Blocks of one order that begin in one word of frames. One exchange takes or frees all these blocks.
+//! Blocks of one order that begin in one row. One exchange takes or frees all these blocks.
 
 use pageset_core::{Order, Pfn};
 
-use crate::row::ROW_FRAMES as WORD_FRAMES;
+use crate::row::ROW_FRAMES;
 
-/// Some blocks of one order that begin in the same word of frames: 32 frames on 64-bit machines. A block that
-/// is larger than a word is alone in its `BlockWord`.
+/// Some blocks of one order that begin in the same row: 32 frames on 64-bit machines. A block that
+/// is larger than a row is alone in its `RowBlocks`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockWord {
-    /// The first frame of the word.
+pub struct RowBlocks {
+    /// The first frame of the row.
     first: Pfn,
     order: Order,
     /// A bit for each block, at its first frame.
     heads: usize,
 }
 
-impl BlockWord {
+impl RowBlocks {
     /// One block.
     #[must_use]
     #[inline]
     pub const fn of(pfn: Pfn, order: Order) -> Self {
-        let frame = pfn.0 % WORD_FRAMES as u64;
+        let frame = pfn.0 % ROW_FRAMES as u64;
         Self { first: Pfn(pfn.0 - frame), order, heads: 1 << frame }
     }
 
-    /// Makes a `BlockWord` from a bit for each block. `first` is the first frame of the word.
+    /// Makes a `RowBlocks` from a bit for each block. `first` is the first frame of the row.
     #[inline]
     pub(crate) const fn from_heads(first: Pfn, order: Order, heads: usize) -> Self {
         Self { first, order, heads }
     }
 
-    /// Adds a block of the same order. `false` if it lies in another word, or is there already.
+    /// Adds a block of the same order. `false` if it lies in another row, or is there already.
     #[inline]
     pub const fn add(&mut self, pfn: Pfn) -> bool {
         let other = Self::of(pfn, self.order);
@@ -48,22 +48,22 @@ impl BlockWord {
         self.order
     }
 
-    /// The first frame of the word.
+    /// The first frame of the row.
     #[must_use]
     #[inline]
     pub const fn first(self) -> Pfn {
         self.first
     }
 
-    /// A bit for each block, at the place of its first frame in the word.
+    /// A bit for each block, at the place of its first frame in the row.
     #[must_use]
     #[inline]
     pub const fn heads(self) -> usize {
         self.heads
     }
 
-    /// A bit for each frame of these blocks, at its place in the word. A block that is larger than a word has
-    /// only the frames of its first word here.
+    /// A bit for each frame of these blocks, at its place in the row. A block that is larger than a row has
+    /// only the frames of its first row here.
     #[must_use]
     #[inline]
     pub const fn frames(self) -> usize {
@@ -86,7 +86,7 @@ impl BlockWord {
 }
 
 /// The blocks by their first frames, lowest first.
-impl Iterator for BlockWord {
+impl Iterator for RowBlocks {
     type Item = Pfn;
 
     #[inline]
@@ -101,7 +101,7 @@ impl Iterator for BlockWord {
     }
 }
 
-impl DoubleEndedIterator for BlockWord {
+impl DoubleEndedIterator for RowBlocks {
     #[inline]
     fn next_back(&mut self) -> Option<Pfn> {
         let frame = self.heads.checked_ilog2()?;
@@ -110,23 +110,23 @@ impl DoubleEndedIterator for BlockWord {
     }
 }
 
-impl ExactSizeIterator for BlockWord {}
+impl ExactSizeIterator for RowBlocks {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn blocks_of_one_word_come_lowest_first() {
+    fn blocks_of_one_row_come_lowest_first() {
         let order = Order::new(2).unwrap();
-        let word = WORD_FRAMES as u64;
-        let mut blocks = BlockWord::of(Pfn(word + 8), order);
-        assert!(blocks.add(Pfn(word)) && blocks.add(Pfn(word + 4)));
-        assert!(!blocks.add(Pfn(word)), "it is there already");
-        assert!(!blocks.add(Pfn(2 * word)) && !blocks.add(Pfn(0)), "of another word");
-        assert_eq!((blocks.first(), blocks.heads(), blocks.order()), (Pfn(word), 0x111, order));
+        let row = ROW_FRAMES as u64;
+        let mut blocks = RowBlocks::of(Pfn(row + 8), order);
+        assert!(blocks.add(Pfn(row)) && blocks.add(Pfn(row + 4)));
+        assert!(!blocks.add(Pfn(row)), "it is there already");
+        assert!(!blocks.add(Pfn(2 * row)) && !blocks.add(Pfn(0)), "of another row");
+        assert_eq!((blocks.first(), blocks.heads(), blocks.order()), (Pfn(row), 0x111, order));
         assert_eq!(ExactSizeIterator::len(&blocks), 3);
-        assert!(blocks.rev().eq([word + 8, word + 4, word].map(Pfn)));
-        assert!(blocks.eq([word, word + 4, word + 8].map(Pfn)));
+        assert!(blocks.rev().eq([row + 8, row + 4, row].map(Pfn)));
+        assert!(blocks.eq([row, row + 4, row + 8].map(Pfn)));
     }
 }

@@ -1,6 +1,6 @@
 //! Tests calls that allocate or free several blocks of one row.
 
-use pageset_blocks::BlockWord;
+use pageset_blocks::RowBlocks;
 use pageset_core::{AllocError, CpuId, FreeError, MigrateType, Order, Pfn};
 
 use crate::machine::{RAGGED_FRAMES, order, plain, ragged, request};
@@ -15,7 +15,7 @@ fn words_of_every_order_hand_out_all_memory_and_take_it_back() {
         let wanted = request(o, MigrateType::Movable);
         let mut words = Vec::new();
         let mut frames = vec![false; 4096];
-        while let Ok(word) = allocator.alloc_word(CPU, &wanted, 5) {
+        while let Ok(word) = allocator.alloc_row(CPU, &wanted, 5) {
             assert!((1..=5).contains(&word.len()) && word.order() == order(o), "order {o}: {word:?}");
             for frame in word.flat_map(|pfn| pfn.0..pfn.0 + (1 << o)) {
                 assert!(
@@ -29,8 +29,8 @@ fn words_of_every_order_hand_out_all_memory_and_take_it_back() {
         let most_in_row = if o < 5 { (32_usize >> o).min(5) } else { 1 };
         assert!(words.iter().any(|word| word.len() == most_in_row), "order {o}");
         for word in words {
-            assert_eq!(allocator.free_word(OTHER, word), None, "order {o}");
-            assert_eq!(allocator.free_word(OTHER, word), Some(word), "order {o}: twice");
+            assert_eq!(allocator.free_row(OTHER, word), None, "order {o}");
+            assert_eq!(allocator.free_row(OTHER, word), Some(word), "order {o}: twice");
         }
         allocator.drain_all();
         let census = allocator.validate().expect("nothing broke");
@@ -42,15 +42,15 @@ fn words_of_every_order_hand_out_all_memory_and_take_it_back() {
 #[test]
 fn of_a_word_only_what_is_in_use_is_freed() {
     let allocator = plain(4096, 2);
-    let word = allocator.alloc_word(CPU, &request(1, MigrateType::Movable), 4).unwrap();
+    let word = allocator.alloc_row(CPU, &request(1, MigrateType::Movable), 4).unwrap();
     let blocks: Vec<_> = word.collect();
     allocator.free(CPU, blocks[1], order(1)).unwrap();
-    assert_eq!(allocator.free_word(OTHER, word), Some(BlockWord::of(blocks[1], order(1))));
+    assert_eq!(allocator.free_row(OTHER, word), Some(RowBlocks::of(blocks[1], order(1))));
     assert_eq!(allocator.validate().unwrap().allocated, 0);
-    let misaligned = BlockWord::of(Pfn(blocks[0].0 + 1), order(1));
-    assert_eq!(allocator.free_word(CPU, misaligned), Some(misaligned));
-    let foreign = BlockWord::of(Pfn(u64::MAX), Order::ZERO);
-    assert_eq!(allocator.free_word(CPU, foreign), Some(foreign));
+    let misaligned = RowBlocks::of(Pfn(blocks[0].0 + 1), order(1));
+    assert_eq!(allocator.free_row(CPU, misaligned), Some(misaligned));
+    let foreign = RowBlocks::of(Pfn(u64::MAX), Order::ZERO);
+    assert_eq!(allocator.free_row(CPU, foreign), Some(foreign));
 }
 
 #[test]
@@ -61,20 +61,20 @@ fn a_word_of_a_pageblock_that_is_cut_or_has_holes_is_freed_too() {
         allocator.alloc_at(CPU, Pfn(frame), &any).unwrap();
     }
     let word = |frames: &[u64]| {
-        let mut word = BlockWord::of(Pfn(frames[0]), Order::ZERO);
+        let mut word = RowBlocks::of(Pfn(frames[0]), Order::ZERO);
         frames[1..].iter().for_each(|frame| assert!(word.add(Pfn(*frame))));
         word
     };
-    assert_eq!(allocator.free_word(CPU, word(&[676, 677, 679])), None);
+    assert_eq!(allocator.free_row(CPU, word(&[676, 677, 679])), None);
     let hole = word(&[799]);
-    assert_eq!(allocator.free_word(CPU, hole), Some(hole));
-    assert_eq!(allocator.free_word(CPU, word(&[800, 801])), None);
+    assert_eq!(allocator.free_row(CPU, hole), Some(hole));
+    assert_eq!(allocator.free_row(CPU, word(&[800, 801])), None);
     allocator.alloc_at(CPU, Pfn(4096), &request(3, MigrateType::Movable)).unwrap();
     for frame in 4104..4108 {
         allocator.alloc_at(CPU, Pfn(frame), &any).unwrap();
     }
-    assert_eq!(allocator.free_word(CPU, word(&[4104, 4105, 4106, 4107])), None);
-    assert_eq!(allocator.free_word(CPU, BlockWord::of(Pfn(4096), order(3))), None);
+    assert_eq!(allocator.free_row(CPU, word(&[4104, 4105, 4106, 4107])), None);
+    assert_eq!(allocator.free_row(CPU, RowBlocks::of(Pfn(4096), order(3))), None);
     allocator.drain_all();
     assert_eq!(allocator.validate().unwrap().free, RAGGED_FRAMES);
 }
@@ -82,9 +82,9 @@ fn a_word_of_a_pageblock_that_is_cut_or_has_holes_is_freed_too() {
 #[test]
 fn a_word_that_another_cpu_frees_is_not_kept() {
     let allocator = plain(4096, 2);
-    let word = allocator.alloc_word(CPU, &request(0, MigrateType::Movable), 1).unwrap();
-    assert_eq!(allocator.free_word(OTHER, word), None);
-    assert_eq!(allocator.free_word(OTHER, word), Some(word), "a double free shows at once");
+    let word = allocator.alloc_row(CPU, &request(0, MigrateType::Movable), 1).unwrap();
+    assert_eq!(allocator.free_row(OTHER, word), None);
+    assert_eq!(allocator.free_row(OTHER, word), Some(word), "a double free shows at once");
     let pfn = word.first();
     assert_eq!(allocator.free(CPU, pfn, Order::ZERO), Err(FreeError::DoubleFree(pfn)));
 }
@@ -93,11 +93,11 @@ fn a_word_that_another_cpu_frees_is_not_kept() {
 fn what_cannot_be_had_is_an_error() {
     let allocator = plain(1024, 1);
     let wanted = request(9, MigrateType::Movable);
-    assert_eq!(allocator.alloc_word(CpuId(7), &wanted, 1), Err(AllocError::BadCpu(CpuId(7))));
-    assert_eq!(allocator.alloc_word(CPU, &wanted, 0).map(BlockWord::len), Ok(1), "at least one");
-    assert!(allocator.alloc_word(CPU, &wanted, usize::MAX).is_ok());
+    assert_eq!(allocator.alloc_row(CpuId(7), &wanted, 1), Err(AllocError::BadCpu(CpuId(7))));
+    assert_eq!(allocator.alloc_row(CPU, &wanted, 0).map(RowBlocks::len), Ok(1), "at least one");
+    assert!(allocator.alloc_row(CPU, &wanted, usize::MAX).is_ok());
     assert_eq!(
-        allocator.alloc_word(CPU, &wanted, 1),
+        allocator.alloc_row(CPU, &wanted, 1),
         Err(AllocError::OutOfMemory { order: Order::PAGEBLOCK })
     );
 }

@@ -1,4 +1,4 @@
-//! Tests the high-order reserve: whole pageblocks for atomic requests of high order.
+//! Tests the highatomic reserve: whole pageblocks for atomic requests of high order.
 
 use pageset_blocks::BlockAllocator;
 use pageset_core::{CpuId, MigrateType, Order, Pfn, Request, RequestTraits, Watermarks, ZoneId};
