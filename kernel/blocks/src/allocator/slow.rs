@@ -2,6 +2,7 @@
 //! highatomic reserves.
 
 use core::cell::Cell;
+use core::slice;
 
 use pageset_core::{
     AllocError, CpuId, NodeChoice, NodeId, Order, Pfn, Request, RequestTraits, Watermark, ZoneId,
@@ -65,9 +66,25 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// The zones that a request may use, in the order of the zonelist of `node`.
-    pub(super) fn zones_for(&self, request: &Request, node: NodeId) -> impl Iterator<Item = ZoneId> {
-        let zonelist = &self.zonelists[node.index() * self.zones.len()..][..self.zones.len()];
-        zonelist.iter().copied().filter(move |id| {
+    pub(super) fn zones_for<'z>(
+        &'z self,
+        request: &'z Request,
+        node: NodeId,
+    ) -> impl Iterator<Item = ZoneId> {
+        let mut rest = self.zonelists[node.index() * self.zones.len()..][..self.zones.len()].iter();
+        core::iter::from_fn(move || self.next_zone(&mut rest, request, node))
+    }
+
+    /// The next zone of a zonelist that a request may use. One function, because a kernel would link a copy of
+    /// a chain of iterators for each caller.
+    #[inline(never)]
+    fn next_zone(
+        &self,
+        rest: &mut slice::Iter<'_, ZoneId>,
+        request: &Request,
+        node: NodeId,
+    ) -> Option<ZoneId> {
+        rest.copied().find(|id| {
             let zone = &self.zones[id.index()];
             zone.kind <= request.highest_zone
                 && request.zones_below.is_none_or(|limit| zone.span.end <= limit.0)
