@@ -5,7 +5,7 @@ use pageset_core::{MigrateType, NodeId, Order, ZoneId, ZoneKind};
 use crate::access::{Access, add, update};
 use crate::activity::Activity;
 use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, SeqCst, array, constant};
-use crate::index::BlockIndex;
+use crate::index::{BlockIndex, Several};
 use crate::row::{ROW_ORDER, ROWS};
 
 /// Types of requests.
@@ -52,8 +52,7 @@ pub struct CpuShare {
     pub(crate) offset: u64,
     /// The pageblock that this CPU found last. The next search begins there.
     pub(crate) near: AtomicU32,
-    /// The CPU's spare pageblock, plus 1. A hint: it may be out of date.
-    pub(crate) spare: AtomicU32,
+    pub(crate) stock: Stock,
     pub(crate) activity: Activity,
     /// For each type, three reserved pageblocks: for single frames, for larger blocks, and for frees.
     reservations: [[Reservation; KINDS]; TYPES],
@@ -81,7 +80,7 @@ impl CpuShare {
             Self {
                 offset: 0,
                 near: AtomicU32::new(0),
-                spare: AtomicU32::new(0),
+                stock: Stock::new(),
                 activity: Activity::new(),
                 reservations: array!(array!(Reservation::new())),
                 freed: array!(AtomicU32::new(0)),
@@ -124,6 +123,100 @@ impl CpuShare {
     pub(crate) fn reservations(&self) -> &[Reservation] {
         self.reservations.as_flattened()
     }
+}
+
+/// The most pageblocks in a stock. A thread that stops with a stock in its hands keeps 8 MiB from others.
+pub(crate) const STOCK_MAX: usize = 4;
+
+/// Whole pageblocks that a CPU keeps for its next requests. All are of one half of a word of a set. The upper
+/// half of this word is the number of that half, the lower half has a bit for each pageblock.
+#[derive(Debug)]
+pub(crate) struct Stock(AtomicUsize);
+
+impl Stock {
+    constant! {
+        fn new() -> Self {
+            Self(AtomicUsize::new(0))
+        }
+    }
+
+    /// Overwrites the stock with any word.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(crate) fn damage(&self, word: usize) {
+        self.0.store(word, Relaxed);
+    }
+
+    /// The word of a stock with this pageblock only. `None` if the upper half has no room for its number.
+    const fn word_of(block: BlockIndex) -> Option<usize> {
+        let (half, bit) = (block / HALF, block % HALF);
+        if half >> HALF == 0 { Some(half << HALF | 1 << bit) } else { None }
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.load(Relaxed) & LOWER == 0
+    }
+
+    pub(crate) fn blocks(&self) -> Several {
+        several(self.0.load(SeqCst))
+    }
+
+    pub(crate) fn first(&self) -> Option<BlockIndex> {
+        self.blocks().first()
+    }
+
+    pub(crate) fn has(&self, block: BlockIndex) -> bool {
+        { self.blocks() }.any(|other| other == block)
+    }
+
+    #[inline]
+    pub(crate) fn take<A: Access>(&self) -> Option<BlockIndex> {
+        let without_first = |now: usize| (now & LOWER != 0).then(|| now & now.wrapping_sub(1));
+        several(update::<A, _>(&self.0, SeqCst, without_first).ok()?).first()
+    }
+
+    pub(crate) fn take_all<A: Access>(&self) -> Several {
+        several(update::<A, _>(&self.0, SeqCst, |_| Some(0)).unwrap_or(0))
+    }
+
+    /// Adds a pageblock. Returns `false` if there is no room, or if the others lie elsewhere.
+    pub(crate) fn add<A: Access>(&self, block: BlockIndex) -> bool {
+        let Some(one) = Self::word_of(block) else { return false };
+        let with = |now: usize| match now & LOWER {
+            0 => Some(one),
+            bits => {
+                let has_room = now >> HALF == one >> HALF && bits.count_ones() < STOCK_MAX as u32;
+                has_room.then_some(now | one)
+            }
+        };
+        update::<A, _>(&self.0, SeqCst, with).is_ok()
+    }
+
+    /// Puts this pageblock in the place of all others, and returns those. If its number is too large, returns
+    /// the pageblock itself.
+    pub(crate) fn replace<A: Access>(&self, block: BlockIndex) -> Several {
+        match Self::word_of(block) {
+            Some(one) => several(update::<A, _>(&self.0, SeqCst, |_| Some(one)).unwrap_or(0)),
+            None => Several::of(block),
+        }
+    }
+
+    pub(crate) fn remove<A: Access>(&self, block: BlockIndex) -> bool {
+        let without = |now: usize| {
+            let one = Self::word_of(block)? & LOWER;
+            (now >> HALF == block / HALF && now & one != 0).then_some(now & !one)
+        };
+        update::<A, _>(&self.0, SeqCst, without).is_ok()
+    }
+}
+
+/// Half the bits of a word.
+const HALF: usize = usize::BITS as usize / 2;
+/// The lower half of a word.
+const LOWER: usize = usize::MAX >> HALF;
+
+const fn several(stock: usize) -> Several {
+    Several::of_half(stock >> HALF, stock & LOWER)
 }
 
 /// Order and type of a block.

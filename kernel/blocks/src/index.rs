@@ -88,6 +88,11 @@ impl Several {
         Self { word: block / BITS, bits: 1 << (block % BITS) }
     }
 
+    /// Pageblocks of one half of a word, by the number of the half.
+    pub(crate) const fn of_half(half: usize, bits: usize) -> Self {
+        Self { word: half / 2, bits: bits << (half % 2 * (BITS / 2)) }
+    }
+
     /// Adds a pageblock. Returns `false` if its bit lies in another word.
     pub(crate) const fn add(&mut self, block: BlockIndex) -> bool {
         let one = Self::of(block);
@@ -230,7 +235,7 @@ impl<A: Access> Set<'_, A> {
         self.add_above(1, blocks.word);
     }
 
-    /// Removes up to `limit` members by one exchange. They all lie in one word, the word of the member that
+    /// Removes up to `limit` members by one exchange. They all lie in one half of a word, with the member that
     /// [`find`](Self::find) returns.
     pub(crate) fn take_near(&self, range: &Range<BlockIndex>, near: BlockIndex, limit: usize) -> Several {
         while limit > 0
@@ -239,7 +244,7 @@ impl<A: Access> Set<'_, A> {
             let word = first / BITS;
             let Some(cell) = self.word(0, word) else { break };
             let from = usize::MAX << (first % BITS);
-            let end = range.end - word * BITS;
+            let end = (range.end - word * BITS).min((first % BITS | (BITS / 2 - 1)) + 1);
             let within = from & if end < BITS { (1 << end) - 1 } else { usize::MAX };
             let there = cell.load(SeqCst) & within;
             let left = (0..limit).fold(there, |left, _| left & left.wrapping_sub(1));

@@ -10,7 +10,8 @@ use crate::row::{ROW_ORDER, Row};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Phase {
-    /// All frames are free. This is zero, so that the states of unused memory need not be written.
+    /// All frames are free: the pageblock is in the set of whole ones, in a CPU's stock, or in the hands of a
+    /// CPU that claimed it. This is zero, so that the states of unused memory need not be written.
     Whole = 0,
     /// No frame is memory.
     Absent = 1,
@@ -24,8 +25,6 @@ pub(crate) enum Phase {
     Changing = 5,
     /// All frames are free, and the pageblock is out of service.
     Parked = 6,
-    /// All frames are free, and one CPU keeps the pageblock for its next request.
-    Spare = 7,
 }
 
 /// The use of a pageblock: its phase, its type, its flags, and the CPU that reserves it.
@@ -74,8 +73,7 @@ impl State {
             3 => Phase::SecondHalf,
             4 => Phase::Open,
             5 => Phase::Changing,
-            6 => Phase::Parked,
-            _ => Phase::Spare,
+            _ => Phase::Parked,
         }
     }
 
@@ -226,16 +224,6 @@ impl State {
     #[must_use]
     pub(crate) const fn reserved_by(self, cpu: CpuId) -> Self {
         Self(self.unreserved().0 | RESERVED | cpu.0 << OWNER_AT)
-    }
-
-    /// Returns the state of a spare pageblock that this CPU keeps.
-    pub(crate) const fn spare_of(self, cpu: CpuId) -> Self {
-        Self(self.closed_as(Phase::Spare).0 | cpu.0 << OWNER_AT)
-    }
-
-    /// Whether the pageblock is a spare that this CPU keeps.
-    pub(crate) const fn is_spare_of(self, cpu: CpuId) -> bool {
-        (self.0 ^ Phase::Spare as u32) & PHASE == 0 && self.0 >> OWNER_AT == cpu.0
     }
 
     /// Returns this state without a reservation and without orders: the pageblock is in no set yet.

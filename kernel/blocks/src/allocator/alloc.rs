@@ -69,7 +69,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.still(block, frame, wanted).is_some()
     }
 
-    /// Takes the CPU's spare pageblock, or a block from another row of the reserved pageblock. If there is
+    /// Takes a pageblock of the CPU's stock, or a block from another row of the reserved pageblock. If there is
     /// none, tries all zones.
     #[inline(never)]
     fn alloc_near(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
@@ -77,7 +77,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         let needy = self.needy(zone, cpu, request, Highatomic::Closed);
         needy.share.activity.note::<A>();
         let found = match request.order {
-            Order::PAGEBLOCK => self.take_spare(needy.share, request.migratetype).map(|block| block * FRAMES),
+            Order::PAGEBLOCK => {
+                self.take_of_stock(needy.share, request.migratetype).map(|block| block * FRAMES)
+            }
             Order::MAX => None,
             _ => self.take_from_own(needy),
         };

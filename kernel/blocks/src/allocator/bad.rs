@@ -43,6 +43,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let done = match state.phase() {
             Phase::Absent => return Err(FreeError::Foreign(pfn)),
             Phase::Whole => {
+                self.give_stock_with(block);
                 if self.claim_whole_at(zone, block, 1) {
                     self.open(block, State::open(MigrateType::Movable));
                     self.count_free(block);
@@ -50,10 +51,6 @@ impl<A: Access> BlockAllocator<'_, A> {
                 false
             }
             Phase::Parked => self.unpark(block),
-            Phase::Spare => {
-                self.give_spare(block);
-                false
-            }
             Phase::Block => self.mark_block(block, state),
             Phase::SecondHalf => {
                 let head = self.states[head_of(block)].get();
@@ -93,7 +90,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Open | Phase::Changing => {
                 state.has_bad() && BadBits::of(&self.bad, block).is_some_and(|bad| bad.is_bad(frame))
             }
-            Phase::Absent | Phase::Whole | Phase::Parked | Phase::Spare => false,
+            Phase::Absent | Phase::Whole | Phase::Parked => false,
         }
     }
 

@@ -13,7 +13,7 @@ use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Checks everything that a look at the tables can check. O(frames). Exact only while no other CPU is
-    /// inside the allocator. Free frames of reserved and spare pageblocks count as cached.
+    /// inside the allocator. Free frames of reserved pageblocks and stocks count as cached.
     ///
     /// # Errors
     /// The first violated invariant.
@@ -35,8 +35,12 @@ impl<A: Access> BlockAllocator<'_, A> {
         for block in zone.blocks.clone() {
             let broken = |rule| Violation { zone: id, pfn: Some(zone.pfn(block * FRAMES)), rule };
             let state = self.states[block].get();
-            if self.is_published(block) != (state.phase() == Phase::Whole) {
-                return Err(broken("the set of whole pageblocks has all whole pageblocks, and no others"));
+            let stocks = self.shares_in(id).filter(|share| share.stock.has(block)).count();
+            let places = stocks + usize::from(self.is_published(block));
+            if places != usize::from(state.phase() == Phase::Whole) {
+                return Err(broken(
+                    "a whole pageblock, and no other, is in the set of whole ones or in a stock",
+                ));
             }
             if state.phase() != Phase::Open && self.rows[block].free() != 0 {
                 return Err(broken("only frames of open pageblocks can be taken one by one"));
@@ -49,7 +53,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             }
             counted += i64::from(of_block);
             let of_block = self.check_block(zone, block, state).map_err(broken)?;
-            whole += usize::from(state.phase() == Phase::Whole);
+            whole += usize::from(state.phase() == Phase::Whole && self.is_published(block));
             census.free += of_block.free;
             census.cached += of_block.cached;
             census.allocated += of_block.allocated;
@@ -73,15 +77,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         let frames = FRAMES as u64;
         match state.phase() {
             Phase::Absent => {}
-            Phase::Whole | Phase::Parked => census.free = frames,
-            Phase::Spare => {
-                census.cached = frames;
-                if state.is_isolated() || !self.is_spare_of_any(zone.id, block) {
-                    return Err(
-                        "a CPU's share names each spare pageblock, and spare pageblocks are in service",
-                    );
-                }
-            }
+            Phase::Parked => census.free = frames,
+            Phase::Whole if self.is_published(block) => census.free = frames,
+            Phase::Whole => census.cached = frames,
             Phase::Block | Phase::SecondHalf => {
                 if state.phase() == Phase::Block {
                     self.check_pair(zone, block, state)?;

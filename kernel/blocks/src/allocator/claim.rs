@@ -56,11 +56,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Claims up to `limit` whole pageblocks that lie near each other.
-    pub(super) fn claim_several(&self, needy: Needy<'_>, limit: usize) -> Several {
+    /// Claims up to `limit` whole pageblocks that lie together, from `near` on.
+    pub(super) fn claim_several(&self, needy: Needy<'_>, near: BlockIndex, limit: usize) -> Several {
         let zone = &self.zones[needy.zone.index()];
         let limit = limit.min(zone.open_blocks(limit, needy.highatomic));
-        let taken = self.set(Members::Whole).take_near(&zone.blocks, self.whole_start(needy), limit);
+        let taken = self.set(Members::Whole).take_near(&zone.blocks, near, limit);
         if let Some(first) = taken.first() {
             self.note_claimed(needy, first, taken.len());
             // The others may lie in the next unit.
@@ -109,7 +109,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// The pageblock at which a search for whole pageblocks begins.
-    fn whole_start(&self, needy: Needy<'_>) -> BlockIndex {
+    pub(super) fn whole_start(&self, needy: Needy<'_>) -> BlockIndex {
         let start = self.zones[needy.zone.index()].blocks.start;
         match self.whole_use {
             WholeUse::Nearest => self.find_whole(needy).unwrap_or(start),
@@ -126,7 +126,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             self.rows[block].open();
             let now = self.states[block].get();
             if now.is_isolated() {
-                self.unreserve(block, |_| true);
+                self.unreserve(block, None, |_| true);
             } else if open.owner().is_some() && now.owner().is_none() {
                 // Race: the pageblock went out of service and came back, or another CPU ended this CPU's
                 // reservations. That CPU settled the pageblock before all rows were free. So settle it
@@ -139,7 +139,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Frees a block of one or two pageblocks. `false` if no such block is in use.
     pub(super) fn free_whole(&self, cpu: CpuId, zone: ZoneId, block: BlockIndex, order: Order) -> bool {
-        if order == Order::PAGEBLOCK && self.free_to_spare(cpu, zone, block) {
+        if order == Order::PAGEBLOCK && self.free_to_stock(cpu, zone, block) {
             return true;
         }
         let parts = block..block + blocks_in(order);

@@ -140,7 +140,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let state = self.states[block].get();
         match state.phase() {
             Phase::Absent => return Err(FreeError::Foreign(pfn)),
-            Phase::Whole | Phase::Parked | Phase::Spare => return Err(FreeError::DoubleFree(pfn)),
+            Phase::Whole | Phase::Parked => return Err(FreeError::DoubleFree(pfn)),
             Phase::Changing => {}
             Phase::SecondHalf => self.cut_pair(super::head_of(block)),
             Phase::Block if state.has_bad() => return Err(FreeError::Leaked(pfn)),
@@ -265,7 +265,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             return self.claim_whole_at(self.zone_at(block), block, 1)
                 && self.hand_out(block, Order::PAGEBLOCK, of);
         }
-        self.give_spare(block);
+        self.give_stock_with(block);
         if self.claim_whole_at(self.zone_at(block), block, 1) {
             if !self.open(block, State::open(of)) {
                 return false;

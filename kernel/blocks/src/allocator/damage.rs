@@ -69,7 +69,8 @@ fn damage(allocator: &BlockAllocator<'_, impl Access>, random: &mut Random) {
             let reservation = &shares.reservations()[random.below(all) as usize];
             reservation.damage(some(random));
         }
-        7 => [&shares.near, &shares.spare][random.below(2) as usize].store(some(random), Relaxed),
+        7 if random.below(2) == 0 => shares.near.store(some(random), Relaxed),
+        7 => shares.stock.damage(random.row()),
         _ => shares.note_freed(some(random) as usize, Order::new(random.below(6) as u8).expect("an order")),
     }
 }

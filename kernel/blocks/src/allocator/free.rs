@@ -41,7 +41,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         {
             let (block, frame) = (index / FRAMES, index % FRAMES);
             let is_freed = match order {
-                Order::PAGEBLOCK => frame == 0 && self.free_to_spare(cpu, zone.id, block),
+                Order::PAGEBLOCK => frame == 0 && self.free_to_stock(cpu, zone.id, block),
                 _ => order < Order::PAGEBLOCK && self.put(cpu, block, frame, order),
             };
             if is_freed {
@@ -73,7 +73,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let wrong = |allocated| Err(FreeError::WrongOrder { pfn, given: order, allocated });
         match state.phase() {
             Phase::Absent => Err(FreeError::Foreign(pfn)),
-            Phase::Whole | Phase::Parked | Phase::Spare => Err(FreeError::DoubleFree(pfn)),
+            Phase::Whole | Phase::Parked => Err(FreeError::DoubleFree(pfn)),
             Phase::SecondHalf => Err(FreeError::NotABlock(pfn)),
             Phase::Block if frame != 0 => Err(FreeError::NotABlock(pfn)),
             Phase::Block if state.has_bad() => Err(FreeError::Leaked(pfn)),

@@ -21,9 +21,9 @@ pub struct ZoneUse {
     pub node: NodeId,
     /// Frames that the allocator may hand out.
     pub managed: u64,
-    /// Free frames, including those of reserved and spare pageblocks.
+    /// Free frames, including those of reserved pageblocks and stocks.
     pub free: u64,
-    /// The part of `free` in reserved and spare pageblocks. Other CPUs usually take these frames only if
+    /// The part of `free` in reserved pageblocks and stocks. Other CPUs usually take these frames only if
     /// they find no others.
     pub at_hand: u64,
     /// Pageblocks that are completely free, reserved ones included. Any request can get them.
@@ -43,10 +43,9 @@ impl<A: Access> BlockAllocator<'_, A> {
             self.count_frees(zone);
             let is_isolated = |block: &usize| self.states[*block].get().is_isolated();
             let reserved = || self.reserved_in(zone.id);
-            let is_spare = |block: &usize| self.states[*block].get().phase() == Phase::Spare;
-            let spare = zone.blocks.clone().filter(is_spare).count();
+            let stocked = self.stocked(zone.id);
             let of_reserved: u64 = reserved().map(|block| self.rows[block].free() as u64).sum();
-            let at_hand = of_reserved + (spare * FRAMES) as u64;
+            let at_hand = of_reserved + (stocked * FRAMES) as u64;
             let whole_at_hand = reserved().filter(|block| self.rows[*block].is_free()).count();
             ZoneUse {
                 kind: zone.kind,
@@ -54,7 +53,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 managed: zone.managed(),
                 free: zone.free_at_least().saturating_add(at_hand),
                 at_hand,
-                whole_pageblocks: zone.whole_blocks().saturating_add(whole_at_hand + spare) as u64,
+                whole_pageblocks: zone.whole_blocks().saturating_add(whole_at_hand + stocked) as u64,
                 isolated_pageblocks: zone.blocks.clone().filter(is_isolated).count() as u64,
                 reserved_highatomic: (zone.highatomic_reserve.load(Relaxed) as u64)
                     .saturating_mul(FRAMES as u64),
@@ -74,16 +73,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let free_of = |zone: &Zone| {
             self.count_frees(zone);
             let of_reserved: usize = self.reserved_in(zone.id).map(|block| self.rows[block].free()).sum();
-            // The shares of two CPUs may name one spare pageblock. Its state says which CPU keeps it.
-            let is_kept = |cpu: CpuId, named: u32| {
-                let state = self.states.get((named as usize).wrapping_sub(1));
-                state.is_some_and(|state| state.get().is_spare_of(cpu))
-            };
-            let cpus = (0..self.cpus()).map(|cpu| CpuId(cpu as u32));
-            let spares =
-                { cpus }.filter(|cpu| is_kept(*cpu, self.share_at(zone.id, *cpu).spare.load(Relaxed)));
-            let spares = spares.count();
-            zone.free_at_least() + (of_reserved + spares * FRAMES) as u64
+            zone.free_at_least() + (of_reserved + self.stocked(zone.id) * FRAMES) as u64
         };
         self.zones.iter().map(free_of).sum()
     }
@@ -120,7 +110,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         match state.phase() {
             Phase::SecondHalf => Some(self.states[head_of(block)].get().migratetype()),
             Phase::Block | Phase::Open => Some(state.migratetype()),
-            Phase::Absent | Phase::Whole | Phase::Parked | Phase::Spare | Phase::Changing => None,
+            Phase::Absent | Phase::Whole | Phase::Parked | Phase::Changing => None,
         }
     }
 

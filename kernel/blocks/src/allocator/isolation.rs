@@ -34,7 +34,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             self.uncount(block);
         }
         self.withdraw(block);
-        self.give_spare(block);
+        self.give_stock_with(block);
         Ok(())
     }
 

@@ -40,7 +40,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 Use::Block(start, order) => Use::Block(frame - start, order),
                 other => other,
             },
-            Phase::Whole | Phase::Parked | Phase::Spare => Use::Free,
+            Phase::Whole | Phase::Parked => Use::Free,
             Phase::Block | Phase::SecondHalf | Phase::Absent => Use::Withheld,
         }
     }
@@ -51,7 +51,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.locate(pfn).is_some_and(|(_, index)| {
             let (block, frame) = (index / FRAMES, index % FRAMES);
             match self.states[block].get().phase() {
-                Phase::Whole | Phase::Parked | Phase::Spare => true,
+                Phase::Whole | Phase::Parked => true,
                 Phase::Open => self.rows[block].look(frame) == Use::Free,
                 _ => false,
             }
@@ -65,8 +65,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let block = index / FRAMES;
             let state = self.states[block].get();
             let is_free = state.phase() == Phase::Open && self.rows[block].is_free();
-            let is_spare = state.phase() == Phase::Spare;
-            !state.is_isolated() && (self.is_published(block) || is_spare || is_free)
+            !state.is_isolated() && (state.phase() == Phase::Whole || is_free)
         })
     }
 
@@ -75,8 +74,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub fn largest_free_order(&self) -> Option<Order> {
         let is_whole = |block: usize| {
             let state = self.states[block].get();
-            let is_spare = state.phase() == Phase::Spare && !state.is_isolated();
-            state.gives() && self.rows[block].is_free() || is_spare || self.is_published(block)
+            let is_whole = state.phase() == Phase::Whole && !state.is_isolated();
+            is_whole || state.gives() && self.rows[block].is_free()
         };
         if (0..self.states.len()).step_by(2).any(|block| is_whole(block) && is_whole(block + 1)) {
             return Order::new(MAX_ORDER as u8);

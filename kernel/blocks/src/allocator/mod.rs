@@ -6,7 +6,7 @@
 //!   CPUs' pageblocks), `refill` (another pageblock). They use `take` (a block of one pageblock), `claim`
 //!   (whole pageblocks), and `reservation` (of a pageblock, by a CPU). They also use `room` (whether a zone
 //!   has enough memory), `highatomic` (for atomic requests of high order), and `needy` (the request).
-//! - A free: `free`, `spare` (the pageblock that each CPU keeps for its next request), `settle` (a pageblock
+//! - A free: `free`, `stock` (whole pageblocks that each CPU keeps for its next requests), `settle` (a pageblock
 //!   after a free), `whole` (whole pageblocks), `unit` (which whole pageblock to use next), `sets`.
 //!
 //! Above them are other calls. Many blocks at once: `of_row`, `bulk`, `arrays` and `array`. Frames that are
@@ -48,7 +48,7 @@ mod sets;
 mod settings;
 mod settle;
 mod slow;
-mod spare;
+mod stock;
 mod table_memory;
 mod tables;
 mod take;

@@ -86,7 +86,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     fn take_place(&self, index: usize, wanted: Wanted) -> bool {
         let (block, frame) = (index / FRAMES, index % FRAMES);
-        self.give_spare(block);
+        self.give_stock_with(block);
         if self.claim_whole_at(self.zone_at(block), block, 1) {
             if !self.open(block, State::open(wanted.migratetype)) {
                 return false;
@@ -222,7 +222,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let pfn = |frame: usize| zone.pfn(block * FRAMES + frame);
         match state.phase() {
             Phase::Absent => Err(FreeError::Foreign(pfn(frames.start))),
-            Phase::Whole | Phase::Parked | Phase::Spare => Err(FreeError::DoubleFree(pfn(frames.start))),
+            Phase::Whole | Phase::Parked => Err(FreeError::DoubleFree(pfn(frames.start))),
             Phase::Block | Phase::SecondHalf if self.is_bad(block, frames.start, state) => {
                 Err(FreeError::Leaked(pfn(frames.start)))
             }
@@ -259,7 +259,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let state = self.states[block].get();
         match state.phase() {
             Phase::Absent => return Err(FreeError::Foreign(pfn)),
-            Phase::Whole | Phase::Parked | Phase::Spare => return Err(FreeError::DoubleFree(pfn)),
+            Phase::Whole | Phase::Parked => return Err(FreeError::DoubleFree(pfn)),
             // Race: another CPU is making the pageblock whole. It must fail, because these frames are in use.
             // It may have stopped, so do not wait for it: the rows are right. Or another CPU owns a part of
             // the same block, and is cutting or opening the block. Then some rows are not right yet, and
@@ -314,10 +314,10 @@ impl<A: Access> BlockAllocator<'_, A> {
         let state = self.states[block].get();
         match state.phase() {
             // This is the other half of a pair. Its owner has freed it already.
-            Phase::Absent | Phase::Whole | Phase::Parked | Phase::Spare if frames.is_empty() => {
+            Phase::Absent | Phase::Whole | Phase::Parked if frames.is_empty() => {
                 return Ok(Attempt::Done);
             }
-            Phase::Absent | Phase::Whole | Phase::Parked | Phase::Spare => {
+            Phase::Absent | Phase::Whole | Phase::Parked => {
                 return Err(FreeError::DoubleFree(pfn));
             }
             // Rows that another CPU has not set yet would look split.

@@ -134,7 +134,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Reserves a whole pageblock, and takes a block of it.
     fn take_from_whole(&self, needy: Needy<'_>) -> Option<usize> {
         loop {
-            let block = self.claim_whole(needy)?;
+            let block = self.claim_with_stock(needy)?;
             let state = State::open(needy.wanted.migratetype).reserved_by(needy.cpu);
             if !self.open(block, state) {
                 continue;

@@ -15,7 +15,7 @@ use crate::zone::Zone;
 impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn rescue(&self, needy: Needy<'_>, request: &Request) -> Option<(ZoneId, usize)> {
         let zone = &self.zones[needy.zone.index()];
-        self.give_spares(zone);
+        self.give_stocks(zone);
         let floor = zone.floor(request, Watermark::Min);
         let mut is_tight = false;
         if floor > 0 && !self.is_free_at_least(zone, floor.saturating_add(FRAMES as u64)) {
@@ -169,9 +169,9 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Makes a pageblock whole if all of its frames are free, whether a CPU reserves it or not.
     pub(super) fn reap_block(&self, block: BlockIndex) {
-        self.give_spare(block);
+        self.give_stock_with(block);
         if self.rows[block].is_free() {
-            self.unreserve(block, |_| true);
+            self.unreserve(block, None, |_| true);
             self.settle(block);
         }
     }

@@ -73,18 +73,24 @@ impl<A: Access> BlockAllocator<'_, A> {
         if let Some(before) = reservation.replace::<A>(block)
             && Some(before) != block
         {
-            self.unreserve(before, |state| state.is_reserved_by(cpu));
+            self.unreserve(before, Some(cpu), |state| state.is_reserved_by(cpu));
         }
     }
 
-    /// Ends the reservation of a pageblock if `is_this` accepts its state.
-    pub(super) fn unreserve(&self, block: BlockIndex, is_this: impl Fn(State) -> bool) {
+    /// Ends the reservation of a pageblock if `is_this` accepts its state. If the pageblock is whole then,
+    /// `keeper` keeps it in its stock.
+    pub(super) fn unreserve(
+        &self,
+        block: BlockIndex,
+        keeper: Option<CpuId>,
+        is_this: impl Fn(State) -> bool,
+    ) {
         let Some(of_block) = self.states.get(block) else { return };
         let is_this =
             |state: State| state.phase() == Phase::Open && state.owner().is_some() && is_this(state);
         if let Ok(before) = of_block.update::<A>(|state| is_this(state).then(|| state.unreserved())) {
             self.note_unreserved(block, before);
-            self.settle(block);
+            self.settle_for(block, keeper);
             self.count_free(block);
         }
     }
@@ -108,25 +114,24 @@ impl<A: Access> BlockAllocator<'_, A> {
             forgot_any |= reservation.forget::<A>(block);
         }
         if forgot_any && self.states[block].get().is_reserved_by(cpu) {
-            self.unreserve(block, |state| state.is_reserved_by(cpu));
+            self.unreserve(block, None, |state| state.is_reserved_by(cpu));
         }
     }
 
     /// Ends all reservations in a zone. O(CPUs).
     pub(super) fn unreserve_all(&self, zone: &Zone) {
-        self.give_spares(zone);
         for cpu in (0..self.cpus()).map(|cpu| CpuId(cpu as u32)) {
             self.unreserve_of(zone.id, cpu);
         }
     }
 
-    /// Ends a CPU's reservations in a zone, and gives up its spare pageblock.
+    /// Ends a CPU's reservations in a zone, and gives up its stock.
     pub(super) fn unreserve_of(&self, zone: ZoneId, cpu: CpuId) {
-        self.give_spare_of(self.share_at(zone, cpu));
         for reservation in
             self.share_at(zone, cpu).reservations().iter().filter(|reservation| reservation.get().is_some())
         {
             self.set_reservation(reservation, None, cpu);
         }
+        self.give_stock(&self.zones[zone.index()], self.share_at(zone, cpu));
     }
 }

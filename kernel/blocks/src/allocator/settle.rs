@@ -75,7 +75,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             return;
         }
         if new >> PAGEBLOCK_ORDER != 0 || !self.reserve_freed(cpu, block) {
-            self.settle(block);
+            self.settle_for(block, Some(cpu));
         }
     }
 
@@ -92,6 +92,12 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Settles a pageblock that no CPU reserves: makes it whole if all frames are free, or moves it to its
     /// set.
     pub(super) fn settle(&self, block: BlockIndex) {
+        self.settle_for(block, None);
+    }
+
+    /// Does the same as [`settle`](Self::settle). If the pageblock becomes whole, `keeper` keeps it in its
+    /// stock.
+    pub(super) fn settle_for(&self, block: BlockIndex, keeper: Option<CpuId>) {
         loop {
             let state = self.states[block].get();
             if !state.is_idle() {
@@ -99,7 +105,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             }
             let orders = self.rows[block].free_orders();
             if orders >> PAGEBLOCK_ORDER != 0 {
-                if self.close(block) {
+                if self.close(block, keeper) {
                     return;
                 }
                 // Another CPU has taken a frame, or is changing the pageblock: look again.
@@ -131,7 +137,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Makes an open pageblock whole, if all of its frames are free.
-    fn close(&self, block: BlockIndex) -> bool {
+    fn close(&self, block: BlockIndex, keeper: Option<CpuId>) -> bool {
         let begin = |state: State| state.is_idle().then(|| state.in_phase(Phase::Changing));
         let Ok(before) = self.states[block].update::<A>(begin) else { return false };
         if !self.rows[block].close() {
@@ -159,7 +165,10 @@ impl<A: Access> BlockAllocator<'_, A> {
             // All frames are free, so none is out of service.
             BadBits::of(&self.bad, block).into_iter().for_each(BadBits::clear);
         }
-        self.give_whole(block);
+        match keeper {
+            Some(cpu) => self.keep_whole(cpu, block),
+            None => self.give_whole(block),
+        }
         true
     }
 

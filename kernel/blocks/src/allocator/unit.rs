@@ -105,6 +105,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
+    /// Whether whole pageblocks of this pageblock's unit are for such requests.
+    pub(super) fn is_suitable(&self, zone: &Zone, needy: Needy<'_>, block: BlockIndex) -> bool {
+        zone.blocks.contains(&block) && self.is_tainted(zone, block) != needy.is_movable()
+    }
+
     fn is_tainted(&self, zone: &Zone, block: BlockIndex) -> bool {
         self.set(Members::Tainted).has(zone.unit_of(block).start)
     }

@@ -81,14 +81,6 @@ macro_rules! observed {
 observed!(AtomicU32, u32);
 observed!(AtomicUsize, usize);
 
-impl AtomicU32 {
-    #[inline]
-    pub(crate) fn swap(&self, value: u32, order: Ordering) -> u32 {
-        tell(self, LineUse::Exchange);
-        self.0.swap(value, order)
-    }
-}
-
 impl AtomicUsize {
     #[inline]
     pub(crate) fn fetch_add(&self, value: usize, order: Ordering) -> usize {

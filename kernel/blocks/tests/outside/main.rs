@@ -24,7 +24,7 @@ mod model;
 mod of_row;
 mod reviewers;
 mod settings;
-mod spare;
+mod stock;
 mod split;
 mod threads;
 mod units;

@@ -1,0 +1,152 @@
+//! The stock of a CPU: a few whole pageblocks that it keeps for its next requests. With it, a CPU claims
+//! several whole pageblocks, and returns several, by one change of the set that all CPUs share.
+//!
+//! A pageblock in a stock has the phase `Whole`, as those in the set, and is in no set.
+//!
+//! # Which operations may race, who loses, and why that is safe
+//!
+//! Race: a CPU takes a pageblock of its stock while another CPU empties the stock, or while a thread that runs
+//! as the same CPU takes one. Each does so by one exchange of the stock's word. The second exchange finds
+//! another word, and looks again. So one of them gets the pageblock.
+//!
+//! Race: a CPU adds a pageblock to its stock while another CPU takes the pageblock out of service. The other
+//! CPU first writes the state and then searches the stocks; this CPU first adds the pageblock and then reads
+//! the state. So at least one of them sees the other's change, and removes the pageblock from the stock.
+
+use pageset_core::{CpuId, MigrateType, Order, ZoneId};
+
+use super::BlockAllocator;
+use super::needy::Needy;
+use crate::access::Access;
+use crate::cpu_share::{CpuShare, STOCK_MAX, Stock};
+use crate::index::{BlockIndex, Several};
+use crate::state::{Phase, State};
+use crate::zone::Zone;
+
+impl<A: Access> BlockAllocator<'_, A> {
+    /// Frees a block of pageblock size and keeps it in the CPU's stock. `false` if there is no such block in
+    /// use and in service, or if this allocator keeps no stocks.
+    pub(super) fn free_to_stock(&self, cpu: CpuId, zone: ZoneId, block: BlockIndex) -> bool {
+        let to_whole = |state: State| {
+            let is_block = state.is_block_of(Order::PAGEBLOCK) && !state.is_isolated();
+            is_block.then(|| state.closed_as(Phase::Whole))
+        };
+        let is_freed = self.steers() && self.states[block].update::<A>(to_whole).is_ok();
+        if is_freed {
+            self.add_to_stock(cpu, &self.zones[zone.index()], block);
+        }
+        is_freed
+    }
+
+    /// Gives a claimed pageblock the phase `Whole`, and keeps it in the CPU's stock.
+    pub(super) fn keep_whole(&self, cpu: CpuId, block: BlockIndex) {
+        if !self.steers() {
+            self.give_whole(block);
+        } else if self.turn_into(block, |state| state.closed_as(Phase::Whole)) {
+            self.add_to_stock(cpu, self.zone_at(block), block);
+        }
+    }
+
+    /// Adds a whole pageblock to a CPU's stock. If there is no room, the others go to the zone.
+    fn add_to_stock(&self, cpu: CpuId, zone: &Zone, block: BlockIndex) {
+        let stock = &self.share_at(zone.id, cpu).stock;
+        let may_add = stock.is_empty() || self.stock_of(zone) > 1;
+        if !(may_add && stock.add::<A>(block)) {
+            self.publish_stock(zone, stock.replace::<A>(block));
+        }
+        self.note_added(stock, block);
+    }
+
+    /// Removes a pageblock from a stock if another CPU took it out of service before it was there.
+    fn note_added(&self, stock: &Stock, block: BlockIndex) {
+        if self.states[block].get().is_isolated() && stock.remove::<A>(block) {
+            self.give_whole(block);
+        }
+    }
+
+    /// How many pageblocks a CPU may keep: more than one only if many are whole, so that others need not
+    /// search the stocks.
+    fn stock_of(&self, zone: &Zone) -> usize {
+        if zone.whole_blocks() >= STOCK_MAX * self.cpus() { STOCK_MAX } else { 1 }
+    }
+
+    /// Takes a pageblock of the CPU's stock, and turns it into a block in use.
+    #[inline]
+    pub(super) fn take_of_stock(&self, share: &CpuShare, migratetype: MigrateType) -> Option<BlockIndex> {
+        loop {
+            let block = share.stock.take::<A>()?;
+            if self.states.get(block).is_some() && self.hand_out(block, Order::PAGEBLOCK, migratetype) {
+                self.note_use(migratetype, block);
+                return Some(block);
+            }
+        }
+    }
+
+    /// Claims a whole pageblock: one of the CPU's stock if that suits, or several for the stock.
+    pub(super) fn claim_with_stock(&self, needy: Needy<'_>) -> Option<BlockIndex> {
+        let zone = &self.zones[needy.zone.index()];
+        let stock = &needy.share.stock;
+        if !self.steers() {
+            return self.claim_whole(needy);
+        }
+        if stock.first().is_some_and(|block| !self.is_suitable(zone, needy, block)) {
+            self.give_stock(zone, needy.share);
+        }
+        if let Some(block) = stock.take::<A>().filter(|block| zone.blocks.contains(block)) {
+            self.note_use(needy.wanted.migratetype, block);
+            return Some(block);
+        }
+        let mut claimed = self.claim_several(needy, self.find_whole(needy)?, self.stock_of(zone));
+        let block = claimed.next();
+        for more in claimed {
+            // Race: a thread that runs as the same CPU has filled the stock.
+            if stock.add::<A>(more) { self.note_added(stock, more) } else { self.publish(more) }
+        }
+        block
+    }
+
+    /// Returns the pageblocks of a CPU's stock to the zone.
+    pub(super) fn give_stock(&self, zone: &Zone, share: &CpuShare) {
+        if !share.stock.is_empty() {
+            self.publish_stock(zone, share.stock.take_all::<A>());
+        }
+    }
+
+    /// Returns pageblocks that were in a stock to the zone. A damaged stock may name others; they stay as they
+    /// are.
+    fn publish_stock(&self, zone: &Zone, blocks: Several) {
+        let is_whole = |block: &BlockIndex| {
+            zone.blocks.contains(block) && self.states[*block].get().phase() == Phase::Whole
+        };
+        let mut whole = Several::NONE;
+        blocks.filter(is_whole).for_each(|block| {
+            whole.add(block);
+        });
+        if whole.len() < blocks.len() {
+            self.note_damage(zone.id);
+        }
+        self.publish_several(zone, whole);
+    }
+
+    /// Returns the pageblocks of all stocks of a zone. O(CPUs).
+    pub(super) fn give_stocks(&self, zone: &Zone) {
+        self.shares_in(zone.id).for_each(|share| self.give_stock(zone, share));
+    }
+
+    /// If the pageblock is in a stock, returns that stock to the zone. O(CPUs) for a pageblock that is whole and
+    /// not in the set.
+    pub(super) fn give_stock_with(&self, block: BlockIndex) {
+        let is_claimed = |state: State| state.phase() == Phase::Whole && !self.is_published(block);
+        if self.states.get(block).is_some_and(|state| is_claimed(state.get())) {
+            let zone = self.zone_at(block);
+            self.shares_in(zone.id)
+                .filter(|share| share.stock.has(block))
+                .for_each(|share| self.give_stock(zone, share));
+        }
+    }
+
+    /// Pageblocks in all stocks of a zone. O(CPUs).
+    pub(super) fn stocked(&self, zone: ZoneId) -> usize {
+        self.shares_in(zone).map(|share| share.stock.blocks().len()).sum()
+    }
+}
