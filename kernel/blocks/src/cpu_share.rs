@@ -200,14 +200,6 @@ impl Stock {
             None => Several::of(block),
         }
     }
-
-    pub(crate) fn remove<A: Access>(&self, block: BlockIndex) -> bool {
-        let without = |now: usize| {
-            let one = Self::word_of(block)? & LOWER;
-            (now >> HALF == block / HALF && now & one != 0).then_some(now & !one)
-        };
-        update::<A, _>(&self.0, SeqCst, without).is_ok()
-    }
 }
 
 /// Half the bits of a word.

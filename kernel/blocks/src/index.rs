@@ -14,6 +14,7 @@ use pageset_core::Storage;
 
 use crate::access::{Access, Shared, clear_bits, set_bits, update};
 use crate::atomic::{AtomicUsize, SeqCst, constant};
+use crate::row::lowest;
 
 const BITS: usize = usize::BITS as usize;
 /// The even bits: the first of each pair.
@@ -235,25 +236,16 @@ impl<A: Access> Set<'_, A> {
         self.add_above(1, blocks.word);
     }
 
-    /// Removes up to `limit` members by one exchange. They all lie in one half of a word, with the member that
-    /// [`find`](Self::find) returns.
-    pub(crate) fn take_near(&self, range: &Range<BlockIndex>, near: BlockIndex, limit: usize) -> Several {
-        while limit > 0
-            && let Some(first) = self.find(range, near)
-        {
-            let word = first / BITS;
-            let Some(cell) = self.word(0, word) else { break };
-            let from = usize::MAX << (first % BITS);
-            let end = (range.end - word * BITS).min((first % BITS | (BITS / 2 - 1)) + 1);
-            let within = from & if end < BITS { (1 << end) - 1 } else { usize::MAX };
-            let there = cell.load(SeqCst) & within;
-            let left = (0..limit).fold(there, |left, _| left & left.wrapping_sub(1));
-            let bits = there & !left;
-            if bits != 0 && self.remove_all(word, bits) {
-                return Several { word, bits };
-            }
-        }
-        Several::NONE
+    /// Removes up to `limit` members from `first` on by one exchange. They all lie in one half of a word, before
+    /// `end`. Returns none if another CPU changed the members first.
+    pub(crate) fn take_from(&self, first: BlockIndex, end: BlockIndex, limit: usize) -> Several {
+        let (word, from) = (first / BITS, first % BITS);
+        let Some(cell) = self.word(0, word) else { return Several::NONE };
+        let end = (end - word * BITS).min((from | (BITS / 2 - 1)) + 1);
+        let within = usize::MAX << from & usize::MAX >> (BITS - end);
+        let there = cell.load(SeqCst) & within;
+        let bits = lowest(there, limit);
+        if bits != 0 && self.remove_all(word, bits) { Several { word, bits } } else { Several::NONE }
     }
 
     /// The pairs that have both members in the set, and at least one in `blocks`. Returns the first of each.

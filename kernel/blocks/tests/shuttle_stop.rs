@@ -169,10 +169,9 @@ fn others_go_on(world: &World, missing_max: u64) {
 }
 
 /// Violations that `validate` may report in the middle of a change.
-const AT_WORK: [&str; 15] = [
-    "the set of whole pageblocks has all whole pageblocks, and no others",
+const AT_WORK: [&str; 14] = [
+    "a whole pageblock, and no other, is in the set of whole ones or in a stock",
     "the zone counts free frames of pageblocks that no CPU reserves, and no others",
-    "a CPU's share names each spare pageblock, and spare pageblocks are in service",
     "a CPU reserves a pageblock",
     "a CPU's share names each pageblock that the CPU reserves",
     "a withheld frame is no memory, or out of service",

@@ -85,7 +85,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let spare = zone.free_at_least().saturating_sub(floor) / FRAMES as u64;
         let limit = limit.min(usize::try_from(spare).unwrap_or(usize::MAX));
         let mut allocated = 0;
-        for block in self.claim_several(needy, self.whole_start(needy), limit) {
+        for block in self.claim_several(needy, limit) {
             if self.hand_out(block, Order::PAGEBLOCK, request.migratetype) {
                 each(zone.pfn(block * FRAMES));
                 allocated += 1;

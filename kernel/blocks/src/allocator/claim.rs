@@ -42,31 +42,26 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Claims a whole pageblock by removing it from the set. No other CPU can use it from then on.
     pub(super) fn claim_whole(&self, needy: Needy<'_>) -> Option<BlockIndex> {
-        let zone = &self.zones[needy.zone.index()];
-        if !zone.may_claim(1, needy.highatomic) {
-            return None;
-        }
-        let whole = self.set(Members::Whole);
-        loop {
-            let block = self.find_whole(needy)?;
-            if whole.remove(block) {
-                self.note_claimed(needy, block, 1);
-                return Some(block);
-            }
-        }
+        self.claim_several(needy, 1).first()
     }
 
-    /// Claims up to `limit` whole pageblocks that lie together, from `near` on.
-    pub(super) fn claim_several(&self, needy: Needy<'_>, near: BlockIndex, limit: usize) -> Several {
+    /// Claims up to `limit` whole pageblocks that lie together.
+    pub(super) fn claim_several(&self, needy: Needy<'_>, limit: usize) -> Several {
         let zone = &self.zones[needy.zone.index()];
         let limit = limit.min(zone.open_blocks(limit, needy.highatomic));
-        let taken = self.set(Members::Whole).take_near(&zone.blocks, near, limit);
-        if let Some(first) = taken.first() {
-            self.note_claimed(needy, first, taken.len());
-            // The others may lie in the next unit.
-            taken.for_each(|block| self.note_use(needy.wanted.migratetype, block));
+        let whole = self.set(Members::Whole);
+        while limit > 0
+            && let Some(first) = self.find_whole(needy)
+        {
+            let taken = whole.take_from(first, zone.blocks.end, limit);
+            if taken.len() > 0 {
+                self.note_claimed(needy, first, taken.len());
+                // The last may lie in the next unit.
+                taken.last().into_iter().for_each(|block| self.note_use(needy.wanted.migratetype, block));
+                return taken;
+            }
         }
-        taken
+        Several::NONE
     }
 
     /// Claims two adjacent whole pageblocks.
@@ -109,7 +104,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// The pageblock at which a search for whole pageblocks begins.
-    pub(super) fn whole_start(&self, needy: Needy<'_>) -> BlockIndex {
+    fn whole_start(&self, needy: Needy<'_>) -> BlockIndex {
         let start = self.zones[needy.zone.index()].blocks.start;
         match self.whole_use {
             WholeUse::Nearest => self.find_whole(needy).unwrap_or(start),

@@ -165,9 +165,11 @@ impl<A: Access> BlockAllocator<'_, A> {
             // All frames are free, so none is out of service.
             BadBits::of(&self.bad, block).into_iter().for_each(BadBits::clear);
         }
-        match keeper {
-            Some(cpu) => self.keep_whole(cpu, block),
-            None => self.give_whole(block),
+        if self.make_whole(block) {
+            match keeper.filter(|_| self.steers()) {
+                Some(cpu) => self.add_to_stock(cpu, zone, block),
+                None => self.publish(block),
+            }
         }
         true
     }

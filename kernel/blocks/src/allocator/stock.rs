@@ -18,7 +18,7 @@ use pageset_core::{CpuId, MigrateType, Order, ZoneId};
 use super::BlockAllocator;
 use super::needy::Needy;
 use crate::access::Access;
-use crate::cpu_share::{CpuShare, STOCK_MAX, Stock};
+use crate::cpu_share::{CpuShare, STOCK_MAX};
 use crate::index::{BlockIndex, Several};
 use crate::state::{Phase, State};
 use crate::zone::Zone;
@@ -38,36 +38,22 @@ impl<A: Access> BlockAllocator<'_, A> {
         is_freed
     }
 
-    /// Gives a claimed pageblock the phase `Whole`, and keeps it in the CPU's stock.
-    pub(super) fn keep_whole(&self, cpu: CpuId, block: BlockIndex) {
-        if !self.steers() {
-            self.give_whole(block);
-        } else if self.turn_into(block, |state| state.closed_as(Phase::Whole)) {
-            self.add_to_stock(cpu, self.zone_at(block), block);
-        }
-    }
-
     /// Adds a whole pageblock to a CPU's stock. If there is no room, the others go to the zone.
-    fn add_to_stock(&self, cpu: CpuId, zone: &Zone, block: BlockIndex) {
-        let stock = &self.share_at(zone.id, cpu).stock;
-        let may_add = stock.is_empty() || self.stock_of(zone) > 1;
-        if !(may_add && stock.add::<A>(block)) {
-            self.publish_stock(zone, stock.replace::<A>(block));
+    pub(super) fn add_to_stock(&self, cpu: CpuId, zone: &Zone, block: BlockIndex) {
+        let share = self.share_at(zone.id, cpu);
+        let may_add = share.stock.is_empty() || self.has_for_each(zone, STOCK_MAX);
+        if !(may_add && share.stock.add::<A>(block)) {
+            self.publish_stock(zone, share.stock.replace::<A>(block));
         }
-        self.note_added(stock, block);
-    }
-
-    /// Removes a pageblock from a stock if another CPU took it out of service before it was there.
-    fn note_added(&self, stock: &Stock, block: BlockIndex) {
-        if self.states[block].get().is_isolated() && stock.remove::<A>(block) {
-            self.give_whole(block);
+        if self.states[block].get().is_isolated() {
+            self.give_stock(zone, share);
         }
     }
 
-    /// How many pageblocks a CPU may keep: more than one only if many are whole, so that others need not
+    /// Whether so many pageblocks are whole that each CPU may keep this many. Otherwise other CPUs would have to
     /// search the stocks.
-    fn stock_of(&self, zone: &Zone) -> usize {
-        if zone.whole_blocks() >= STOCK_MAX * self.cpus() { STOCK_MAX } else { 1 }
+    fn has_for_each(&self, zone: &Zone, blocks: usize) -> bool {
+        zone.whole_blocks() >= blocks * self.cpus()
     }
 
     /// Takes a pageblock of the CPU's stock, and turns it into a block in use.
@@ -92,16 +78,14 @@ impl<A: Access> BlockAllocator<'_, A> {
         if stock.first().is_some_and(|block| !self.is_suitable(zone, needy, block)) {
             self.give_stock(zone, needy.share);
         }
-        if let Some(block) = stock.take::<A>().filter(|block| zone.blocks.contains(block)) {
-            self.note_use(needy.wanted.migratetype, block);
-            return Some(block);
+        let kept = stock.take::<A>().filter(|block| zone.blocks.contains(block));
+        if kept.is_some() {
+            return kept;
         }
-        let mut claimed = self.claim_several(needy, self.find_whole(needy)?, self.stock_of(zone));
+        let limit = if self.has_for_each(zone, 2 * STOCK_MAX) { STOCK_MAX } else { 1 };
+        let mut claimed = self.claim_several(needy, limit);
         let block = claimed.next();
-        for more in claimed {
-            // Race: a thread that runs as the same CPU has filled the stock.
-            if stock.add::<A>(more) { self.note_added(stock, more) } else { self.publish(more) }
-        }
+        claimed.for_each(|more| self.add_to_stock(needy.cpu, zone, more));
         block
     }
 
@@ -112,20 +96,13 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Returns pageblocks that were in a stock to the zone. A damaged stock may name others; they stay as they
-    /// are.
+    /// Returns pageblocks that were in a stock to the zone. A damaged stock may name pageblocks of no zone.
     fn publish_stock(&self, zone: &Zone, blocks: Several) {
-        let is_whole = |block: &BlockIndex| {
-            zone.blocks.contains(block) && self.states[*block].get().phase() == Phase::Whole
-        };
-        let mut whole = Several::NONE;
-        blocks.filter(is_whole).for_each(|block| {
-            whole.add(block);
-        });
-        if whole.len() < blocks.len() {
+        if { blocks }.all(|block| zone.blocks.contains(&block)) {
+            self.publish_several(zone, blocks);
+        } else {
             self.note_damage(zone.id);
         }
-        self.publish_several(zone, whole);
     }
 
     /// Returns the pageblocks of all stocks of a zone. O(CPUs).

@@ -12,22 +12,19 @@ use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Returns some whole pageblocks to the zone.
+    #[inline(never)]
     pub(super) fn publish_several(&self, zone: &Zone, blocks: Several) {
         if blocks.first().is_none() {
             return;
         }
-        self.note_published(zone, blocks.len());
+        zone.add_whole::<A>(blocks.len());
+        count::<A>(&self.share_at(zone.id, CpuId(0)).counters.published);
         let whole = self.set(Members::Whole);
         whole.add_several(blocks);
         self.set(Members::Pairs).add_several(whole.pairs_around(blocks));
         // Their bits lie in one word, so they belong to two units at most.
         blocks.first().into_iter().chain(blocks.last()).for_each(|block| self.note_unit(zone, block));
         blocks.filter(|block| self.states[*block].get().is_isolated()).for_each(|block| self.withdraw(block));
-    }
-
-    fn note_published(&self, zone: &Zone, blocks: usize) {
-        zone.add_whole::<A>(blocks);
-        count::<A>(&self.share_at(zone.id, CpuId(0)).counters.published);
     }
 
     /// Claims these pageblocks, if all are whole.
@@ -42,22 +39,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Returns a whole pageblock to the zone.
     pub(super) fn publish(&self, block: BlockIndex) {
-        self.note_published(self.zone_at(block), 1);
-        self.add_to_whole(block);
-        if self.states[block].get().is_isolated() {
-            self.withdraw(block);
-        }
-    }
-
-    /// Adds a pageblock to the set of whole pageblocks. The caller changes the zone's count.
-    pub(super) fn add_to_whole(&self, block: BlockIndex) {
-        let whole = self.set(Members::Whole);
-        whole.add(block);
-        let first = block & !1;
-        if whole.has_pair(first) {
-            self.set(Members::Pairs).add(first);
-        }
-        self.note_unit(self.zone_at(block), block);
+        self.publish_several(self.zone_at(block), Several::of(block));
     }
 
     /// Whether the pageblock is in the set of whole pageblocks, so that any CPU may claim it.
@@ -68,9 +50,14 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Gives a claimed pageblock the phase `Whole`, and returns it to the zone. If it is isolated, it stays
     /// out of service instead.
     pub(super) fn give_whole(&self, block: BlockIndex) {
-        if self.turn_into(block, |state| state.closed_as(Phase::Whole)) {
+        if self.make_whole(block) {
             self.publish(block);
         }
+    }
+
+    /// Gives a claimed pageblock the phase `Whole`. `false` if it is isolated: then it stays out of service.
+    pub(super) fn make_whole(&self, block: BlockIndex) -> bool {
+        self.turn_into(block, |state| state.closed_as(Phase::Whole))
     }
 
     /// Changes the state of a claimed pageblock by `change`. `false` if the pageblock was isolated
