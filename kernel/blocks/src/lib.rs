@@ -17,7 +17,7 @@
 //! - Calls for parts of blocks may give up with [`Busy`](pageset_core::FreeError::Busy).
 //!
 //! Import by name: `pageset-core` has other types called `Tables`, `TableCounts` and `Zone`. The README
-//! explains the allocator, its words (such as *whole*, *spare*, *settle*, *withheld*), its races, and the
+//! explains the allocator, its words (such as *whole*, *stock*, *settle*, *withheld*), its races, and the
 //! calls that an interrupt handler may make. The files, from the bottom:
 //!
 //! - `row`: the frames of a row in one word, two bits each. One exchange takes or frees a block and checks

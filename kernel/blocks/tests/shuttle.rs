@@ -360,10 +360,10 @@ fn rows_that_were_taken_in_vain_are_found_again() {
     });
 }
 
-/// Three operations try to get the spare pageblock at once: the next request of its CPU, a request of
+/// Three operations try to get the pageblock in a CPU's stock at once: the next request of its CPU, a request of
 /// another CPU, and an isolation.
 #[test]
-fn one_gets_the_spare_pageblock_of_a_cpu() {
+fn one_gets_the_pageblock_in_the_stock_of_a_cpu() {
     check(|| {
         let world = Arc::new(World::new(2));
         let work = |world: &World, cpu: u32| {

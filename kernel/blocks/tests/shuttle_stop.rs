@@ -329,7 +329,7 @@ fn a_given_place() {
     }
 }
 
-/// Prepares a reserved pageblock, a spare pageblock, and a pageblock with some free parts.
+/// Prepares a reserved pageblock, a pageblock in the stock, and a pageblock with some free parts.
 fn all_kinds(world: &World) -> Blocks {
     let theirs = world.take(OTHER, 0, 40);
     let mut ours = world.take(CPU, 0, 30);

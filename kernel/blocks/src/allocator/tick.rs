@@ -8,7 +8,7 @@ use crate::access::Access;
 impl<A: Access> BlockAllocator<'_, A> {
     /// Does one CPU's periodic work. Call it about once a second, on or for that CPU.
     ///
-    /// A CPU that was idle since the last tick gives up the pageblocks that it reserves, and its spare.
+    /// A CPU that was idle since the last tick gives up the pageblocks that it reserves, and its stock.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.

@@ -125,18 +125,18 @@ fn a_double_free_of_another_cpus_page_is_an_error() {
     allocator.free(CpuId(0), kept, Order::ZERO).unwrap();
 }
 
-/// Found by a reader: after a CPU freed the spare of another CPU, two shares named it, and its frames counted
+/// Found by a reader: after a CPU freed what another CPU had in its stock, two CPUs named it, and its frames counted
 /// twice.
 #[test]
-fn a_spare_that_two_cpus_name_is_free_once() {
+fn a_pageblock_that_two_cpus_freed_is_free_once() {
     let allocator = plain(4 * 512, 2);
     let huge = request(9, MOVABLE);
-    let spare = allocator.alloc(CpuId(0), &huge).unwrap();
-    allocator.free(CpuId(0), spare, Order::PAGEBLOCK).unwrap();
-    assert_eq!(allocator.alloc(CpuId(0), &huge), Ok(spare), "it was the spare");
-    allocator.free(CpuId(1), spare, Order::PAGEBLOCK).unwrap();
+    let kept = allocator.alloc(CpuId(0), &huge).unwrap();
+    allocator.free(CpuId(0), kept, Order::PAGEBLOCK).unwrap();
+    assert_eq!(allocator.alloc(CpuId(0), &huge), Ok(kept), "it was in the stock");
+    allocator.free(CpuId(1), kept, Order::PAGEBLOCK).unwrap();
     assert_eq!(allocator.free_frames(), 4 * 512);
-    assert_eq!(allocator.alloc(CpuId(1), &huge), Ok(spare), "it is the other CPU's spare now");
+    assert_eq!(allocator.alloc(CpuId(1), &huge), Ok(kept), "it is in the other CPU's stock now");
     assert_eq!(allocator.free_frames(), 3 * 512);
     allocator.validate().unwrap();
 }
@@ -148,12 +148,12 @@ fn pageblocks_that_come_back_to_the_zone_are_counted() {
     let allocator = plain(4 * 512, 2);
     let blocks: Vec<Pfn> = (0..3).map(|_| allocator.alloc(CpuId(0), &request(9, MOVABLE)).unwrap()).collect();
     blocks.iter().for_each(|pfn| allocator.free(CpuId(1), *pfn, Order::PAGEBLOCK).unwrap());
-    assert_eq!(allocator.counters().published, 2, "the first is the CPU's spare");
+    assert_eq!(allocator.counters().published, 2, "the first is in the CPU's stock");
     let pages: Vec<Pfn> =
         (0..512).map(|_| allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap()).collect();
     pages.iter().for_each(|pfn| allocator.free(CpuId(1), *pfn, Order::ZERO).unwrap());
     allocator.drain_all();
     let counters = allocator.counters();
-    assert_eq!((counters.published, counters.closed), (4, 1), "the spare, and a pageblock of single frames");
+    assert_eq!((counters.published, counters.closed), (4, 1), "the stock, and a pageblock of single frames");
     assert_eq!(counters.shared(), counters.adopted + counters.claimed + 4 + counters.settled);
 }

@@ -77,15 +77,15 @@ fn a_gib_is_had_while_one_is_whole_and_comes_back() {
 }
 
 /// Found by readers: a unit stayed clean if its first pageblock that could not be moved came from the CPU's
-/// spare, was requested at its place, or came back into service.
+/// stock, was requested at its place, or came back into service.
 #[test]
 fn a_unit_is_tainted_however_its_first_unmovable_block_is_taken() {
     let (cpu, huge) = (CpuId(0), Request::new(Order::PAGEBLOCK));
-    for way in ["the spare", "a whole place", "a part of a place", "a return into service", "any place"] {
+    for way in ["the stock", "a whole place", "a part of a place", "a return into service", "any place"] {
         let allocator = machine::allocator(&[(ZoneKind::Normal, 0..2 * GIB, vec![0..2 * GIB])], 1);
         let first = allocator.alloc(cpu, &huge.movable()).unwrap();
         let unmovable = match way {
-            "the spare" => {
+            "the stock" => {
                 allocator.free(cpu, first, Order::PAGEBLOCK).unwrap();
                 allocator.alloc(cpu, &huge).unwrap()
             }
