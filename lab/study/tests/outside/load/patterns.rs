@@ -263,7 +263,7 @@ fn processes_of_a_mass_exit_end_when_all_are_full() {
     let log = run("mass-exit", 4, 1_000_000, &[("process_pages", pages)]);
     let is_alloc = |act: &Act| matches!(act, Act::Alloc { .. });
     let first_free = log.acts.iter().position(|(.., act)| matches!(act, Act::Free { .. })).unwrap();
-    // The workload also allocates one page table.
+    // Each process also allocates one page table.
     let filled = log.acts[..first_free].iter().filter(|(.., act)| is_alloc(act)).count() as u64;
     assert_eq!(filled, 4 * (pages + 1));
     assert_eq!(freeing_cpus(&log).len(), 4);
