@@ -7,8 +7,8 @@ use pageset_core::{MigrateType, Order};
 pub(super) struct Act {
     pub(super) kind: ActKind,
     pub(super) block: BlockKind,
-    /// Number of blocks. It is 1, except for bulk allocations and for the acts that are added between two
-    /// repetitions of a load.
+    /// Number of blocks. The number is 1, except for bulk allocations and for the acts that are added between
+    /// two repetitions of a load.
     pub(super) count: u16,
     /// For a page set, `zone * CPUs + CPU`. For a tick, the CPU. For a reclaimer, the node.
     pub(super) at: u32,

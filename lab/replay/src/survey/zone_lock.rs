@@ -1,9 +1,9 @@
 //! Zone locks: how long they were held, and how long they were waited for.
 //!
 //! No event names a lock. If a call chain was recorded, it shows the lock and the caller that waited for it.
-//! Otherwise the waiter's next event decides: if it moves a block to or from a free list, the lock was a
-//! zone's. A lock is either a zone's lock in the whole recording or never. So if waits for one lock disagree,
-//! the majority decides.
+//! Without a call chain, the waiter's next event decides: if this event moves a block to or from a free list,
+//! the lock was a zone's. A lock is either a zone's lock in the whole recording or never. So if waits for one
+//! lock disagree, the majority decides.
 
 use std::collections::HashMap;
 

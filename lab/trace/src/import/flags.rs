@@ -10,7 +10,7 @@
 //! #                              || / _---=> hardirq/softirq
 //! ```
 //! Text without a legend, such as excerpts and the output of `trace-cmd report`, is read with the ordinary
-//! kernel's columns if they fit. If they do not fit, the columns of a kernel with `PREEMPT_RT` are used.
+//! kernel's columns if they fit. Otherwise the columns of a kernel with `PREEMPT_RT` are used.
 //!
 //! Sources: the kernel's documentation, `Documentation/trace/ftrace.rst`, section "Latency trace format", has
 //! the letters, and `X` for "unknown". The legend has the columns. Neither source has the letters `b` and
