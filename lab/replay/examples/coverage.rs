@@ -65,7 +65,8 @@ fn judged(Interval(low, high): Interval, truth: u64) -> (f64, f64, f64) {
 }
 
 impl Class {
-    /// Adds a truth. Returns how far outside of the interval it lies, as a factor. The factor is 1 inside.
+    /// Adds a truth. Returns how far outside of the interval it lies, as a factor. The factor is 1 if the
+    /// truth lies inside the interval.
     fn add(&mut self, pair: &Pair, interval: Interval, before: Option<Interval>, truth: u64) -> f64 {
         let (outside, width, score) = judged(interval, truth);
         if outside > 0.0 {

@@ -182,7 +182,11 @@ mod tests {
             assert!(!allocated.may_become(to) && !State::Hole.may_become(to), "{to:?}");
             assert_eq!(to.may_become(cached), to == free, "{to:?}: only free blocks are fetched");
             let fetched = to == free || to == cached;
-            assert_eq!(to.may_become(owned), fetched, "{to:?}: only free blocks, and blocks that a user freed");
+            assert_eq!(
+                to.may_become(owned),
+                fetched,
+                "{to:?}: only free blocks, and blocks that a user freed"
+            );
             assert_eq!(to.may_become(State::Hole), to == State::Interior, "{to:?}");
         }
         assert!(cached.may_become(allocated) && cached.may_become(free) && leaked.may_become(free));

@@ -54,7 +54,7 @@ impl Legend {
         let Some(at) = memchr::memmem::find(comment, b"-=> ") else { return };
         let column = match comment[at + 4..].trim_ascii() {
             // This is the first line of a legend, so another text may begin here. In latency format, the
-            // column of the CPU comes before it.
+            // column of the CPU comes before the column of interrupts.
             [b'i', b'r', b'q', b's', b'-', b'o', b'f', b'f', ..] => {
                 *self = Self::default();
                 Interrupts
