@@ -1,10 +1,10 @@
-//! Bad pages: a page that cannot be trusted goes out of service instead of to a user, and every counter stays
+//! Bad pages: a page that cannot be trusted goes out of service, so that no user gets it. Every counter stays
 //! right.
 //!
-//! A block is bad if a caller reported it, or if its metadata contradicts the list that holds it. It is
-//! noticed when the block moves: in a refill, allocation, free or drain. It is then leaked on purpose and
-//! reported. Nothing retries a bad block, so no loop can hang on it (the 2016 series, patch 1; spec §4.4,
-//! §7).
+//! A block is bad if a caller reported it, or if its metadata contradicts the list that holds it. The
+//! allocator notices a bad block when the block moves: in a refill, allocation, free or drain. The block is
+//! then leaked on purpose and reported. No loop tries a bad block again, so no loop can hang (the 2016
+//! series, patch 1; spec §4.4, §7).
 
 use crate::allocator::PageAllocator;
 use crate::error::FreeError;
@@ -13,14 +13,14 @@ use crate::platform::Platform;
 use crate::{CpuId, Order, Pfn};
 
 impl<P: Platform> PageAllocator<'_, P> {
-    /// Takes a frame out of service, usually because hardware reported it as failing. A free frame goes at
-    /// once. Otherwise the block around it goes when it is freed, drained or about to be handed out. A block
-    /// that another CPU takes from its page set at this very moment may still be handed out; call again if
-    /// the frame must not be used.
+    /// Takes a frame out of service, usually because hardware reported it as failing. A free frame goes out
+    /// of service at once. Otherwise the block around the frame goes out of service when it is freed, drained
+    /// or about to be handed out. Race: another CPU takes the block from its page set at this moment. The
+    /// block may then still be handed out, so call again if the frame must not be used.
     ///
     /// # Errors
-    /// [`FreeError::Foreign`] if the frame is not memory of this allocator, [`FreeError::Leaked`] if it is
-    /// out of service already, [`FreeError::BadCpu`] for an unknown CPU.
+    /// [`FreeError::Foreign`] if the frame is not memory of this allocator, [`FreeError::Leaked`] if the
+    /// frame is out of service already, [`FreeError::BadCpu`] for an unknown CPU.
     pub fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
         if cpu.index() >= self.cpus() {
             return Err(FreeError::BadCpu(cpu));
@@ -87,16 +87,16 @@ mod tests {
 
     const CPU: CpuId = CpuId(0);
 
-    /// Frames of the machine: just enough for a batch of more than one page. Miri checks every atomic of a
-    /// table whenever the table is borrowed, so its time grows with the square of this. Under miri the
-    /// machine is smaller and the batch is set directly.
+    /// Number of frames of the machine: just enough for a batch of more than one page. Miri checks every
+    /// atomic of a table whenever the table is borrowed, so its run time grows with the square of this
+    /// number. Under miri the machine is smaller, and the test sets the batch directly.
     const FRAMES: u64 = if cfg!(miri) { 2048 } else { 12_288 };
 
     fn policies() -> Vec<Policy> {
         match cfg!(miri) {
             true => std::vec![Policy { batch: BatchRule::Fixed(3), ..crate::policy::LINUX_6_19 }],
-            // Where CPUs own pageblocks, a refill takes more than one page. `pcp/owned/tests.rs` tests those
-            // policies.
+            // If CPUs own pageblocks, a refill takes more than one page. `pcp/owned/tests.rs` tests the
+            // policies with owners.
             false => POLICIES.iter().filter(|policy| policy.ownership.is_none()).copied().collect(),
         }
     }
@@ -207,8 +207,8 @@ mod tests {
         assert_eq!(allocator.zones().next().unwrap().free, FRAMES - 1);
     }
 
-    /// A refill must not count bad blocks. If it did, the page set's count would exceed its pages, and a
-    /// drain of it would never end (spec §4.4).
+    /// A refill must not count bad blocks. Otherwise the page set's count would exceed its pages, and a drain
+    /// of the page set would never end (spec §4.4).
     #[test]
     fn a_refill_of_bad_blocks_only_ends() {
         for policy in policies() {

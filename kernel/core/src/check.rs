@@ -10,10 +10,11 @@ use crate::policy::Fallback;
 use crate::zone::{FreeLists, Zone, ZoneBody};
 use crate::{CpuId, MigrateType, Order, PAGEBLOCK_FRAMES, Pfn, ZoneId};
 
-/// A violated invariant. Numbers in the text refer to the specification's list (§8.1).
+/// The result of a check that finds a violated invariant. The numbers in `rule` refer to the specification's
+/// list of invariants (§8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The zone.
+    /// The zone that violates the rule.
     pub zone: ZoneId,
     /// The frame where the rule is violated, if there is such a frame.
     pub pfn: Option<Pfn>,
@@ -33,26 +34,26 @@ impl fmt::Display for Violation {
 
 impl core::error::Error for Violation {}
 
-/// The number of a zone's frames in each place.
+/// How many frames are free, cached, allocated and leaked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameCensus {
-    /// On free lists, including isolated ones.
+    /// Number of frames on free lists, including the isolated lists.
     pub free: u64,
-    /// In page sets.
+    /// Number of frames in page sets.
     pub cached: u64,
-    /// In use.
+    /// Number of frames in use.
     pub allocated: u64,
-    /// Out of service.
+    /// Number of frames out of service.
     pub leaked: u64,
 }
 
 impl<P: Platform> PageAllocator<'_, P> {
     /// Checks all invariants that can be checked by inspection. Each frame must be in exactly one block. Each
-    /// block must be where its state says. Each count must be right. O(frames). Exact only while no other CPU
-    /// is inside the allocator.
+    /// block must be on the list that its state names. Each count must be right. O(frames). The result is
+    /// exact only if no other CPU is inside the allocator.
     ///
     /// # Errors
-    /// The first violated invariant.
+    /// Returns the first invariant that is violated.
     pub fn validate(&self) -> Result<FrameCensus, Violation> {
         let mut sum = FrameCensus::default();
         for (zone, pagesets) in self.zones_and_pagesets() {
@@ -122,7 +123,7 @@ fn count_isolated(body: &ZoneBody<'_>) -> u64 {
     starts.filter(|start| body.frames.pageblock_type(*start) == MigrateType::Isolate).count() as u64
 }
 
-/// Walks all frames block by block.
+/// Visits all blocks of a zone, and counts their frames by state.
 fn count_frames(body: &ZoneBody<'_>) -> Result<FrameCensus, Violation> {
     let mut census = FrameCensus::default();
     let mut frame: FrameIndex = 0;
@@ -217,7 +218,7 @@ fn check_owners(body: &ZoneBody<'_>, cpus: u32) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Walks all free lists. Returns the number of frames of each type.
+/// Visits all blocks on the free lists. Returns the number of frames of each type.
 fn check_free_lists(body: &ZoneBody<'_>, buddy: &FreeLists) -> Result<[u64; MigrateType::COUNT], Violation> {
     let mut frames = [0; MigrateType::COUNT];
     for order in Order::ZERO.and_above() {
@@ -247,7 +248,7 @@ fn check_free_lists(body: &ZoneBody<'_>, buddy: &FreeLists) -> Result<[u64; Migr
     Ok(frames)
 }
 
-/// Frames of one page set.
+/// Counts of the frames of one page set.
 #[derive(Default)]
 struct Held {
     all: u64,
@@ -263,7 +264,7 @@ impl Held {
     }
 }
 
-/// Walks one page set's lists. Returns the number of frames.
+/// Visits all blocks on one page set's lists. Returns the number of frames.
 fn check_pcp(body: &ZoneBody<'_>, cpu: CpuId, pcp: &Pcp) -> Result<Held, Violation> {
     let mut held = Held::default();
     for list in 0..pcp.scheme().lists() {
@@ -273,8 +274,9 @@ fn check_pcp(body: &ZoneBody<'_>, cpu: CpuId, pcp: &Pcp) -> Result<Held, Violati
             match state {
                 State::Cached { order: cached, .. } | State::Leaked { order: cached } if cached == order => {}
                 State::Owned { order: cached } if cached == order => {
-                    // The pageblock belongs to this CPU. After the CPU went offline, or while the pageblock
-                    // is isolated, it belongs to no CPU. It never belongs to another CPU.
+                    // The pageblock of an owned block belongs to this CPU, or to no CPU: after the CPU went
+                    // offline, or while the pageblock is isolated. The pageblock never belongs to another
+                    // CPU.
                     if body.owners.owner(frame).is_some_and(|owner| owner != cpu) {
                         let rule = "an owned block is in its owner's page set";
                         return Err(Violation { zone: body.id, pfn: Some(body.span.pfn(frame)), rule });

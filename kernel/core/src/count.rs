@@ -1,12 +1,13 @@
-//! Counts that are read without a lock. Each is one machine word, since 32-bit machines lack 64-bit atomics.
+//! Counts that CPUs read without a lock. Each count is one machine word, because 32-bit machines lack 64-bit
+//! atomics.
 //!
-//! A word can count frames, because each frame has nine bytes of tables in the same address space. A
-//! watermark that does not fit is stored as the largest value. No zone has that many free frames, so the
-//! watermark keeps its meaning. Event counts wrap around on 32-bit machines.
+//! A word can count all frames, because the tables take nine bytes of the same address space for each frame.
+//! A watermark that does not fit into a word is stored as the largest value. The watermark keeps its meaning,
+//! because no zone has that many free frames. Counts of events wrap around on 32-bit machines.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// A count in one word.
+/// A count that is stored in one machine word.
 #[derive(Debug)]
 pub(crate) struct Count(AtomicUsize);
 
@@ -20,7 +21,7 @@ impl Count {
         self.0.load(Relaxed) as u64
     }
 
-    /// Sets the count, or the largest value if it does not fit.
+    /// Sets the count to `count`, or to the largest value if `count` does not fit.
     #[inline]
     pub(crate) fn set(&self, count: u64) {
         self.0.store(usize::try_from(count).unwrap_or(usize::MAX), Relaxed);

@@ -1,4 +1,4 @@
-//! Errors as values: each kind of misuse has its own error, in release builds too.
+//! The errors of the allocator. Each kind of misuse has its own error, in release builds too.
 
 use core::fmt;
 
@@ -19,20 +19,20 @@ pub enum AllocError {
     NoEligibleZone,
     /// The CPU does not exist.
     BadCpu(CpuId),
-    /// A request cannot name this type, since only the allocator chooses reserved, contiguous and isolated
+    /// A request cannot name this type, because only the allocator chooses reserved, contiguous and isolated
     /// blocks.
     BadType(MigrateType),
     /// The bulk interface allocates single pages only.
     BulkOrder(Order),
     /// The frames of an [`alloc_at`](crate::PageAllocator::alloc_at) are not all free.
     NotFree(Pfn),
-    /// The frame lies in no zone, or in a hole of one.
+    /// The frame lies in no zone, or in a hole of a zone.
     Foreign(Pfn),
     /// The first frame is not a multiple of the block's size.
     Misaligned(Pfn, Order),
-    /// A count of zero, or more frames than the largest block holds.
+    /// The count of frames is zero, or larger than the largest block.
     BadCount(u64),
-    /// An alignment that is no power of two.
+    /// The alignment is not a power of two.
     BadAlign(u64),
 }
 
@@ -63,7 +63,7 @@ impl fmt::Display for AllocError {
 
 impl core::error::Error for AllocError {}
 
-/// The reason why a free was refused. The allocator is unchanged.
+/// The reason why a free was refused. A refused free does not change the allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FreeError {
@@ -81,13 +81,13 @@ pub enum FreeError {
     /// The frame lies inside an allocated block, not at its start. Use
     /// [`free_range`](crate::PageAllocator::free_range) to free a part.
     NotABlock(Pfn),
-    /// The frame lies in no zone, or in a hole of one.
+    /// The frame lies in no zone, or in a hole of a zone.
     Foreign(Pfn),
     /// The block was found corrupted before and is out of service.
     Leaked(Pfn),
     /// Another CPU is changing the pageblock. Free the block again.
     Busy(Pfn),
-    /// The table of pageblocks with bad frames has no entry left.
+    /// The table of pageblocks with bad frames is full.
     NoRoom(Pfn),
     /// The range has no frames, or its end lies before its start.
     BadRange(Pfn, Pfn),
@@ -119,7 +119,7 @@ impl fmt::Display for FreeError {
 
 impl core::error::Error for FreeError {}
 
-/// The fault of a region of usable frames.
+/// The reason why a region of usable frames is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RegionFault {
@@ -144,11 +144,13 @@ impl fmt::Display for RegionFault {
     }
 }
 
-/// The reason why an allocator could not be built, or refused a change of its settings. Nothing changed.
+/// The reason why an allocator could not be built, or refused a change of its settings. The refused change
+/// has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A table lent by the caller has the wrong length. Holds its name and the required number of entries.
+    /// A table that the caller lent has the wrong length. Holds the table's name and the required number of
+    /// entries.
     TableLength(&'static str, usize),
     /// No zone was given.
     NoZones,
@@ -162,16 +164,18 @@ pub enum ConfigError {
         zone: usize,
         /// Index of the region in [`ZoneConfig::regions`](crate::ZoneConfig::regions).
         region: usize,
-        /// The region's fault.
+        /// The reason why the region is impossible.
         why: RegionFault,
     },
     /// A CPU or a zone names a node above 255.
     BadNode(u16),
     /// No CPU was given.
     NoCpus,
-    /// The matrix of distances needs a row and a column for each node. Holds the required number of entries.
+    /// The matrix of distances does not have a row and a column for each node. Holds the required number of
+    /// entries.
     BadDistances(usize),
-    /// `percpu_pagelist_high_fraction` must be 0 or at least 8; the old value stays. Source: spec §2.5.
+    /// `percpu_pagelist_high_fraction` must be 0 or at least 8. The old value stays. Source of the limit:
+    /// spec §2.5.
     BadFraction(u32),
     /// The CPU does not exist.
     BadCpu(u32),
@@ -183,9 +187,9 @@ pub enum ConfigError {
     AlreadyIsolated(Pfn),
     /// The frame's pageblock is in service.
     NotIsolated(Pfn),
-    /// The frame is the allocator's already.
+    /// The allocator already has the frame.
     AlreadyManaged(Pfn),
-    /// A pageblock in service cannot be of this type.
+    /// A pageblock that is in service cannot have this type.
     BadType(MigrateType),
     /// The range has no frames, or its end lies before its start.
     BadRange(Pfn, Pfn),

@@ -1,16 +1,16 @@
-//! The events of the allocator: a closed list. An event has the name of the kernel's tracepoint where there
-//! is one.
+//! The events of the allocator. If the kernel has a tracepoint for an event, the event has the tracepoint's
+//! name.
 
 use crate::{CpuId, MigrateType, NodeId, Order, Pfn, ZoneId};
 
-/// Receives each event when it happens, on the CPU that caused it.
+/// Receives each event when it happens, on the CPU that causes it.
 ///
 /// The allocator holds locks during the call. A sink must not call the allocator, and should be quick.
 pub trait EventSink: Sync {
-    /// Whether the sink listens. With `false`, events are not even built.
+    /// Whether the sink wants events. If `ENABLED` is false, the allocator does not build events.
     const ENABLED: bool = true;
 
-    /// Takes one event.
+    /// Receives one event. `cpu` is the CPU that caused the event.
     fn emit(&self, cpu: CpuId, event: Event);
 }
 
@@ -21,7 +21,7 @@ impl EventSink for () {
     fn emit(&self, _: CpuId, _: Event) {}
 }
 
-/// Reports `event` if the sink listens. Otherwise the event is not built.
+/// Calls `event` and reports the result, if the sink wants events.
 #[inline]
 pub(crate) fn emit<E: EventSink>(sink: &E, cpu: CpuId, event: impl FnOnce() -> Event) {
     if E::ENABLED {
@@ -33,136 +33,137 @@ pub(crate) fn emit<E: EventSink>(sink: &E, cpu: CpuId, event: impl FnOnce() -> E
 /// kernel has no tracepoint for the other variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// `mm_page_alloc`: an ordinary allocation ended. The bulk interface does not emit it.
+    /// `mm_page_alloc`: an ordinary allocation ended. A bulk allocation does not emit this event.
     MmPageAlloc {
-        /// First frame, or `None` if the allocation failed.
+        /// First frame of the block, or `None` if the allocation failed.
         pfn: Option<Pfn>,
-        /// Its order.
+        /// Order of the block.
         order: Order,
-        /// The requested type.
+        /// The migratetype that was requested.
         migratetype: MigrateType,
     },
     /// `mm_page_alloc_zone_locked`: a block left its own type's free list.
     MmPageAllocZoneLocked {
-        /// First frame.
+        /// First frame of the block.
         pfn: Pfn,
-        /// The requested order.
+        /// The order that was requested.
         order: Order,
-        /// The type of the list that the block left.
+        /// The migratetype of the list that the block left.
         migratetype: MigrateType,
         /// Whether a per-CPU page set could hold this order and type, even if this call was not a refill.
         percpu_refill: bool,
     },
-    /// `mm_page_alloc_extfrag`: another type's memory was used.
+    /// `mm_page_alloc_extfrag`: a request got memory of another type.
     MmPageAllocExtfrag {
-        /// Linux 6.1: the stolen block. 6.12: the returned block.
+        /// First frame of a block: in Linux 6.1 of the block that was stolen, in 6.12 of the block that the
+        /// request got.
         pfn: Pfn,
-        /// The requested order.
+        /// The order that was requested.
         alloc_order: Order,
         /// The order of the other type's free block that was found.
         fallback_order: Order,
-        /// The requested type.
+        /// The migratetype that was requested.
         alloc_migratetype: MigrateType,
-        /// The type whose list was used.
+        /// The migratetype of the list that the block was found on.
         fallback_migratetype: MigrateType,
         /// Whether the pageblock now has the requested type.
         change_ownership: bool,
     },
-    /// `mm_page_free`: emitted first by every free.
+    /// `mm_page_free`: a free began. This is the first event of every free.
     MmPageFree {
-        /// First frame.
+        /// First frame of the block.
         pfn: Pfn,
-        /// Its order.
+        /// Order of the block.
         order: Order,
     },
-    /// `mm_page_free_batched`: a page of a list free is about to enter a per-CPU page set.
+    /// `mm_page_free_batched`: a page that is freed as one of a list is about to enter a per-CPU page set.
     MmPageFreeBatched {
-        /// First frame.
+        /// First frame of the block.
         pfn: Pfn,
-        /// Its order (the kernel prints 0).
+        /// Order of the block (the kernel prints 0).
         order: Order,
     },
     /// `mm_page_pcpu_drain`: a block left a per-CPU page set for the buddy lists.
     MmPagePcpuDrain {
-        /// First frame.
+        /// First frame of the block.
         pfn: Pfn,
-        /// Its order.
+        /// Order of the block.
         order: Order,
-        /// The type of the list that receives it.
+        /// The migratetype of the list that receives the block.
         migratetype: MigrateType,
     },
     /// A per-CPU page set fetched blocks from its zone under one hold of the zone lock.
     PcpRefill {
-        /// The zone.
+        /// The zone of the event.
         zone: ZoneId,
-        /// Order of each block.
+        /// Order of each block that was fetched.
         order: Order,
-        /// Type of the list that was empty.
+        /// Migratetype of the list that was empty.
         migratetype: MigrateType,
-        /// Blocks wanted.
+        /// Number of blocks that the refill wanted.
         asked: u32,
-        /// Blocks obtained.
+        /// Number of blocks that the refill got.
         got: u32,
     },
     /// A per-CPU page set gave blocks back to its zone under one hold of the zone lock.
     PcpDrain {
-        /// The zone.
+        /// The zone of the event.
         zone: ZoneId,
-        /// The CPU that owns the page set. It is not always the CPU that drains.
+        /// The CPU that owns the page set. Another CPU may do the drain.
         cpu: CpuId,
         /// Reason for the drain.
         reason: DrainReason,
-        /// Pages returned.
+        /// Number of pages that the zone got.
         pages: u32,
     },
     /// A periodic tick lowered a page set's `high`.
     PcpDecay {
-        /// The zone.
+        /// The zone of the event.
         zone: ZoneId,
         /// The new `high`, in pages.
         high: i32,
-        /// Pages above the new `high`, which will be drained.
+        /// Number of pages above the new `high`, which will be drained.
         excess: u32,
     },
     /// An operation of this CPU took a zone's lock.
     ZoneLock {
-        /// The zone.
+        /// The zone of the event.
         zone: ZoneId,
     },
-    /// A free read the metadata of a buddy's first frame, to see whether the two can merge. In Linux each
-    /// frame's metadata has its own cache line, so the read is a cache-line transfer if another CPU wrote it
-    /// last.
+    /// A free read the metadata of a buddy's first frame, to see whether the block and its buddy can merge.
+    /// In Linux each frame's metadata has its own cache line. So the read is a cache-line transfer if another
+    /// CPU wrote the line last.
     BuddyLook {
         /// The buddy's first frame.
         pfn: Pfn,
     },
-    /// A drain took a block off its page set before it asked for the zone's lock. To unlink the block, it
-    /// read the metadata of the block's first frame.
+    /// A drain took a block off its page set before the drain asked for the zone's lock. To unlink the block,
+    /// the drain read the metadata of the block's first frame.
     DrainPick {
-        /// First frame.
+        /// First frame of the block.
         pfn: Pfn,
-        /// The first frame of the block's buddy, if the policy prefetches its metadata.
+        /// The first frame of the block's buddy, if the policy prefetches the buddy's metadata.
         buddy: Option<Pfn>,
     },
     /// A request that may wake the reclaimer found a zone below a watermark, or used boosted memory.
     WakeKswapd {
-        /// The zone.
+        /// The zone of the event.
         zone: ZoneId,
-        /// The requested order.
+        /// The order that was requested.
         order: Order,
     },
-    /// A request that may wait found nothing. A kernel would reclaim directly here.
+    /// A request that may wait found no memory. At this point a kernel would begin direct reclaim.
     DirectReclaim {
         /// The node where reclaim would start.
         node: NodeId,
-        /// The requested order.
+        /// The order that was requested.
         order: Order,
     },
     /// A block was leaked on purpose because its metadata cannot be trusted. Every counter stays right.
     BadPage {
-        /// First frame.
+        /// First frame of the block.
         pfn: Pfn,
-        /// Its order.
+        /// Order of the block.
         order: Order,
         /// Where the block was going when it was found to be bad.
         found: FoundAt,
@@ -187,14 +188,14 @@ pub enum FoundAt {
 /// The reason for draining a per-CPU page set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DrainReason {
-    /// A free reached the limit.
+    /// A free raised the number of pages to the limit.
     High,
-    /// Consecutive frees of order 1 to 3: the series' *free_high*.
+    /// Consecutive frees of order 1 to 3 (*free_high* in the 2023 series).
     FreeHigh,
     /// The periodic tick found more pages than `high`.
     Decay,
     /// The periodic tick emptied a page set of a remote node.
     Remote,
-    /// A drain on demand: memory is short, or a zone or CPU goes offline.
+    /// Memory is short, a CPU goes offline, or the caller asked for the drain.
     Demand,
 }

@@ -1,5 +1,5 @@
-//! The interface common to all page-frame allocators of this family, so that a host, a test or the lab can
-//! use any of them.
+//! The interface that this project's page-frame allocators have in common, so that a host, a test or the lab
+//! can use any of them.
 
 use core::ops::Range;
 
@@ -10,10 +10,10 @@ use crate::{
     ZoneKind,
 };
 
-/// A page-frame allocator, such as [`PageAllocator`] or the one of `pageset-blocks`.
+/// A page-frame allocator, such as [`PageAllocator`] or the allocator of `pageset-blocks`.
 ///
-/// Each method does the same as [`PageAllocator`]'s method of that name, with the same errors. An
-/// implementation that cannot do something returns an error and never panics.
+/// Each method does the same as the [`PageAllocator`] method of the same name, with the same errors. If an
+/// implementation cannot do an operation, it returns an error and never panics.
 pub trait FrameAllocator {
     /// Allocates a block.
     ///
@@ -21,10 +21,11 @@ pub trait FrameAllocator {
     /// See [`AllocError`].
     fn alloc(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError>;
 
-    /// As [`alloc`](Self::alloc), but calls `reclaim` before it fails for want of memory. `reclaim` gets the
-    /// highest kind of zone that the request may use and the number of frames that it wants. As long as
-    /// `reclaim` returns that it freed some, the allocation tries again. No lock is held during the call, so
-    /// `reclaim` may use the same allocator. A program that does not call this method does not contain its code.
+    /// Allocates a block like [`alloc`](Self::alloc), but calls `reclaim` before it fails because no memory
+    /// is free. `reclaim` gets two arguments: the highest kind of zone that the request may use, and the
+    /// number of frames that the request wants. If `reclaim` returns that it freed frames, the allocation
+    /// tries again. The allocator holds no lock during the call, so `reclaim` may use the same allocator. A
+    /// program that does not call this method does not contain its code.
     ///
     /// # Errors
     /// See [`AllocError`].
@@ -49,7 +50,7 @@ pub trait FrameAllocator {
     /// Frees a block.
     ///
     /// # Errors
-    /// See [`FreeError`]. The allocator is unchanged then.
+    /// See [`FreeError`]. A free that fails does not change the allocator.
     fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError>;
 
     /// Fills the empty slots of `pages` with single pages. Returns the number of filled slots.
@@ -66,7 +67,8 @@ pub trait FrameAllocator {
     /// Frees blocks one after the other.
     ///
     /// # Errors
-    /// The index of the first block that could not be freed, and the reason. The other blocks are freed.
+    /// Returns the index of the first block that could not be freed, and the reason. All blocks that can be
+    /// freed are freed.
     fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)>;
 
     /// Allocates any number of contiguous frames.
@@ -96,7 +98,7 @@ pub trait FrameAllocator {
     /// Makes frames free that were holes of the zones until now.
     ///
     /// # Errors
-    /// See [`ConfigError`]. The allocator is unchanged then.
+    /// See [`ConfigError`]. A call that fails does not change the allocator.
     fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError>;
 
     /// Does one CPU's periodic work.
@@ -105,19 +107,21 @@ pub trait FrameAllocator {
     /// [`ConfigError::BadCpu`] for an unknown CPU.
     fn tick(&self, cpu: CpuId) -> Result<TickOutcome, ConfigError>;
 
-    /// Returns to common use the memory that CPU `of` keeps for itself. `cpu` is the CPU that does the work.
+    /// Takes the memory that CPU `of` keeps for itself, and makes it available to all CPUs. `cpu` is the CPU
+    /// that does the work.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] if either CPU is unknown.
     fn drain_cpu(&self, cpu: CpuId, of: CpuId) -> Result<(), ConfigError>;
 
-    /// Returns to common use the memory that all CPUs keep for themselves.
+    /// Takes the memory that CPUs keep for themselves, and makes it available to all CPUs.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
     fn drain_all(&self, cpu: CpuId) -> Result<(), ConfigError>;
 
-    /// Takes a CPU offline, and returns the memory that it kept for itself. All CPUs are online at first.
+    /// Takes a CPU offline, and makes the memory that the CPU kept for itself available to all CPUs. All CPUs
+    /// are online at first.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -141,8 +145,8 @@ pub trait FrameAllocator {
     /// See [`ConfigError`].
     fn unisolate_pageblock(&self, cpu: CpuId, pfn: Pfn, migratetype: MigrateType) -> Result<(), ConfigError>;
 
-    /// Takes a frame out of service for good. A free frame goes alone. A frame of an allocated or cached
-    /// block goes with the whole block.
+    /// Takes a frame out of service for good. If the frame is free, only this frame goes out of service. If
+    /// it is part of an allocated or cached block, the whole block goes out of service.
     ///
     /// # Errors
     /// See [`FreeError`].
@@ -166,23 +170,24 @@ pub trait FrameAllocator {
     /// Checks all invariants that can be checked by inspection. O(frames).
     ///
     /// # Errors
-    /// The first violated invariant.
+    /// Returns the first invariant that is violated.
     fn validate(&self) -> Result<FrameCensus, Violation>;
 }
 
 /// The use of memory, in frames, and how often CPUs have touched shared data since the allocator was built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameUsage {
-    /// Free, and in common use.
+    /// Number of free frames that every CPU may take.
     pub free: u64,
-    /// Free, but kept by a CPU for itself. Other CPUs get these frames only after that CPU returns them or
-    /// is drained.
+    /// Number of free frames that a CPU keeps for itself. Other CPUs get these frames only after that CPU
+    /// gives them back or is drained.
     pub held: u64,
-    /// Free and reserved for one CPU, but other CPUs may take them if they find nothing else.
+    /// Number of free frames that are reserved for one CPU. Other CPUs may take these frames if they find no
+    /// others.
     pub at_hand: u64,
-    /// Pageblocks that are completely free and in common use.
+    /// Number of completely free pageblocks that every CPU may take.
     pub whole_pageblocks: u64,
-    /// Times a CPU took a zone's lock, or changed data that all CPUs of a zone share.
+    /// Number of times that a CPU took a zone's lock, or changed data that all CPUs of a zone share.
     pub shared_visits: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Types for the numbers of an allocator: frames, orders, CPUs, nodes, zones, migratetypes.
+//! Types for the numbers that an allocator uses: frames, orders, CPUs, nodes, zones, migratetypes.
 
 use core::fmt;
 
@@ -7,16 +7,17 @@ use core::fmt;
 pub const MAX_ORDER: usize = 10;
 /// Number of orders, 0 to [`MAX_ORDER`].
 pub const NR_ORDERS: usize = MAX_ORDER + 1;
-/// A pageblock is 2^9 frames (2 MiB with 4 KiB frames). Source: spec §0.2, x86-64.
+/// Order of a pageblock, which has 2^9 frames (2 MiB with 4 KiB frames). Source: spec §0.2, x86-64.
 pub const PAGEBLOCK_ORDER: usize = 9;
-/// Frames in one pageblock.
+/// Number of frames in one pageblock.
 pub const PAGEBLOCK_FRAMES: u32 = 1 << PAGEBLOCK_ORDER;
-/// Orders above this one are "costly": the low per-CPU lists do not hold them. Source: spec §0.2.
+/// Orders above this one are *costly*: the kernel's page sets hold no block of such an order, except huge
+/// pages. Source: spec §0.2.
 pub const COSTLY_ORDER: usize = 3;
 /// The order of a transparent huge page on x86-64. Page sets hold no other high order. Source: spec §0.2.
 pub const THP_ORDER: usize = 9;
 
-/// Page frame number: the physical (or arena) address divided by the frame size.
+/// Page frame number: a physical address, or an offset in an arena, divided by the frame size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Pfn(pub u64);
 
@@ -43,10 +44,10 @@ impl fmt::Display for Pfn {
     }
 }
 
-/// Size class of a block. A block has `2^order` frames and starts at a multiple of its size.
+/// The order (size class) of a block. A block has `2^order` frames and starts at a multiple of its size.
 ///
 /// # Invariants
-/// Never above [`MAX_ORDER`].
+/// The number is never above [`MAX_ORDER`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Order(u8);
 
@@ -60,7 +61,7 @@ impl Order {
     /// A transparent huge page.
     pub const THP: Self = Self(THP_ORDER as u8);
 
-    /// `order`, if it is at most [`MAX_ORDER`].
+    /// Makes an order. Returns `None` if `order` is above [`MAX_ORDER`].
     #[must_use]
     pub const fn new(order: u8) -> Option<Self> {
         if order as usize <= MAX_ORDER { Some(Self(order)) } else { None }
@@ -101,7 +102,7 @@ impl Order {
         self.0 as usize
     }
 
-    /// Frames in a block of this order.
+    /// Number of frames in a block of this order.
     #[must_use]
     pub const fn frames(self) -> u32 {
         1 << self.0
@@ -113,7 +114,7 @@ impl Order {
     }
 
     /// Whether a kernel with huge pages keeps blocks of this order in per-CPU page sets. The kernel's
-    /// tracepoints report by this rule.
+    /// tracepoints use this rule.
     #[inline]
     pub(crate) const fn is_cached_by_kernel(self) -> bool {
         self.index() <= COSTLY_ORDER || self.index() == THP_ORDER
@@ -139,7 +140,7 @@ impl fmt::Display for Order {
     }
 }
 
-/// A CPU, by its index in the allocator's per-CPU tables.
+/// The number of a CPU: its index in the allocator's per-CPU tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct CpuId(pub u32);
 
@@ -163,7 +164,7 @@ impl NodeId {
     }
 }
 
-/// A zone, by its index in the allocator's zone table.
+/// The number of a zone: its index in the allocator's zone table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ZoneId(pub u16);
 
@@ -175,19 +176,20 @@ impl ZoneId {
     }
 }
 
-/// The kind of addresses in a zone, lowest first. Source: spec §1.13; the order is the kernel's zone index.
+/// The kind of addresses in a zone. The variants are in the order of the kernel's zone indices, lowest
+/// addresses first. Source: spec §1.13.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum ZoneKind {
-    /// Below 16 MiB on x86: ISA devices.
+    /// Memory below 16 MiB on x86, for ISA devices.
     Dma = 0,
-    /// Below 4 GiB: 32-bit devices.
+    /// Memory below 4 GiB, for 32-bit devices.
     Dma32 = 1,
     /// Ordinary memory.
     Normal = 2,
     /// Memory that a 32-bit kernel cannot map directly.
     HighMem = 3,
-    /// Holds only pages that can be migrated.
+    /// Memory that holds only pages that can be migrated.
     Movable = 4,
 }
 
@@ -203,7 +205,7 @@ impl ZoneKind {
         self as usize
     }
 
-    /// The name `/proc/zoneinfo` prints.
+    /// The name that `/proc/zoneinfo` prints.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -233,24 +235,24 @@ impl fmt::Display for ZoneKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum MigrateType {
-    /// Stays where it is.
+    /// The contents must stay where they are.
     Unmovable = 0,
-    /// Can be migrated.
+    /// The contents can be moved (migrated).
     Movable = 1,
-    /// Can be given up under pressure.
+    /// The contents can be given up when memory is short.
     Reclaimable = 2,
-    /// Reserve for requests that cannot wait and should not fail.
+    /// The pageblock is reserved for requests that cannot wait and should not fail.
     HighAtomic = 3,
-    /// Contiguous-allocation area.
+    /// The pageblock belongs to a contiguous-allocation area (CMA).
     Cma = 4,
-    /// Out of service: free blocks are neither allocated nor counted as free.
+    /// The pageblock is out of service: its free blocks are neither allocated nor counted as free.
     Isolate = 5,
 }
 
 impl MigrateType {
     /// Number of types.
     pub const COUNT: usize = 6;
-    /// Number of types that page sets hold: the first three.
+    /// Number of migratetypes that page sets hold: the first three.
     pub const PCP_COUNT: usize = 3;
     /// All types.
     pub const ALL: [Self; Self::COUNT] =
@@ -268,14 +270,14 @@ impl MigrateType {
         if index < Self::COUNT { Some(Self::ALL[index]) } else { None }
     }
 
-    /// Whether free blocks of this type may merge with other such types at pageblock size and above, and
-    /// whether page sets have lists for it. True for the first three.
+    /// Whether free blocks of this type may merge with blocks of other mergeable types at pageblock size and
+    /// above. Page sets have lists for these types. True for the first three types.
     #[must_use]
     pub const fn is_mergeable(self) -> bool {
         (self as usize) < Self::PCP_COUNT
     }
 
-    /// The name `/proc/pagetypeinfo` prints.
+    /// The name that `/proc/pagetypeinfo` prints.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

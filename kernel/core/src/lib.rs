@@ -1,25 +1,27 @@
-//! Linux's page-frame allocator as a library: zones, buddy lists, per-CPU page sets, watermarks, NUMA, and
-//! the policies of kernel versions as values.
+//! Linux's page-frame allocator as a library: zones, buddy lists, per-CPU page sets, watermarks and NUMA. A
+//! policy, which is a value, has the decisions of one kernel version.
 //!
-//! Frames are numbers. The crate never touches page contents, so it is safe Rust throughout. The same code
-//! runs in a kernel, in a simulator of a larger machine, and in a replay of a recording.
+//! Frames are numbers. The crate never touches the contents of pages, so it needs no unsafe code. The same
+//! code runs in a kernel, in a simulator of a larger machine, and in a replay of a recording.
 //!
 //! The host supplies locks and an event sink through [`Platform`]. The caller provides memory for metadata
 //! ([`Tables`]): 9 bytes per frame and 1 byte per pageblock.
 //!
 //! An allocation meets the modules in this order: [`allocator`](PageAllocator) (chooses a zone), `pcp` (this
-//! CPU's page set), `zone` (lock, watermarks), `buddy` (free lists), `frame` (metadata). Beside them are
-//! `policy` (a kernel version's decisions), `numa` (zonelists), `stats` (counters) and `check` (`validate`).
+//! CPU's page set), `zone` (lock, watermarks), `buddy` (free lists), `frame` (metadata). The other modules
+//! are `policy` (a kernel version's decisions), `numa` (zonelists), `stats` (counters) and `check`
+//! (`validate`).
 //!
-//! `cargo xtask ci full` builds the crate without `std` for `x86_64-unknown-none`, `riscv64gc-unknown-none-elf`,
-//! `riscv32imac-unknown-none-elf` and `thumbv7em-none-eabi`. The processor must have word-sized atomics with
-//! compare-and-exchange, which excludes ARMv6-M and RISC-V without the A extension. On 32-bit machines, event
-//! counts kept outside the locks wrap around after 2^32, as the kernel's do.
+//! `cargo xtask ci full` builds the crate without `std` for `x86_64-unknown-none`,
+//! `riscv64gc-unknown-none-elf`, `riscv32imac-unknown-none-elf` and `thumbv7em-none-eabi`. The processor must
+//! have word-sized atomics with compare-and-exchange, which excludes ARMv6-M and RISC-V without the A
+//! extension. On 32-bit machines, counts of events that no lock protects wrap around after 2^32, as the
+//! kernel's counts do.
 //!
-//! "Spec §n" in comments is the behavioural specification that this crate was written from. It states facts
-//! about Linux kernels, and the public mailing-list posts that the facts come from. "The 2016 series" is
-//! *high-order per-cpu page allocator* (version 5), and "the 2023 series" is *PCP high auto-tuning*. Their
-//! patches have numbers.
+//! "Spec §n" in comments refers to the behavioural specification that this crate was written from. The
+//! specification states facts about Linux kernels. It names the public mailing-list posts that the facts come
+//! from. "The 2016 series" is *high-order per-cpu page allocator* (version 5), and "the 2023 series" is *PCP
+//! high auto-tuning*. The patches of both series have numbers.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -72,7 +74,7 @@ pub use stats::Counters;
 pub use storage::Storage;
 pub use zone::{Watermark, WatermarkInputs, WatermarkSettings, Watermarks, Zone, default_min_free_kbytes};
 
-/// Runs the example of the crate's README as a test.
+/// The crate's README. Doc tests run its example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

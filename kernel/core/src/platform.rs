@@ -2,13 +2,13 @@
 
 use crate::event::EventSink;
 
-/// The host's part: a lock type and an event sink.
+/// The host of an allocator provides two things: a lock type and an event sink.
 ///
-/// There is no clock, no heap and no "current CPU" here. The CPU is an argument of every operation, and time
-/// reaches the allocator through [`tick`](crate::PageAllocator::tick).
+/// The host provides no clock, no heap and no "current CPU". The CPU is an argument of every operation, and
+/// [`tick`](crate::PageAllocator::tick) tells the allocator that time has passed.
 pub trait Platform: Sync {
-    /// The lock type of zones and page sets. In a kernel it disables interrupts, and its guard state holds
-    /// the saved flags.
+    /// The lock type of zones and page sets. A kernel's lock disables interrupts and keeps the saved
+    /// interrupt flags.
     type RawLock: lock_api::RawMutex;
     /// The event sink's type. `()` compiles to nothing.
     type Events: EventSink;

@@ -20,14 +20,14 @@ pub struct Request {
     pub order: Order,
     /// The migratetype of the memory: whether its user can let it be moved or reclaimed.
     pub migratetype: MigrateType,
-    /// The highest zone that may be used. Lower zones may be used too.
+    /// The highest zone that the request may use. The request may use lower zones too.
     pub highest_zone: ZoneKind,
     /// The nodes that may be used.
     pub nodes: NodeChoice,
-    /// If set, only zones whose whole span lies below this frame are used: see
+    /// If set, the request may use only zones whose whole span lies below this frame: see
     /// [`zones_below`](Self::zones_below).
     pub zones_below: Option<Pfn>,
-    /// Urgency and permissions.
+    /// The urgency of the request, and its permissions.
     pub traits: RequestTraits,
 }
 
@@ -36,7 +36,7 @@ pub struct Request {
 pub enum NodeChoice {
     /// The CPU's own node first, then the other nodes, nearest first.
     Local,
-    /// This node first, then the other nodes, nearest to it first.
+    /// This node first, then the other nodes, beginning with the node nearest to it.
     Prefer(NodeId),
     /// This node only.
     Only(NodeId),
@@ -46,27 +46,28 @@ bitflags! {
     /// Urgency and permissions of a request: the kernel's allocation flags, as far as they affect a decision.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct RequestTraits: u16 {
-        /// May wake the reclaimer.
+        /// The request may wake the reclaimer.
         const WAKE_KSWAPD = 1;
-        /// May wait for memory: cached pages of all CPUs are drained before it fails.
+        /// The request may wait for memory: before it fails, the page sets of all CPUs are drained.
         const MAY_WAIT = 1 << 1;
-        /// May use part of the minimum reserve.
+        /// The request may use a part of the memory below the min watermark.
         const HIGH_PRIORITY = 1 << 2;
-        /// Must not use reserves, whatever else is set.
+        /// The request must not use reserves, even if other flags allow it.
         const NO_RESERVES = 1 << 3;
-        /// Ignores watermarks, because the caller will free memory soon.
+        /// The request ignores watermarks, because the caller will free memory soon.
         const NO_WATERMARKS = 1 << 4;
-        /// Belongs to the victim of an out-of-memory kill.
+        /// The request comes from the victim of an out-of-memory kill.
         const OOM_VICTIM = 1 << 5;
-        /// Takes the block from the free lists instead of the page set, and counts as a request that found
-        /// the page set's lock taken. A kernel allocates so in an interrupt handler that has interrupted the
-        /// lock's holder.
+        /// The request bypasses the page set and takes its block from the free lists. The request counts as
+        /// one that found the page set's lock taken. An interrupt handler of a kernel allocates in this way
+        /// if it has interrupted the lock's holder.
         const BYPASS_PCP = 1 << 6;
     }
 }
 
 impl Request {
-    /// An ordinary request: unmovable memory from any zone up to `Normal`, local node first, may wait.
+    /// An ordinary request: for unmovable memory from any zone up to `Normal`, with the local node first. The
+    /// request may wait.
     #[must_use]
     pub const fn new(order: Order) -> Self {
         Self {
@@ -79,7 +80,8 @@ impl Request {
         }
     }
 
-    /// `self` for movable memory, which may also come from `HighMem` and `Movable` zones.
+    /// Returns the request, changed to movable memory, which may also come from `HighMem` and `Movable`
+    /// zones.
     #[must_use]
     pub const fn movable(mut self) -> Self {
         self.migratetype = MigrateType::Movable;
@@ -87,33 +89,33 @@ impl Request {
         self
     }
 
-    /// `self` with another migratetype.
+    /// Returns the request with another migratetype.
     #[must_use]
     pub const fn of_type(mut self, migratetype: MigrateType) -> Self {
         self.migratetype = migratetype;
         self
     }
 
-    /// `self`, limited to zones up to `kind`.
+    /// Returns the request, limited to zones up to `kind`.
     #[must_use]
     pub const fn in_zone(mut self, kind: ZoneKind) -> Self {
         self.highest_zone = kind;
         self
     }
 
-    /// `self` with this choice of nodes.
+    /// Returns the request with this choice of nodes.
     #[must_use]
     pub const fn on(mut self, nodes: NodeChoice) -> Self {
         self.nodes = nodes;
         self
     }
 
-    /// `self`, limited to zones whose whole span lies below `limit`.
+    /// Returns the request, limited to zones whose whole span lies below `limit`.
     ///
     /// The limit selects zones, not frames. If the lowest zone ends at 16 MiB, `zones_below(Pfn(256))` leaves
     /// no zone and fails with [`NoEligibleZone`](crate::AllocError::NoEligibleZone), although frames below 1
-    /// MiB may be free. Code that starts other CPUs needs such a frame. It can try the frames one after the
-    /// other:
+    /// MiB may be free. Code that starts other CPUs needs a frame below 1 MiB. Such code can try the frames
+    /// one after the other:
     ///
     /// ```
     /// use pageset_core::{AllocError, CpuId, FrameAllocator, Order, Pfn, Request};
@@ -136,14 +138,15 @@ impl Request {
             && !self.traits.contains(RequestTraits::NO_RESERVES)
     }
 
-    /// `self` with these traits instead.
+    /// Returns the request with these traits in place of its own.
     #[must_use]
     pub const fn with(mut self, traits: RequestTraits) -> Self {
         self.traits = traits;
         self
     }
 
-    /// `self` for a context that cannot wait and may use reserves, such as an interrupt handler.
+    /// Returns the request, changed for a caller that cannot wait and may use reserves, such as an interrupt
+    /// handler.
     #[must_use]
     pub const fn atomic(self) -> Self {
         self.with(RequestTraits::WAKE_KSWAPD.union(RequestTraits::HIGH_PRIORITY))
@@ -154,13 +157,13 @@ impl Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) order: Order,
-    /// The type of the block. It differs from the requested type if the zone does not group pageblocks by
-    /// mobility.
+    /// The type of the block. The type differs from the requested type if the zone does not group pageblocks
+    /// by mobility.
     pub(crate) migratetype: MigrateType,
 }
 
 bitflags! {
-    /// The zone walk's own flags, named as in Linux (spec §1.11).
+    /// The flags of an attempt to allocate, named as in Linux (spec §1.11).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) struct AllocFlags: u16 {
         const KSWAPD = 1;

@@ -1,4 +1,4 @@
-//! Tables of the allocator: lent by the caller for `'a`, or owned where there is a heap.
+//! The memory of the allocator's tables: the caller lends it for `'a`, or the heap provides it.
 
 use core::ops::{Deref, DerefMut};
 
@@ -12,9 +12,9 @@ use crate::error::ConfigError;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Storage<'a, T> {
-    /// Lent by the caller.
+    /// The caller lends the memory.
     Borrowed(&'a mut [T]),
-    /// Owned, allocated once when the allocator is built.
+    /// The heap provides the memory once, when the allocator is built.
     #[cfg(feature = "alloc")]
     Owned(alloc::boxed::Box<[T]>),
 }

@@ -1,4 +1,4 @@
-//! Once an allocator is built, none of its operations allocates heap memory.
+//! Tests that no operation of an allocator allocates heap memory after the allocator is built.
 
 #[path = "outside/host.rs"]
 mod host;
@@ -12,7 +12,7 @@ use pageset_core::{
     PageAllocator, Pfn, Policy, Reclaim, Request, RequestTraits, Tables, ZoneConfig, ZoneId, ZoneKind,
 };
 
-/// The system's heap. It counts this thread's requests and can refuse one of them.
+/// The system's heap. This heap counts the requests of each thread, and can refuse one of them.
 struct Counting;
 
 thread_local! {
@@ -23,8 +23,8 @@ thread_local! {
     static REFUSED: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: every call is passed unchanged to the system's allocator, or refused, as an allocator may do;
-// counting touches thread-local integers only.
+// SAFETY: every call is passed unchanged to the system's allocator, or refused, which an allocator may do.
+// Counting only changes thread-local integers.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ASKED.set(ASKED.get() + 1);
@@ -52,7 +52,7 @@ const OTHER: CpuId = CpuId(1);
 /// Runs every operation, most of them along several paths. `held` stores the blocks in use.
 fn everything(allocator: &Allocator, held: &mut [Option<(Pfn, Order)>]) {
     let ordinary = Request::new(Order::ZERO);
-    // The allocations refill page sets, bypass them, fall back to other types, use reserves, and at last
+    // The allocations refill page sets, bypass page sets, fall back to other types, use reserves, and finally
     // fail.
     for (index, slot) in held.iter_mut().enumerate() {
         let size = order([0, 0, 1, 2, 3, 0, 4, 9][index % 8]);
@@ -67,7 +67,7 @@ fn everything(allocator: &Allocator, held: &mut [Option<(Pfn, Order)>]) {
     }
     assert!(allocator.alloc(CPU, &Request::new(Order::MAX)).is_err(), "memory is exhausted");
     assert!(allocator.alloc(CpuId(9), &ordinary).is_err());
-    // Frees into page sets with drains, direct frees, refused frees.
+    // Free blocks into page sets, with drains. Some frees are direct, and some are refused.
     for (index, slot) in held.iter_mut().enumerate() {
         if let Some((pfn, size)) = slot.take() {
             allocator.free(CpuId(index as u32 % 2), pfn, size).expect("allocated above");
@@ -90,10 +90,10 @@ fn everything(allocator: &Allocator, held: &mut [Option<(Pfn, Order)>]) {
     allocator.drain_all(CPU).expect("it exists");
     allocator.alloc_at(CPU, Pfn(4096), &Request::new(order(5))).expect("all memory is free");
     allocator.free(CPU, Pfn(4096), order(5)).expect("allocated above");
-    // Afterwards nothing can merge with the isolated pageblock, which would give it the type of the pageblock
+    // After this drain, no block can merge with the isolated pageblock and give it the type of the pageblock
     // beside it.
     allocator.drain_all(CPU).expect("it exists");
-    // Settings, CPUs, isolation, queries.
+    // Change settings, CPUs and isolation, and make queries.
     allocator.isolate_pageblock(CPU, Pfn(5000)).expect("it exists");
     allocator.unisolate_pageblock(CPU, Pfn(5000), MigrateType::Movable).expect("it exists");
     allocator.cpu_offline(OTHER).expect("a CPU");
@@ -149,7 +149,10 @@ fn each_request_refused<T>(mut build: impl FnMut() -> Result<T, ConfigError>) ->
         let is_over = ASKED.get() < REFUSED.replace(0);
         match built {
             Ok(built) if is_over => {
-                assert!(request > 4, "only {request} requests: what is built is not on the heap");
+                assert!(
+                    request > 4,
+                    "only {request} heap requests were made, so some tables are not on the heap"
+                );
                 return built;
             }
             Ok(_) => panic!("request {request} was refused, and nobody noticed"),

@@ -1,5 +1,5 @@
-//! Concurrent use under shuttle, which decides at every lock which thread runs next. In every schedule, no
-//! frame may have two users. At the end every frame must be accounted for.
+//! Tests concurrent use under shuttle, which decides at every lock which thread runs next. In every schedule,
+//! no frame may have two users, and at the end no frame may be missing.
 //!
 //! `SHUTTLE_ITERATIONS` sets the number of schedules; `cargo xtask ci night shuttle` runs many. A failure prints its
 //! schedule, which `shuttle::replay` accepts.
@@ -60,8 +60,8 @@ impl Platform for Host {
     }
 }
 
-/// Frames of the machine: a small zone with a hole, and a zone with an odd end. Where CPUs own pageblocks,
-/// memory is large enough for grouping by mobility.
+/// The frames of the machine: a small zone with a hole, and a zone with an odd end. If CPUs own pageblocks,
+/// the memory is large enough for grouping by mobility.
 fn spans(policy: &Policy) -> [std::ops::Range<u64>; 2] {
     [0..700, 1024..if policy.ownership.is_some() { 5373 } else { 2301 }]
 }
@@ -71,7 +71,7 @@ struct World {
     allocator: PageAllocator<'static, Host>,
     owned: Vec<Flag>,
     mailbox: Mutex<Vec<(Pfn, Order)>>,
-    /// First frame number after its zones.
+    /// The first frame number after all zones.
     end: u64,
 }
 
@@ -180,7 +180,7 @@ impl World {
         self.mailbox.lock().expect("no panic").append(&mut held);
     }
 
-    /// Administrative work: ticks, drains, CPUs that leave and return, settings, isolation.
+    /// The work of an administrator: ticks, drains, CPUs that go offline and online, settings, isolation.
     fn administer(&self, cpus: u32, steps: usize) {
         let mut rng = thread_rng();
         for _ in 0..steps {
@@ -308,7 +308,7 @@ fn one_of_two_frees_of_a_block_wins() {
     );
 }
 
-/// A frame marked bad while its block is cut or freed never comes back.
+/// Tests that a frame never comes back if it is marked bad while its block is split or freed.
 #[test]
 fn a_frame_marked_bad_during_a_free_stays_out_of_service() {
     shuttle::check_random(
@@ -342,7 +342,7 @@ fn owned(busy_owner: BusyOwner) -> Policy {
     policy
 }
 
-/// As `owned`, but a page that another CPU frees goes to the owner's list.
+/// The same as `owned`, but a page that another CPU frees goes to the owner's list.
 fn owned_with_lists() -> Policy {
     let mut policy = owned(BusyOwner::Zone);
     policy.ownership.iter_mut().for_each(|rule| rule.remote = RemoteFrees::OwnersList);
@@ -356,8 +356,8 @@ fn three_cpus_that_own_pageblocks() {
     }
 }
 
-/// CPUs free pages of an owner that drains and goes offline meanwhile. No page stays behind, and none is
-/// lost.
+/// CPUs free pages of an owner, which drains its page set and goes offline meanwhile. No page stays behind,
+/// and no page is lost.
 #[test]
 fn frees_by_others_meet_the_drain_of_an_owner_that_leaves() {
     for policy in [owned(BusyOwner::FreeingCpu), owned_with_lists()] {
@@ -401,7 +401,8 @@ fn frees_by_others_meet_the_drain_of_a_leaving_owner(policy: Policy) {
     );
 }
 
-/// A frame marked bad while the owner's page set splits or merges its block stays out of service.
+/// Tests that a frame stays out of service if it is marked bad while the owner's page set splits or merges
+/// its block.
 #[test]
 fn a_frame_marked_bad_while_its_block_is_split_or_merged_stays_out_of_service() {
     shuttle::check_random(

@@ -9,11 +9,11 @@
 //! Prints Markdown: the share of truths that lie in their intervals, the median width (upper end divided by
 //! lower end), and the score. Of the truths outside, it prints how many lie within a factor of 2 of the
 //! nearer end, and the ten worst. The score is the interval score of the logarithm of visits; lower is
-//! better. It is the width, plus 10 times the distance of the truth from the interval, because intervals are
-//! meant to contain 80 % of the truths. `--rows` prints every forecast, too. `--before=FILE` compares with
-//! another version of the replay: FILE has the rows that the other version printed for the same folder. With
-//! `--together`, the runs of a load under one kernel and setting make one forecast, like several files of
-//! `pageset replay`.
+//! better. The score is the width, plus 10 times the distance of the truth from the interval, because
+//! intervals are meant to contain 80 % of the truths. `--rows` prints every forecast, too. `--before=FILE`
+//! compares with another version of the replay: FILE has the rows that the other version printed for the same
+//! folder. With `--together`, the runs of a load under one kernel and setting make one forecast, like several
+//! files of `pageset replay`.
 //!
 //! Repeats of one load are not independent, so a class counts each pair (load, from, to) once. A class of at
 //! least 40 pairs *may be 80 %* if the binomial interval of its coverage includes 80 %. The level of that
@@ -65,7 +65,8 @@ fn judged(Interval(low, high): Interval, truth: u64) -> (f64, f64, f64) {
 }
 
 impl Class {
-    /// Adds a truth. Returns how far outside of the interval it lies, as a factor. The factor is 1 inside.
+    /// Adds a truth. Returns how far outside of the interval it lies, as a factor. The factor is 1 if the
+    /// truth lies inside the interval.
     fn add(&mut self, pair: &Pair, interval: Interval, before: Option<Interval>, truth: u64) -> f64 {
         let (outside, width, score) = judged(interval, truth);
         if outside > 0.0 {

@@ -192,7 +192,7 @@ pub struct Line {
     pub saved_percent_most: Option<f64>,
     /// The most that any setting could save, in percent.
     pub most_percent: Option<f64>,
-    /// Visits to the zones a second.
+    /// Number of visits to zones per second.
     pub visits_per_s: Option<f64>,
     /// Why the recording gives no answer.
     pub why_unknown: Option<String>,

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use rustix::process::{Resource, getrlimit};
 
 /// The memory that this process can still get, in bytes: the smallest of the machine's available memory, what
-/// its control groups still allow, and what `ulimit -v` still allows. `None` if none of these is known.
+/// its control groups still allow, and what `ulimit -v` still allows. `None` if none of these limits is
+/// known.
 pub(crate) fn to_be_had() -> Option<u64> {
     [free_of_machine(), left_of_groups(), left_of_address_space()].into_iter().flatten().min()
 }

@@ -68,12 +68,12 @@ pub enum BlockName {
 pub struct LeftOut {
     /// Frees of blocks whose allocation the recording does not show.
     pub unmatched_frees: u64,
-    /// Allocations that failed in the recording already.
+    /// Number of allocations that had already failed in the recording.
     pub failed_in_recording: u64,
     /// Allocations with an impossible order, or with an impossible number of pages.
     pub impossible: u64,
-    /// Allocations of frames that were in use. The events of their frees are lost, so a free is inserted
-    /// before each.
+    /// Number of allocations of frames that were in use. The events of their frees are lost, so a free is
+    /// inserted before each.
     pub allocated_twice: u64,
 }
 
@@ -103,8 +103,8 @@ impl Blocks {
     /// of events read.
     ///
     /// # Errors
-    /// An error if the recording cannot be read, or has no allocations or no frees. If `each` fails, its
-    /// error.
+    /// An error if the recording cannot be read, or has no allocations or no frees. If `each` fails, returns
+    /// the error of `each`.
     pub fn read(
         reader: &mut dyn TraceReader,
         each: &mut dyn FnMut(Operation) -> Result<(), TraceError>,

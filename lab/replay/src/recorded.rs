@@ -2,7 +2,8 @@
 //! unknown, not zero.
 //!
 //! A recording of `pageset record` names its tracepoints, and so does a `perf.data`. Text does not name them.
-//! One event of a kind shows that the kind was recorded; if there is none, this is unknown.
+//! An event of a kind shows that the kind was recorded. Without such an event, it is unknown whether the kind
+//! was recorded.
 
 use pageset_trace::{Event, EventKind, SourceFormat, TraceError, TraceInfo, TraceReader};
 

@@ -28,8 +28,8 @@ pub struct Who {
     pub is_incomplete: bool,
 }
 
-/// The part of a group of tasks. Percentages are of all tasks together. `None` stands for a figure that was
-/// not recorded.
+/// The share that a group of tasks has in the recording's totals. Percentages are of all tasks together.
+/// `None` stands for a figure that was not recorded.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
     /// The tasks.

@@ -7,11 +7,12 @@ use std::time::Instant;
 use pageset_core::{Order, Request};
 use pageset_sim::{Machine, Simulation, SimulationError, Span, VirtualCpu};
 
-/// Largest number of blocks that a CPU holds. A CPU then holds more blocks than a page set may, so page sets
-/// refill and drain.
+/// Largest number of blocks that a CPU holds at one time. A page set may hold fewer, so page sets refill and
+/// drain.
 const DEPTH: usize = 2000;
 
-/// Allocates and frees single pages in a sawtooth, and works a little in between.
+/// Allocates many single pages, then frees all of them, again and again. The CPU computes for a short time
+/// between two calls.
 fn sawtooth(cpu: &VirtualCpu) {
     let request = Request::new(Order::ZERO).movable();
     let mut held = Vec::with_capacity(DEPTH);

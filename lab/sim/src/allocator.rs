@@ -38,12 +38,13 @@ pub(crate) enum Allocator {
     /// This project's allocator with an array for each CPU. Each access to the allocator's cache lines is
     /// charged as time.
     OwnedBlocks(WithArrays),
-    /// This project's allocator without arrays. Each access to its cache lines is charged as time.
+    /// This project's allocator without arrays. Each access to the allocator's cache lines is charged as
+    /// time.
     OwnedBlocksStraight(Box<BlockAllocator<'static>>),
 }
 
-/// Whether the module `lines` is called for each atomic operation. False only if this process has already set
-/// another observer.
+/// Whether `pageset-blocks` calls the module `lines` for each atomic operation. False only if this process
+/// had already set another observer of atomic operations.
 static IS_OBSERVED: LazyLock<bool> = LazyLock::new(|| observe_lines(lines::observe));
 
 impl Choice {
@@ -55,7 +56,7 @@ impl Choice {
         }
     }
 
-    /// Builds the allocator, together with the lines that model its cache lines.
+    /// Builds the allocator, and the model of its cache lines.
     pub(crate) fn build(
         self,
         config: &Config<'_>,
@@ -87,8 +88,8 @@ impl Allocator {
         }
     }
 
-    /// The use of memory while CPUs run. The caller counts the pages in page sets from events and passes the
-    /// number as `cached`, because suspended CPUs may hold the page sets' locks.
+    /// Counts the free and used pages while CPUs run. The caller counts the pages in page sets from events
+    /// and passes the number as `cached`, because suspended CPUs may hold the page sets' locks.
     pub(crate) fn usage_now(&self, cached: u64) -> FrameUsage {
         match self {
             Self::Linux(allocator) => {
@@ -109,7 +110,7 @@ impl Allocator {
         matches!(self, Self::Linux(_))
     }
 
-    /// The counts of an allocator that reports no events, since it was built.
+    /// Counts since the allocator was built, for an allocator that reports no events.
     pub(crate) fn counted(&self) -> SharedCounts {
         let counters = match self {
             Self::Linux(_) => return SharedCounts::default(),
@@ -132,7 +133,7 @@ fn linux(config: &Config<'_>, machine: &Machine) -> Result<(Allocator, LockTable
 fn owned_blocks(config: &Config<'_>) -> Result<(BlockAllocator<'static>, Lines), ConfigError> {
     assert!(*IS_OBSERVED, "another part of this process already observes the allocators' cache lines");
     let tables = pageset_blocks::Tables::on_heap(config)?;
-    // The tables are in the order of `LineTraffic::TABLES`, the one that is used most often first.
+    // List the tables in the order of `LineTraffic::TABLES`. The table that is used most often comes first.
     let lines = Lines::new(
         [
             addresses(&tables.rows),
@@ -152,8 +153,8 @@ fn now_ns() -> u64 {
     current::with(|engine| engine.map_or(0, |engine| Time(engine.cpu().clock.get()).as_ns()))
 }
 
-/// Makes the tables on the heap. The system provides memory for the tables of frames only for pages that are
-/// written.
+/// Makes the allocator's tables on the heap. For the tables of frames, the operating system provides memory
+/// only where a page is written.
 fn tables(config: &Config<'_>) -> Result<Tables<'static, VirtualPlatform>, ConfigError> {
     let needed = TableCounts::for_config(config);
     let zones = config.zones.iter().enumerate().map(|(index, zone)| {
@@ -170,7 +171,8 @@ fn tables(config: &Config<'_>) -> Result<Tables<'static, VirtualPlatform>, Confi
     })
 }
 
-/// The addresses of a table. A table is on the heap, so its address stays the same when its owner moves.
+/// The address range of a table. A table is on the heap, so it keeps its address when the value that owns it
+/// moves.
 fn addresses<T>(table: &[T]) -> std::ops::Range<usize> {
     let range = table.as_ptr_range();
     range.start.addr()..range.end.addr()

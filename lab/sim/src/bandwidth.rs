@@ -10,10 +10,10 @@ use std::cell::Cell;
 /// Length of a window, in picoseconds: longer than CPUs run ahead of each other, shorter than a phase of a
 /// workload.
 const WINDOW_PS: u64 = 20_000_000;
-/// How many windows are remembered. A CPU waits at most as long as these windows together.
+/// Number of windows that are remembered. A CPU waits at most for the length of all of them.
 const WINDOWS: usize = 64;
 
-/// How busy the memory of each node is.
+/// For each node, how long its memory is busy in each window.
 #[derive(Debug)]
 pub(crate) struct Bandwidth(Box<[Bus]>);
 

@@ -10,7 +10,7 @@ use crate::time::Time;
 /// A bounded queue that virtual CPUs send to and receive from. A clone refers to the same queue.
 ///
 /// A message arrives at the time on its sender's clock. The receiver fetches two cache lines from the sender:
-/// the queue's entry and the message's head (a guess). A CPU that waits is idle. When it is woken, it
+/// the queue's entry and the message's head (a guess). A CPU that waits is idle. A CPU that is woken
 /// continues after the machine's wake-up time.
 #[derive(Debug)]
 pub struct Channel<T>(Rc<Inner<T>>);
@@ -90,8 +90,8 @@ impl<T> Channel<T> {
         Ok(())
     }
 
-    /// Takes the first message. Waits while there is none. Returns `None` if the channel is empty and all
-    /// senders have closed it.
+    /// Takes the first message. Waits while the channel has no message. Returns `None` if the channel is
+    /// empty and all senders have closed it.
     pub fn receive(&self, cpu: &VirtualCpu) -> Option<T> {
         loop {
             match self.try_receive(cpu) {
@@ -119,7 +119,7 @@ impl<T> Channel<T> {
     }
 
     /// Records that one sender will send no more messages. When the last sender has closed the channel,
-    /// waiting receivers go on.
+    /// waiting receivers stop waiting.
     pub fn close(&self, cpu: &VirtualCpu) {
         cpu.engine().sync();
         self.0.senders.set(self.0.senders.get().saturating_sub(1));

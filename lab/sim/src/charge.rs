@@ -1,4 +1,4 @@
-//! Charges the allocator's events and touched frames as time. [`Charges`] receives the events.
+//! Charges virtual time for the allocator's events and for touched frames. [`Charges`] receives the events.
 
 use pageset_core::{CpuId, Event, EventSink, Order, Pfn, Platform};
 
@@ -23,8 +23,8 @@ impl Platform for VirtualPlatform {
     }
 }
 
-/// The event sink that charges the cost of each event to the running virtual CPU. Outside a simulation it
-/// does nothing.
+/// The event sink that charges the cost of each event to the running virtual CPU. Outside a simulation the
+/// sink does nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Charges(());
 
@@ -72,8 +72,8 @@ impl Engine {
         }
     }
 
-    /// Whether a cache line that moves between these CPUs uses a plane (see
-    /// [`Planes`](crate::machine::Planes)).
+    /// Whether a cache line that moves between these CPUs uses a plane, a network between groups of nodes;
+    /// see [`Planes`](crate::machine::Planes).
     pub(crate) fn is_between_bricks(&self, from: u32, to: u32) -> bool {
         let brick_nodes = self.prices.planes.as_ref().map_or(u16::MAX, |planes| planes.brick_nodes);
         self.cpus[from as usize].node / brick_nodes != self.cpus[to as usize].node / brick_nodes

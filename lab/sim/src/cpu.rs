@@ -1,4 +1,4 @@
-//! The operations of code on a virtual CPU.
+//! The operations that the code on a virtual CPU can call.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ pub(crate) struct World {
     pub(crate) allocator: Allocator,
     pub(crate) seed: u64,
     pub(crate) page_bytes: u64,
-    /// Each node's highest zone, where nearly all of its memory is.
+    /// The highest zone of each node. Nearly all memory of a node is in this zone.
     pub(crate) main_zones: Vec<ZoneId>,
     /// The virtual time at which the CPUs' code (*bodies*) should end.
     pub(crate) deadline: Time,
     pub(crate) tick: Span,
-    /// Set when the result is no longer wanted.
+    /// The caller sets this flag to cancel the run.
     pub(crate) cancel: Arc<AtomicBool>,
 }
 
@@ -151,8 +151,8 @@ impl VirtualCpu {
         result
     }
 
-    /// Allocates a block, but fails where a kernel would reclaim memory itself. This counts as a direct
-    /// reclaim and not as a failure, because the caller should reclaim and try again.
+    /// Allocates a block, but fails where a kernel would reclaim memory itself. A refused request counts as a
+    /// direct reclaim and not as a failure, because the caller should reclaim and try again.
     ///
     /// # Errors
     /// Returns the allocator's error.
@@ -225,7 +225,7 @@ impl VirtualCpu {
         result
     }
 
-    /// Empties the page sets of all CPUs. This CPU does the work.
+    /// Empties the page sets of all CPUs. The CPU that calls this function does the work.
     pub fn drain_all(&self) {
         self.begin(0);
         self.world.allocator.frames().drain_all(self.id).expect("a CPU of this machine");
@@ -258,7 +258,7 @@ impl VirtualCpu {
         NodeId(engine.footprint.borrow().node(pfn, engine.prices.nodes) as u16)
     }
 
-    /// Begins an operation on `blocks` blocks.
+    /// Begins an operation of the allocator on `blocks` blocks: sets the operation's counts to zero.
     #[inline]
     fn begin(&self, blocks: usize) {
         self.interrupt();

@@ -6,8 +6,9 @@
 pub(crate) struct Digest(u64);
 
 impl Digest {
-    /// The digest before any event. Source of the constants: FNV-1a, with words in place of bytes. A rotation
-    /// is added, because a product alone never moves high bits down.
+    /// The digest before any event. Source of the constants: FNV-1a. Unlike FNV-1a, the digest hashes words
+    /// instead of bytes, and also rotates each product, because a multiplication never moves high bits to
+    /// lower places.
     pub(crate) const EMPTY: Self = Self(0xcbf2_9ce4_8422_2325);
 
     #[inline]

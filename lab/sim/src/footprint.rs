@@ -19,9 +19,9 @@ pub(crate) const LINE_BYTES: u64 = 64;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mark(u64);
 
-/// Bits of a mark's line count. The count saturates at 8 MiB.
+/// Bits of a mark's line count. A mark counts at most 8 MiB of lines; larger touches count as 8 MiB.
 const LINES_BITS: u32 = 17;
-/// Largest number of lines that a mark has room for.
+/// Largest number of lines that a mark can count.
 const LINES_MAX: u64 = (1 << LINES_BITS) - 1;
 /// Bits for the CPU number plus one. A machine has at most 8192 CPUs.
 const CPU_BITS: u32 = 14;
@@ -61,7 +61,8 @@ impl Touched<'_> {
     }
 }
 
-/// For each frame, the CPU that touched it last, and when. Also knows the lines that each CPU's caches hold.
+/// Records for each frame the CPU that touched it last, and when. Also records the lines that each CPU's
+/// caches hold.
 pub(crate) struct Footprint {
     /// For each frame, the marks of its data and of its metadata, as integers: a vector of integers is zeroed
     /// by the system.
@@ -122,8 +123,8 @@ impl Footprint {
         held.unwrap_or(Held::Nowhere)
     }
 
-    /// Records that `cpu` touches `lines` lines. `mark` tells which CPU touched them before. Returns the new
-    /// mark.
+    /// Records that `cpu` touches `lines` lines. `mark` tells which CPU touched these lines before. Returns
+    /// the new mark.
     #[inline]
     pub(crate) fn renew(&mut self, mark: u64, cpu: u32, lines: u64) -> u64 {
         if let Some((last, step, lines)) = Mark(mark).parts() {

@@ -41,10 +41,10 @@
 //! A simulation uses one OS thread. Several simulations can run on several threads. `docs/book/src/limits.md`
 //! lists what the simulator does not model.
 //!
-//! Modules, from the top: `simulation` builds and runs a simulation. `engine` decides which CPU runs next.
-//! `cpu` has the operations of a body. `lock`, `line`, `link` and `channel` are what CPUs share. Costs come
-//! from `charge`, `prices`, `footprint` (with `recency`) and `variation`. Results are in `measure`, `tally`,
-//! `latency` and `outcome`. `machine` reads TOML.
+//! The modules are listed from the highest layer to the lowest. `simulation` builds and runs a simulation.
+//! `engine` decides which CPU runs next. `cpu` has the operations of a body. `lock`, `line`, `link` and
+//! `channel` are what CPUs share. Costs come from `charge`, `prices`, `footprint` (with `recency`) and
+//! `variation`. Results are in `measure`, `tally`, `latency` and `outcome`. `machine` reads TOML.
 #![deny(unsafe_code)]
 
 mod allocator;
@@ -89,7 +89,7 @@ pub use random::{Stream, stream};
 pub use simulation::{Builder, Simulation, SimulationError};
 pub use time::{Span, Time};
 
-/// The crate's README, its example run as a test.
+/// The crate's README. Doc tests run its example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -7,12 +7,12 @@ use crate::cpu::VirtualCpu;
 use crate::engine::Engine;
 use crate::link::Link;
 
-/// No CPU has written the line yet.
+/// The value in place of the last writer if no CPU has written the line yet.
 const NOBODY: u32 = u32::MAX;
 
 /// Models the cost of a cache line that several CPUs change by atomic operations. Each operation moves the
-/// line to the CPU that does it; the time grows with the distance. Operations on the line happen one after
-/// another. The line holds no data.
+/// line to the CPU that does the operation. The time of a move grows with the distance. Operations on the
+/// line happen one after another. The line holds no data.
 #[derive(Debug)]
 pub struct SharedLine {
     last: AtomicU32,

@@ -28,7 +28,7 @@ pub(crate) struct Lines {
     cpus: usize,
 }
 
-/// One line.
+/// The state of one cache line.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     /// The [`Footprint`]'s mark of the CPU that wrote the line last.
@@ -40,11 +40,12 @@ struct Line {
     copies: u64,
 }
 
-/// Number of CPUs in one word of a set.
+/// Number of CPUs that have their bits in one word of a set of copies.
 const WORD_COPIES: u32 = u64::BITS;
 
 impl Lines {
-    /// Makes the lines of tables at these addresses, for a machine with this many CPUs.
+    /// Makes the model of the cache lines of tables. `tables` has the addresses of each table, and `cpus` is
+    /// the number of CPUs.
     pub(crate) fn new(tables: impl IntoIterator<Item = Range<usize>>, cpus: u32) -> Self {
         let mut all = 0;
         let tables = tables.into_iter().map(|addresses| {

@@ -24,11 +24,11 @@ pub(crate) struct Measure {
     result: Option<Measured>,
 }
 
-/// How many samples of the use of memory a run takes. Guess: a sample takes as long as some thousand
-/// allocations, so there must be few.
+/// Number of samples of memory use in a run. Guess: taking one sample takes as long as some thousand
+/// allocations, so there are few.
 const LOOKS: u64 = 20;
 
-/// Samples of memory.
+/// Samples of the use of memory.
 #[derive(Debug)]
 struct Looks {
     next_ps: u64,
@@ -37,10 +37,11 @@ struct Looks {
     held_sum: u64,
     held_peak: u64,
     at_hand_sum: u64,
-    /// The number of all pages, and the smallest number in any sample that every CPU could take.
+    /// The number of all pages. `available_least` is the smallest number of pages, over all samples, that
+    /// every CPU could take.
     pages: u64,
     available_least: u64,
-    /// The allocator's counts before the beginning.
+    /// The allocator's counts when measuring began.
     counted_before: SharedCounts,
 }
 
@@ -77,7 +78,7 @@ impl Measure {
         }
     }
 
-    /// Begins the measuring at the first call, and ends it at the second.
+    /// Begins the measuring at the first call, and ends the measuring at the second call.
     pub(crate) fn mark(&mut self, world: &World) {
         if self.began.is_none() {
             self.began = Some(self.clocks(&world.engine, self.begins));
@@ -97,7 +98,7 @@ impl Measure {
         }
     }
 
-    /// Returns the result, whether or not the time is over.
+    /// Returns the result, even if the measured time is not over.
     pub(crate) fn finish(mut self, world: &World) -> Measured {
         let cpus = &world.engine.cpus;
         let last = self.workers.iter().map(|cpu| cpus[cpu.index()].clock.get()).max().unwrap_or(0);
@@ -185,7 +186,8 @@ impl Looks {
     }
 }
 
-/// The number of pages that every CPU could take.
+/// The number of free pages that every CPU could take. Pages that are reserved for one CPU count too, because
+/// other CPUs take them if they find no other pages.
 fn available(usage: &FrameUsage) -> u64 {
     usage.free + usage.at_hand
 }

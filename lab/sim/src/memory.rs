@@ -1,11 +1,11 @@
-//! Tables for all frames of a simulated machine. The system provides memory for them only where they are
-//! written.
+//! Tables for all frames of a simulated machine. The operating system provides memory only for those pages of
+//! a table that are written.
 #![expect(unsafe_code, reason = "allocates zeroed memory for types whose all-zero bytes are a valid value")]
 
 use pageset_core::{FrameCounts, FrameLinks, FrameState, FrameTables, PageblockType, Storage};
 
-/// Metadata for one zone. The system gives zeroed pages when they are first written, so the table of 1 TiB
-/// takes memory only for the heads of its free blocks.
+/// Makes the metadata for one zone. The operating system provides a zeroed page when the page is first
+/// written. So the tables of a free zone of 1 TiB take memory only for the heads of the free blocks.
 pub(crate) fn frame_tables(counts: FrameCounts) -> FrameTables<'static> {
     let links = Box::<[FrameLinks]>::new_zeroed_slice(counts.frames);
     let states = Box::<[FrameState]>::new_zeroed_slice(counts.frames);

@@ -11,9 +11,9 @@ use crate::time::Span;
 /// Counts of the measured part of a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Units of work, as the bodies counted them.
+    /// Units of work that the bodies counted.
     pub score: u64,
-    /// Blocks asked for.
+    /// Blocks that the bodies requested.
     pub allocs: u64,
     /// Requests that failed.
     pub failures: u64,
@@ -37,7 +37,7 @@ pub struct Counts {
     pub kswapd_wakes: u64,
     /// Number of requests that would have had to reclaim memory themselves.
     pub direct_reclaims: u64,
-    /// Blocks found to be bad.
+    /// Blocks whose metadata the allocator found to be wrong.
     pub bad_pages: u64,
 }
 
@@ -136,8 +136,9 @@ pub struct LineTraffic {
 }
 
 impl LineTraffic {
-    /// Tables of the allocator: frames of a pageblock, states of pageblocks, a CPU's own data of a zone,
-    /// shared data of a zone, sets of pageblocks, data that few pageblocks need.
+    /// The names of the allocator's tables in results. The tables hold, in this order: frames of a pageblock,
+    /// states of pageblocks, a CPU's own data of a zone, shared data of a zone, sets of pageblocks, and data
+    /// that few pageblocks need.
     pub const TABLES: [&'static str; 6] = ["rows", "states", "cpu_share", "zones", "index", "bad_bits"];
 
     /// Number of lines that CPUs fetched from other CPUs.
@@ -178,11 +179,11 @@ pub struct MemoryUse {
     pub apart_at_end: u64,
     /// Free pages that CPUs held after all bodies had ended and each CPU had ticked twice.
     pub held_after_two_ticks: u64,
-    /// Pageblocks that were free as a whole after the idle time that follows the load.
+    /// Whole pageblocks that were free after the idle time that follows the load.
     pub whole_when_gone: u64,
 }
 
-/// A simulation's result. Every time in it is virtual.
+/// A simulation's result. All times of an outcome are virtual times.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The machine.
@@ -206,18 +207,19 @@ pub struct Outcome {
     /// Time that each worker was idle while measured.
     pub idle: Vec<Span>,
     /// Part of all workers' busy time spent in the user program
-    /// ([`VirtualCpu::advance_in_user_mode`](crate::VirtualCpu::advance_in_user_mode)). The rest is the
-    /// kernel's.
+    /// ([`VirtualCpu::advance_in_user_mode`](crate::VirtualCpu::advance_in_user_mode)). The rest of the busy
+    /// time is the kernel's.
     pub user: Span,
     /// Counts of events.
     pub counts: Counts,
     /// Locks, by class; see [`Outcome::lock`].
     pub locks: [LockUse; LockClass::COUNT],
-    /// Zone locks that were taken to drain a page set: a part of the class [`LockClass::Zone`].
+    /// The cost of zone locks that CPUs took to drain a page set. The class [`LockClass::Zone`] includes this
+    /// cost.
     pub drain_locks: LockUse,
-    /// Cache lines touched.
+    /// Cache lines that CPUs touched.
     pub caches: CacheCounts,
-    /// Lines of an allocator without locks.
+    /// Cache lines that moved between CPUs, in an allocator without locks.
     pub lines: LineTraffic,
     /// Use of memory.
     pub memory: MemoryUse,
@@ -238,12 +240,12 @@ pub struct Outcome {
     /// counted them.
     pub census: FrameCensus,
     /// Workers that never ended, because they waited and no running worker was left that could wake them. The
-    /// pages that they held are lost.
+    /// pages that these workers held are lost.
     pub stuck: Vec<pageset_core::CpuId>,
 }
 
 impl Outcome {
-    /// The cost of a class of locks.
+    /// The cost of all locks of one class.
     #[must_use]
     pub const fn lock(&self, class: LockClass) -> &LockUse {
         &self.locks[class as usize]

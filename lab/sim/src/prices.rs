@@ -1,4 +1,4 @@
-//! Costs of a machine's steps, in picoseconds.
+//! Converts the costs of a machine's steps to picoseconds.
 
 use crate::footprint::LINE_BYTES;
 use crate::machine::{ByLevel, FrameLayout, Machine};
@@ -6,7 +6,7 @@ use crate::machine::{ByLevel, FrameLayout, Machine};
 /// Number of fractional bits of [`Processor::slowdown`](crate::engine::Processor::slowdown).
 pub(crate) const SLOWDOWN_BITS: u32 = 8;
 
-/// A machine's costs in picoseconds, ready to be added.
+/// The costs of a machine's steps, in picoseconds.
 #[derive(Debug)]
 pub(crate) struct Prices {
     pub(crate) alloc: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Prices {
     /// row.
     pub(crate) remote: Box<[(u64, u64)]>,
     pub(crate) nodes: usize,
-    /// Costs of the planes between bricks, if the machine has planes.
+    /// Costs of the planes (networks between groups of nodes), if the machine has planes.
     pub(crate) planes: Option<PlanePrices>,
     pub(crate) lock_pass: u64,
     pub(crate) wakeup: u64,

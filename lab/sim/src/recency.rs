@@ -31,7 +31,7 @@ pub(crate) struct Recency {
     all: Edge,
 }
 
-/// The steps whose lines are in a cache.
+/// The steps whose lines one cache holds: `step` and all later steps.
 #[derive(Debug)]
 struct Edge {
     capacity: u64,
@@ -107,7 +107,8 @@ impl Recency {
         let now = self.first + last as u64;
         self.steps[last] += lines;
         for edge in [&mut self.near, &mut self.all] {
-            // If this step has used more lines than the cache has, the cache holds none of the step.
+            // If the lines of this step alone fill the cache, `edge.step` is a later step, and the cache
+            // holds no whole step.
             if now >= edge.step {
                 edge.lines += lines;
                 edge.shrink(&self.steps, self.first);

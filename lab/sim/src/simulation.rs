@@ -82,7 +82,8 @@ pub struct Simulation {
     world: Rc<World>,
     bodies: Vec<Option<Body>>,
     labels: Labels,
-    /// Blocks that are in use during the whole run.
+    /// Blocks that [`fill_memory`](Self::fill_memory) allocated. These blocks are in use during the whole
+    /// run.
     filled: Vec<(Pfn, Order)>,
 }
 
@@ -142,9 +143,9 @@ impl Simulation {
         self.world.allocator.frames()
     }
 
-    /// Fills memory before the run. What it takes is in use until all bodies have ended. In each node's
-    /// highest zone, the number of pages in `left` stays free above the high watermark. In a zone without
-    /// such a number, the high watermark is what stays free. Does nothing if the allocator has no watermarks.
+    /// Fills memory before the run. The filled pages are in use until all bodies have ended. Each zone keeps
+    /// as many free pages as its high watermark. `left` adds free pages to the highest zone of a node. Does
+    /// nothing if the allocator has no watermarks.
     pub fn fill_memory(&mut self, left: &[(NodeId, u64)]) {
         let Allocator::Linux(allocator) = &self.world.allocator else { return };
         for zone in allocator.zones() {

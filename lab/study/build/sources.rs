@@ -9,9 +9,9 @@ use super::fnv::Fnv;
 /// Directories of the crates below this one whose code computes a simulation's result.
 pub(crate) const COMPUTING: [&str; 7] =
     ["kernel/blocks", "kernel/core", "kernel/fault", "kernel/pageops", "lab/replay", "lab/sim", "lab/trace"];
-/// Further paths: this crate's own part of a simulation, bundled machines, and versions of external crates.
-/// In a package from a registry, the directories of the other crates are missing. In such a package, this
-/// crate's version stands for the versions of the others, because all crates are released together.
+/// Further paths: this crate's own part of a simulation, the bundled machines, and the versions of external
+/// crates. A package from a registry lacks the directories of the other crates. There, this crate's version
+/// stands for the versions of the other crates, because all crates are released together.
 const ALSO: [&str; 14] = [
     "src/contest",
     "src/load",
@@ -36,7 +36,7 @@ pub(crate) fn computing(package: &Path) -> Vec<PathBuf> {
     existing(package, crates.chain(ALSO.map(str::to_owned)))
 }
 
-/// Keeps only existing paths: a missing path would make cargo run the script at every build.
+/// Keeps only existing paths, because a missing path would make cargo run the build script at every build.
 fn existing(package: &Path, paths: impl IntoIterator<Item = String>) -> Vec<PathBuf> {
     paths.into_iter().map(|path| package.join(path)).filter(|path| path.exists()).collect()
 }

@@ -1,4 +1,4 @@
-//! The list of studies that are built in: each folder of `tables` that has a file of its own name.
+//! Lists the built-in studies. A folder of `tables` is a study if it has a TOML file with the folder's name.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -25,7 +25,7 @@ pub(crate) fn write(tables: &Path, to: &Path) -> io::Result<()> {
     fs::write(to, code)
 }
 
-/// The files and folders in a folder, by name.
+/// The files and folders in a folder, sorted by name.
 fn entries(folder: &Path) -> io::Result<Vec<std::path::PathBuf>> {
     let entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
     let mut entries = entries.collect::<io::Result<Vec<_>>>()?;

@@ -1,5 +1,5 @@
-//! Checks of the parsers of option files, for fuzz targets and for ordinary tests. The assertions must hold
-//! for any input.
+//! Checks of the parsers of option files, for fuzz targets and for ordinary tests. The assertions of these
+//! checks must hold for any input.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use crate::reproduce::{Fitted, StudyFile};
 use crate::simulate::RunSpec;
 use crate::sweep::{Ending, Extent, Plan, Rows, runs};
 
-/// The most runs of a plan that is checked here. Larger plans take longer and find no further bugs.
+/// Largest number of runs of a plan that is checked here. Larger plans take longer and find no further bugs.
 const RUNS_MAX: usize = 10_000;
 
 /// Checks a plan of a sweep. If the plan is accepted, no run may occur twice, there may be at most as many
@@ -27,8 +27,8 @@ pub fn sweep_plan(text: &str) {
     }
 }
 
-/// Checks a file of rows. If the file parses, the part that is kept holds every complete row and parses again
-/// to the same rows. The text of each row must parse to the same row.
+/// Checks a file of rows. If the file parses, only an incomplete last line may be cut off. The remaining
+/// lines must parse again to the same rows. The text of each row must parse to the same row.
 pub fn sweep_rows(bytes: &[u8]) {
     let mut rows = Rows::default();
     let Ok(Extent { rows: kept, ending }) = rows.read_from(&mut &bytes[..]) else { return };
@@ -48,7 +48,7 @@ pub fn sweep_rows(bytes: &[u8]) {
     assert_eq!(read(&written), rows);
 }
 
-/// Reads bytes that must be complete rows.
+/// Reads bytes that must hold only complete rows.
 fn read(bytes: &[u8]) -> Rows {
     let mut rows = Rows::default();
     let extent = rows.read_from(&mut &bytes[..]).expect("these are rows");
@@ -56,8 +56,8 @@ fn read(bytes: &[u8]) -> Rows {
     rows
 }
 
-/// Checks a study's file. The published values are a CSV with two columns. If the file is accepted, all of
-/// its tables can be made.
+/// Checks a study's file. The published values are a CSV with two columns. If the study file is accepted, all
+/// of its tables can be made.
 pub fn study(text: &str) {
     let Ok(study) = StudyFile::fuzzed(text) else { return };
     study.check().expect("`read` accepted the study, so its tables can be made");

@@ -1,4 +1,4 @@
-//! Runs several pieces of work at once.
+//! Does a piece of work for each item of a list, on several threads.
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
@@ -16,8 +16,7 @@ pub fn jobs_of_this_machine() -> usize {
 }
 
 /// Does `work` for each item, up to `jobs` items at once. Calls `done` with each result and the index of its
-/// item: one call at a time, and the item that is finished first comes first. Once `done` fails, no further
-/// item is begun.
+/// item as soon as the item is finished, one call at a time. Once `done` fails, no further item is begun.
 ///
 /// # Errors
 ///
@@ -34,7 +33,8 @@ pub(crate) fn each<T: Sync, R: Send>(
         // `par_bridge` hands out items in the order of the iterator, so the first items are begun first.
         items.iter().enumerate().par_bridge().try_for_each(|(index, item)| {
             let result = work(item);
-            // If `done` panics, the thread pool passes the panic on, so ignore the poisoned lock.
+            // If `done` panics, the thread pool passes the panic on to the caller. So ignore that the lock is
+            // poisoned.
             (done.lock().unwrap_or_else(PoisonError::into_inner))(index, result)
         })
     })

@@ -1,6 +1,6 @@
-//! Simulated times of a recording's allocations. The simulation runs on a bundled machine that has as many
-//! CPUs as the recorded machine. If no bundled machine has that number, the simulation runs on the machine
-//! with the next larger number.
+//! Simulates how long a recording's allocations take. The simulation runs on a bundled machine with as many
+//! CPUs as the recorded machine. If there is none, the simulation runs on the bundled machine with the next
+//! larger number of CPUs.
 
 use std::path::Path;
 
@@ -10,8 +10,7 @@ use pageset_sim::MACHINES;
 use crate::simulate::{RunSpec, simulate};
 
 /// Simulates the recording at `path` twice: under the policy of the recorded kernel, and under the policy of
-/// a forecast. Returns `None` if a simulation fails. If a simulation fails, the report shows no simulated
-/// times.
+/// a forecast. Returns `None` if a simulation fails; the report then shows no simulated times.
 #[must_use]
 pub fn simulated(path: &Path, cpus: u32, policy: &str, advised: &Forecast) -> Option<Latency> {
     let of_size = MACHINES.iter().map(|bundled| (bundled.parse().cpus(), bundled.name));

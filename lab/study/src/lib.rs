@@ -3,16 +3,16 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`load`] | the benchmarks, written once over [`Target`], the world they run in |
-//! | [`simulate`] | a workload on a simulated machine, under one policy |
-//! | [`sweep`] | many simulations from one plan, and the file that keeps their rows |
-//! | [`reproduce`] | the published studies, with our values beside the printed ones |
-//! | [`ageing`] | a day that mixes memory, played on whole allocators |
-//! | [`contest`] | a recording's blocks on whole allocators, Linux's and our own |
+//! | [`load`] | the benchmarks; each runs on any [`Target`]: threads, virtual CPUs, an allocator |
+//! | [`simulate`] | runs a workload on a simulated machine, under one policy |
+//! | [`sweep`] | runs many simulations from one plan, and keeps their results in a file |
+//! | [`reproduce`] | runs published studies again, and shows our values beside the printed ones |
+//! | [`ageing`] | simulates how a day of work mixes memory, on whole allocators |
+//! | [`contest`] | repeats a recording on whole allocators, Linux's and our own |
 //! | [`pft`] | the page fault test: on threads, on the kernel, on a simulated machine |
-//! | [`machine`] | what this machine costs, as a file that simulates it |
-//! | [`latency`] | how long allocations of a recording would take |
-//! | [`run_on_threads`] | a workload on threads of this machine |
+//! | [`machine`] | measures the costs of steps on this machine, and writes a machine file for simulations |
+//! | [`latency`] | simulates how long the allocations of a recording take |
+//! | [`run_on_threads`] | runs a workload on threads of this machine |
 //!
 //! Each function takes a description of the work (a *spec*) and returns a result. Specs and results can be
 //! written as JSON. Long work reports to a [`Progress`](pageset_report::Progress), which may stop the work.
@@ -59,7 +59,7 @@ pub use slab::Object;
 pub use target::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Received, Target, locked};
 pub use threads::{ThreadError, ThreadOptions, ThreadOutcome, run_on_threads};
 
-/// The crate's README, its example run as a test.
+/// The crate's README. Doc tests run its example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -8,7 +8,7 @@ mod kernel_build;
 use crate::simulate::{RunResult, RunSpec};
 use kernel_build::build_time;
 
-/// Makes the enum of metrics, their names and the functions that compute them from one list.
+/// Makes three things from one list: the enum of metrics, their names, and the functions that compute them.
 macro_rules! metrics {
     ($($variant:ident, $name:literal, $meaning:literal, $value:expr;)*) => {
         /// A figure of a simulation's result.
@@ -133,14 +133,15 @@ metrics! {
 /// Tells which of two values is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Better {
-    /// The larger value is better, for example for a score.
+    /// The larger value is better, as with a score.
     More,
-    /// The smaller value is better, for example for a time.
+    /// The smaller value is better, as with a time.
     Less,
 }
 
 impl Metric {
-    /// Which of two values is better. `None` if neither is, for example for the number of pages in page sets.
+    /// Which of two values of this metric is better. `None` if neither is better, as with the number of pages
+    /// in page sets.
     pub(crate) fn better(self) -> Option<Better> {
         match self {
             Self::Score | Self::BuildSpeed => Some(Better::More),

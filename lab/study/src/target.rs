@@ -1,4 +1,4 @@
-//! The world that a workload runs in: real threads, virtual CPUs, or another allocator.
+//! The interface between a workload and the place where it runs: real threads, virtual CPUs, or a test.
 
 use pageset_core::{AllocError, CpuId, MigrateType, NodeId, Order, Pfn, Reclaim, Request, ZoneMemory};
 
@@ -10,8 +10,8 @@ pub type Block = (Pfn, Order);
 /// The operations that one worker of a workload can call. A worker stays on one CPU from beginning to end,
 /// and no other worker runs on that CPU.
 ///
-/// A call may block the worker: on a lock, on a full or empty channel, or for a while. So a worker holds no
-/// lock of the host language across a call.
+/// A call may block the worker on a lock or a channel, or for some time. So a worker must not hold a Rust
+/// lock across a call.
 pub trait Target {
     /// The worker's CPU.
     fn cpu(&self) -> CpuId;
@@ -19,11 +19,11 @@ pub trait Target {
     /// Time since the run began, in nanoseconds: real time on threads, virtual time in a simulation.
     fn now_ns(&self) -> u64;
 
-    /// Returns whether the measured time still runs. A worker that sees `false` frees all of its memory and
-    /// returns.
+    /// Returns whether the worker should go on. If the result is `false`, the worker frees all of its memory
+    /// and returns.
     fn running(&mut self) -> bool;
 
-    /// A random number. The world's seed decides the number, and each worker has its own sequence.
+    /// Returns a random number. Each worker has its own sequence, which depends on the seed of the run.
     fn random(&mut self) -> u64;
 
     /// Counts finished work, in the unit of the workload's score.
@@ -46,12 +46,12 @@ pub trait Target {
     /// Empties the page sets of all CPUs.
     fn drain_all(&mut self) {}
 
-    /// The free memory of a node, beside its watermarks. `None` in a world whose memory has none.
+    /// The free memory and the watermarks of a node. `None` if the target's memory has no watermarks.
     fn memory(&mut self, _: NodeId) -> Option<ZoneMemory> {
         None
     }
 
-    /// The node whose memory a frame is in. `None` in a world whose memory has no nodes.
+    /// The node whose memory a frame is in. `None` if the target's memory has no nodes.
     fn node_of(&mut self, _: Pfn) -> Option<NodeId> {
         None
     }
@@ -68,8 +68,8 @@ pub trait Target {
     /// Works for `ns` nanoseconds outside the allocator.
     fn compute(&mut self, ns: u64);
 
-    /// Does the same as [`compute`](Self::compute), but in the user program. A world that separates user time
-    /// from kernel time counts this time as user time.
+    /// Does the same as [`compute`](Self::compute), but in the user program. A target that separates user
+    /// time from kernel time counts this time as user time.
     fn compute_in_user_mode(&mut self, ns: u64) {
         self.compute(ns);
     }
@@ -102,11 +102,12 @@ pub trait Target {
     /// Takes one of the workload's locks; waits while the lock is not free.
     fn lock(&mut self, lock: LockId, hold: Hold);
 
-    /// Releases a lock that this worker took in the same way.
+    /// Releases a lock that this worker took with the same `hold`.
     fn unlock(&mut self, lock: LockId, hold: Hold);
 }
 
-/// The request of a worker. One for memory that can be moved may use the `Movable` zones.
+/// Makes the request for a worker's allocation. If the memory can be moved, the request may use the `Movable`
+/// zones.
 pub(crate) fn request(order: Order, migratetype: MigrateType) -> Request {
     match migratetype {
         MigrateType::Movable => Request::new(order).movable(),

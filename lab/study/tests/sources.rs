@@ -10,8 +10,8 @@ mod fnv;
 #[path = "../build/sources.rs"]
 mod sources;
 
-/// Crates that `COMPUTING` leaves out: this crate, whose relevant files are listed separately, and crates
-/// whose code does not take part in simulations.
+/// Crates that `COMPUTING` leaves out. The relevant files of this crate are listed separately. The code of
+/// the other crates takes no part in simulations.
 const OTHERS: [&str; 3] = ["measure", "report", "study"];
 
 #[test]
@@ -50,8 +50,8 @@ fn tree(root: &Path) -> std::path::PathBuf {
         .flat_map(|at| [format!("../../{at}/src/lib.rs"), format!("../../{at}/Cargo.toml")]);
     let also = ["src/simulate/spec.rs", "../../machines/m.toml", "../../Cargo.lock"];
     for file in crates.chain(also.map(str::to_owned)) {
-        // These paths have no `..`: the system resolves `..` only in directories that exist, and some do not
-        // exist yet.
+        // Make a path without `..`, because the system resolves `..` only in directories that exist, and some
+        // directories do not exist yet.
         let path = file.strip_prefix("../../").map_or_else(|| package.join(&file), |below| root.join(below));
         fs::create_dir_all(path.parent().expect("it has a directory")).expect("a directory can be made");
         fs::write(path, "1").expect("a file can be written");

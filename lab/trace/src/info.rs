@@ -145,7 +145,7 @@ pub struct TraceInfo {
     /// Losses known before reading. [`TraceReader::lost`](crate::TraceReader::lost) adds losses found while
     /// reading.
     pub lost: LostEvents,
-    /// Number of events, if known beforehand.
+    /// Number of events, if it is known before the file is read.
     pub events: Option<u64>,
     /// Frames allocated between `before` and `after`, according to `/proc/vmstat`.
     pub pgalloc_delta: Option<u64>,
@@ -170,7 +170,8 @@ pub struct TraceInfo {
     /// Assumptions about facts that the file lacks, each a sentence without its full stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumed: Vec<String>,
-    /// Gaps in the events, by time. If there are very many, the recorder keeps only the first ones.
+    /// The gaps in the recorded events, sorted by time. If there are very many, the recorder keeps only the
+    /// first ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
     /// How much recording slowed the command down, if it was measured.

@@ -11,7 +11,7 @@ use crate::damage::{Strictness, UpToTheCut, is_damage};
 use crate::error::TraceError;
 use crate::packing::{self, ByteStream, Packing};
 
-/// Bytes examined to distinguish formats.
+/// Number of bytes that are examined to distinguish formats.
 pub(crate) const HEAD_BYTES: usize = 64 << 10;
 
 /// A source of bytes with random access.
@@ -113,8 +113,8 @@ impl Input {
         }
     }
 
-    /// All bytes, with random access. Compressed bytes are written to an unlinked temporary file of at most
-    /// `bytes_max` bytes.
+    /// All bytes of the source, with random access. Compressed bytes are written to an unlinked temporary
+    /// file of at most `bytes_max` bytes.
     pub(crate) fn into_seekable(self, path: &Path, bytes_max: u64) -> Result<Box<dyn Seekable>, TraceError> {
         let rest = match self.body {
             Body::Plain(file) => return Ok(file),

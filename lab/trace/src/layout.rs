@@ -16,7 +16,7 @@ pub use build::LayoutSource;
 pub use options::LayoutOptions;
 pub(crate) use zoneinfo::is_zoneinfo;
 
-/// Maximum bytes of a machine file. A machine of 8192 CPUs needs about 10 MB.
+/// Largest number of bytes of a machine file. A machine of 8192 CPUs needs about 10 MB.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// A machine: CPUs, caches, nodes, zones, and the sysctls that affect per-CPU page sets.
@@ -76,7 +76,7 @@ pub struct Node {
 pub struct Cache {
     /// The CPU.
     pub cpu: u32,
-    /// Level 1, 2 or 3.
+    /// The cache's level: 1, 2 or 3.
     pub level: u8,
     /// Contents of the cache.
     pub kind: CacheKind,

@@ -36,7 +36,7 @@ pub fn open_with(path: &Path, options: &OpenOptions) -> Result<Box<dyn TraceRead
     options.open(path)
 }
 
-/// Options for opening a trace. The default options suit complete traces.
+/// Options for opening a trace. The default options are right for complete traces.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     layout: Option<GivenLayout>,

@@ -29,7 +29,7 @@ pub(crate) enum Packing {
 }
 
 impl Packing {
-    /// The compression format of a file that begins with `head`. `None` if it is not compressed.
+    /// The compression format of a file that begins with `head`. `None` if the file is not compressed.
     pub(crate) fn of(head: &[u8]) -> Option<Self> {
         if head.starts_with(xz::MAGIC) {
             Some(Self::Xz)

@@ -12,18 +12,19 @@ use crate::zone::Zone;
 use crate::{CpuId, PAGEBLOCK_FRAMES, Pfn};
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// Makes frames free that were holes until now. They must lie in the spans of the zones, because the
-    /// tables cover no other frames.
+    /// Makes frames free that were holes until now. The frames must lie in the spans of the zones, because
+    /// the tables cover no other frames.
     ///
-    /// Watermarks and limits are updated. `min_free_kbytes` and the low zones' reserves keep the values
-    /// computed from the first memory. O(frames); the zone's lock is held for one pageblock at a time.
+    /// Updates watermarks and limits. `min_free_kbytes` and the reserves of low zones keep their values,
+    /// which were computed from the memory at the beginning. O(frames); holds the zone's lock for one
+    /// pageblock at a time.
     ///
     /// # Errors
-    /// Nothing is added on an error. [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadRange`]
-    /// for a range without frames, [`ConfigError::Foreign`] for a frame in no zone,
-    /// [`ConfigError::AlreadyManaged`] for a frame that is not a hole. Race: two CPUs add the same frames at
-    /// once. Each frame is added once. The losing CPU gets `AlreadyManaged`, but the frames that it has
-    /// added stay added.
+    /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadRange`] for a range without frames,
+    /// [`ConfigError::Foreign`] for a frame in no zone, [`ConfigError::AlreadyManaged`] for a frame that is
+    /// not a hole. If the call fails, it adds no frame, except in a race: two CPUs add the same frames at
+    /// once. Each frame is added once. The CPU that loses the race gets `AlreadyManaged`, but the frames that
+    /// it has added stay added.
     pub fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
         if pfns.is_empty() {

@@ -15,7 +15,7 @@ use crate::stats::Counters;
 use crate::zone::{LockedZone, Watermark, Zone, ZoneFlag};
 use crate::{CpuId, MigrateType, NodeId, Pfn};
 
-/// A request on its walk through the zones: the values that stay the same in all passes.
+/// A request's walk through the zones: the values that stay the same in all passes over the zones.
 pub(super) struct Walk<'w, 'a, P: Platform> {
     pub(super) cpu: CpuId,
     pub(super) request: &'w Request,
@@ -62,7 +62,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     ///
     /// # Errors
     /// [`AllocError::OutOfMemory`] if no eligible zone has such a block above its watermark,
-    /// [`AllocError::NoEligibleZone`] if none is eligible, [`AllocError::BadCpu`] for an unknown CPU,
+    /// [`AllocError::NoEligibleZone`] if no zone is eligible, [`AllocError::BadCpu`] for an unknown CPU,
     /// [`AllocError::BadType`] for a type that only the allocator may choose.
     #[inline]
     pub fn alloc(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
@@ -94,7 +94,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         outcome
     }
 
-    /// Rejects requests that no state of memory could serve.
+    /// Rejects a request that cannot be served even if all memory is free.
     #[inline]
     pub(super) fn check_request(&self, cpu: CpuId, request: &Request) -> Result<(), AllocError> {
         if cpu.index() >= self.cpus.len() {
@@ -123,7 +123,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(Walk { cpu, request, node, local_node, preferred })
     }
 
-    /// The zones that a request may use, in `node`'s order. The first is the preferred zone.
+    /// The zones that a request may use, in the order of `node`'s zonelist. The first of them is the
+    /// preferred zone.
     #[inline]
     pub(super) fn zones_for<'w>(
         &'w self,
@@ -139,7 +140,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         })
     }
 
-    /// Tries each zone once under the given watermark (spec §1.13).
+    /// Tries each zone once. A zone may serve the request only above the given watermark (spec §1.13).
     #[inline]
     pub(super) fn walk(
         &self,
@@ -192,8 +193,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         frame
     }
 
-    /// The order and type to take. With grouping by mobility off, every request is for unmovable memory (spec
-    /// §1.6).
+    /// The order and type of the block to take from this zone. If the zone does not group pageblocks by
+    /// mobility, every request takes unmovable memory (spec §1.6).
     #[inline]
     pub(super) fn wanted(self, request: &Request) -> Wanted {
         let is_grouped = self.zone.body.mobility_grouping.load(Relaxed);

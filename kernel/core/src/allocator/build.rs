@@ -16,7 +16,8 @@ use crate::{ZoneId, ZoneKind};
 impl<'a, P: Platform> PageAllocator<'a, P> {
     /// Builds an allocator: each frame of each region is free, all CPUs are online, all page sets are empty.
     ///
-    /// Only the metadata of block heads and holes is written, so a zone costs about one write per 4 MiB.
+    /// Writes only the metadata of block heads and of holes, so building takes about one write per 4 MiB of
+    /// memory.
     ///
     /// # Errors
     /// A table has the wrong length, or the configuration contradicts itself; see [`ConfigError`].

@@ -9,10 +9,10 @@ use crate::{CpuId, Order, Pfn};
 
 impl<P: Platform> PageAllocator<'_, P> {
     /// Fills the empty slots of `pages` with single pages and skips filled slots. Returns the number of
-    /// filled slots. It is lower than the length only if memory is short.
+    /// filled slots. This number is lower than the length of `pages` only if memory is short.
     ///
-    /// As in Linux, the page set's free history does not count this as an allocation, and there is no event
-    /// per page.
+    /// As in Linux, a bulk allocation does not halve the page set's free history, and emits no event per
+    /// page.
     ///
     /// # Errors
     /// [`AllocError::BulkOrder`] if the request's order is not 0. The errors of [`alloc`](Self::alloc) if not
@@ -38,8 +38,8 @@ impl<P: Platform> PageAllocator<'_, P> {
         Ok(pages.iter().flatten().count())
     }
 
-    /// Fills slots from one zone's page set. Returns the number filled; 0 if no zone of the preferred node
-    /// has enough memory.
+    /// Fills slots from the page set of one zone. Returns the number of filled slots, which is 0 if no zone
+    /// of the preferred node has enough memory.
     fn fill_slots(&self, cpu: CpuId, request: &Request, pages: &mut [Option<Pfn>]) -> usize {
         let Ok(walk) = self.start(cpu, request) else { return 0 };
         let flags = AllocFlags::fast(request) - AllocFlags::KSWAPD;

@@ -6,9 +6,10 @@ use crate::error::{ConfigError, RegionFault};
 use crate::policy::{LINUX_6_12, Policy};
 use crate::{NodeId, ZoneKind};
 
-/// A machine or an arena, and the policy for it.
+/// Describes a machine or an arena, and the policy for its memory.
 ///
-/// Start with [`new`](Config::new) and set fields one by one, since later kernels add settings:
+/// Start with [`new`](Config::new) and set fields one by one. So your code still compiles when later kernels
+/// add settings:
 ///
 /// ```
 /// # use pageset_core::{Config, NodeId, ZoneConfig, ZoneKind};
@@ -21,17 +22,18 @@ use crate::{NodeId, ZoneKind};
 pub struct Config<'c> {
     /// The policy to follow.
     pub policy: Policy,
-    /// Zones in ascending order of (node, kind, first frame). Their spans must not overlap.
+    /// Zones in ascending order of (node, kind, first frame). The spans of zones must not overlap.
     ///
-    /// A node may have several zones of a kind. Tables cover a zone's span, holes included. So memory with a
-    /// large hole is better two zones, which have no tables for the hole. Requests try the lower one first,
-    /// and page sets and arrays belong to one zone each.
+    /// A node may have several zones of a kind. The tables of a zone cover its whole span, including holes.
+    /// So describe memory with a large hole as two zones, which need no tables for the hole. Requests try the
+    /// lower zone first. Each zone has its own page sets and arrays.
     pub zones: &'c [ZoneConfig<'c>],
     /// The node of each possible CPU. All CPUs are online at first.
     pub cpus: &'c [NodeId],
-    /// Distances between nodes, row by row. Default: 10 from a node to itself, and 20 to each other node.
+    /// The distances between nodes, as a matrix, row by row. Default: 10 from a node to itself, and 20 to
+    /// each other node.
     pub distances: Option<&'c [u8]>,
-    /// Bytes per frame. Only `batch` and the default of `min_free_kbytes` depend on it.
+    /// Number of bytes per frame. Only `batch` and the default of `min_free_kbytes` depend on this number.
     pub page_bytes: u32,
     /// Memory to keep free, in KiB. `None`: the kernel's default for a machine with this much memory.
     pub min_free_kbytes: Option<u64>,
@@ -40,20 +42,20 @@ pub struct Config<'c> {
     /// Limit of the watermark boost after fragmentation, in 10 000ths of the high watermark. 0 switches
     /// boosts off.
     pub watermark_boost_factor: u32,
-    /// Protects a low zone from requests that could use higher zones. With 256, a zone of this kind keeps as
-    /// much memory from them as a 256th of the higher zones; with 0, nothing.
+    /// Protects zones of each kind from requests that could use higher zones. With 256, such a request must
+    /// leave free as many frames as a 256th of the higher zones. With 0, the zone is not protected.
     pub lowmem_reserve_ratio: [u32; ZoneKind::COUNT],
-    /// With 8, all page sets of a zone together may hold an eighth of the zone, and so on for larger
-    /// numbers. 0 lets the policy decide; 1 to 7 are invalid.
+    /// With a value of n, all page sets of a zone together may hold an n-th of the zone. The value is at
+    /// least 8, or 0 to let the policy decide.
     pub percpu_pagelist_high_fraction: u32,
 }
 
-/// One zone.
+/// The configuration of one zone.
 #[derive(Clone, Debug)]
 pub struct ZoneConfig<'c> {
     /// The kind of addresses in the zone.
     pub kind: ZoneKind,
-    /// The node it belongs to.
+    /// The node that the zone belongs to.
     pub node: NodeId,
     /// All frame numbers of the zone, including holes.
     pub span: Range<u64>,
@@ -67,7 +69,7 @@ impl ZoneConfig<'_> {
         self.regions.iter().any(|region| !region.is_empty())
     }
 
-    /// Checks span and regions. `zone` is the zone's index, for errors.
+    /// Checks the span and the regions. `zone` is the zone's index, which errors name.
     pub(super) fn check(&self, zone: usize) -> Result<(), ConfigError> {
         if self.span.is_empty() {
             return Err(ConfigError::BadZoneSpan(zone));
@@ -121,7 +123,7 @@ impl<'c> Config<'c> {
         self
     }
 
-    /// Number of nodes: one more than the highest that a zone or CPU names.
+    /// Number of nodes: one more than the highest node number of a zone or CPU.
     #[must_use]
     pub fn nodes(&self) -> usize {
         let of_zones = self.zones.iter().map(|zone| zone.node.index());

@@ -8,7 +8,7 @@ use crate::platform::Platform;
 use crate::policy::{SliceCaches, SliceRule};
 use crate::{CpuId, NodeId};
 
-/// A CPU, or an empty slot for one. `const`-constructible.
+/// The data of one CPU, or an empty table entry. The constructor is `const`.
 #[derive(Debug)]
 pub struct Cpu {
     node: AtomicU16,
@@ -17,12 +17,13 @@ pub struct Cpu {
     slice_last_level_kib: AtomicU32,
 }
 
-/// One CPU's share of the data caches (spec §2.14): each cache's size divided by the CPUs that share it.
+/// One CPU's share of the data caches (spec §2.14): the size of each cache, divided by the number of CPUs
+/// that share the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheSlice {
-    /// Share of all data and unified caches together, in KiB.
+    /// The CPU's share of all data and unified caches together, in KiB.
     pub all_kib: u32,
-    /// Share of the last level, in KiB.
+    /// The CPU's share of the last-level cache, in KiB.
     pub last_level_kib: u32,
 }
 
@@ -34,7 +35,8 @@ enum Presence {
 }
 
 impl Cpu {
-    /// An online CPU of node 0 with unknown caches. All zeros, so a static table lies in `.bss`.
+    /// An online CPU of node 0 with unknown caches. The value is all zeros, so a static table of CPUs lies in
+    /// `.bss`.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -66,12 +68,12 @@ impl Default for Cpu {
 }
 
 impl<P: Platform> PageAllocator<'_, P> {
-    /// Number of CPUs, online or not.
+    /// Number of CPUs, including those that are offline.
     pub fn cpus(&self) -> usize {
         self.cpus.len()
     }
 
-    /// Brings a CPU online. Zones of its node then divide their limits by one CPU more.
+    /// Brings a CPU online. The zones of its node then divide their limits among one CPU more.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -80,9 +82,9 @@ impl<P: Platform> PageAllocator<'_, P> {
     }
 
     /// Takes a CPU offline: drains its page sets, ends its ownership of pageblocks, and divides its share of
-    /// the limits among the other CPUs. Operations that name this CPU still work, because a thread may run
-    /// on it for a moment longer. The pages that they put into its page sets stay there until the next
-    /// drain.
+    /// the limits among the other CPUs. Operations that name this CPU still work, because a thread may run on
+    /// the CPU for a moment longer. Pages that such operations put into the CPU's page sets stay there until
+    /// the next drain.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -95,7 +97,7 @@ impl<P: Platform> PageAllocator<'_, P> {
         let slot = self.cpus.get(cpu.index()).ok_or(ConfigError::BadCpu(cpu.0))?;
         let is_offline = presence == Presence::Offline;
         if slot.is_offline.swap(is_offline, Relaxed) != is_offline {
-            // Update all zones: zones of nodes without CPUs are shared by all CPUs.
+            // Update all zones, because all CPUs share the zones of nodes without CPUs.
             self.zones.iter().for_each(|zone| self.update_limits(zone));
         }
         if self.policy.ownership.is_some() {
@@ -131,7 +133,7 @@ impl<P: Platform> PageAllocator<'_, P> {
 }
 
 impl CacheSlice {
-    /// Whether this share counts as large under a rule and batch (spec §2.14).
+    /// Whether this share of the caches counts as large under the given rule and batch (spec §2.14).
     #[must_use]
     pub fn is_large(self, rule: SliceRule, batch: i32, page_bytes: u32) -> bool {
         let kib = match rule.caches {
@@ -147,7 +149,7 @@ impl CacheSlice {
 mod tests {
     use super::*;
 
-    /// Worked example E12.
+    /// Tests the specification's worked example E12.
     #[test]
     fn example_e12_a_slice_of_760_kib_is_large() {
         let merged = SliceRule { caches: SliceCaches::LastLevel, batches: 3 };

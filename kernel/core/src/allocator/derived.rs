@@ -10,11 +10,11 @@ use crate::{NodeId, ZoneId, ZoneKind};
 impl Config<'_> {
     /// Checks nodes, CPUs, spans and every region for contradictions. O(zones² + regions).
     ///
-    /// An allocator may still refuse a configuration that passes, because a table has the wrong length or a
-    /// span is too large.
+    /// An allocator may refuse a configuration that passes this check, because a table has the wrong length
+    /// or a span is too large.
     ///
     /// # Errors
-    /// The first contradiction found.
+    /// Returns the first contradiction that is found.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.zones.is_empty() {
             return Err(ConfigError::NoZones);
@@ -43,8 +43,8 @@ impl Config<'_> {
         Ok(())
     }
 
-    /// Writes the zonelists into `lists`: for each node, all zones, the first choice of its CPUs first (spec
-    /// §1.13).
+    /// Writes the zonelists into `lists`. A node's zonelist has all zones, beginning with the zone that the
+    /// node's CPUs try first (spec §1.13).
     ///
     /// # Errors
     /// An error if the length of `lists` is not nodes times zones.
@@ -58,8 +58,9 @@ impl Config<'_> {
         Ok(())
     }
 
-    /// Frames that a zone keeps from requests that could use a higher zone (Linux's `lowmem_reserve`),
-    /// indexed by the highest zone of the request (spec §1.10). `zone` is an index into `zones`.
+    /// Number of frames that a zone keeps from requests that could use a higher zone (Linux's
+    /// `lowmem_reserve`), indexed by the highest zone of the request (spec §1.10). `zone` is an index into
+    /// `zones`.
     #[must_use]
     pub fn lowmem_reserve(&self, zone: usize) -> [u64; ZoneKind::COUNT] {
         let of = &self.zones[zone];

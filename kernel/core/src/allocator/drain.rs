@@ -1,4 +1,5 @@
-//! Drains page sets on demand: those of one CPU, of one zone, or all (spec §2.12).
+//! Drains page sets on demand: the page sets of one CPU, the page sets of one zone, or all page sets (spec
+//! §2.12).
 
 use super::PageAllocator;
 use crate::error::ConfigError;
@@ -63,7 +64,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 count.min(chunk)
             }));
             drained += pages;
-            // The count of a corrupted page set may exceed its pages. Stop when no page comes out.
+            // If a page set is corrupted, its count may exceed the pages on its lists. So stop when no page
+            // comes out.
             if seen <= chunk || pages == 0 {
                 return drained;
             }

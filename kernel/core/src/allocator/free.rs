@@ -14,42 +14,42 @@ use crate::zone::Zone;
 use crate::{CpuId, MigrateType, Order, Pfn};
 
 bitflags! {
-    /// Marks a free that is not an ordinary one.
+    /// Special properties of a free.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct FreeTraits: u8 {
-        /// Bypasses the per-CPU page set and counts as a free that found the page set's lock taken. A kernel
-        /// frees so in an interrupt handler that has interrupted the lock's holder.
+        /// The free bypasses the per-CPU page set, and counts as a free that found the page set's lock taken.
+        /// An interrupt handler of a kernel frees in this way if it has interrupted the lock's holder.
         const BYPASS_PCP = 1;
-        /// The block is one of a list that is freed: emits `MmPageFreeBatched`.
+        /// The block is freed as one of a list of blocks. The free also emits `MmPageFreeBatched`.
         const BATCHED = 1 << 1;
     }
 }
 
-/// Result of offering a freed block to a page set.
+/// The result of offering a freed block to a page set.
 enum Kept {
-    /// The page set took the block. If pages are still to be drained, the caller takes the lock again for
-    /// them.
+    /// The page set took the block. If a drain is still due, the caller takes the lock again and continues
+    /// the drain.
     Drained(Option<DueDrain>),
-    /// The page set's CPU no longer owns the pageblock.
+    /// The page set did not take the block, because its CPU no longer owns the block's pageblock.
     Disowned,
 }
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// Frees a block on behalf of `cpu`. Another CPU may have allocated it.
+    /// Frees a block on behalf of `cpu`. Another CPU may have allocated the block.
     ///
     /// # Errors
-    /// Every misuse is an error, in release builds too. If two CPUs free the same block at once, one succeeds
-    /// and the other gets [`FreeError::DoubleFree`]. A refused free leaves the allocator unchanged.
+    /// Every misuse returns an error, in release builds too. If two CPUs free the same block at once, one
+    /// succeeds and the other gets [`FreeError::DoubleFree`]. A refused free leaves the allocator unchanged.
     #[inline]
     pub fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         self.free_with(cpu, pfn, order, FreeTraits::default())
     }
 
-    /// As [`free`](Self::free), in special circumstances. The block goes into the page set or to the free
-    /// lists (spec §2.8).
+    /// Does the same as [`free`](Self::free), with special `traits`. The block goes into the page set or to
+    /// the free lists (spec §2.8).
     ///
     /// # Errors
-    /// As `free`.
+    /// The same errors as [`free`](Self::free).
     #[inline]
     pub fn free_with(&self, cpu: CpuId, pfn: Pfn, order: Order, traits: FreeTraits) -> Result<(), FreeError> {
         if self.policy.ownership.is_some() {
@@ -85,8 +85,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Takes a block from its user. Every free begins with this. Race: of two frees of one block, the second
-    /// fails here.
+    /// Takes a block from its user, so that no other CPU can free it. Every free begins with this step. Race:
+    /// two CPUs free the same block. The second CPU fails in this step, so the block is freed once.
     #[inline(always)]
     fn claim(
         &self,
@@ -106,8 +106,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok((zone, Claimed { frame, order }, migratetype))
     }
 
-    /// Frees a block into the page set of the CPU that owns its pageblock. A separate function, so that
-    /// policies without owners pay only a branch.
+    /// Frees a block into the page set of the CPU that owns its pageblock. The function is separate so that
+    /// frees under policies without owners cost only one more branch.
     #[cold]
     #[inline(never)]
     fn free_owned(&self, cpu: CpuId, pfn: Pfn, order: Order, traits: FreeTraits) -> Result<(), FreeError> {
@@ -139,9 +139,10 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 let pfn = zone.body.span.pfn(frame);
                 emit(self.platform.events(), cpu, || Event::MmPageFreeBatched { pfn, order });
             }
-            // Race: the owner goes offline. It gives up its pageblocks first, and then empties its page set
-            // and this list. If the list was emptied before the block was added, the pageblock has no owner
-            // now, and this CPU empties the list. So no block stays behind.
+            // Race: the owner goes offline while this CPU adds the block to the owner's list. The owner first
+            // gives up its pageblocks, and then empties its page set and the list. If the owner emptied the
+            // list before the block was added, the pageblock has no owner now, and this CPU empties the list.
+            // So no block stays behind.
             if zone.body.owners.owner(frame) != Some(at.owner) {
                 self.drain_pageset(cpu, zone, at.owner);
             }
@@ -181,8 +182,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         }
     }
 
-    /// Replaces the page set in `at` by the page set of the CPU that owns the frame's pageblock. Returns `at` if
-    /// no CPU owns it.
+    /// Replaces the page set in `at` by the page set of the CPU that owns the frame's pageblock. Returns `at`
+    /// if no CPU owns the pageblock.
     fn at_owner<'z>(&'z self, at: CpuZone<'z, 'a, P>, frame: FrameIndex) -> CpuZone<'z, 'a, P> {
         match at.zone.body.owners.owner(frame) {
             Some(owner) => {
@@ -198,7 +199,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.zones.iter().find_map(|zone| Some((zone, zone.body.span.index(pfn)?)))
     }
 
-    /// The reason why a block cannot be freed. Reports a bad block.
+    /// Returns the reason why a block cannot be freed. Emits an event if the block is bad.
     #[cold]
     fn refuse(
         &self,
@@ -219,7 +220,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// Frees a list of blocks, as a kernel does when an address space ends.
     ///
     /// # Errors
-    /// The index of the first block that could not be freed, and the reason. The other blocks are freed.
+    /// Returns the index of the first block that could not be freed, and the reason. All blocks that can be
+    /// freed are freed.
     pub fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)> {
         let mut outcome = Ok(());
         for (index, &(pfn, order)) in blocks.iter().enumerate() {
@@ -234,10 +236,10 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Returns a block to the free lists. The type of its pageblock is read again under the lock. Under
-    /// Linux 6.12, a block of two pageblocks is split, and each pageblock goes to the list of its own type
-    /// (spec §1.5). Every policy does so while pageblocks are isolated, because an isolated half must not be
-    /// allocated with the other half.
+    /// Returns a block to the free lists. The type of its pageblock is read again under the lock. Under Linux
+    /// 6.12, a block of two pageblocks is split, and each pageblock goes to the list of its own type (spec
+    /// §1.5). While pageblocks are isolated, every policy splits such a block, because an isolated half must
+    /// not be allocated with the other half.
     fn free_direct(self, block: Claimed, counted: DivertedFrees) {
         let Claimed { frame, order } = block;
         self.pageset.touch();
@@ -278,13 +280,13 @@ pub(super) fn refusal<P: Platform>(
 ) -> FreeError {
     let pfn = zone.body.span.pfn(frame);
     match state {
-        // Race: after this CPU looked, another CPU freed the block, and it was allocated again.
+        // Race: after this CPU looked, another CPU freed the block, and the block was allocated again.
         State::Allocated { order, .. } if order == given => FreeError::DoubleFree(pfn),
         State::Allocated { order: allocated, .. } => FreeError::WrongOrder { pfn, given, allocated },
         State::Free { .. } | State::Cached { .. } | State::Owned { .. } => FreeError::DoubleFree(pfn),
         State::Leaked { .. } => FreeError::Leaked(pfn),
         State::Hole => FreeError::Foreign(pfn),
-        // The frame lies inside a block. The block is allocated, or was freed meanwhile.
+        // The frame lies inside a block. The block is allocated, or another CPU has freed it meanwhile.
         State::Interior => match zone.body.frames.covering_block(frame) {
             Some((_, State::Free { .. } | State::Cached { .. } | State::Owned { .. })) => {
                 FreeError::DoubleFree(pfn)

@@ -1,4 +1,4 @@
-//! Read access: zones as `/proc/zoneinfo` shows them, page sets, counters.
+//! Reads the allocator's state: zones as `/proc/zoneinfo` shows them, page sets, counters.
 
 use core::ops::Range;
 
@@ -20,22 +20,22 @@ pub struct ZoneInfo {
     pub node: NodeId,
     /// All frame numbers of the zone, including holes.
     pub span: Range<u64>,
-    /// Frames given to the allocator.
+    /// Number of frames that were given to the allocator.
     pub managed: u64,
-    /// Free frames on the zone's lists, without isolated frames.
+    /// Number of free frames on the zone's lists, without isolated frames.
     pub free: u64,
-    /// Free frames that are isolated.
+    /// Number of free frames that are isolated.
     pub free_isolated: u64,
-    /// Frames of pageblocks reserved for atomic requests.
+    /// Number of frames in pageblocks that are reserved for atomic requests.
     pub reserved_highatomic: u64,
-    /// Watermarks without boost.
+    /// The zone's watermarks, without the boost.
     pub watermarks: Watermarks,
-    /// Frames that fragmentation has added to the watermarks for a while (the *boost*).
+    /// Number of frames that are added to the watermarks for a while after fragmentation (the *boost*).
     pub boost: u64,
-    /// Frames that the zone keeps from requests that could use a higher zone, indexed by the highest zone of
-    /// the request.
+    /// Number of frames that the zone keeps from requests that could use a higher zone, indexed by the
+    /// highest zone of the request.
     pub protection: [u64; ZoneKind::COUNT],
-    /// Free blocks of each order.
+    /// Number of free blocks of each order.
     pub nr_free: [u32; NR_ORDERS],
 }
 
@@ -49,29 +49,29 @@ impl ZoneInfo {
     }
 }
 
-/// The free memory of one zone beside its watermarks, in frames.
+/// The free memory and the watermarks of one zone, in frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneMemory {
-    /// Frames given to the allocator.
+    /// Number of frames that were given to the allocator.
     pub managed: u64,
-    /// Free frames on the zone's lists, without isolated frames.
+    /// Number of free frames on the zone's lists, without isolated frames.
     pub free: u64,
-    /// Watermarks without boost.
+    /// The zone's watermarks, without the boost.
     pub watermarks: Watermarks,
 }
 
 /// A snapshot of one page set, in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PagesetInfo {
-    /// Pages held.
+    /// Number of pages that the page set holds.
     pub count: i32,
     /// A free that reaches this number of pages causes a drain.
     pub high: i32,
-    /// Pages that a plain refill or drain moves.
+    /// Number of pages that a plain refill or drain moves.
     pub batch: i32,
-    /// Lower limit of `high`.
+    /// The lower limit of `high`.
     pub high_min: i32,
-    /// Upper limit of `high`.
+    /// The upper limit of `high`.
     pub high_max: i32,
 }
 
@@ -89,20 +89,20 @@ pub struct BlockInfo {
 /// The holder of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockUse {
-    /// The zone: the block is on a free list.
+    /// The zone holds the block on a free list.
     FreeList,
-    /// A per-CPU page set.
+    /// A per-CPU page set holds the block.
     Pageset,
-    /// The caller that allocated the block.
+    /// The caller that allocated the block holds it.
     Owner,
-    /// No holder: the block is out of service.
+    /// Nothing holds the block, because it is out of service.
     Leaked,
 }
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// The block that contains a frame. `None` in holes and outside all zones. O(orders). Takes no lock:
-    /// other CPUs may have changed the block by the time the caller reads the answer. So unless the caller
-    /// owns the block, the answer is only a hint, for example where to try [`alloc_at`](Self::alloc_at).
+    /// The block that contains a frame. `None` in holes and outside all zones. O(orders). Takes no lock, so
+    /// other CPUs may change the block before the caller reads the answer. Unless the caller owns the block,
+    /// the answer is only a hint, for example where to try [`alloc_at`](Self::alloc_at).
     pub fn block_of(&self, pfn: Pfn) -> Option<BlockInfo> {
         let (zone, frame) = self.locate(pfn)?;
         let (first, state) = zone.body.frames.covering_block(frame)?;
@@ -116,8 +116,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Some(BlockInfo { first: zone.body.span.pfn(first), order, held_by })
     }
 
-    /// Whether an allocated block of exactly this order starts at `pfn`. A hint, as in
-    /// [`block_of`](Self::block_of). O(zones), and reads one byte.
+    /// Whether an allocated block of exactly this order starts at `pfn`. The answer is a hint, as in
+    /// [`block_of`](Self::block_of). O(zones), and reads one byte of metadata.
     #[inline]
     pub fn is_allocated(&self, pfn: Pfn, order: Order) -> bool {
         self.locate(pfn).is_some_and(|(zone, frame)| zone.body.frames.is_allocated(frame, order))
@@ -146,8 +146,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         })
     }
 
-    /// The free memory of one zone beside its watermarks. Takes no lock, so that a reclaimer may ask often.
-    /// `None` if the zone does not exist.
+    /// The free memory and the watermarks of one zone. `None` if the zone does not exist. Takes no lock, so a
+    /// reclaimer may call this often.
     pub fn zone_memory(&self, zone: ZoneId) -> Option<ZoneMemory> {
         let body = &self.zones.get(zone.index())?.body;
         Some(ZoneMemory {
@@ -171,7 +171,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         })
     }
 
-    /// Number of pages in all page sets, and on the lists of their owners.
+    /// Number of pages in all page sets, including pages that other CPUs freed and that wait on owners'
+    /// lists.
     pub fn cached_pages(&self) -> u64 {
         let of_zone = |zone: &Zone<'_, P>| -> u64 {
             let frames = &zone.body.frames;
@@ -225,7 +226,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     }
 
     /// The CPU that owns the frame's pageblock, under a policy with [owners](crate::Policy::ownership).
-    /// `None` if no CPU owns it or the frame lies in no zone. Takes no lock, so the answer is a hint.
+    /// `None` if no CPU owns the pageblock, or if the frame lies in no zone. Takes no lock, so the answer is
+    /// a hint.
     pub fn pageblock_owner(&self, pfn: Pfn) -> Option<CpuId> {
         self.locate(pfn).and_then(|(zone, frame)| zone.body.owners.owner(frame))
     }

@@ -6,12 +6,13 @@ use crate::platform::Platform;
 use crate::{CpuId, MigrateType, Pfn};
 
 impl<P: Platform> PageAllocator<'_, P> {
-    /// Takes a pageblock out of service. Its free frames are no longer counted, and frames freed in it stay
-    /// out too. Frames that are in page sets go out of service when they are drained.
+    /// Takes a pageblock out of service. The pageblock's free frames no longer count as free. A frame of the
+    /// pageblock that is in use goes out of service when it is freed, and a frame in a page set when it is
+    /// drained.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::Foreign`] if the frame lies in no zone,
-    /// [`ConfigError::AlreadyIsolated`] if it is out of service already.
+    /// [`ConfigError::AlreadyIsolated`] if the pageblock is out of service already.
     pub fn isolate_pageblock(&self, cpu: CpuId, pfn: Pfn) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
         let (zone, frame) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
@@ -34,7 +35,8 @@ impl<P: Platform> PageAllocator<'_, P> {
     ) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
         let (zone, frame) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
-        // The reserve would not count this pageblock, and so would never return it to ordinary use.
+        // A pageblock of one of these types cannot return: the reserve would not count the pageblock, and so
+        // would never return it to ordinary use.
         if matches!(migratetype, MigrateType::Isolate | MigrateType::HighAtomic) {
             return Err(ConfigError::BadType(migratetype));
         }

@@ -1,9 +1,9 @@
 //! The page allocator: zones, a page set per zone and CPU, and the operations on them.
 //!
-//! Files in the order of an allocation: `alloc` (chooses the zone and takes the block), `slow` (further
-//! attempts), `free`, `bulk`, `range` (a given place, exact counts, partial frees). Then `tick`, `drain`,
-//! `cpu` (online and offline), `isolation` (pageblocks out of service), `add` (memory that comes later),
-//! `settings` (sysctls) and `info` (read access).
+//! Allocation and free are in the files `alloc` (chooses the zone and takes the block), `slow` (further
+//! attempts), `free`, `bulk`, and `range` (a given place, exact counts, partial frees). The other files are
+//! `tick`, `drain`, `cpu` (online and offline), `isolation` (pageblocks out of service), `add` (memory that
+//! comes later), `settings` (sysctls) and `info` (read access).
 
 mod add;
 mod alloc;
@@ -41,25 +41,25 @@ use crate::{CpuId, NodeId, ZoneId};
 
 /// A page-frame allocator for all zones of a machine, or for one arena.
 ///
-/// Every operation has the CPU that it runs on as an argument. Two threads may pass the same CPU at once:
-/// they contend for the page set's lock. Any thread may call any operation. An interrupt handler may, too, if
+/// Every operation has the CPU that it runs on as an argument. If two threads pass the same CPU at once, they
+/// contend for the page set's lock. Any thread may call any operation. An interrupt handler may do so too if
 /// the platform's lock turns interrupts off.
 ///
-/// An allocation or free that the page set serves is O(1) and takes only that set's lock. A refill or drain
-/// takes one zone lock in addition and costs O(pages moved).
+/// An allocation or free that the page set serves is O(1) and takes only the page set's lock. A refill or
+/// drain also takes one zone lock, and costs O(pages moved).
 pub struct PageAllocator<'a, P: Platform> {
     platform: P,
     policy: Policy,
     zones: crate::Storage<'a, Zone<'a, P>>,
     pagesets: Pagesets<'a, P>,
     cpus: crate::Storage<'a, Cpu>,
-    /// The zonelists of all nodes, one after the other.
+    /// The zonelists of all nodes, in the order of the nodes.
     zonelists: crate::Storage<'a, ZoneId>,
     nodes: usize,
     page_bytes: u32,
     settings: settings::Settings,
-    /// Held while limits are computed and stored. Without it, two concurrent changes could leave a mixture of
-    /// both.
+    /// A lock that a CPU holds while it computes limits and stores them. Without the lock, two CPUs that
+    /// change settings at once could leave limits of both.
     limits_update: Lock<P, ()>,
 }
 

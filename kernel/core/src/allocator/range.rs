@@ -1,5 +1,4 @@
-//! Frames by place and by exact count: a block at a given frame, counts that are not a power of two, partial
-//! frees.
+//! Allocates a block at a given frame or an exact number of frames, and frees parts of blocks.
 
 use core::ops::Range;
 
@@ -17,7 +16,7 @@ use crate::{CpuId, MAX_ORDER, MigrateType, Order, Pfn, ZoneKind};
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Taken {
     Yes,
-    /// Some frames of the block are in page sets, or may be. The caller drains page sets and tries again.
+    /// Some frames of the block may be in page sets. The caller drains page sets and tries again.
     MaybeAfterDrain,
 }
 
@@ -70,7 +69,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 Some(_) => return Err(AllocError::NotFree(pfn)),
                 None => return Err(AllocError::Foreign(pfn)),
             }
-            // The same limit as Linux's for blocks that it takes out of a zone's lists (spec §1.8).
+            // Linux has the same limit when it isolates a free block (spec §1.8).
             let mark = locked.body.marks.unboosted(Watermark::Min).saturating_add(u64::from(order.frames()));
             locked.update_gauge();
             let is_bound = !request.ignores_watermarks();
@@ -92,8 +91,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// [`free_range`](Self::free_range), all at once or in parts.
     ///
     /// # Errors
-    /// [`AllocError::BadCount`] for zero frames, or for more than the largest block holds. Otherwise the
-    /// errors of [`alloc`](Self::alloc).
+    /// [`AllocError::BadCount`] for zero frames, or for more than the largest block holds. Otherwise the same
+    /// errors as [`alloc`](Self::alloc).
     pub fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
         let order = Order::holding(frames).ok_or(AllocError::BadCount(frames))?;
         let pfn = self.alloc(cpu, &Request { order, ..*request })?;
@@ -103,19 +102,19 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         }
         match self.free_range(cpu, surplus) {
             Ok(()) => Ok(pfn),
-            // A misuse: another caller freed frames of this block before it was handed out. Those frames are
-            // free, so nothing is lost.
+            // Another caller misused the allocator: it freed frames of this block before the block was handed
+            // out. These frames are free, so nothing is lost.
             Err(_) => Err(AllocError::NotFree(pfn)),
         }
     }
 
-    /// Frees the frames of a range: whole blocks, parts of blocks, or several blocks. A block that extends
-    /// beyond the range keeps its frames outside.
+    /// Frees the frames of a range, which may be whole blocks or parts of blocks. If a block extends beyond
+    /// the range, its frames outside the range stay allocated.
     ///
     /// # Errors
-    /// [`FreeError::BadRange`] for a range without frames. Otherwise the first frame that is not allocated,
-    /// and nothing is freed. If another CPU frees parts of the range at the same time, both calls may free
-    /// some of it, and one of them gets the error.
+    /// [`FreeError::BadRange`] for a range without frames. If a frame is not allocated, the error names the
+    /// first such frame, and nothing is freed. Race: another CPU frees parts of the range at the same time.
+    /// Both CPUs may free some frames, and one of the CPUs gets the error.
     pub fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
@@ -142,9 +141,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// them one by one. A block that extends beyond the range is split completely.
     ///
     /// # Errors
-    /// [`FreeError::BadRange`] for a range without frames. Otherwise the first frame that is not allocated,
-    /// and nothing is split. If another CPU frees parts of the range at the same time, some blocks may be
-    /// split before the error.
+    /// [`FreeError::BadRange`] for a range without frames. If a frame is not allocated, the error names the
+    /// first such frame, and nothing is split. If another CPU frees parts of the range at the same time, some
+    /// blocks may be split before the error.
     pub fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
@@ -201,7 +200,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.cut_allocated(cpu, zone, head, order, parts.into_iter().flat_map(blocks_of))
     }
 
-    /// Splits one allocated block into `blocks`, which together cover all of it.
+    /// Splits one allocated block into `blocks`, which together cover the whole block.
     fn cut_allocated(
         &self,
         cpu: CpuId,
@@ -212,11 +211,11 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     ) -> Result<(), FreeError> {
         let frames = &zone.body.frames;
         let movable = matches!(frames.state(head), State::Allocated { movable: true, .. });
-        // Race: another CPU frees the whole block meanwhile. The block is claimed until it is cut, so that
-        // free fails.
+        // Race: another CPU frees the whole block meanwhile. This CPU claims the block until the block is
+        // cut, so the other CPU's free fails.
         frames.claim(head, order).map_err(|found| refusal(zone, head, order, found))?;
-        // Operations that read many frames, such as counting a pageblock's use, hold the zone's lock too. So
-        // none of them sees a block half cut.
+        // Operations that read many frames, such as counting a pageblock's use, hold the zone's lock. So this
+        // CPU holds the lock too, and no such operation sees a block that is only partly cut.
         zone.with_lock(&self.platform, cpu, |locked| {
             if !matches!(frames.state(head), State::Cached { .. }) {
                 // Race: another CPU marked the block bad after this CPU had claimed it.

@@ -10,7 +10,7 @@ use crate::policy::{LimitInputs, MIN_HIGH_FRACTION};
 use crate::zone::{Watermark, WatermarkInputs, WatermarkSettings, Watermarks, Zone, ZoneFlag};
 use crate::{CpuId, MigrateType, PAGEBLOCK_FRAMES, ZoneId, ZoneKind};
 
-/// Current values of the sysctls.
+/// The current values of the settings that a kernel has as sysctls.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) min_free_kbytes: Count,
@@ -19,11 +19,11 @@ pub(super) struct Settings {
 }
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// Sets `percpu_pagelist_high_fraction`: 0 lets the policy decide, otherwise at least 8 (spec §2.5). Page
-    /// sets use the new limits from their next refill or free on. Nothing is drained.
+    /// Sets `percpu_pagelist_high_fraction`. The value is 0 to let the policy decide, or at least 8 (spec
+    /// §2.5). A page set uses the new limits from its next refill or free on. The call drains nothing.
     ///
     /// # Errors
-    /// [`ConfigError::BadFraction`] for 1 to 7. The old value stays.
+    /// [`ConfigError::BadFraction`] for the values 1 to 7. The old value then stays.
     pub fn set_percpu_pagelist_high_fraction(&self, fraction: u32) -> Result<(), ConfigError> {
         if (1..MIN_HIGH_FRACTION).contains(&fraction) {
             return Err(ConfigError::BadFraction(fraction));
@@ -64,8 +64,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Tells the allocator that the reclaimer started or stopped in a zone. While it runs, page sets hold
-    /// fewer pages (spec §2.9).
+    /// Tells the allocator that the reclaimer started or stopped in a zone. While the reclaimer runs, page
+    /// sets hold fewer pages (spec §2.9).
     ///
     /// # Errors
     /// [`ConfigError::BadZone`] for an unknown zone.
@@ -78,8 +78,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Marks a zone as below its high watermark, or clears the mark. The allocator maintains the mark itself;
-    /// a replay sets it from the recording.
+    /// Marks a zone as below its high watermark, or clears the mark. The allocator maintains the mark itself.
+    /// A replay sets the mark from the recording.
     ///
     /// # Errors
     /// [`ConfigError::BadZone`] for an unknown zone.
@@ -170,8 +170,8 @@ pub enum Reclaim {
 /// Whether a zone is marked as below its high watermark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BelowHighMark {
-    /// The zone is below.
+    /// The zone is marked.
     Below,
-    /// The mark is cleared.
+    /// The zone is not marked.
     Cleared,
 }

@@ -14,7 +14,7 @@ use crate::request::{AllocFlags, RequestTraits};
 use crate::zone::{Watermark, ZoneFlag};
 use crate::{Order, Pfn};
 
-/// Whether each zone keeps one reserved pageblock when others return to ordinary use.
+/// Whether each zone keeps one pageblock of its reserve when reserved pageblocks return to ordinary use.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unreserve {
     KeepOne,
@@ -62,7 +62,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         if let Some(pfn) = self.walk(walk, Watermark::Min, flags) {
             return Ok(pfn);
         }
-        // From here on, a request that may use reserves does so in every attempt.
+        // From this point on, a request that may use reserves uses them in every attempt.
         let flags = flags.reserves(walk.request).unwrap_or(flags);
         let again = || self.walk(walk, Watermark::Min, flags);
         again()
@@ -90,13 +90,15 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         });
     }
 
-    /// Takes one pageblock that has free frames out of the high-order reserve. `false` if there was none.
+    /// Takes one pageblock that has free frames out of the high-order reserve. Returns `false` if there is no
+    /// such pageblock.
     fn unreserve(&self, walk: &Walk<'_, 'a, P>, how: Unreserve) -> bool {
         self.zones_for(walk.request, walk.node).any(|zone| {
             let reserved = zone.body.gauges.reserved_highatomic();
             let spared = how == Unreserve::KeepOne && reserved <= u64::from(crate::PAGEBLOCK_FRAMES);
-            // The test is for free frames, because a zone without reserved pageblocks may have some: page
-            // sets return frames to the reserve's lists after the reserve was given up (spec §1.5).
+            // Test for free frames, not for reserved pageblocks. A zone may have free frames on the reserve's
+            // lists and no reserved pageblock: page sets return frames to these lists even after the reserve
+            // was given up (spec §1.5).
             !spared
                 && zone.body.gauges.free_highatomic() > 0
                 && zone.with_lock(&self.platform, walk.cpu, |zone| {
@@ -113,8 +115,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         self.zone.with_lock(self.platform, self.cpu, |locked| locked.reserve_highatomic(frame, order));
     }
 
-    /// Clears the mark of a zone whose watermarks were boosted, if the policy says that this kind of request
-    /// does.
+    /// Clears the mark of a zone with boosted watermarks, if the policy says that this kind of request clears
+    /// the mark.
     #[cold]
     pub(super) fn consume_boost(self, order: Order, flags: AllocFlags) {
         let consumes = match self.policy.buddy.boost_consumer {

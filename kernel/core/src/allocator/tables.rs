@@ -1,4 +1,4 @@
-//! The memory of an allocator's tables: given by the caller, or allocated from the heap once.
+//! The memory of an allocator's tables, which the caller provides or the heap provides once.
 
 use super::{Config, Cpu};
 use crate::error::ConfigError;
@@ -7,25 +7,26 @@ use crate::platform::Platform;
 use crate::zone::Zone;
 use crate::{Storage, ZoneId};
 
-/// All tables of an allocator. The length of each must be exactly as [`TableCounts`] says.
+/// All tables of an allocator. Each table must have exactly the length that [`TableCounts`] says.
 ///
-/// Each entry must equal the result of its type's `new`. For frame metadata that is all zeros.
+/// Each entry must equal the result of its type's `new`. For frame metadata, all bytes of this result are
+/// zero.
 pub struct Tables<'a, P: Platform> {
     /// The zones, each with its frame metadata.
     pub zones: Storage<'a, Zone<'a, P>>,
-    /// Page sets: one per zone and CPU.
+    /// The page sets: one for each zone and CPU.
     pub pagesets: Storage<'a, Pageset<P>>,
     /// CPUs.
     pub cpus: Storage<'a, Cpu>,
-    /// Zonelists: all zones, once per node.
+    /// The zonelists. Each node has one zonelist with all zones.
     pub zonelists: Storage<'a, ZoneId>,
 }
 
-/// The tables of all CPUs in one value, for a static: a page set for each zone and CPU, the CPUs, and the
-/// zonelists, which have all zones once for each node. As written, for one zone; with more,
+/// The tables of all CPUs in one value, for a static: the page sets, the CPUs, and the zonelists. The default
+/// parameters are for one zone. For several zones, write
 /// `CpuMemory<P, CPUS, { ZONES * CPUS }, { ZONES * NODES }>`.
 ///
-/// The value is all zeros at first if the lock's `INIT` is. So a static of it lies in `.bss`.
+/// If the lock's `INIT` is all zeros, so is the new value, and a static of this type lies in `.bss`.
 #[derive(Debug)]
 pub struct CpuMemory<P: Platform, const CPUS: usize, const PAGESETS: usize = CPUS, const ZONELISTS: usize = 1>
 {
@@ -37,7 +38,7 @@ pub struct CpuMemory<P: Platform, const CPUS: usize, const PAGESETS: usize = CPU
 impl<P: Platform, const CPUS: usize, const PAGESETS: usize, const ZONELISTS: usize>
     CpuMemory<P, CPUS, PAGESETS, ZONELISTS>
 {
-    /// Memory for the tables.
+    /// Makes the memory for the tables.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "large: for statics, not for the stack")]
     pub const fn new() -> Self {
@@ -62,19 +63,19 @@ impl<P: Platform, const CPUS: usize, const PAGESETS: usize, const ZONELISTS: usi
 /// Number of entries of each table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableCounts {
-    /// Entries of [`Tables::zones`].
+    /// Number of entries of [`Tables::zones`].
     pub zones: usize,
-    /// Entries of [`Tables::pagesets`].
+    /// Number of entries of [`Tables::pagesets`].
     pub pagesets: usize,
-    /// Entries of [`Tables::cpus`].
+    /// Number of entries of [`Tables::cpus`].
     pub cpus: usize,
-    /// Entries of [`Tables::zonelists`].
+    /// Number of entries of [`Tables::zonelists`].
     pub zonelists: usize,
 }
 
 impl TableCounts {
-    /// The entries that a configuration needs, without frame metadata: see
-    /// [`FrameCounts`](crate::FrameCounts).
+    /// The numbers of entries that a configuration needs. [`FrameCounts`](crate::FrameCounts) has the numbers
+    /// for frame metadata.
     #[must_use]
     pub fn for_config(config: &Config<'_>) -> Self {
         let (zones, cpus) = (config.zones.len(), config.cpus.len());

@@ -11,19 +11,19 @@ use crate::policy::DecayDrain;
 /// Whether a CPU needs another tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TickOutcome {
-    /// Something changed: call again after the interval.
+    /// The tick changed something. Call [`PageAllocator::tick`] again after the interval.
     Again,
-    /// Nothing is left to do until this CPU allocates or frees again.
+    /// There is nothing to do until this CPU allocates or frees again.
     Idle,
 }
 
-/// The offset into each interval at which a host that spreads its ticks calls [`PageAllocator::tick`] for
-/// `cpu`. CPU `i` of `n` ticks at `i/n` of the interval, in the interval's unit. Source: mailing-list post of
-/// April 2026 on `vmstat_update`.
+/// The time from the beginning of each interval to the tick of `cpu`, if a host spreads ticks over the
+/// interval. CPU `i` of `n` ticks at `i/n` of the interval, in the interval's unit. Source: mailing-list post
+/// of April 2026 on `vmstat_update`.
 ///
-/// A host with aligned ticks, as Linux has them to date, ticks all CPUs at the beginning of the interval, and
-/// their decays contend for the zone locks. Spread ticks contend less with each other, but each meets the
-/// CPUs that work at that moment. The work of a tick is the same.
+/// Linux to date has aligned ticks: all CPUs tick at the beginning of the interval, so their decays contend
+/// for the zone locks. Spread ticks contend less with each other, but each tick may contend with CPUs that
+/// work at that moment. The work of a tick is the same.
 ///
 /// ```
 /// use pageset_core::{CpuId, spread_tick_offset};

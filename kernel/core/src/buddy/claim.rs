@@ -1,5 +1,5 @@
-//! The fallback of Linux 6.12: claim a whole pageblock, or else take one block and leave the rest (spec
-//! §1.6.2).
+//! The fallback of Linux 6.12: claims a whole pageblock of another type, or else takes one block and leaves
+//! the rest of the pageblock (spec §1.6.2).
 
 use super::fallback::Reach;
 use crate::event::EventSink;
@@ -64,7 +64,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.take_smallest(wanted.order, wanted.migratetype)
     }
 
-    /// Takes the smallest sufficient block of another type. That type keeps the remainder and the pageblock.
+    /// Takes the smallest block of another type that is large enough. The other type keeps the remainder of
+    /// the block and the pageblock.
     pub(super) fn take_one(&mut self, wanted: Wanted) -> Option<FrameIndex> {
         let mut sizes = wanted.order.and_above();
         let (size, found) =
@@ -76,8 +77,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         Some(self.take_this(steered.unwrap_or(head), list, wanted))
     }
 
-    /// Takes a block of the wanted order from this free block of another type. That type keeps the remainder
-    /// and the pageblock.
+    /// Takes a block of the wanted order from the free block at `frame`, which is of another type. The other
+    /// type keeps the remainder of the block and the pageblock.
     pub(super) fn take_this(&mut self, frame: FrameIndex, list: ListId, wanted: Wanted) -> FrameIndex {
         self.remove(frame, list.order, list.migratetype);
         self.split(frame, list.order, wanted.order, list.migratetype);

@@ -7,7 +7,8 @@ use crate::request::{AllocFlags, Wanted};
 use crate::zone::{ListId, LockedZone};
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 
-/// Where a refill found its previous block. The search for its next block starts there (spec §1.6.2).
+/// Records where a refill found its previous block. The search for the next block starts at that place (spec
+/// §1.6.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FallbackMode {
     #[default]
@@ -16,7 +17,7 @@ pub(crate) enum FallbackMode {
     Steal,
 }
 
-/// A list to fall back to.
+/// A free list that a request of another type falls back to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) migratetype: MigrateType,
@@ -26,9 +27,9 @@ pub(super) struct Found {
 /// The extent of memory that may change type with a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// Only the block.
+    /// Only the block changes its type.
     Block,
-    /// The block's pageblock too.
+    /// The block's pageblock changes its type too.
     Pageblock,
 }
 
@@ -44,8 +45,8 @@ fn fallbacks(wanted: MigrateType) -> &'static [MigrateType] {
 }
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Takes one block, with the policy's fallbacks (spec §1.6, §1.7). A refill keeps `mode` for all its
-    /// blocks. A single allocation passes a fresh one.
+    /// Takes one block. Falls back to other types as the policy says (spec §1.6, §1.7). A refill passes the
+    /// same `mode` for all its blocks. A single allocation passes a new `mode`.
     #[inline]
     pub(crate) fn take(
         &mut self,
@@ -112,8 +113,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         }
     }
 
-    /// Whether movable requests should use the contiguous area first, because it holds more than half of the
-    /// free memory.
+    /// Whether a movable request should use the contiguous area (CMA) first, because the area has more than
+    /// half of the zone's free memory.
     fn prefers_cma(&self, flags: AllocFlags) -> bool {
         flags.contains(AllocFlags::CMA) && {
             let free_cma = self.body.gauges.free_cma();
@@ -140,7 +141,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         if flags.contains(AllocFlags::NO_FRAGMENT) { order.max(Order::PAGEBLOCK) } else { order }
     }
 
-    /// Whether a pageblock may be claimed if `frames` of its frames suit the new type: at least half must.
+    /// Whether a pageblock may be claimed if `frames` of its frames suit the new type. At least half of the
+    /// frames must suit.
     pub(super) fn is_worth_claiming(&self, frames: u32) -> bool {
         frames >= PAGEBLOCK_FRAMES / 2 || !self.is_grouped()
     }

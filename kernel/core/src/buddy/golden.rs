@@ -1,5 +1,5 @@
-//! Golden vectors of the free lists: 900 random operations each, as Linux 6.1 and 6.12 perform them, and the
-//! lists at the end.
+//! Golden vectors of the free lists. A vector has the decisions of Linux 6.1 or 6.12 in 900 random
+//! operations, and the lists at the end.
 
 use std::format;
 use std::string::{String, ToString};

@@ -7,7 +7,8 @@ use crate::zone::LockedZone;
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Reserves the pageblock of a block that an atomic high-order request got, unless the reserve is full.
+    /// Adds the pageblock of a block to the reserve, unless the reserve is full. An atomic high-order request
+    /// got the block.
     pub(crate) fn reserve_highatomic(&mut self, frame: FrameIndex, order: Order) {
         let pageblock = u64::from(PAGEBLOCK_FRAMES);
         let percent = self.body.managed.get() / 100;
@@ -40,7 +41,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.body.gauges.set_reserved_highatomic(reserved + added);
     }
 
-    /// Changes the first reserved pageblock with a free block to type `to`. `false` if nothing moved.
+    /// Takes the first pageblock that has a free block out of the reserve, and gives the pageblock the type
+    /// `to`. Returns `false` if no block moved.
     pub(crate) fn unreserve_highatomic(&mut self, to: MigrateType) -> bool {
         let to = self.grouped(to);
         for order in Order::ZERO.and_above() {
@@ -88,7 +90,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "a zone too large for miri")]
     fn the_reserve_ends_at_its_limit() {
-        // One percent is exactly one pageblock.
+        // One percent of this zone is exactly one pageblock.
         for (rules, reserved) in [(BuddyRules::LINUX_6_12, 512), (BuddyRules::LINUX_6_1, 1024)] {
             let mut bench = Bench::new(51_200, rules);
             for frame in [0, 1024, 2048, 3072] {

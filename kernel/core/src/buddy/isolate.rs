@@ -1,5 +1,5 @@
-//! Takes pageblocks out of service and returns them. Meanwhile their free blocks are on the isolated lists
-//! (spec §1.8).
+//! Takes pageblocks out of service and returns them to service. While a pageblock is out of service, its free
+//! blocks are on the isolated lists (spec §1.8).
 
 use crate::event::EventSink;
 use crate::frame::{FrameIndex, State};
@@ -7,7 +7,7 @@ use crate::zone::{End, LockedZone};
 use crate::{MigrateType, Order};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Isolates the pageblock that holds `frame`. `false` if it is isolated already.
+    /// Isolates the pageblock that holds `frame`. Returns `false` if the pageblock is isolated already.
     pub(crate) fn isolate_pageblock(&mut self, frame: FrameIndex) -> bool {
         if self.body.frames.pageblock_type(frame) == MigrateType::Isolate {
             return false;
@@ -16,16 +16,15 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.split_at_pageblocks(start);
         self.set_block_type(start, Order::PAGEBLOCK, MigrateType::Isolate);
         self.move_free_blocks(start, MigrateType::Isolate);
-        // The owner would get none of the frames that are freed in an isolated pageblock, so it owns the
-        // pageblock no longer.
+        // Frames that are freed in an isolated pageblock do not go to the owner, so end the ownership.
         self.body.owners.disown(start);
         let isolated = self.body.gauges.isolated_pageblocks();
         self.body.gauges.set_isolated_pageblocks(isolated + 1);
         true
     }
 
-    /// Returns the frame's pageblock to service as type `to`, which must not be isolated. Its free blocks go
-    /// to the tails of that type's lists. `false` if the pageblock is not isolated.
+    /// Returns the frame's pageblock to service as type `to`, which must not be `Isolate`. The pageblock's
+    /// free blocks go to the tails of that type's lists. Returns `false` if the pageblock is not isolated.
     pub(crate) fn unisolate_pageblock(&mut self, frame: FrameIndex, to: MigrateType) -> bool {
         debug_assert!(to != MigrateType::Isolate, "a pageblock returns to service as another type");
         if self.body.frames.pageblock_type(frame) != MigrateType::Isolate {
@@ -43,8 +42,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         true
     }
 
-    /// Splits a free block that is larger than the pageblock at `start` into pageblocks, so that one can move
-    /// alone.
+    /// If the pageblock at `start` is part of a larger free block, splits that block into pageblocks, so that
+    /// one pageblock can move alone.
     fn split_at_pageblocks(&mut self, start: FrameIndex) {
         let Some((head, State::Free { order, migratetype })) = self.body.frames.covering_block(start) else {
             return;

@@ -9,9 +9,9 @@ use crate::{MAX_ORDER, MigrateType, Order};
 /// The end of the list that a freed block enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Placement {
-    /// The tail if the block will probably merge soon, else the head.
+    /// The block enters at the tail if it will probably merge soon, else at the head.
     Likely,
-    /// The tail: for initial population, and for blocks returned after isolation.
+    /// The block enters at the tail: when a zone is filled, and when a pageblock returns from isolation.
     Tail,
 }
 
@@ -61,8 +61,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         }
     }
 
-    /// Whether a free of this block's buddy would merge twice: first the two, and then the result with a
-    /// free buddy of its own. If so, this block should not be allocated soon.
+    /// Whether a free of this block's buddy would merge twice: first the block with its buddy, and then the
+    /// merged block with a free buddy. If so, the block should not be allocated soon.
     #[inline]
     fn is_merge_likely(&self, frame: FrameIndex, order: Order) -> bool {
         if order.index() >= MAX_ORDER - 1 {
@@ -82,7 +82,7 @@ mod tests {
     use crate::buddy::tests::Bench;
     use crate::policy::BuddyRules;
 
-    /// Worked example E13, second half.
+    /// Tests the second half of the specification's worked example E13.
     #[test]
     fn example_e13_frees_merge_back_to_the_head() {
         let mut bench = Bench::new(4096, BuddyRules::LINUX_6_12);
@@ -99,8 +99,8 @@ mod tests {
         assert_eq!(bench.list(10, MigrateType::Movable), [0, 1024, 2048, 3072]);
     }
 
-    /// The example of spec §1.4: with 0 and 1 merged, frame 2 goes to the tail; with only 0 free it goes to
-    /// the head.
+    /// The example of spec §1.4. If frames 0 and 1 are merged, frame 2 goes to the tail. If only frame 0 is
+    /// free, frame 2 goes to the head.
     #[test]
     fn a_block_about_to_merge_twice_goes_to_the_tail() {
         for (first, expected) in [(&[0, 1][..], [100, 2]), (&[0][..], [2, 100])] {

@@ -1,10 +1,10 @@
 //! Operations on a zone's free lists while its lock is held: blocks of `2^order` frames are split, merged and
 //! moved.
 //!
-//! Files in the order a block meets them: `fallback` (chooses one block and its type), `split` (allocation),
-//! `steal` and `claim` (other types' memory, in Linux 6.1 and 6.12), `merge` (free). Then `pageblock` (moves
-//! and counts a pageblock's blocks), `isolate`, `highatomic` (reserved pageblocks), `range` (a block at a
-//! given place), `ownership` (pageblocks that CPUs own) and `populate` (fills a zone).
+//! A block meets the files in this order: `fallback` (chooses one block and its type), `split` (allocation),
+//! `steal` and `claim` (take memory of other types, in Linux 6.1 and 6.12), `merge` (free). The other files
+//! are `pageblock` (moves and counts a pageblock's blocks), `isolate`, `highatomic` (reserved pageblocks),
+//! `range` (a block at a given place), `ownership` (pageblocks that CPUs own) and `populate` (fills a zone).
 
 mod claim;
 mod fallback;
@@ -36,7 +36,7 @@ pub(crate) mod tests {
     use crate::zone::{FreeLists, Identity, LockedZone, Span, ZoneBody};
     use crate::{CpuId, MigrateType, NodeId, Order, ZoneId, ZoneKind};
 
-    /// A zone of `frames` free movable frames from frame 0 on.
+    /// Makes a zone of `frames` free movable frames, which begins at frame 0.
     pub(crate) fn populated(frames: u64, rules: BuddyRules) -> (ZoneBody<'static>, FreeLists) {
         let span = Span::covering(0..frames).unwrap();
         let mut body = ZoneBody::new(frame::tests::owned(span.counts().frames));
@@ -46,7 +46,7 @@ pub(crate) mod tests {
         (body, buddy)
     }
 
-    /// A zone of `frames` free frames from frame 0 on, its lock held for the whole test.
+    /// A zone of free frames that begins at frame 0. The test holds the zone's lock all the time.
     pub(crate) struct Bench {
         pub(crate) body: ZoneBody<'static>,
         pub(crate) buddy: FreeLists,

@@ -5,7 +5,8 @@ use crate::frame::{FrameIndex, State};
 use crate::zone::LockedZone;
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
-/// The use of a pageblock's frames. Cached, leaked and unmovable frames are in neither count.
+/// Counts of a pageblock's free frames and movable frames. Cached, leaked and unmovable frames are in neither
+/// count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PageblockUse {
     pub(crate) free: u32,
@@ -13,7 +14,8 @@ pub(crate) struct PageblockUse {
 }
 
 impl PageblockUse {
-    /// Frames that would suit `wanted` if the pageblock changed from type `current` to it (spec §1.6).
+    /// Number of frames that would suit type `wanted` if the pageblock changed to it from type `current`
+    /// (spec §1.6).
     pub(crate) fn suits(self, wanted: MigrateType, current: MigrateType) -> u32 {
         let alike = match (wanted, current) {
             (MigrateType::Movable, _) => self.movable,
@@ -49,8 +51,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         }
     }
 
-    /// Counts the frames of a pageblock from `from` on. A block that begins before `from` counts only with
-    /// its frames from `from` on.
+    /// Counts the frames of a pageblock from `from` on. If a block begins before `from`, only its frames at
+    /// `from` and above count.
     pub(crate) fn pageblock_use(&mut self, from: FrameIndex) -> PageblockUse {
         let mut frames = PageblockUse::default();
         if let Some((head, state)) = self.body.frames.covering_block(from)

@@ -1,4 +1,4 @@
-//! A free block at a given place.
+//! Takes a free block at a given place.
 
 use crate::Order;
 use crate::event::EventSink;
@@ -6,8 +6,8 @@ use crate::frame::{FrameIndex, State};
 use crate::zone::{End, LockedZone};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Takes the block of `order` at `frame` out of the free block around it. The rest stays free. `false` if
-    /// there is no such free block.
+    /// Takes the block of `order` at `frame` out of the free block that contains it. The rest of that block
+    /// stays free. Returns `false` if no free block contains it.
     pub(crate) fn take_at(&mut self, frame: FrameIndex, order: Order) -> bool {
         let Some((head, State::Free { order: mut size, migratetype })) =
             self.body.frames.covering_block(frame)

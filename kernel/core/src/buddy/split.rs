@@ -12,7 +12,7 @@ impl<E: EventSink> LockedZone<'_, E> {
     pub(crate) fn take_smallest(&mut self, order: Order, migratetype: MigrateType) -> Option<FrameIndex> {
         let found = self.body.gauges.smallest(order, migratetype)?;
         let mut frame = self.buddy.list(found, migratetype).head()?;
-        // Only blocks of at least a pageblock are steered, and only under a policy with `steering`.
+        // A policy with `steering` chooses the unit of 1 GiB only for blocks of at least a pageblock.
         if found >= Order::PAGEBLOCK
             && let Some(rule) = self.body.rules.steering
         {
@@ -48,7 +48,7 @@ mod tests {
     use crate::buddy::tests::Bench;
     use crate::policy::BuddyRules;
 
-    /// Worked example E13, first half.
+    /// Tests the first half of the specification's worked example E13.
     #[test]
     fn example_e13_splitting_leaves_the_upper_halves() {
         let mut bench = Bench::new(4096, BuddyRules::LINUX_6_12);

@@ -1,4 +1,5 @@
-//! The fallback of Linux 6.1: move blocks to the wanted type's lists, then search these again (spec §1.6.1).
+//! The fallback of Linux 6.1: moves blocks to the wanted type's lists, and then searches these lists again
+//! (spec §1.6.1).
 
 use super::fallback::Reach;
 use crate::event::EventSink;
@@ -8,7 +9,8 @@ use crate::zone::{ListId, LockedZone};
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Moves at least one block of `order` or larger to `wanted`'s lists. `false` if no other type has one.
+    /// Moves at least one block of `order` or larger to `wanted`'s lists. Returns `false` if no other type
+    /// has such a block.
     pub(super) fn steal(&mut self, wanted: Wanted, flags: AllocFlags) -> bool {
         let floor = Self::fallback_floor(wanted.order, flags);
         let mut chosen = None;
@@ -42,8 +44,9 @@ impl<E: EventSink> LockedZone<'_, E> {
     ) {
         let ListId { order: size, migratetype: list } = from;
         let current = self.body.frames.pageblock_type(frame);
-        // A bad block does not move with its pageblock. If it stayed, this search would find it again for
-        // ever. So it moves alone, and the CPU that takes it notices that it is bad.
+        // A bad block does not move with its pageblock. If the bad block stayed, this search would find it
+        // again and again without end. So move the block alone. The CPU that takes the block then notices
+        // that it is bad.
         let is_bad = self.free_buddy(frame, size).is_none();
         if is_bad || current == MigrateType::HighAtomic {
             return self.retype(frame, size, list, wanted);

@@ -1,5 +1,5 @@
-//! Steering: of several free blocks, chooses one in a suitable unit of 1 GiB, so that few units hold memory
-//! that cannot be moved ([`UnitSteering`]).
+//! Steering: chooses among several free blocks a block in a suitable unit of 1 GiB. As a result, few units
+//! hold memory that cannot be moved ([`UnitSteering`]).
 
 use crate::event::EventSink;
 use crate::frame::{FrameIndex, State};
@@ -8,10 +8,10 @@ use crate::request::{AllocFlags, Wanted};
 use crate::zone::{ListId, LockedZone};
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 
-/// Frames of a unit: 1 GiB.
+/// Number of frames in a unit of 1 GiB.
 const UNIT: FrameIndex = 1 << 18;
 
-/// Whether a unit has memory that cannot be moved (tainted) or not (clean).
+/// Whether a unit is tainted (has memory that cannot be moved) or clean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Clean,
@@ -25,8 +25,8 @@ impl Kind {
 }
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Looks at the first blocks of a list of whole pageblocks. Movable requests want clean units, other
-    /// requests tainted ones. Returns the block in the fullest such unit.
+    /// Looks at the first blocks of a list of whole pageblocks. A movable request prefers clean units, and
+    /// another request prefers tainted units. Returns the block in the fullest unit of the preferred kind.
     #[cold]
     pub(super) fn steered_whole(
         &self,
@@ -39,8 +39,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         of_kind.min_by_key(|frame| self.free_pageblocks_around(*frame))
     }
 
-    /// Claims memory of another type in a tainted unit: whole pageblocks first. In a zone with many units,
-    /// smaller blocks come next.
+    /// Claims memory of another type in a tainted unit. Tries whole pageblocks first, and then smaller blocks
+    /// if the zone has many units.
     #[cold]
     pub(super) fn claim_in_tainted(
         &mut self,
@@ -74,7 +74,7 @@ impl<E: EventSink> LockedZone<'_, E> {
         None
     }
 
-    /// The first block in a tainted unit, among the first `looks_max` blocks of a list.
+    /// Searches the first `looks_max` blocks of a list. Returns the first block that lies in a tainted unit.
     pub(super) fn first_in_tainted(&self, rule: UnitSteering, list: ListId) -> Option<FrameIndex> {
         self.first_of(rule, list).find(|frame| self.kind_of(*frame) == Kind::Tainted)
     }

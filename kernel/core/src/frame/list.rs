@@ -7,10 +7,11 @@ use crate::pcp::BlockList;
 
 const NIL: FrameIndex = FrameIndex::MAX;
 
-/// A list of frames. It stores its two ends; frames store links to each other.
+/// A list of frames. The list stores its two ends, and each frame stores links to the frames before and after
+/// it.
 ///
-/// The outer links of the end elements are never read, so taking an end element writes nothing to the element
-/// beside it.
+/// The first element's link to the element before it is never read, nor the last element's link to the
+/// element after it. So removing an end element writes nothing to the other elements.
 #[derive(Clone, Copy, Debug)]
 pub struct List {
     head: FrameIndex,
@@ -19,7 +20,7 @@ pub struct List {
 
 impl List {
     pub(crate) const EMPTY: Self = Self { head: NIL, tail: NIL };
-    /// No list yet: zeros.
+    /// The value of a list that is not made yet: all zeros.
     pub(crate) const UNUSED: Self = Self { head: 0, tail: 0 };
 
     #[inline]
@@ -109,8 +110,8 @@ impl List {
         }
     }
 
-    /// Elements from head to tail. Stops after as many steps as the zone has frames, so a corrupted list
-    /// cannot loop for ever.
+    /// The elements from head to tail. The iterator stops after as many steps as the zone has frames, so a
+    /// corrupted list cannot cause an endless loop.
     pub(crate) fn iter<'f>(&self, frames: &'f FrameTables<'_>) -> impl Iterator<Item = FrameIndex> + 'f {
         let (mut at, tail) = (self.head, self.tail);
         (0..frames.len()).map_while(move |_| {
@@ -131,7 +132,7 @@ impl BlockList for List {
         Self::is_empty(self)
     }
 
-    /// O(blocks).
+    /// Number of blocks on the list. O(blocks).
     fn len(&self, frames: &FrameTables<'_>) -> u32 {
         self.iter(frames).count() as u32
     }
@@ -157,7 +158,7 @@ impl BlockList for List {
     }
 }
 
-/// Whether two frames link to each other. If a frame is on two lists by mistake, this fails first.
+/// Whether two frames link to each other. If a frame is on two lists by mistake, this check fails first.
 fn are_neighbours(frames: &FrameTables<'_>, first: FrameIndex, second: FrameIndex) -> bool {
     let of = |frame: FrameIndex| frames.links.get(frame as usize);
     of(first).zip(of(second)).is_some_and(|(first_links, second_links)| {

@@ -2,9 +2,10 @@
 
 use super::{FrameLinks, FrameState, FrameTables, PageblockType};
 
-/// The metadata tables of one zone: of `FRAMES` frames, a multiple of 1024, and of `FRAMES / 512` pageblocks.
+/// The metadata tables of one zone with `FRAMES` frames and `FRAMES / 512` pageblocks. `FRAMES` is a multiple
+/// of 1024.
 ///
-/// The value is all zeros at first. So a static of it lies in `.bss` and takes no room in a kernel's image.
+/// A new value is all zeros. So a static of this type lies in `.bss` and takes no room in a kernel's image.
 ///
 /// ```
 /// use pageset_core::{FrameMemory, Zone};
@@ -26,7 +27,7 @@ pub struct FrameMemory<const FRAMES: usize, const PAGEBLOCKS: usize> {
 }
 
 impl<const FRAMES: usize, const PAGEBLOCKS: usize> FrameMemory<FRAMES, PAGEBLOCKS> {
-    /// Memory for the tables: all zeros.
+    /// Makes the memory for the tables, which is all zeros.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "large: for statics, not for the stack")]
     pub const fn new() -> Self {
@@ -37,7 +38,7 @@ impl<const FRAMES: usize, const PAGEBLOCKS: usize> FrameMemory<FRAMES, PAGEBLOCK
         }
     }
 
-    /// The tables, for [`Zone::new`](crate::Zone::new). They may be longer than the zone needs.
+    /// The tables, for [`Zone::new`](crate::Zone::new). The tables may be longer than the zone needs.
     pub fn tables(&mut self) -> FrameTables<'_> {
         FrameTables {
             links: (&mut self.links).into(),

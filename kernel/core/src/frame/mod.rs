@@ -1,8 +1,8 @@
 //! Frame metadata: 8 bytes of links and 1 byte of state per frame, in memory that the caller provides.
 //!
-//! The frames' contents are never touched. Fields are atomics with relaxed ordering. A frame's state decides
-//! which lock protects its fields: the zone lock while free, the page-set lock while cached, no lock while
-//! allocated. Those locks order the accesses.
+//! The frames' contents are never touched. Fields are atomics with relaxed ordering, because locks order the
+//! accesses. A frame's state decides which lock protects the frame's metadata: the zone lock while the frame
+//! is free, the page-set lock while it is cached, and no lock while it is allocated.
 
 mod list;
 mod memory;
@@ -27,7 +27,8 @@ use crate::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER, St
 /// Index of a frame: its distance from the zone's base.
 pub type FrameIndex = u32;
 
-/// Links of one frame: the previous and next block in its list. All-zero bytes are valid.
+/// Links of a block's first frame: the previous and the next block in its list. All-zero bytes are a valid
+/// value.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct FrameLinks {
@@ -43,7 +44,7 @@ impl FrameLinks {
     }
 }
 
-/// State of one frame, packed into a byte. All-zero bytes are valid.
+/// State of one frame, packed into a byte. All-zero bytes are a valid value.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct FrameState(AtomicU8);
@@ -56,13 +57,13 @@ impl FrameState {
     }
 }
 
-/// Migratetype of one pageblock. All-zero bytes are valid.
+/// Migratetype of one pageblock. All-zero bytes are a valid value.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct PageblockType(AtomicU8);
 
 impl PageblockType {
-    /// An unmovable pageblock.
+    /// The type of an unmovable pageblock.
     #[must_use]
     pub const fn new() -> Self {
         Self(AtomicU8::new(0))
@@ -74,20 +75,20 @@ const _: () = assert!(size_of::<FrameLinks>() == 8 && size_of::<FrameState>() ==
 /// Number of entries in a zone's metadata tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameCounts {
-    /// Entries of the link table (8 bytes each) and of the state table (1 byte each).
+    /// Number of entries of the link table (8 bytes each), and of the state table (1 byte each).
     pub frames: usize,
-    /// Entries of the pageblock table (1 byte each).
+    /// Number of entries of the pageblock table (1 byte each).
     pub pageblocks: usize,
 }
 
 /// The metadata tables of one zone.
 #[derive(Debug)]
 pub struct FrameTables<'a> {
-    /// Links, one per frame of the zone's rounded span.
+    /// Links: one entry per frame of the zone's rounded span.
     pub links: Storage<'a, FrameLinks>,
-    /// States, one per frame of the zone's rounded span.
+    /// States: one entry per frame of the zone's rounded span.
     pub states: Storage<'a, FrameState>,
-    /// Types, one per pageblock of the zone's rounded span.
+    /// Migratetypes: one entry per pageblock of the zone's rounded span.
     pub pageblocks: Storage<'a, PageblockType>,
 }
 
@@ -132,7 +133,7 @@ impl FrameTables<'_> {
         State::is_allocated(self.states[frame as usize].0.load(Relaxed), order)
     }
 
-    /// Gives a taken block to a user that requested type `wanted`.
+    /// Marks a block that was taken as allocated to a user that requested type `wanted`.
     #[inline]
     pub(crate) fn mark_allocated(&self, frame: FrameIndex, order: Order, wanted: MigrateType) {
         let movable = wanted == MigrateType::Movable;
@@ -140,8 +141,8 @@ impl FrameTables<'_> {
     }
 
     /// Takes an allocated block of `order` from its user by marking it as cached. Race: two CPUs free the
-    /// same block. One exchange succeeds; the loser gets the state that it found. So no block is freed twice.
-    /// Returns the type of the block's pageblock.
+    /// same block. One CPU's exchange succeeds, and the other CPU gets the state that it found. So no block
+    /// is freed twice. Returns the type of the block's pageblock.
     #[inline(always)]
     pub(crate) fn claim(&self, frame: FrameIndex, order: Order) -> Result<MigrateType, State> {
         let migratetype = self.pageblock_type(frame);
@@ -157,13 +158,15 @@ impl FrameTables<'_> {
         }
     }
 
-    /// Whether a block of this order starts at `frame`, is in a page set, and has no owner.
+    /// Whether a block of this order starts at `frame`, and is in the page set of a CPU that does not own its
+    /// pageblock.
     #[inline]
     pub(crate) fn is_cached(&self, frame: FrameIndex, order: Order) -> bool {
         State::is_cached_as(self.states[frame as usize].0.load(Relaxed), order)
     }
 
-    /// Changes the state if it is still `from`. Returns `false` if another CPU changed it.
+    /// Changes the state of a frame if the state is still `from`. Returns `false` if another CPU has changed
+    /// the state.
     pub(crate) fn exchange_state(&self, frame: FrameIndex, from: State, to: State) -> bool {
         let state = &self.states[frame as usize].0;
         state.compare_exchange(from.pack(), to.pack(), AcqRel, Relaxed).is_ok()
@@ -173,7 +176,7 @@ impl FrameTables<'_> {
     #[inline]
     pub(crate) fn pageblock_type(&self, frame: FrameIndex) -> MigrateType {
         let code = self.pageblocks[(frame >> PAGEBLOCK_ORDER) as usize].0.load(Relaxed);
-        // Invalid bytes (corruption) read as unmovable.
+        // An invalid byte, which is corruption, is read as unmovable.
         MigrateType::from_index(usize::from(code)).unwrap_or(MigrateType::Unmovable)
     }
 
@@ -182,7 +185,7 @@ impl FrameTables<'_> {
         self.pageblocks[(frame >> PAGEBLOCK_ORDER) as usize].0.store(migratetype as u8, Relaxed);
     }
 
-    /// Sets the type of every pageblock that a block covers, or of the one that contains it.
+    /// Sets the type of every pageblock that a block covers, or of the pageblock that contains the block.
     pub(crate) fn set_block_type(&self, frame: FrameIndex, order: Order, migratetype: MigrateType) {
         for start in (0..order.frames()).step_by(PAGEBLOCK_FRAMES as usize) {
             self.set_pageblock_type(frame + start, migratetype);
@@ -195,8 +198,8 @@ impl FrameTables<'_> {
         states.iter().fold(0, |all, state| all | state.0.load(Relaxed)) == State::Interior.pack()
     }
 
-    /// Whether no block starts inside the block of `order` at `frame`. Checks only the frames that a search
-    /// for the covering block would read.
+    /// Whether no block starts inside the block of `order` at `frame`. Checks only the frames that
+    /// [`covering_block`](Self::covering_block) would read.
     pub(crate) fn is_whole(&self, frame: FrameIndex, order: Order) -> bool {
         (0..order.get()).all(|half| self.state(frame + (1 << half)) == State::Interior)
     }
@@ -205,9 +208,9 @@ impl FrameTables<'_> {
     pub(crate) fn covering_block(&self, frame: FrameIndex) -> Option<(FrameIndex, State)> {
         for order in 0..=MAX_ORDER {
             let head = frame & !((1 << order) - 1);
-            // Search from the smallest order up. Race: a page set splits or merges the block meanwhile,
-            // without the zone's lock. It writes the states in an order such that this search still finds a
-            // block.
+            // Search from the smallest order up. Race: a CPU splits or merges the block in its page set
+            // meanwhile, without the zone's lock. That CPU writes the states in such an order that this
+            // search still finds a block.
             match State::unpack(self.states[head as usize].0.load(Acquire)) {
                 State::Interior => {}
                 State::Hole => return None,

@@ -1,9 +1,9 @@
-//! The CPU that owns each pageblock, and per CPU a list of its pageblocks with free blocks in the zone's
-//! lists.
+//! Records the CPU that owns each pageblock. Each CPU also has a list of its pageblocks that have free blocks
+//! on the zone's lists.
 //!
-//! Owners are read without a lock and written under the zone's lock. Each list is a ring that begins and
-//! ends at an entry for the CPU itself. The table holds the pageblocks' entries first and the CPUs' entries
-//! behind them. In a ring, a pageblock can be unlinked without knowing its owner.
+//! Owners are read without a lock and written under the zone's lock. Each list is a ring that begins and ends
+//! at an entry for the CPU itself, so a pageblock can be unlinked without knowing its owner. The table holds
+//! the entries of pageblocks first, and then the entries of CPUs.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -12,20 +12,22 @@ use crate::error::ConfigError;
 use crate::policy::Policy;
 use crate::{CpuId, PAGEBLOCK_ORDER, Storage};
 
-/// Owner of one pageblock, and its links in that CPU's list. All-zero bytes are valid.
+/// The owner of one pageblock, and the pageblock's links in the owner's list. All-zero bytes are a valid
+/// value.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct PageblockOwner {
-    /// In a pageblock's entry: the owner's number plus one, or 0 without owner. In a CPU's entry: 0 while
-    /// the CPU is online.
+    /// In a pageblock's entry: the owner's number plus one, or 0 if no CPU owns the pageblock. In a CPU's
+    /// entry: 0 while the CPU is online.
     owner: AtomicU32,
-    /// Indices plus one; 0 while the entry is on no list.
+    /// The indices of the previous and the next entry in the ring, plus one. Both indices are 0 while this
+    /// entry is on no list.
     prev: AtomicU32,
     next: AtomicU32,
 }
 
 impl PageblockOwner {
-    /// A pageblock without owner.
+    /// The entry of a pageblock that no CPU owns.
     #[must_use]
     pub const fn new() -> Self {
         Self { owner: AtomicU32::new(0), prev: AtomicU32::new(0), next: AtomicU32::new(0) }
@@ -35,7 +37,7 @@ impl PageblockOwner {
 /// Index of a pageblock in its zone, or of a CPU's entry after all pageblocks.
 pub(crate) type EntryIndex = u32;
 
-/// The owners of one zone's pageblocks. Empty if the policy has no owners.
+/// The owners of one zone's pageblocks. The table is empty if the policy has no owners.
 #[derive(Debug)]
 pub(crate) struct Owners<'a> {
     table: Storage<'a, PageblockOwner>,
@@ -43,7 +45,7 @@ pub(crate) struct Owners<'a> {
 }
 
 impl<'a> Owners<'a> {
-    /// A table for policies without owners.
+    /// The empty table of a policy without owners.
     pub(crate) const fn none() -> Self {
         Self { table: Storage::Borrowed(&mut []), pageblocks: 0 }
     }
@@ -52,7 +54,7 @@ impl<'a> Owners<'a> {
         Self { table, pageblocks: 0 }
     }
 
-    /// Checks that the table is long enough for a zone, and stores where the CPUs' entries begin.
+    /// Checks that the table is long enough for a zone. Stores the index at which the entries of CPUs begin.
     pub(crate) fn fit(&mut self, counts: FrameCounts, cpus: usize) -> Result<(), ConfigError> {
         let needed = entries(counts, cpus);
         if self.table.len() < needed || EntryIndex::try_from(needed).is_err() {
@@ -81,7 +83,7 @@ impl<'a> Owners<'a> {
         entry.owner.load(Relaxed).checked_sub(1).map(CpuId)
     }
 
-    /// Makes `cpu` the owner of the frame's pageblock, which has no owner.
+    /// Makes `cpu` the owner of the frame's pageblock, which has no owner yet.
     pub(crate) fn own(&self, frame: FrameIndex, cpu: CpuId) {
         debug_assert_eq!(self.owner(frame), None, "a pageblock that is free as a whole has no owner");
         self.entry(frame >> PAGEBLOCK_ORDER).owner.store(cpu.0 + 1, Relaxed);
@@ -105,7 +107,7 @@ impl<'a> Owners<'a> {
         self.entry(self.entry_of(cpu)).owner.store(0, Relaxed);
     }
 
-    /// Ends all ownership of a CPU that goes offline. O(pageblocks).
+    /// Ends the ownership of all pageblocks of a CPU that goes offline. O(pageblocks).
     pub(crate) fn dismiss(&self, cpu: CpuId) {
         self.entry(self.entry_of(cpu)).owner.store(1, Relaxed);
         for pageblock in 0..self.pageblocks {
@@ -120,7 +122,7 @@ impl<'a> Owners<'a> {
         self.entry(second).prev.store(first + 1, Relaxed);
     }
 
-    /// Appends the frame's pageblock to its owner's list, unless it is on the list.
+    /// Appends the frame's pageblock to its owner's list, unless it is already there.
     pub(crate) fn list(&self, frame: FrameIndex) {
         let pageblock = frame >> PAGEBLOCK_ORDER;
         let Some(cpu) = self.owner(frame) else { return };
@@ -143,7 +145,7 @@ impl<'a> Owners<'a> {
         let (prev, next) = (entry.prev.swap(0, Relaxed), entry.next.swap(0, Relaxed));
         let (Some(prev), Some(next)) = (prev.checked_sub(1), next.checked_sub(1)) else { return };
         if prev == next {
-            // The last pageblock has left the ring: only the CPU's entry is in it.
+            // The last pageblock has left the ring, so only the CPU's entry is left.
             self.entry(prev).next.store(0, Relaxed);
             self.entry(prev).prev.store(0, Relaxed);
         } else {
@@ -151,8 +153,8 @@ impl<'a> Owners<'a> {
         }
     }
 
-    /// The pageblocks on a CPU's list. Stops after as many steps as there are pageblocks, so a corrupted ring
-    /// cannot loop for ever.
+    /// The pageblocks on a CPU's list. The iterator stops after as many steps as there are pageblocks, so a
+    /// corrupted ring cannot cause an endless loop.
     pub(crate) fn listed(&self, cpu: CpuId) -> impl Iterator<Item = EntryIndex> + '_ {
         let next = |entry: EntryIndex| {
             let next = self.entry(entry).next.load(Relaxed).checked_sub(1);
@@ -164,8 +166,9 @@ impl<'a> Owners<'a> {
 }
 
 impl FrameCounts {
-    /// Entries of the table of owners ([`Zone::with_owners`](crate::Zone::with_owners)): one per pageblock
-    /// and per CPU under a policy with owners, otherwise none.
+    /// Number of entries of the table of owners ([`Zone::with_owners`](crate::Zone::with_owners)). A policy
+    /// with owners needs one entry for each pageblock and one for each CPU. A policy without owners needs no
+    /// entry.
     #[must_use]
     pub fn owners(self, policy: &Policy, cpus: usize) -> usize {
         if policy.ownership.is_some() { entries(self, cpus) } else { 0 }

@@ -1,33 +1,34 @@
-//! Frame states: start of a block (free, cached, allocated, leaked), inside a block, or no memory at all.
+//! The states of a frame: the start of a block (free, cached, allocated or leaked), inside a block, or no
+//! memory.
 
 use crate::{MigrateType, Order};
 
-/// State of one frame.
+/// The state of one frame.
 ///
 /// # Invariants
-/// Only the first frame of a block carries the block's state. All other frames are `Interior`. Merging and
-/// splitting keep this with one write per level, so no operation walks the frames of a block.
+/// Only the first frame of a block carries the block's state. All other frames are `Interior`. Merging or
+/// splitting writes one state for each order that it passes, so no operation walks all frames of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Inside a block, not at its start.
+    /// The frame is inside a block, not at its start.
     Interior,
-    /// No memory, or memory that the allocator does not have.
+    /// The frame is no memory, or memory that the allocator does not manage.
     Hole,
-    /// Start of a block in use.
+    /// A block in use starts here.
     Allocated { order: Order, movable: bool },
-    /// Start of a block that is out of service.
+    /// A block that is out of service starts here.
     Leaked { order: Order },
-    /// Start of a block on the zone's free list of this order and type.
+    /// A block starts here that is on the zone's free list of this order and type.
     Free { order: Order, migratetype: MigrateType },
-    /// Start of a block in a per-CPU page set. Linux 6.1 drains the block to the lists of the type that is
-    /// stored here.
+    /// A block in a per-CPU page set starts here. Linux 6.1 drains the block to the lists of the type that is
+    /// stored in the state.
     Cached { order: Order, migratetype: MigrateType },
-    /// Start of a block in the page set of the CPU that owns its pageblock. All such blocks of a pageblock
-    /// are in one page set, so two buddies may be merged there.
+    /// A block in the page set of its pageblock's owner starts here. All owned blocks of a pageblock are in
+    /// one page set, so the page set may merge two buddies.
     Owned { order: Order },
 }
 
-// Packed form: the low nibble holds the order, the high nibble one of sixteen tags.
+// In the packed form, the low nibble holds the order, and the high nibble holds one of sixteen tags.
 const NO_BLOCK: u8 = 0;
 const ALLOCATED_FIXED: u8 = 1;
 const ALLOCATED_MOVABLE: u8 = 2;
@@ -35,7 +36,8 @@ const LEAKED: u8 = 3;
 const FREE: u8 = 4;
 const CACHED: u8 = FREE + MigrateType::COUNT as u8;
 const HOLE: u8 = 1;
-/// Owned blocks keep their order in the low nibble too, after the two values without a block.
+/// With the tag `NO_BLOCK`, the first two values of the low nibble are states without a block. The following
+/// values are owned blocks: this number plus the order.
 const OWNED: u8 = 2;
 
 impl State {
@@ -54,7 +56,7 @@ impl State {
         tag << 4 | low
     }
 
-    /// Unpacks a byte. Bytes that no state packs to (corruption) read as `Hole`.
+    /// Unpacks a byte. A byte that no state packs to, which is corruption, is read as `Hole`.
     #[inline]
     pub(crate) fn unpack(byte: u8) -> Self {
         let (tag, low) = (byte >> 4, byte & 15);
@@ -71,7 +73,7 @@ impl State {
         }
     }
 
-    /// Unpacks a byte whose tag says that no user and no free list has a block here.
+    /// Unpacks the low nibble of a byte that has the tag `NO_BLOCK`.
     #[inline]
     fn unpack_blockless(low: u8) -> Self {
         match low.checked_sub(OWNED) {
@@ -81,13 +83,15 @@ impl State {
         }
     }
 
-    /// Whether `byte` is an allocated block of this order. Every free asks this, so it avoids unpacking.
+    /// Whether `byte` is an allocated block of this order. Does not unpack the byte, because every free calls
+    /// this function.
     #[inline]
     pub(crate) fn is_allocated(byte: u8, order: Order) -> bool {
         matches!(byte >> 4, ALLOCATED_FIXED | ALLOCATED_MOVABLE) && byte & 15 == order.get()
     }
 
-    /// Whether `byte` is a cached block of this order. Every allocation asks this, so it avoids unpacking.
+    /// Whether `byte` is a cached block of this order. Does not unpack the byte, because every allocation
+    /// calls this function.
     #[inline]
     pub(crate) fn is_cached_as(byte: u8, order: Order) -> bool {
         byte >> 4 >= CACHED && byte & 15 == order.get()
@@ -99,7 +103,7 @@ impl State {
         matches!(self, Self::Cached { .. } | Self::Owned { .. })
     }
 
-    /// Order of the block that starts here, if one does.
+    /// Order of the block that starts here. `None` if no block starts here.
     #[inline]
     pub(crate) fn order(self) -> Option<Order> {
         match self {
@@ -113,20 +117,21 @@ impl State {
     }
 
     /// Whether a store may change this state to `to`. Only the holder of the lock that protects the state may
-    /// store. An allocated block has no lock; it is taken from its user by an exchange only.
+    /// store. No lock protects an allocated block, so only an exchange may change its state.
     pub(crate) fn may_become(self, to: Self) -> bool {
         match (self, to) {
             // A larger block is split, or the zone is being filled.
             (Self::Interior, to) => !matches!(to, Self::Cached { .. } | Self::Owned { .. }),
-            // A free block is taken, cut, merged, or moved to another list.
+            // A CPU takes, splits or merges a free block, or moves it to another list.
             (Self::Free { .. }, to) => to != Self::Hole,
             // A page set gives a block to a user or to the zone, or finds that it is bad.
             (Self::Cached { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Hole),
             // A CPU that splits or merges blocks marks parts as leaked meanwhile, to hide them from other
-            // CPUs. A bad block moves between lists. Race: a CPU marks a block bad while another CPU hands
-            // it out; it is handed out.
+            // CPUs. A bad block may also move between lists. Race: a CPU marks a block bad while another CPU
+            // hands the block out. The second CPU's store wins, and the block is handed out.
             (Self::Leaked { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Owned { .. } | Self::Hole),
-            // As a cached block. Its page set also splits and merges it, but by exchanges.
+            // An owned block may change like a cached block. The page set that holds an owned block also
+            // splits and merges it, but by exchanges.
             (Self::Owned { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Owned { .. } | Self::Hole),
             (Self::Allocated { .. } | Self::Hole, _) => false,
         }
@@ -177,7 +182,11 @@ mod tests {
             assert!(!allocated.may_become(to) && !State::Hole.may_become(to), "{to:?}");
             assert_eq!(to.may_become(cached), to == free, "{to:?}: only free blocks are fetched");
             let fetched = to == free || to == cached;
-            assert_eq!(to.may_become(owned), fetched, "{to:?}: only free blocks, and what was freed");
+            assert_eq!(
+                to.may_become(owned),
+                fetched,
+                "{to:?}: only free blocks, and blocks that a user freed"
+            );
             assert_eq!(to.may_become(State::Hole), to == State::Interior, "{to:?}");
         }
         assert!(cached.may_become(allocated) && cached.may_become(free) && leaked.may_become(free));

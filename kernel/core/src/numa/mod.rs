@@ -1,4 +1,4 @@
-//! NUMA: an allocation's order of nodes and zones.
+//! NUMA: computes the order of the nodes and zones that an allocation tries.
 
 mod zonelist;
 

@@ -1,12 +1,13 @@
-//! Zonelists: for each node, all zones, the first choice of its CPUs first (spec §1.13).
+//! Zonelists. A node's zonelist has all zones. The node's CPUs try the zones in the order of the zonelist
+//! (spec §1.13).
 
 use crate::{NodeId, ZoneId, ZoneKind};
 
-/// Largest number of nodes: enough for a 512-CPU Altix with two CPUs per node.
+/// Largest number of nodes: enough for an Altix with 512 CPUs, which has two CPUs per node.
 pub(crate) const MAX_NODES: usize = 256;
 
-/// Distances between nodes: the caller's matrix, or else 10 within a node and 20 between nodes, as firmware
-/// reports by default.
+/// Distances between nodes: the caller's matrix. Without a matrix, the distance is 10 within a node and 20
+/// between nodes, as firmware reports by default.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Distances<'c> {
     pub(crate) matrix: Option<&'c [u8]>,
@@ -27,7 +28,7 @@ impl Distances<'_> {
 pub(crate) trait Topology {
     /// Node and kind of each zone, in table order; `None` for a zone without memory.
     fn zones(&self) -> impl Iterator<Item = Option<(NodeId, ZoneKind)>>;
-    /// Whether a node has CPUs. Nodes without CPUs are preferred.
+    /// Whether a node has CPUs. Among equally near nodes, a node without CPUs comes first.
     fn has_cpus(&self, node: NodeId) -> bool;
 }
 
@@ -35,8 +36,8 @@ pub(crate) trait Topology {
 /// memory come last.
 pub(crate) fn fill_zonelists(lists: &mut [ZoneId], distances: Distances<'_>, topology: &impl Topology) {
     let zones = topology.zones().count();
-    // How often each node was chosen among equally near nodes. The node that was chosen least comes next, so
-    // that their memory is used evenly.
+    // For each node, how often it was chosen among equally near nodes. The node that was chosen least often
+    // comes next, so that the memory of these nodes is used evenly.
     let mut load = [0_u16; MAX_NODES];
     for local in 0..distances.nodes {
         let row = &mut lists[local * zones..(local + 1) * zones];
@@ -90,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// Node and kind of each zone, and a node without CPUs.
+    /// The node and kind of each zone, and optionally a node without CPUs.
     struct Nodes(Vec<Option<(u16, ZoneKind)>>, Option<u16>);
 
     impl Topology for Nodes {

@@ -4,31 +4,31 @@ use super::tuning::scaled;
 use super::{Activity, Limits, Pcp};
 use crate::policy::Policy;
 
-/// Result of one decay.
+/// The result of one decay of a page set's `high`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decayed {
-    /// Pages above the new `high`. The caller drains them, beginning with list 0.
+    /// Number of pages above the new `high`. The caller drains these pages, beginning with list 0.
     pub excess: i32,
     /// Whether the next tick has work to do.
     pub is_unfinished: bool,
 }
 
-/// The node of a page set's zone, relative to its CPU.
+/// Whether the zone of a page set is on the CPU's own node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The CPU's own node.
+    /// The zone is on the CPU's own node.
     Local,
-    /// Another node.
+    /// The zone is on another node.
     Remote,
 }
 
-/// Ticks that an idle page set of a remote node survives. Source: spec §2.11.
+/// Number of ticks after which an idle page set of a remote node is drained. Source: spec §2.11.
 const REMOTE_EXPIRE_TICKS: u8 = 3;
 
 impl<L> Pcp<L> {
     /// Counts down to the drain of an idle page set that holds pages of a remote node (spec §2.11). Returns
-    /// the number of ticks left. At 0 the caller drains a batch. `None` if the page set is local, empty or
-    /// in use.
+    /// the number of ticks that are left. At 0 the caller drains a batch. Returns `None` if the page set is
+    /// local, empty or in use.
     pub fn expire(&mut self, place: Place, activity: Activity) -> Option<u8> {
         if activity == Activity::Touched {
             self.expire = REMOTE_EXPIRE_TICKS;
@@ -44,7 +44,8 @@ impl<L> Pcp<L> {
         Some(self.expire)
     }
 
-    /// Lowers `high` towards its lower limit (spec §2.11, §3.7, §3.9). `None` without tuning.
+    /// Lowers `high` towards its lower limit (spec §2.11, §3.7, §3.9). Returns `None` if the policy has no
+    /// tuning.
     pub fn decay(&mut self, policy: &Policy, limits: Limits) -> Option<Decayed> {
         let tuning = policy.tuning?;
         if self.high > limits.high_min {
@@ -69,7 +70,7 @@ mod tests {
 
     const E1: Limits = Limits { batch: 63, high_min: 6862, high_max: 90_112 };
 
-    /// Worked example E5, as merged.
+    /// Tests the specification's worked example E5, for the series as merged.
     #[test]
     fn example_e5_decay_to_the_lower_limit() {
         let mut pcp = Pcp { high: 12_847, count: 5985, ..Pcp::with_scheme(LINUX_6_12.lists) };

@@ -81,7 +81,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
 }
 
 impl Pcp {
-    /// Takes blocks off the lists as [`remove`](Self::remove) does, and reports each.
+    /// Takes blocks off the lists as [`remove`](Self::remove) does, and emits an event for each block.
     fn pick(
         &mut self,
         frames: &FrameTables<'_>,
@@ -99,8 +99,8 @@ impl Pcp {
 }
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Puts a page set's block on the free lists. Returns its pages, or 0 if the block is bad and goes out of
-    /// service.
+    /// Puts a block of a page set on the free lists. Returns the number of the block's pages, or 0 if the
+    /// block is bad and goes out of service.
     #[inline]
     fn take_back(&mut self, frame: FrameIndex, order: Order) -> i64 {
         let frames = &self.body.frames;
@@ -155,8 +155,8 @@ mod tests {
 
     const BATCH: usize = 4;
 
-    /// The events of one drain, before and after it has the zone's lock, and the blocks that the zone hands
-    /// out afterwards.
+    /// Returns the events of one drain before it has the zone's lock, the later events, and the blocks that
+    /// the zone hands out after the drain.
     fn one_drain(policy: Policy) -> (Vec<Event>, Vec<Event>, Vec<Pfn>) {
         let frames = [0..1024];
         let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..1024, regions: &frames }];

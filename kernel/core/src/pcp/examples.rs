@@ -1,4 +1,4 @@
-//! Worked examples of the specification: refills, and the limit of a free.
+//! Tests worked examples of the specification: refills, and the limit of a free.
 
 use super::tuning::clamp_upper_first;
 use super::{Limits, Pcp, Pressure};
@@ -23,7 +23,7 @@ fn sizes(policy: &Policy, limits: Limits, allocations: u32) -> (std::vec::Vec<u3
     (sizes, highs)
 }
 
-/// Worked example E2.
+/// Worked example E2: the refills of 5000 allocations.
 #[test]
 fn example_e2_refills_of_5000_allocations() {
     let (sizes_6_1, _) = sizes(&LINUX_6_1, E1, 5000);

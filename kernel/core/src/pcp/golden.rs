@@ -1,5 +1,5 @@
-//! Golden vectors of page sets, for every step of the 2023 series: decision functions state by state, and
-//! complete event traces.
+//! Golden vectors of page sets, for every patch of the 2023 series. Some vectors have the decisions for
+//! single states, and others have complete traces of events.
 
 use std::format;
 use std::string::String;
@@ -21,7 +21,7 @@ fn level(name: &str) -> Policy {
     *Policy::named(name).unwrap()
 }
 
-/// The state that the first thirteen numbers of a row describe.
+/// Makes the state of a page set from the first thirteen numbers of a row.
 fn state(policy: &Policy, row: &[i64]) -> (Pcp, Limits, Pressure) {
     let number = |column: usize| row[column] as i32;
     let limits = Limits { batch: number(0), high_min: number(1), high_max: number(2) };
@@ -93,7 +93,7 @@ fn decay_equals_the_vectors() {
     }
 }
 
-/// A page set of a zone that never runs out of memory. It only counts the blocks of each list.
+/// A page set whose zone never runs out of memory. The page set only counts the blocks of each list.
 struct Endless {
     policy: Policy,
     limits: Limits,
@@ -192,7 +192,7 @@ impl Endless {
     }
 }
 
-/// The name of a policy in a trace, and whether the CPU has a large share of the caches.
+/// A policy by its name in the vectors, and whether the CPU has a large share of the caches.
 type Candidate<'t> = (&'t str, bool);
 
 /// Runs `script` for each candidate of a trace and compares every event.
@@ -216,10 +216,10 @@ fn check_trace(table: &str, limits: (i32, i32), script: impl Fn(&mut Endless)) {
         for (row, ours) in rows.iter().zip(&run.log) {
             let ours: Vec<&str> = ours.split(',').collect();
             for (column, (expected, ours)) in row.iter().zip(&ours).enumerate() {
-                // Each policy keeps only one of the two histories. Policies before patch 5 have no alloc
-                // factor.
+                // A policy keeps only one of the two histories of frees. Policies before patch 5 have no
+                // alloc factor.
                 let kept = match column {
-                    // Only patch 6 computes the upper limit of `high` and does not use it.
+                    // Patch 6 is the only policy that computes the upper limit of `high` and does not use it.
                     7 => run.policy.high == HighRule::Share || run.policy.tuning.is_some(),
                     9 => matches!(history, FreeHistory::Factor { .. }),
                     10 => matches!(history, FreeHistory::Count { .. }),
@@ -304,7 +304,7 @@ fn trace_of_mixed_orders() {
     });
 }
 
-/// The upper bound wins where a huge scale factor makes the bounds cross.
+/// If a huge scale factor makes the lower bound exceed the upper bound, the upper bound wins.
 #[test]
 fn crossing_bounds_end_at_the_upper_one() {
     let limits = Limits { batch: 63, high_min: 39_833, high_max: 16_384 };

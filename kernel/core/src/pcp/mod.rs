@@ -1,13 +1,13 @@
 //! Per-CPU page sets: each CPU keeps a few pages of each zone, so most operations need no zone lock.
 //!
 //! Files: `pageset` (the lock, and the steps under it), `set` (lists and numbers), `tuning` (decides how much
-//! a refill fetches and when a free drains). `refill` and `drain` move blocks under the zone's lock; `visit`
-//! says which lists give. `decay` is the tick. `owned` does the same for CPUs that own pageblocks, and
-//! `remote_list` has the blocks that other CPUs freed for them.
+//! a refill fetches and when a free drains). `refill` and `drain` move blocks under the zone's lock. `visit`
+//! decides which lists a drain takes blocks from. `decay` does the work of a tick. `owned` has the refills
+//! and drains of CPUs that own pageblocks, and `remote_list` has the blocks that other CPUs freed.
 //!
-//! An allocator's page sets are reached only through [`PageAllocator`](crate::PageAllocator). [`Pcp`] is
-//! public for programs that drive a single page set: a comparison with a real kernel's events, a model
-//! checker, an experiment.
+//! Only [`PageAllocator`](crate::PageAllocator) reaches the page sets of an allocator. [`Pcp`] is public for
+//! programs that use a single page set: a comparison with a real kernel's events, a model checker, an
+//! experiment.
 
 mod decay;
 mod drain;

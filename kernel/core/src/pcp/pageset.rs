@@ -1,4 +1,4 @@
-//! A page set behind its lock, and a zone as one CPU uses it: the steps under that lock.
+//! A page set with its lock, and the steps that a CPU does under this lock.
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
@@ -14,28 +14,28 @@ use crate::stats::Counters;
 use crate::zone::Zone;
 use crate::{CpuId, Order, Storage, ZoneId};
 
-/// One CPU's page set of one zone, or an empty slot for one. `const`-constructible.
+/// One CPU's page set of one zone, or an empty table entry. The constructor is `const`.
 ///
-/// Aligned, so that the page sets of two CPUs share no cache line and no pair of lines that is fetched
-/// together.
+/// The alignment keeps the page sets of two CPUs on different cache lines, and on different pairs of lines
+/// that a processor fetches together.
 #[repr(align(128))]
 pub struct Pageset<P: Platform> {
-    // Written without the lock when a zone's limits change. The CPU reads them at its next slow path (spec
-    // §2.4).
+    // The limits of the page set: `batch` and the two fields after it. A CPU that changes the zone's limits
+    // writes them without the lock. The page set's CPU reads them in its next refill or drain (spec §2.4).
     batch: AtomicI32,
     high_min: AtomicI32,
     high_max: AtomicI32,
     /// Whether this CPU has changed the zone's free pages since its last tick.
     touched: AtomicBool,
     state: Lock<P, PagesetState>,
-    /// Blocks that other CPUs freed.
+    /// Blocks that other CPUs freed, and that the page set has not taken in.
     pub(super) remote: RemoteList<P>,
 }
 
 /// Whether a CPU has changed a zone's free pages since its last tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
-    /// The CPU has changed nothing.
+    /// The CPU has neither allocated nor freed.
     None,
     /// The CPU has allocated or freed.
     Touched,
@@ -49,8 +49,8 @@ pub(crate) struct PagesetState {
 }
 
 impl<P: Platform> Pageset<P> {
-    /// An entry of a table, to be filled when the allocator is built. If the lock's `INIT` is zeros, so is the
-    /// entry, and a static table lies in `.bss`.
+    /// Makes an empty table entry, which is filled when the allocator is built. If the lock's `INIT` is all
+    /// zeros, so is the entry, and a static table lies in `.bss`.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -88,7 +88,7 @@ impl<P: Platform> Pageset<P> {
         self.touched.store(true, Relaxed);
     }
 
-    /// Returns whether the page set was touched since the last call.
+    /// Returns whether the CPU has changed the zone's free pages since the last call.
     pub(crate) fn take_activity(&self) -> Activity {
         if self.touched.swap(false, Relaxed) { Activity::Touched } else { Activity::None }
     }
@@ -112,7 +112,7 @@ impl<P: Platform> Pageset<P> {
         self.remote.for_each(frames, visit);
     }
 
-    /// Runs `work` with the lock held, or not at all if the lock is taken.
+    /// Runs `work` with the lock held. Does nothing if the lock is taken.
     #[inline]
     pub(crate) fn try_with<T>(&self, work: impl FnOnce(&mut PagesetState) -> T) -> Option<T> {
         self.state.try_lock().map(|mut state| {
@@ -160,7 +160,7 @@ impl<'a, P: Platform> Pagesets<'a, P> {
         &self.table[zone.index() * self.cpus..][..self.cpus]
     }
 
-    /// The zone as `cpu` uses it.
+    /// Makes the pair of a zone and the page set of `cpu`.
     #[inline]
     pub(crate) fn at<'z>(
         &'z self,
@@ -174,17 +174,17 @@ impl<'a, P: Platform> Pagesets<'a, P> {
     }
 }
 
-/// A zone, and one CPU's page set of this zone. An operation looks this pair up once, and its steps are
-/// methods of the pair.
+/// A zone, and one CPU's page set of this zone. An operation looks up this pair once, and the steps of the
+/// operation are methods of the pair.
 ///
-/// Passed by value, so that fast paths keep it in registers.
+/// The pair is passed by value, so that fast paths keep it in registers.
 pub(crate) struct CpuZone<'z, 'a, P: Platform> {
     pub(crate) zone: &'z Zone<'a, P>,
     pub(crate) pageset: &'z Pageset<P>,
     /// The CPU of the page set.
     pub(crate) owner: CpuId,
-    /// The CPU that runs the operation. It differs from `owner` if it drains or frees into another CPU's page
-    /// set.
+    /// The CPU that runs the operation. This CPU differs from `owner` if the operation drains another CPU's
+    /// page set or frees into it.
     pub(crate) cpu: CpuId,
     pub(crate) policy: &'z Policy,
     pub(crate) platform: &'z P,
@@ -206,7 +206,7 @@ pub(crate) struct Claimed {
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Takes one block of the page set, refilling its list if it is empty (spec §2.7.1).
+    /// Takes one block of the page set. If the block's list is empty, refills the list first (spec §2.7.1).
     #[inline]
     pub(crate) fn pop_or_refill(
         self,
@@ -221,8 +221,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         }
     }
 
-    /// Takes the first block of a list. `None` if the list is empty, or if the block is bad, and now out of
-    /// service.
+    /// Takes the first block of a list. Returns `None` if the list is empty, or if the block is bad. A bad
+    /// block goes out of service.
     #[inline(always)]
     fn pop(self, state: &mut PagesetState, list: ListIndex, wanted: Wanted) -> Option<FrameIndex> {
         let frames = &self.zone.body.frames;
@@ -234,7 +234,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         Some(frame)
     }
 
-    /// Fetches blocks if the list is empty, and takes the first block that is not bad.
+    /// Refills the list if it is empty, and takes the first block that is not bad.
     #[cold]
     fn refill_and_pop(
         self,
@@ -269,8 +269,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         });
     }
 
-    /// Takes a block whose state is not `Cached`. If this CPU owns its pageblock, that is right. Otherwise
-    /// the block is bad and goes out of service.
+    /// Takes a block whose state is not `Cached`. If this CPU owns the block's pageblock, the state is right.
+    /// Otherwise the block is bad and goes out of service.
     #[cold]
     fn pop_uncached(self, state: &mut PagesetState, frame: FrameIndex, wanted: Wanted) -> Option<FrameIndex> {
         let frames = &self.zone.body.frames;
@@ -282,7 +282,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         Some(frame)
     }
 
-    /// Takes a page set's block out of service. The count was lowered when the block left its list (spec §7).
+    /// Takes a block of the page set out of service. The page set's count was already lowered when the block
+    /// left its list (spec §7).
     #[cold]
     pub(super) fn leak(self, state: &mut PagesetState, frame: FrameIndex, order: Order) {
         self.zone.body.frames.set_state(frame, State::Leaked { order });
@@ -291,9 +292,10 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         emit(self.platform.events(), self.cpu, || Event::BadPage { pfn, order, found: FoundAt::Alloc });
     }
 
-    /// Adds a freed block to the page set, and drains the pages above the limit, or the first slice of them.
-    /// Returns the rest. The caller drains it after it has taken the lock again.
-    // Inlined at both callers. Both are frees, and a call would cost more than a second copy of the code.
+    /// Adds a freed block to the page set, and does the drain that is due, or its first slice. Returns the
+    /// rest of the drain. The caller continues with the rest after it has taken the lock again.
+    // The function is inlined at both callers. Both are frees, and a call would cost more than a second copy
+    // of the code.
     #[inline(always)]
     pub(crate) fn push_and_drain(
         self,
@@ -309,9 +311,10 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         self.drain_if_due(state, list, due)
     }
 
-    /// Drains the pages above the limit, or the first slice of them, unless the policy counts something else than
-    /// pages and that is below the limit. Returns the rest.
-    // The test stands here, because a free that reaches no limit must not pay for it.
+    /// Does the drain that is due, or its first slice. Returns the rest of the drain. Under a policy that
+    /// counts something else than pages, does nothing if that count is below the limit.
+    // This function makes the test for such policies, so that a free that reaches no limit does not pay for
+    // the test.
     #[cold]
     #[inline(never)]
     fn drain_if_due(self, state: &mut PagesetState, list: ListIndex, due: DueDrain) -> Option<DueDrain> {
@@ -326,7 +329,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         None
     }
 
-    /// Drains all that is due, or one slice of it. Returns the rest.
+    /// Drains all pages that are due, or one slice of them. Returns the rest of the drain.
     #[cold]
     fn drain_due(self, state: &mut PagesetState, list: ListIndex, due: DueDrain) -> DueDrain {
         let pages = self.policy.free_drain.slice(due.pages, self.pageset.limits().batch);

@@ -1,4 +1,4 @@
-//! Refills: fetches blocks from the zone when a list is empty.
+//! Refills: when a list is empty, fetches blocks from the zone.
 
 use super::{ListIndex, Pcp};
 use crate::buddy::FallbackMode;
@@ -26,13 +26,12 @@ impl Pcp {
         for _ in 0..blocks {
             let Some(frame) = zone.take(wanted, flags, &mut mode) else { break };
             taken += order.frames();
-            // Only blocks that pass are counted below. A bad block has left the free lists but does not get
-            // here.
+            // A bad block has left the free lists, but must not count as fetched.
             if !zone.is_sound(frame, order, FoundAt::Refill) {
                 continue;
             }
-            // Remember the type of the list that the block came from. Linux 6.1 drains the block to that
-            // type's list again.
+            // Store the type of the list that the block came from, because Linux 6.1 drains the block to the
+            // list of that type.
             let came_from = match zone.body.frames.state(frame) {
                 State::Free { migratetype, .. } => migratetype,
                 _ => migratetype,

@@ -1,4 +1,5 @@
-//! Blocks that other CPUs freed, until their owner's page set takes them in.
+//! A list of blocks that other CPUs freed. The blocks wait on the list until their owner's page set takes
+//! them in.
 
 use core::mem;
 use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -8,9 +9,9 @@ use crate::platform::{Lock, Platform};
 
 /// A list of blocks that CPUs other than the owner freed.
 ///
-/// In the RFC, the list has no lock. Here a lock of its own guards it while a block is added or the whole list
-/// is taken. So an addition is one exchange of this lock, as it is one exchange of the list there, and the
-/// core needs no unsafe code.
+/// In the RFC the list has no lock, and a CPU adds a block by one atomic exchange. In this crate each list
+/// has its own lock, because a list without a lock would need unsafe code. To add a block or take the whole
+/// list, a CPU takes the lock, which is one atomic exchange too.
 pub(super) struct RemoteList<P: Platform> {
     blocks: Lock<P, List>,
     has_any: AtomicBool,

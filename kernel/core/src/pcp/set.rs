@@ -4,10 +4,10 @@
 use crate::frame::{FrameIndex, FrameTables, List};
 use crate::{COSTLY_ORDER, MigrateType, Order, PAGEBLOCK_ORDER};
 
-/// Index of a list of a page set.
+/// The index of a list among the lists of a page set.
 pub type ListIndex = usize;
 
-/// Largest number of lists of any scheme.
+/// Largest number of lists that a scheme has.
 pub(crate) const MAX_LISTS: usize = 30;
 
 /// The orders and types that page sets hold, and the number of lists.
@@ -20,15 +20,16 @@ pub enum ListScheme {
     /// Orders 0 to 3: one list per type for order 0, one list for each other order (the 2016 high-order
     /// series, v5).
     HighOrderV5,
-    /// As `HighOrderV5`, but orders 0 to 5 (asked for in the review of that series).
+    /// Like `HighOrderV5`, but for orders 0 to 5 (a request in the review of that series).
     HighOrderToFive,
-    /// Orders 0 to 3 per type.
+    /// Orders 0 to 3: one list for each order and type.
     LowOrders,
-    /// As `LowOrders`, and one list of huge pages: Linux 5.13 to 6.6.
+    /// The lists of `LowOrders`, and one list of huge pages: Linux 5.13 to 6.6.
     OneHugeList,
-    /// As `LowOrders`, and two lists of huge pages, movable and other: Linux 6.12.
+    /// The lists of `LowOrders`, and two lists of huge pages, for movable pages and for others: Linux 6.12.
     TwoHugeLists,
-    /// Every order up to a pageblock's, per type, for page sets that split and merge blocks themselves.
+    /// All orders up to a pageblock's: one list for each order and type, for page sets that split and merge
+    /// blocks themselves.
     EveryOrder,
 }
 
@@ -54,7 +55,7 @@ impl ListScheme {
     #[inline]
     #[must_use]
     pub const fn holds(self, order: Order) -> bool {
-        // Most blocks are single pages, which every scheme holds.
+        // A shortcut: most blocks are single pages, which every scheme holds.
         if order.index() == 0 {
             return true;
         }
@@ -74,15 +75,15 @@ impl ListScheme {
         }
     }
 
-    /// The list for blocks of this order and type. Types without their own lists share the movable ones.
-    /// `None` for orders that page sets do not hold.
+    /// The list for blocks of this order and type. Types without their own lists share the lists of movable
+    /// blocks. `None` for orders that page sets do not hold.
     #[inline]
     #[must_use]
     pub fn list(self, order: Order, migratetype: MigrateType) -> Option<ListIndex> {
         self.holds(order).then(|| self.list_of_held(order, migratetype))
     }
 
-    /// As [`list`](Self::list), for an order that page sets hold.
+    /// Does the same as [`list`](Self::list), for an order that page sets hold.
     #[inline]
     pub(crate) fn list_of_held(self, order: Order, migratetype: MigrateType) -> ListIndex {
         debug_assert!(self.holds(order), "{self:?} has no list of order {order}");
@@ -120,8 +121,8 @@ impl ListScheme {
 
 /// How a list of a page set stores its blocks.
 ///
-/// An allocator must know which blocks are on a list: its lists are linked through the frames' metadata. A
-/// replay needs only the number of blocks: [`BlockCount`].
+/// An allocator must know which blocks are on a list, so its lists are linked through the frames' metadata
+/// ([`List`]). A replay needs only the number of blocks ([`BlockCount`]).
 pub trait BlockList: Copy {
     /// The name of a block.
     type Block: Copy;
@@ -134,7 +135,7 @@ pub trait BlockList: Copy {
     fn is_empty(&self) -> bool;
     /// Number of blocks on the list.
     fn len(&self, frames: &Self::Frames<'_>) -> u32;
-    /// Adds a block at the head: it will be allocated next.
+    /// Adds a block at the head. The block will be allocated next.
     fn push_head(&mut self, frames: &Self::Frames<'_>, block: Self::Block);
     /// Adds a block at the tail.
     fn push_tail(&mut self, frames: &Self::Frames<'_>, block: Self::Block);
@@ -188,7 +189,7 @@ impl BlockList for BlockCount {
 /// One CPU's page set of one zone.
 ///
 /// # Invariants
-/// `count` equals the pages on the lists. Every block on a list has the list's order.
+/// `count` equals the number of pages on all lists. Every block on a list has the list's order.
 #[derive(Debug)]
 pub struct Pcp<L = List> {
     pub(super) lists: [L; MAX_LISTS],
@@ -197,18 +198,19 @@ pub struct Pcp<L = List> {
     pub count: i32,
     /// A free that reaches this number of pages causes a drain, before pressure is considered.
     pub high: i32,
-    /// Pages freed lately. Used only if the policy's free history is a count.
+    /// Number of pages freed lately. Used only if the policy's free history is a count.
     pub free_count: i32,
-    /// Fewest pages held since the last tick. Used only if the policy's decay takes unused pages.
+    /// Smallest number of pages in the page set since the last tick. Used only if the policy's decay takes
+    /// unused pages.
     pub count_min: i32,
     /// The next drain takes `batch` times this power of two. Used only if the policy's free history is a
     /// factor.
     pub free_factor: u8,
     /// The next refill of order 0 fetches `batch` times this power of two.
     pub alloc_factor: u8,
-    /// List where the last round-robin drain stopped.
+    /// The list where the last round-robin drain stopped.
     pub(super) last_drained: u8,
-    /// Ticks until a page set of a remote node is drained.
+    /// Number of ticks until a page set of a remote node is drained.
     pub expire: u8,
     /// Whether the last free was of order 1 to 3.
     pub previous_was_high_order: bool,
@@ -216,12 +218,12 @@ pub struct Pcp<L = List> {
     pub has_large_slice: bool,
 }
 
-// The 2023 series keeps the kernel's structure, with 14 lists, within 256 bytes on 64-bit machines (spec,
-// series cover letter).
+// The structure must not be larger than the kernel's. The 2023 series keeps the kernel's structure, which has
+// 14 lists, within 256 bytes on 64-bit machines (spec, series cover letter).
 const _: () = assert!(size_of::<Pcp>() - (MAX_LISTS - 14) * size_of::<List>() <= 256);
 
-/// A page set that only counts can be played on from one state several times. Frames are on one list, so a
-/// page set that links them has no copy.
+/// A replay copies a page set in order to continue several times from one state. This is possible only if the
+/// page set counts blocks: a frame can be on one list only, so a page set of linked frames has no copy.
 impl Clone for Pcp<BlockCount> {
     fn clone(&self) -> Self {
         Self { ..*self }
@@ -266,7 +268,8 @@ impl<L: BlockList> Pcp<L> {
         }
     }
 
-    /// Takes the most recently freed block, or else the first block that a refill fetched.
+    /// Takes the first block of a list: the block that was freed last, or else the first block that a refill
+    /// fetched.
     #[inline]
     pub fn pop(&mut self, frames: &L::Frames<'_>, list: ListIndex, order: Order) -> Option<L::Block> {
         debug_assert_eq!(self.scheme.order(list), order, "a block has its list's order (8)");
@@ -276,7 +279,7 @@ impl<L: BlockList> Pcp<L> {
         Some(frame)
     }
 
-    /// Takes the coldest block.
+    /// Takes the last block of a list, which was unused for the longest time (the coldest).
     #[inline]
     pub(super) fn pop_cold(
         &mut self,
@@ -289,7 +292,7 @@ impl<L: BlockList> Pcp<L> {
         Some(frame)
     }
 
-    /// Adds a freed block, which will be allocated next.
+    /// Adds a freed block at the head, so that the block is allocated next.
     #[inline]
     pub fn push(&mut self, frames: &L::Frames<'_>, list: ListIndex, frame: L::Block, order: Order) {
         debug_assert_eq!(self.scheme.order(list), order, "a block has its list's order (8)");
@@ -316,10 +319,10 @@ impl<L: BlockList> Pcp<L> {
     }
 }
 
-/// A page set that knows which blocks it holds.
+/// Methods of a page set that knows which blocks it holds.
 impl Pcp {
-    /// All zeros, so that a static table lies in `.bss`. It must be replaced before it is used: an empty list is
-    /// not zero.
+    /// A placeholder of all zeros, so that a static table lies in `.bss`. The placeholder must be replaced
+    /// before use, because an empty list is not all zeros.
     pub(crate) const fn unused() -> Self {
         Self { lists: [List::UNUSED; MAX_LISTS], ..Self::of(ListScheme::OrderZero) }
     }
@@ -334,7 +337,7 @@ impl Pcp {
         &self.lists[list]
     }
 
-    /// Takes a block out of the middle. It must be on that list.
+    /// Removes a block from any place of a list. The block must be on this list.
     pub fn unlink(&mut self, frames: &FrameTables<'_>, list: ListIndex, frame: FrameIndex, order: Order) {
         self.lists[list].remove(frames, frame);
         self.count -= order.frames() as i32;
@@ -350,7 +353,7 @@ impl Pcp {
     }
 }
 
-/// A page set that only counts its blocks.
+/// Methods of a page set that only counts its blocks.
 impl Pcp<BlockCount> {
     /// An empty page set.
     #[must_use]

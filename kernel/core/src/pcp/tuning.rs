@@ -1,5 +1,6 @@
-//! A page set's memory of allocations and frees, and its decisions: how much a refill fetches, when and how
-//! much a free drains, and the value of `high`. Only numbers change here; `refill` and `drain` move blocks.
+//! A page set's history of allocations and frees, and its decisions: how much a refill fetches, when and how
+//! much a free drains, and the value of `high`. This file changes only numbers. `refill` and `drain` move
+//! blocks.
 //!
 //! Each allocation halves the history of frees. Each free halves the history of refills. A drain grows with
 //! the first history and a refill with the second. So a CPU that only frees, or only allocates, moves more
@@ -14,21 +15,21 @@ use crate::policy::{
 use crate::zone::Pressure;
 use crate::{COSTLY_ORDER, Order};
 
-/// A page set's limits. They are the same on all CPUs of a zone.
+/// The limits of a zone's page sets. All CPUs have the same limits for a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Pages that a plain refill or drain moves. At least 1.
+    /// Number of pages that a plain refill or drain moves; at least 1.
     pub batch: i32,
     /// Lower limit of `high`.
     pub high_min: i32,
-    /// Upper limit of `high`. On odd machines it may be below `high_min` (spec §2.3).
+    /// Upper limit of `high`. On unusual machines the upper limit may be below `high_min` (spec §2.3).
     pub high_max: i32,
 }
 
 /// A drain that a free has triggered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueDrain {
-    /// Pages to drain, at least.
+    /// Smallest number of pages to drain. The last block may bring more.
     pub pages: i32,
     /// The limit that `count` has reached. Under some policies, a drain in slices stops once `count` is
     /// below it.
@@ -49,7 +50,7 @@ pub(super) fn clamp_upper_first(value: i32, low: i32, high: i32) -> i32 {
     }
 }
 
-/// `batch · 2^scale`, capped so that sums with it do not overflow.
+/// Returns `batch · 2^scale`, capped so that sums with the result do not overflow.
 #[inline]
 pub(crate) fn scaled(batch: i32, scale: u8) -> i32 {
     let wide = i64::from(batch) << scale.min(31);
@@ -67,7 +68,8 @@ impl<L> Pcp<L> {
         }
     }
 
-    /// Number of blocks of `order` to fetch (spec §2.7.2, §3.5, §3.7). May raise `high` and the alloc factor.
+    /// Decides how many blocks of `order` a refill fetches (spec §2.7.2, §3.5, §3.7). May raise `high` and
+    /// the alloc factor.
     pub fn refill_size(&mut self, policy: &Policy, limits: Limits, pressure: Pressure, order: Order) -> u32 {
         let Limits { batch, high_min, high_max } = limits;
         let mut size = batch;
@@ -98,7 +100,7 @@ impl<L> Pcp<L> {
         if policy.refill == RefillRule::BatchOfBlocks {
             return batch.unsigned_abs();
         }
-        // The number of whole blocks, at least two, so that the next request finds one.
+        // Convert pages to blocks. Fetch at least two blocks, so that the next request finds one.
         if size > 1 { (size >> order.get()).max(2) as u32 } else { 1 }
     }
 
@@ -128,8 +130,8 @@ impl<L> Pcp<L> {
         })
     }
 
-    /// The reason for a drain, if this free causes one. It is `FreeHigh` if the free continues a run of
-    /// high-order frees, and their pages should not stay in the page set.
+    /// The reason for a drain, if this free may cause one. The reason is `FreeHigh` if the free continues a
+    /// run of high-order frees whose pages should not stay in the page set.
     #[inline]
     fn drain_reason(&mut self, policy: &Policy, limits: Limits, order: Order) -> DrainReason {
         if !(1..=COSTLY_ORDER).contains(&order.index()) {
@@ -163,7 +165,8 @@ impl<L> Pcp<L> {
         self.high
     }
 
-    /// The number of pages at which this free drains (spec §2.8 `pcp_high`). May move `high`.
+    /// The limit for this free: if `count` has reached it, the free drains (spec §2.8 `pcp_high`). May change
+    /// `high`.
     #[inline(always)]
     pub(super) fn limit(
         &mut self,
@@ -173,8 +176,8 @@ impl<L> Pcp<L> {
         reason: DrainReason,
     ) -> i32 {
         let Limits { batch, high_min, high_max } = limits;
-        // Shortcut for nearly every free: `high` is within its limits, there is no pressure, and `count` is
-        // below `high`. The code below would change nothing.
+        // A shortcut for nearly every free: `high` is within its limits, there is no pressure, and `count` is
+        // below `high`. In this case the code below would change nothing.
         let is_within_limits = match policy.tuning {
             Some(_) => high_min <= self.high && self.high <= high_max,
             None => self.high == high_min,
@@ -237,8 +240,8 @@ impl<L> Pcp<L> {
         }
     }
 
-    /// Pages that this free drains after `count` reached `limit` (spec §2.8 `pcp_free`). May raise the free
-    /// factor.
+    /// The number of pages that this free drains if `count` has reached `limit` (spec §2.8 `pcp_free`). May
+    /// raise the free factor.
     pub(super) fn drain_size(&mut self, policy: &Policy, batch: i32, limit: i32, reason: DrainReason) -> i32 {
         if reason == DrainReason::FreeHigh {
             let most = scaled(batch, policy.scale_max);

@@ -9,15 +9,16 @@ use crate::policy::{Counting, DrainOrder, FirstList};
 /// The size of a drain and its first list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrainFrom {
-    /// Pages, at least.
+    /// Smallest number of pages to drain.
     pub pages: i32,
-    /// The first list. Ignored by a round-robin drain.
+    /// The first list that the drain visits. A round-robin drain ignores this field.
     pub list: ListIndex,
 }
 
 impl<L: BlockList> Pcp<L> {
-    /// Removes at least this many pages, or all there are, from the cold ends of the lists. Hands each block
-    /// to `give`. Returns the pages removed; the last block may overshoot.
+    /// Removes at least this many pages, or all pages, from the cold ends of the lists. Passes each block to
+    /// `give`. Returns the number of pages removed, which may exceed the wanted number by a part of the last
+    /// block.
     pub fn remove(
         &mut self,
         frames: &L::Frames<'_>,
@@ -44,8 +45,8 @@ impl<L: BlockList> Pcp<L> {
         }
     }
 
-    /// Whether a free that put a block on `list` drains, after the page set's pages reached the limit. Rules that
-    /// count something else count it here.
+    /// Whether a free that put a block on `list` drains. The number of pages in the page set has reached the
+    /// limit. A policy may compare another count with the limit, which this function computes.
     pub fn is_due(
         &self,
         frames: &L::Frames<'_>,
@@ -75,7 +76,8 @@ impl<L: BlockList> Pcp<L> {
         self.remove_among(frames, 0..self.scheme().lists(), from, give)
     }
 
-    /// As [`remove_list_by_list`](Self::remove_list_by_list), among these lists. The first one is among them.
+    /// Does the same as [`remove_list_by_list`](Self::remove_list_by_list), but only for a range of lists,
+    /// which includes the first list.
     fn remove_among(
         &mut self,
         frames: &L::Frames<'_>,
@@ -93,9 +95,9 @@ impl<L: BlockList> Pcp<L> {
         removed
     }
 
-    /// Takes one block more from each list than from the list before it. Empty lists count too. If a list
-    /// has too few blocks, the next list gives the rest as well. If only one list has blocks, it gives
-    /// everything.
+    /// Takes one block more from each list than from the list before it, also counting empty lists. If a list
+    /// has too few blocks, the next list gives the rest as well. If only one list has blocks, it gives all of
+    /// them.
     fn remove_in_turn(
         &mut self,
         frames: &L::Frames<'_>,
@@ -110,8 +112,8 @@ impl<L: BlockList> Pcp<L> {
             FirstList::AfterLast => usize::from(self.last_drained) % lists,
         };
         let (mut left, mut run, mut removed) = (pages, 0, 0);
-        // The count of a corrupted page set may exceed the pages on its lists. The check for a nonempty list
-        // ends the loop then.
+        // If a page set is corrupted, its count may exceed the pages on its lists. If so, the check for a
+        // nonempty list ends the loop.
         while left > 0 && self.lists[..lists].iter().any(|list| !list.is_empty()) {
             loop {
                 run += 1;
@@ -141,7 +143,7 @@ impl<L: BlockList> Pcp<L> {
         removed
     }
 
-    /// Takes from lists that hold more than an equal share of `high`, the fullest first.
+    /// Takes blocks from lists that hold more than an equal share of `high`, from the fullest list first.
     fn remove_excess(
         &mut self,
         frames: &L::Frames<'_>,
@@ -168,7 +170,7 @@ impl<L: BlockList> Pcp<L> {
         removed
     }
 
-    /// Takes at least `pages` pages from one list, or all of it.
+    /// Takes at least `pages` pages from one list, or all of its blocks.
     fn remove_from(
         &mut self,
         frames: &L::Frames<'_>,
@@ -235,7 +237,7 @@ mod tests {
         assert_eq!(removes(&blocks, (0, 1), &[]), 0);
     }
 
-    /// Distinct blocks on the six lists of the 2016 series, with the given lengths.
+    /// Makes a page set with the six lists of the 2016 series. Each list has the given number of blocks.
     fn six_lists(lengths: &[u32]) -> (FrameTables<'static>, Pcp) {
         let mut at = 0;
         let mut blocks = Vec::new();
@@ -299,7 +301,7 @@ mod tests {
         // The list of order 3 has 8 of the 12 pages. Order 1 gives the rest, not the single pages.
         assert_eq!(taken(&[9, 0, 0, 4, 0, 1], (12, 5)), [3, 1, 1]);
         assert_eq!(taken(&[1, 2, 0, 4, 0, 1], (3, 1)), [0, 0, 0]);
-        // Only a drain of more than the class has goes on.
+        // A drain goes on to the other class only if it wants more pages than the first class has.
         assert_eq!(taken(&[2, 0, 0, 1, 0, 0], (4, 3)), [1, 0, 0]);
     }
 

@@ -1,4 +1,4 @@
-//! Decisions of a zone's free lists that differ between kernel versions.
+//! Rules of a zone's free lists that differ between kernel versions.
 
 use super::UnitSteering;
 
@@ -17,7 +17,7 @@ pub struct BuddyRules {
     pub diverted_frees: DivertedFrees,
     /// Size and accounting of the reserve for atomic high-order requests (spec §1.11, §1.12).
     pub highatomic: HighAtomicRule,
-    /// How requests are steered to units of 1 GiB, if they are.
+    /// How requests are steered to units of 1 GiB. `None`: the policy does not steer.
     #[cfg_attr(feature = "serde", serde(default, with = "super::or_none"))]
     pub steering: Option<UnitSteering>,
 }
@@ -43,20 +43,20 @@ impl BuddyRules {
     };
 }
 
-/// The way to use memory of another type.
+/// How a request gets memory of another type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum Fallback {
-    /// Move free blocks to the wanted type's lists, then search these again. A free block's list may then
-    /// differ from its pageblock's type (spec §1.6.1).
+    /// The request moves free blocks to the wanted type's lists, and then searches these lists again. So a
+    /// free block may be on the list of another type than its pageblock's (spec §1.6.1).
     StealAndRetry,
-    /// Claim a whole pageblock if possible, else take one block and leave the rest where it is. A free
-    /// block's list is always its pageblock's (spec §1.6.2).
+    /// The request claims a whole pageblock if possible. Otherwise the request takes one block and leaves the
+    /// rest of the pageblock. A free block is always on the list of its pageblock's type (spec §1.6.2).
     ClaimOrTakeOne,
 }
 
-/// The type of a drained block.
+/// The type whose list receives a drained block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -68,7 +68,7 @@ pub enum DrainType {
     Reread,
 }
 
-/// Accounting of the HIGHATOMIC reserve.
+/// The size and accounting of the HIGHATOMIC reserve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -80,12 +80,12 @@ pub enum HighAtomicRule {
     FreeFrames,
 }
 
-/// Which request clears the mark of a zone with raised watermarks, and wakes the reclaimer.
+/// Which request wakes the reclaimer in a zone with raised watermarks, and clears the zone's mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum BoostConsumer {
-    /// The next request in that zone.
+    /// The next request in this zone.
     AnyRequest,
     /// The next request that may wake the reclaimer.
     KswapdRequest,
@@ -97,8 +97,8 @@ pub enum BoostConsumer {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DivertedFrees {
-    /// `pgfree` does not count them.
+    /// `pgfree` does not count such frees.
     Uncounted,
-    /// `pgfree` counts them.
+    /// `pgfree` counts such frees.
     Counted,
 }

@@ -1,4 +1,4 @@
-//! `batch`, `high_min` and `high_max`: a page set's limits as a function of its zone.
+//! Computes the limits of a zone's page sets: `batch`, `high_min` and `high_max`.
 
 use crate::pcp::Limits;
 
@@ -7,17 +7,18 @@ use crate::pcp::Limits;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum BatchRule {
-    /// A 4096th of the zone, at most a quarter of `cap_bytes`, reduced to the form 2^n − 1 (spec §2.2).
+    /// A 4096th of the zone, but at most a quarter of `cap_bytes`. The result is reduced to the form 2^n − 1
+    /// (spec §2.2).
     ZoneShare {
-        /// 1 MiB since Linux 4.19, 512 KiB before.
+        /// Four times the largest batch, in bytes: 1 MiB since Linux 4.19, 512 KiB before.
         cap_bytes: u32,
     },
-    /// This many pages, whatever the zone.
+    /// The same number of pages in every zone.
     Fixed(i32),
 }
 
 impl BatchRule {
-    /// The zone's batch, which may be 0. Page sets use at least 1.
+    /// The zone's batch by this rule. The result may be 0, but page sets use a batch of at least 1.
     pub(crate) fn raw(self, managed: u64, page_bytes: u32) -> i32 {
         match self {
             Self::ZoneShare { cap_bytes } => zone_batch(managed, page_bytes, cap_bytes),
@@ -31,38 +32,41 @@ impl BatchRule {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum HighRule {
-    /// One limit: the zone's low watermark divided among the CPUs. If the sysctl sets a fraction, that part
-    /// of the zone instead of the watermark.
+    /// One limit: the zone's low watermark divided among the CPUs. If the sysctl sets a fraction, this part
+    /// of the zone replaces the watermark.
     Share,
-    /// Two limits. The lower one is as in `Share`; the upper one is an eighth of the zone divided among the
-    /// CPUs. If the sysctl sets a fraction, both are as in `Share`.
+    /// Two limits. The lower limit is the limit of `Share`. The upper limit is an eighth of the zone divided
+    /// among the CPUs. If the sysctl sets a fraction, both limits are the limit of `Share`.
     ShareToEighth,
-    /// This many batches. In a zone too small for a batch, page sets hold nothing (spec §4).
+    /// One limit: a number of batches. In a zone that is too small for a batch, page sets hold nothing (spec
+    /// §4).
     Batches(i32),
-    /// This many pages, whatever the zone; at least one batch.
+    /// One limit: the same number of pages in every zone, but at least one batch.
     Fixed(i32),
 }
 
 /// The inputs of the limits.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitInputs {
-    /// Frames the zone manages.
+    /// Number of frames that the zone manages.
     pub managed: u64,
     /// The zone's low watermark in frames, including the boost.
     pub low_watermark: u64,
-    /// CPUs of the zone's node, or all CPUs if the node has none. One more while a CPU comes online.
+    /// Number of CPUs of the zone's node, or of all CPUs if the node has none. While a CPU comes online, the
+    /// number is one higher.
     pub sharers: u32,
-    /// `percpu_pagelist_high_fraction`, 0 for none.
+    /// `percpu_pagelist_high_fraction`, or 0 if it is not set.
     pub fraction: u32,
     /// Bytes per frame.
     pub page_bytes: u32,
 }
 
-/// The largest limit. Chosen: far above any real limit, and low enough that sums with it do not overflow.
+/// The largest limit. The value is chosen: far above any real limit, and so low that sums of a few limits do
+/// not overflow.
 const MOST_PAGES: i32 = i32::MAX / 4;
 
-/// The least nonzero `percpu_pagelist_high_fraction`. Without the sysctl, `high_max` is computed from this
-/// fraction of the zone. Source: spec §0.2.
+/// The smallest nonzero value of `percpu_pagelist_high_fraction`. If the sysctl is not set, `high_max` is
+/// this fraction of the zone. Source: spec §0.2.
 pub(crate) const MIN_HIGH_FRACTION: u32 = 8;
 
 impl HighRule {
@@ -91,8 +95,8 @@ impl HighRule {
     }
 }
 
-/// A zone's batch in pages, of the form 2^n − 1; 0 for zones below 32 MiB (spec §2.2, vectors
-/// `batchsize.csv`).
+/// A zone's batch in pages. The batch has the form 2^n − 1, and is 0 for zones below 32 MiB (spec §2.2,
+/// vectors `batchsize.csv`).
 #[must_use]
 pub fn zone_batch(managed: u64, page_bytes: u32, cap_bytes: u32) -> i32 {
     let cap = u64::from(cap_bytes / page_bytes.max(1));

@@ -35,7 +35,8 @@ pub const HIGH_ORDER_V5: Policy = Policy {
 
 const REVIEW: &str = "review of the high-order per-cpu page allocator v5, Dec 2016";
 
-/// The reviewers' first proposal: a round-robin drain begins behind the list where the last one stopped.
+/// The reviewers' first proposal: a round-robin drain begins with the list after the one where the last drain
+/// stopped.
 pub const HIGH_ORDER_V5_LAST_LIST: Policy = Policy {
     name: "linux-4.9-highorder-v5-last-list",
     summary: "as v5; a drain goes on behind the list where the last one stopped",
@@ -44,8 +45,8 @@ pub const HIGH_ORDER_V5_LAST_LIST: Policy = Policy {
     ..HIGH_ORDER_V5
 };
 
-/// The reviewers' second proposal: a drain begins with lists *in excess*. Taken here as lists that hold more
-/// than an equal share of `high`, because the review does not define it.
+/// The reviewers' second proposal: a drain begins with lists *in excess*. The review does not define the
+/// term. In this policy, a list is in excess if it holds more than an equal share of `high`.
 pub const HIGH_ORDER_V5_EXCESS: Policy = Policy {
     name: "linux-4.9-highorder-v5-excess",
     summary: "as v5; a drain takes from the lists that hold more than their share first",

@@ -3,10 +3,11 @@
 
 use super::*;
 
-/// As [`LINUX_6_6`], without the drain for runs of high-order frees.
+/// The policy [`LINUX_6_6`] without the drain for runs of high-order frees.
 ///
-/// An approximation, since no source of this kernel was available. General knowledge says that its page sets
-/// drain list by list and that free_high came later. Until 5.18, a drain took its pages before the lock.
+/// The policy is an approximation, because no description of this kernel was available. General knowledge
+/// says that its page sets drain list by list, and that free_high came later. Until 5.18, a drain took its
+/// pages off the page set before it took the lock.
 pub const LINUX_5_14: Policy = Policy {
     name: "linux-5.14",
     kernel: "5.14",

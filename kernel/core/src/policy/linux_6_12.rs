@@ -4,7 +4,7 @@ use super::*;
 
 /// Releases 6.12.0 to 6.12.66, before a stable release changed the tick.
 ///
-/// Source: 6.12.67's changelog names the decay in slices.
+/// Source: the changelog of 6.12.67 names the change to decay in slices.
 pub const LINUX_6_12_0: Policy = Policy {
     name: "linux-6.12.0",
     kernel: "6.12.0 to 6.12.66",

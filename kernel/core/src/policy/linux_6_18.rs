@@ -4,9 +4,10 @@ use super::*;
 
 /// Linux 6.18.44: runs of high-order frees drain only above a higher threshold.
 ///
-/// Later kernels drain frees in slices of `batch`, but 6.18.44 drains them whole. Its recordings show drains
-/// of 2016 pages of order 0. Where 2022 pages are due and blocks have order 3, they show 2024: only the last
-/// block exceeds the due number. Slices would exceed it once each.
+/// In later kernels a free drains in slices of `batch`, but in 6.18.44 it drains at once. Evidence:
+/// recordings of 6.18.44 show drains of 2016 pages of order 0. If 2022 pages are due and blocks have order 3,
+/// they show drains of 2024 pages, so only the last block exceeds the due number. With slices, each slice
+/// would exceed its due number.
 pub const LINUX_6_18: Policy = Policy {
     name: "linux-6.18",
     kernel: "6.18.44",
@@ -21,7 +22,7 @@ pub const LINUX_6_18: Policy = Policy {
 
 /// Releases 6.16 to 6.18.6, before a stable release changed the tick.
 ///
-/// Source: 6.18.7's changelog names the decay in slices.
+/// Source: the changelog of 6.18.7 names the change to decay in slices.
 pub const LINUX_6_18_0: Policy = Policy {
     name: "linux-6.18.0",
     kernel: "6.16 to 6.18.6",

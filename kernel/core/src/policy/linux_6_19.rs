@@ -3,9 +3,9 @@
 use super::*;
 
 /// Linux 6.19: frees drain in slices of `batch`. Between two slices other CPUs can take the page set's lock.
-/// If another CPU holds the lock, the drain ends and the rest of the pages stays.
+/// If another CPU holds the lock, the drain ends and the remaining pages stay in the page set.
 ///
-/// The release is inferred from the posts' dates (v5, October 2025).
+/// The release is inferred from the dates of the mailing-list posts (v5, October 2025).
 pub const LINUX_6_19: Policy = Policy {
     name: "linux-6.19",
     kernel: "6.19 to 7.1",

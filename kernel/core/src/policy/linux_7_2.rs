@@ -2,12 +2,12 @@
 
 use super::*;
 
-/// Linux 7.2: if the pages of a split block are freed at once, they enter the page set as that block, with an
-/// event per page.
+/// Linux 7.2: if a block was split and all of its pages are freed at once, the pages enter the page set as
+/// one block. The kernel still emits an event per page.
 ///
-/// 7.1.3 decides as 6.19 does. Source: recordings of 7.1.3, 7.2.13 and 7.3.4. Tasks end there and free their
-/// stacks. The pages of a stack were allocated again as a block of order 2 in 0 of 217 cases on 7.1.3, in
-/// all 212 on 7.2.13, and in all 157 on 7.3.4.
+/// 7.1.3 makes the same decisions as 6.19. Source: recordings of 7.1.3, 7.2.13 and 7.3.4. Tasks end in these
+/// recordings, and free their stacks. The pages of a stack were allocated again as a block of order 2 in 0 of
+/// 217 cases on 7.1.3, in all 212 cases on 7.2.13, and in all 157 cases on 7.3.4.
 pub const LINUX_7_2: Policy = Policy {
     name: "linux-7.2",
     kernel: "7.2.13, 7.3.4",

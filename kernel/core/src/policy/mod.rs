@@ -1,9 +1,9 @@
-//! Policies: the decisions of kernel versions, as values.
+//! Policies: values that describe the decisions of kernel versions.
 //!
-//! A [`Policy`] names the rule, with its constants, for each mechanism of [`pcp`](crate::pcp) and of the
-//! buddy lists. A kernel version is one constant in a file of this folder and one line in [`POLICIES`]. Most
-//! rules are read on slow paths only: refill, limit, drain, tick. Every allocation and free reads these
-//! three:
+//! A [`Policy`] has a rule, with its constants, for each mechanism of [`pcp`](crate::pcp) and of the buddy
+//! lists. A kernel version is one constant in a file of this folder and one line in [`POLICIES`]. The
+//! allocator reads most rules only in refills, drains and ticks, or when it computes limits. Every allocation
+//! and free reads three rules:
 //! - which orders page sets hold ([`lists`](Policy::lists)),
 //! - how the high watermark is checked ([`tuning`](Policy::tuning)),
 //! - how the history of frees changes ([`free_history`](Policy::free_history)).
@@ -90,8 +90,8 @@ pub static FORMER_NAMES: &[(&str, &str)] = &[("linux-6.18-sliced", "linux-6.19")
 
 /// The decisions of one kernel version.
 ///
-/// To make your own policy, start from a named one and change some rules. So your policy still compiles when
-/// later kernels add rules:
+/// To make your own policy, start from a named policy and change some rules. So your policy still compiles
+/// when later kernels add rules:
 ///
 /// ```
 /// use pageset_core::policy::{BatchRule, HighRule, LINUX_6_12, Policy};
@@ -118,7 +118,7 @@ pub struct Policy {
     /// A summary of one sentence.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub summary: &'static str,
-    /// Where the policy's rules and constants come from.
+    /// The source of the policy's rules and constants.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub source: &'static str,
     /// The orders and types that page sets hold, and the number of lists.
@@ -129,12 +129,12 @@ pub struct Policy {
     pub high: HighRule,
     /// The number of blocks that a refill fetches.
     pub refill: RefillRule,
-    /// How `high` moves between its limits by itself, if it does.
+    /// How `high` changes between its limits. `None`: `high` stays at the lower limit.
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub tuning: Option<Tuning>,
-    /// A page set's memory of recent frees. After many frees, drains are larger.
+    /// How a page set remembers recent frees. After many frees, drains are larger.
     pub free_history: FreeHistory,
-    /// When consecutive high-order frees drain the page set, if they do.
+    /// When consecutive high-order frees drain the page set. `None`: such frees do not drain it.
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub free_high: Option<FreeHighRule>,
     /// Whether a running reclaimer lowers the limit at which a free drains.
@@ -145,22 +145,22 @@ pub struct Policy {
     pub drain_picks: DrainPicks,
     /// How a free takes the page set's lock for its drain.
     pub free_drain: FreeDrain,
-    /// How the pages of a split block enter the page set if all are freed at once.
+    /// How the pages of a split block enter the page set if all of them are freed at once.
     #[cfg_attr(feature = "serde", serde(default))]
     pub split_frees: SplitFrees,
-    /// Refills, the free history and decay scale `batch` by at most `2^scale_max`.
+    /// Refills, the free history and decay multiply `batch` by at most `2^scale_max`.
     pub scale_max: u8,
     /// How a periodic tick drains the pages above `high`.
     pub decay_drain: DecayDrain,
-    /// What is compared with `high` when a block is freed.
+    /// The count that a free compares with `high`.
     #[cfg_attr(feature = "serde", serde(default))]
     pub counting: Counting,
     /// How many pages a drain on demand takes before it releases the page set's lock.
     pub demand_drain: DemandDrain,
     /// The rules of the zone's free lists.
     pub buddy: BuddyRules,
-    /// How CPUs own whole pageblocks, if they do. Page sets of such a policy hold every order up to a
-    /// pageblock's ([`ListScheme::EveryOrder`]).
+    /// How CPUs own whole pageblocks. `None`: CPUs own no pageblocks. If CPUs own pageblocks, page sets hold
+    /// every order up to a pageblock's ([`ListScheme::EveryOrder`]).
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub ownership: Option<PageblockOwnership>,
 }
@@ -173,9 +173,8 @@ impl Policy {
         POLICIES.iter().find(|policy| policy.name == today)
     }
 
-    /// Whether a page set's refills and drains depend on the page set alone. They do not if CPUs own
-    /// pageblocks. Only such a policy can be replayed
-    /// without a zone.
+    /// Whether a page set's refills and drains depend on the page set alone. If CPUs own pageblocks, they
+    /// also depend on the zone, so a replay without a zone is not possible.
     #[must_use]
     pub const fn is_of_page_sets_alone(&self) -> bool {
         self.ownership.is_none()
@@ -188,12 +187,12 @@ impl Policy {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum RefillRule {
-    /// `batch`, whatever the order.
+    /// The number is `batch` for every order.
     BatchOfBlocks,
     /// `max(batch >> o, 2)`.
     Batch,
-    /// As `Batch`, but for order 0 the number doubles at each refill without a free in between. The limit is
-    /// `batch << scale_max` and the room left below `high`.
+    /// As with `Batch`, but for order 0 the number doubles at each refill if no page was freed since the last
+    /// one. The number is at most `batch << scale_max`, and at most the room that is left below `high`.
     Doubling,
 }
 
@@ -206,11 +205,11 @@ pub struct Tuning {
     pub raise: RaiseHigh,
     /// How much a tick lowers `high`.
     pub decay: Decay,
-    /// The handling of zones below their high watermark.
+    /// How the policy treats zones below their high watermark.
     pub below_high: BelowHigh,
 }
 
-/// The condition that keeps a refill from raising `high` by the number of pages it fetches.
+/// A refill raises `high` by the number of pages that it fetches, unless this condition holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -221,16 +220,16 @@ pub enum RaiseHigh {
     UnlessBelowHigh,
 }
 
-/// How the zone's `BELOW_HIGH` flag is set by the zone walk (spec §2.9).
+/// How the zone walk sets a zone's `BELOW_HIGH` flag (spec §2.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum BelowHigh {
-    /// There is no such flag.
+    /// The policy has no such flag.
     Ignored,
-    /// The high watermark is checked on every pass, flag or not (patch 8 as posted).
+    /// The zone walk checks the high watermark each time, even if the flag is set (patch 8 as posted).
     CheckAlways,
-    /// Nothing is checked while the flag is set (as merged).
+    /// The zone walk does not check the high watermark while the flag is set (as merged).
     CheckOnce,
 }
 
@@ -239,7 +238,7 @@ pub enum BelowHigh {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub struct Decay {
-    /// The part of `high` that is taken off.
+    /// A tick lowers `high` by this part of `high`.
     pub part: Part,
     /// The rounding to whole pages.
     pub rounded: Rounded,
@@ -248,15 +247,16 @@ pub struct Decay {
 }
 
 impl Decay {
-    /// A fifth (patch 7 as posted).
+    /// A tick takes off a fifth of `high` (patch 7 as posted).
     pub const FIFTH: Self = Self { part: Part::new(1, 5), rounded: Rounded::Up, unused_only: false };
-    /// A fifth, but at most the pages that stayed unused since the last tick (patch 9 as posted).
+    /// A tick takes off a fifth of `high`, but at most the pages that stayed unused since the last tick
+    /// (patch 9 as posted).
     pub const UNUSED_UP_TO_FIFTH: Self =
         Self { part: Part::new(1, 5), rounded: Rounded::Down, unused_only: true };
-    /// An eighth (as merged).
+    /// A tick takes off an eighth of `high` (as merged).
     pub const EIGHTH: Self = Self { part: Part::new(1, 8), rounded: Rounded::Down, unused_only: false };
 
-    /// The amount taken off `high`, if `unused` pages stayed unused.
+    /// Returns by how many pages a tick lowers `high`, if `unused` pages stayed unused.
     pub(crate) fn of(self, high: i32, unused: i32) -> i32 {
         let part = match self.rounded {
             Rounded::Down => self.part.of(high),
@@ -266,7 +266,7 @@ impl Decay {
     }
 }
 
-/// How a part is rounded to whole pages.
+/// How a part of a number of pages is rounded to whole pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -284,7 +284,7 @@ pub enum Rounded {
 pub enum DecayDrain {
     /// Once.
     Whole,
-    /// Once per `batch` pages.
+    /// The tick takes the lock again for each `batch` pages.
     Slices,
 }
 
@@ -295,19 +295,19 @@ pub enum DecayDrain {
 pub enum DemandDrain {
     /// Once.
     Whole,
-    /// Once per `batch << scale_max` pages.
+    /// The drain takes the lock again for each `batch << scale_max` pages.
     Chunks,
 }
 
-/// A page set's memory of recent frees (spec §2.8, §3.10). An allocation halves it.
+/// How a page set remembers recent frees (spec §2.8, §3.10). An allocation halves the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FreeHistory {
-    /// Nothing: a drain is always `batch`.
+    /// There is no history. A drain always takes `batch` pages.
     None,
-    /// A factor: the next drain takes `batch << factor` pages. Each drain that is smaller than the room
-    /// raises the factor by one. The room is the page set's limit minus `batch`.
+    /// The history is a factor: the next drain takes `batch << factor` pages. Each drain that is smaller than
+    /// the room raises the factor by one. The room is the page set's limit minus `batch`.
     Factor {
         /// The cap on the factor.
         cap: FactorCap,
@@ -326,9 +326,9 @@ pub enum FreeHistory {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FactorCap {
-    /// Only the room: a drain does not exceed it (the base of the 2023 series).
+    /// Only the room limits a drain (the base of the 2023 series).
     Room,
-    /// The room and `scale_max` (patch 4).
+    /// The room limits a drain, and `scale_max` limits the factor (patch 4).
     ScaleMax,
 }
 
@@ -337,9 +337,9 @@ pub enum FactorCap {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FactorGrows {
-    /// It grows only if the drain is smaller than the room (base to patch 6).
+    /// The factor grows only if the drain is smaller than the room (base to patch 6).
     Below,
-    /// It grows in both cases (patches 7 to 9).
+    /// The factor also grows if the drain equals the room (patches 7 to 9).
     UpTo,
 }
 
@@ -350,7 +350,7 @@ pub enum FactorGrows {
 pub enum PressureStep {
     /// The number of pages recently freed (patch 10 as posted).
     Count,
-    /// That number, but at least `batch` (as merged).
+    /// The number of pages recently freed, but at least `batch` (as merged).
     CountOrBatch,
 }
 
@@ -359,9 +359,9 @@ pub enum PressureStep {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum ReclaimLimit {
-    /// No effect.
+    /// A running reclaimer does not change the limit.
     Ignored,
-    /// The limit is at most four batches.
+    /// While the reclaimer runs, the limit is at most four batches.
     FourBatches,
 }
 
@@ -370,33 +370,35 @@ pub enum ReclaimLimit {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DrainOrder {
-    /// Begins with the list of the freed block and empties each list before the next.
+    /// The drain begins with the list of the freed block, and empties each list before it visits the next.
     ListByList,
-    /// Round-robin: one block more from each list than from the previous one. A single nonempty list gives
-    /// everything.
+    /// Round-robin: the drain takes one block more from each list than from the list before it. If only one
+    /// list has blocks, it gives all of them.
     RoundRobin(FirstList),
-    /// First the lists that hold more than an equal share of `high`, the fullest first. Then as `ListByList`.
+    /// The drain begins with the lists that hold more than an equal share of `high`, the fullest first. Then
+    /// the drain continues as with `ListByList`.
     ExcessFirst,
-    /// First the lists of order 0, if the freed block is a single page, or else the lists of all higher orders;
-    /// as `ListByList` among them. Then the other lists.
+    /// The drain begins with the lists of the freed block's class: order 0, or all higher orders. Within the
+    /// class, it takes blocks as with `ListByList`. Then the drain visits the other lists.
     ClassFirst,
 }
 
-/// The number that a free compares with `high`.
+/// The count that a free compares with `high`.
 ///
-/// A page set counts its pages only. The other two count when its pages reach `high`, list by list, so that the
-/// kernels' policies do not pay for counts that they do not use.
+/// A page set always counts only its pages. `Blocks` and `PagesOfClass` are computed from the lists when the
+/// number of pages reaches `high`. So the policies of real kernels do not pay for counts that they do not
+/// use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum Counting {
-    /// All pages of the page set.
+    /// The number of all pages in the page set.
     #[default]
     Pages,
-    /// Its blocks, whatever their order (review of the high-order series v5, 2016).
+    /// The number of blocks in the page set, of any order (review of the high-order series v5, 2016).
     Blocks,
-    /// The pages of the freed block's class: order 0, or all higher orders. So each class has `high` for itself
-    /// (the same review).
+    /// The number of pages in the freed block's class: order 0, or all higher orders. So `high` limits each
+    /// class separately (the same review).
     PagesOfClass,
 }
 
@@ -407,24 +409,25 @@ pub enum Counting {
 pub enum FirstList {
     /// List 0.
     Zero,
-    /// List 1. Linux 4.9 goes to the next list before it looks at one.
+    /// List 1, because Linux 4.9 goes to the next list before it takes the first block.
     One,
-    /// The list after the one where the last drain stopped.
+    /// The list after the list where the last drain stopped.
     AfterLast,
 }
 
-/// When a drain takes its blocks off the page set. All variants drain the same blocks in the same order.
-/// They differ in how long the drain holds the zone's lock, and in how much it does before it asks for the
-/// lock.
+/// When a drain takes its blocks off the page set. All variants drain the same blocks in the same order. The
+/// variants differ in how long the drain holds the zone's lock, and in how much the drain does before it asks
+/// for the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DrainPicks {
-    /// One by one, under the zone's lock.
+    /// The drain takes blocks one by one, with the zone's lock held.
     UnderLock,
-    /// All at once, before the zone's lock is requested.
+    /// The drain takes all blocks before it asks for the zone's lock.
     BeforeLock {
-        /// Whether the metadata of each block's buddy, which the zone reads first, is prefetched.
+        /// Whether the drain also prefetches the metadata of each block's buddy, which a free to the zone
+        /// reads first.
         prefetches_buddies: bool,
     },
 }
@@ -436,8 +439,8 @@ pub enum DrainPicks {
 pub enum FreeDrain {
     /// Once.
     Whole,
-    /// Once per `batch` pages. If another CPU holds the lock by then, the remaining pages stay in the page
-    /// set.
+    /// The free takes the lock again for each `batch` pages. If another CPU holds the lock at that time, the
+    /// remaining pages stay in the page set.
     Slices(NextSlice),
 }
 
@@ -446,9 +449,9 @@ pub enum FreeDrain {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum NextSlice {
-    /// Pages are due and the page set has some (as merged).
+    /// Pages are still due, and the page set has pages (as merged).
     WhileDue,
-    /// As `WhileDue`, and the page set is at its limit (as first posted).
+    /// The conditions of `WhileDue` hold, and the page set is at its limit (as first posted).
     WhileAtLimit,
 }
 
@@ -473,17 +476,17 @@ impl FreeDrain {
     }
 }
 
-/// How pages enter the page set if a block was allocated whole, split, and freed at once, such as a task's
-/// stack. Only replays of recordings use this rule: the kernel emits an event per page, and the events do
-/// not show whether the pages entered singly or as the block.
+/// How pages enter the page set if a block, such as a task's stack, was allocated whole and split, and all of
+/// its pages are freed at once. Only replays of recordings use this rule. The kernel emits an event per page,
+/// and the events do not show whether the pages entered one by one or as one block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum SplitFrees {
-    /// As single pages.
+    /// The pages enter one by one.
     #[default]
     Singly,
-    /// As the original block.
+    /// The pages enter as the original block.
     Joined,
 }
 
@@ -497,13 +500,13 @@ pub struct FreeHighRule {
     /// Whether a CPU with a large share of the data caches keeps up to `batch` pages (patches 2 and 3).
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub keep_batch: Option<SliceRule>,
-    /// The number of recently freed pages that is needed, if the history is a count.
+    /// The number of recently freed pages that a drain needs, if the history is a count.
     pub threshold: FreeHighThreshold,
-    /// How much is drained.
+    /// How many pages the drain takes.
     pub drains: FreeHighDrains,
 }
 
-/// The condition on the previous free, without which a free does not drain by free_high.
+/// The condition that the previous free must meet, so that a free may drain by free_high.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -514,13 +517,13 @@ pub enum PreviousFree {
     HighOrder,
 }
 
-/// The rule that says whether a CPU's share of the data caches is large: it is if more than `batches ·
-/// batch` pages fit into it (spec §2.14).
+/// The rule that decides whether a CPU's share of the data caches is large: more than `batches · batch` pages
+/// fit into the share (spec §2.14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub struct SliceRule {
-    /// The caches that are summed.
+    /// The caches whose sizes are added.
     pub caches: SliceCaches,
     /// The threshold, in batches.
     pub batches: u32,
@@ -531,20 +534,21 @@ pub struct SliceRule {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum SliceCaches {
-    /// All data and unified caches (as posted).
+    /// All data and unified caches count (as posted).
     All,
-    /// The last level (as merged).
+    /// Only the last-level cache counts (as merged).
     LastLevel,
 }
 
-/// The least number of recently freed pages for a drain by free_high.
+/// The smallest number of recently freed pages that allows a drain by free_high. The threshold is the sum of
+/// both fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub struct FreeHighThreshold {
-    /// This many batches,
+    /// The number of batches in the threshold.
     pub batches: u16,
-    /// plus this part of the lower limit of `high`.
+    /// The part of `high`'s lower limit in the threshold.
     pub high_min_part: Part,
 }
 
@@ -558,30 +562,30 @@ impl FreeHighThreshold {
     #[inline]
     pub(crate) fn is_reached(self, freed: i32, batch: i32, high_min: i32) -> bool {
         let (freed, batches) = (i64::from(freed), i64::from(batch) * i64::from(self.batches));
-        // Most frees fail the first comparison and avoid the division of the second.
+        // Make the cheap comparison first. Most frees fail it, and so avoid the division.
         freed >= batches && freed >= batches + i64::from(self.high_min_part.of(high_min))
     }
 }
 
-/// The amount that a free_high drain takes.
+/// How many pages a drain by free_high takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub struct FreeHighDrains {
-    /// The part of the page set's pages. At least one page is taken.
+    /// The drain takes this part of the page set's pages, but at least one page.
     pub part: Part,
-    /// Whether the amount is capped at `batch << scale_max` pages (patch 7).
+    /// Whether a drain takes at most `batch << scale_max` pages (patch 7).
     pub capped: bool,
 }
 
 impl FreeHighDrains {
     /// All pages.
     pub const ALL: Self = Self { part: Part::ALL, capped: false };
-    /// At most `batch << scale_max` pages (patch 7).
+    /// The drain takes at most `batch << scale_max` pages (patch 7).
     pub const CAPPED: Self = Self { part: Part::ALL, capped: true };
 
-    /// How many of `count` pages a free drains: at least one, if there is one. A capped rule drains at most
-    /// `most`.
+    /// Returns how many of `count` pages a free drains: at least one page, if there is one. With `capped`, at
+    /// most `most` pages.
     pub(crate) fn of(self, count: i32, most: i32) -> i32 {
         let pages = self.part.of(count).max(count.min(1));
         if self.capped { pages.min(most) } else { pages }

@@ -1,4 +1,4 @@
-//! Writes an absent rule of a policy as `"none"`, since TOML has no null.
+//! Writes an absent rule of a policy as `"none"`, because TOML has no null value.
 
 use core::fmt;
 use core::marker::PhantomData;

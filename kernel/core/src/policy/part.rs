@@ -1,6 +1,6 @@
-//! A fraction between 0 and 1, kept exact because kernels divide integers.
+//! A fraction from 0 to 1. The fraction is stored as two integers, because kernels divide integers.
 
-/// A fraction between 0 and 1.
+/// A fraction from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     numerator: u16,
@@ -52,7 +52,7 @@ impl Part {
     }
 }
 
-/// A decimal number, or `"1/3"`.
+/// The form of a part in a policy file: a decimal number, or a text such as `"1/3"`.
 #[cfg(feature = "serde")]
 mod serde_form {
     use core::fmt;
@@ -104,7 +104,7 @@ mod serde_form {
 
         fn visit_f64<E: Error>(self, value: f64) -> Result<Part, E> {
             let all = f64::from(DIGITS);
-            // The cast saturates. Converting back shows any loss.
+            // The cast saturates. Converting the result back shows whether a digit is lost.
             let counted = (value * all + 0.5) as u16;
             let is_written = (f64::from(counted) / all - value).abs() < 1e-9;
             match lowest(counted, DIGITS) {
@@ -121,7 +121,7 @@ mod serde_form {
         }
     }
 
-    /// Reduces to lowest terms, so that each fraction is written in one way.
+    /// Reduces a fraction to lowest terms, so that each fraction is written in one way.
     fn lowest(numerator: u16, denominator: u16) -> Option<Part> {
         let (mut common, mut rest) = (denominator, numerator);
         while rest > 0 {
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use crate::policy::Decay;
 
-    /// A part of a number is what the kernels compute by a shift or a division.
+    /// Tests that a part of a number equals the result of the shift or division that kernels use.
     #[test]
     fn parts_are_the_integers_of_kernels() {
         for high in (0..20_000).chain([i32::MAX / 4, i32::MAX / 4 - 1]) {

@@ -1,7 +1,7 @@
 //! The 2023 series "PCP high auto-tuning", patch by patch as posted (v1), and the form that was merged (v3).
 //!
-//! Each policy is its predecessor plus the patch's change. Two patches change no decision: patch 2 only
-//! provides the cache sizes that patch 3 uses, and patch 6 only splits the limit in two.
+//! Each policy is the policy before it plus the change of one patch. Two patches change no decision: patch 2
+//! only provides the cache sizes that patch 3 uses, and patch 6 only splits the limit in two.
 
 use super::*;
 
@@ -158,7 +158,7 @@ pub(super) const MERGED_FREE_HIGH: FreeHighRule = FreeHighRule {
     ..PATCH_7_FREE_HIGH
 };
 
-/// The series as merged: patch 9 dropped, gentler decay, the cache rule simplified.
+/// The series as merged: without patch 9, with a slower decay, and with a simpler rule for caches.
 pub const LINUX_6_7: Policy = Policy {
     name: "linux-6.7",
     kernel: "6.7",

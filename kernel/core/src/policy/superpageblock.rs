@@ -2,26 +2,27 @@
 
 use super::{BuddyRules, PCP_BUDDY_RFC, Policy};
 
-/// Memory is divided into units of 1 GiB. A unit is tainted if it has pageblocks of a type that cannot be
-/// moved, and clean otherwise. Requests for movable memory prefer clean units, and other requests prefer
+/// Memory is divided into units of 1 GiB. A unit is *tainted* if it has pageblocks of a type that cannot be
+/// moved, and *clean* otherwise. Requests for movable memory prefer clean units, and other requests prefer
 /// tainted units.
 ///
-/// Source: the RFC "superpageblocks" (posted in April and May 2026, not merged). Its texts leave some points
-/// open. These are chosen here:
+/// Source: the RFC "superpageblocks" (posted in April and May 2026, not merged). The RFC's texts leave some
+/// points open. This project chose:
 ///
 /// - Units are counted from the zone's first frame.
 ///
 /// - A completely free pageblock does not taint its unit.
 ///
 /// - The fullest unit is the one with the fewest completely free pageblocks. Among equally full units, the
-///   one that the search meets first is taken.
+///   search takes the unit that it meets first.
 ///
-/// - If a pageblock is not worth claiming, a free block in it is taken alone.
+/// - If too few frames of a pageblock are free to claim it, a request takes a free block and leaves the
+///   pageblock's type.
 ///
-/// Not modelled: the worker that moves pages out of tainted units (`pageset-sim` models it), and the search of
-/// contiguous requests. Lists of pages that other CPUs freed are a choice of `PageblockOwnership::remote`. The
-/// RFC keeps counts for each unit. Here they are counted anew each time, which gives the same answers and
-/// takes longer.
+/// Two parts of the RFC are not modelled here: the worker that moves pages out of tainted units (the study
+/// `ageing` models it), and the search of contiguous requests. `PageblockOwnership::remote` selects lists of
+/// pages that other CPUs freed. The RFC keeps counts for each unit. This code counts anew each time, which
+/// gives the same answers and takes longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -29,8 +30,9 @@ use super::{BuddyRules, PCP_BUDDY_RFC, Policy};
 pub struct UnitSteering {
     /// A search for a block in a suitable unit looks at this many blocks of a free list.
     pub looks_max: u32,
-    /// In a zone with more units than this, requests for memory that cannot be moved also take blocks
-    /// smaller than a pageblock from tainted units, before they claim a pageblock of a clean unit.
+    /// If a zone has more units than this, a request for memory that cannot be moved also takes blocks
+    /// smaller than a pageblock from tainted units. The request does so before it claims a pageblock of a
+    /// clean unit.
     pub fragments_above_units: u32,
 }
 

@@ -1,10 +1,11 @@
-//! Counters. A counter has the kernel's name where there is one.
+//! Counters. If the kernel has the same counter, ours has the kernel's name.
 
 use core::ops::AddAssign;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// Counters of a zone, a CPU or the whole allocator since it was built. They only grow.
+        /// Counters of a zone, of a CPU or of the whole allocator, since the allocator was built. A counter
+        /// never falls.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Counters {
@@ -14,7 +15,7 @@ macro_rules! counters {
         impl Counters {
             pub(crate) const ZERO: Self = Self { $($name: 0,)* };
 
-            /// The increase since `earlier`.
+            /// Returns by how much each counter has grown since `earlier`.
             #[must_use]
             pub fn since(&self, earlier: &Self) -> Self {
                 Self { $($name: self.$name.saturating_sub(earlier.$name),)* }
@@ -35,52 +36,54 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Pages allocated (kernel: `pgalloc_<zone>`).
+    /// Number of pages allocated (kernel: `pgalloc_<zone>`).
     pgalloc,
-    /// Pages freed (kernel: `pgfree`). Linux 6.1 does not count pages that a busy page set diverted.
+    /// Number of pages freed (kernel: `pgfree`). Linux 6.1 does not count pages that went to the zone because
+    /// the page set was busy.
     pgfree,
-    /// Allocations from this zone that preferred this zone's node.
+    /// Number of allocations from this zone that preferred this zone's node.
     numa_hit,
-    /// Allocations from this zone that preferred another node.
+    /// Number of allocations from this zone that preferred another node.
     numa_miss,
-    /// Allocations that preferred this zone's node but were served by another.
+    /// Number of allocations that preferred this zone's node, but were served by another node.
     numa_foreign,
-    /// Allocations by a CPU of this node.
+    /// Number of allocations from this zone by a CPU of the zone's node.
     numa_local,
-    /// Allocations by a CPU of another node.
+    /// Number of allocations from this zone by a CPU of another node.
     numa_other,
     /// Blocks taken from per-CPU page sets.
     pcp_alloc,
     /// Blocks freed into per-CPU page sets.
     pcp_free,
-    /// Blocks taken from the free lists directly.
+    /// Blocks that requests took directly from the free lists.
     direct_alloc,
-    /// Blocks freed to the free lists directly.
+    /// Blocks that frees put directly on the free lists.
     direct_free,
     /// Pages that went from the zone to a user, or from a user to the zone, without a page set.
     direct_pages,
-    /// Refills of per-CPU page sets. Each takes the zone lock once.
+    /// Refills of per-CPU page sets. Each refill takes the zone lock once.
     refills,
-    /// Blocks that refills brought.
+    /// Blocks that refills fetched.
     refilled_blocks,
-    /// Pages that refills brought: the 2023 series' *alloc_zone*.
+    /// Pages that refills fetched: the 2023 series' *alloc_zone*.
     refilled_pages,
-    /// Drains of per-CPU page sets. Each takes the zone lock once.
+    /// Drains of per-CPU page sets. Each drain takes the zone lock once.
     drains,
     /// Pages that drains returned.
     drained_pages,
     /// Drains because of consecutive high-order frees: the 2023 series' *free_high*.
     free_high_drains,
-    /// Times an operation took the zone's lock.
+    /// Number of times that an operation took the zone's lock.
     zone_lock_acquisitions,
-    /// Allocated blocks that were cut because a part of them was freed. Each takes the zone lock once; a
-    /// kernel has no such operation.
+    /// Number of times that an allocated block was split because a part of it was freed. Each split takes the
+    /// zone lock once. A kernel has no such operation.
     splits,
     /// Operations that found the page set's lock taken and went to the free lists.
     trylock_failures,
     /// Requests that could wait and found no memory (kernel: `allocstall_<zone>`).
     allocstall,
-    /// Times a block was found to be bad. The block went out of service, or was out of service already.
+    /// Number of times that a block was found to be bad. The block went out of service, or was out of service
+    /// already.
     bad_pages,
 }
 

@@ -1,13 +1,13 @@
-//! Checks of debug builds at each change of the free lists, so that a mistake shows where it is made. They
-//! cover those invariants of [`validate`](crate::PageAllocator::validate) that one block or the heads of the
-//! lists can show.
+//! In debug builds, these checks run at each change of the free lists, so that a mistake is found where it is
+//! made. The checks cover the invariants of [`validate`](crate::PageAllocator::validate) that need only one
+//! block or the heads of lists.
 
 use super::LockedZone;
 use crate::frame::FrameIndex;
 use crate::policy::Fallback;
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
-/// The numbers of pages on the free lists and in a page set, before blocks move from one to the other.
+/// The number of pages on the free lists, and the number in a page set, before blocks move between them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passage {
     free: i64,
@@ -22,8 +22,8 @@ impl<E> LockedZone<'_, E> {
         Passage { free, cached }
     }
 
-    /// Panics in debug builds, unless the free lists have `to_lists` pages more than before, and the page
-    /// set `to_set` pages more. Compares each with its own count.
+    /// Panics in debug builds, unless the free lists have `to_lists` pages more than before, and the page set
+    /// has `to_set` pages more than before.
     #[inline]
     pub(crate) fn end_passage(&self, before: Passage, to_lists: i64, to_set: i32, cached: i32) {
         if cfg!(debug_assertions) {
@@ -36,14 +36,16 @@ impl<E> LockedZone<'_, E> {
         self.free_pages() + self.body.gauges.free_isolated()
     }
 
-    /// Whether a block may be there: it is aligned, inside the zone, and contains no other block (4).
+    /// Whether a block may be at this place: the block is aligned, lies inside the zone, and contains no
+    /// other block (invariant 4).
     pub(super) fn fits(&self, frame: FrameIndex, order: Order) -> bool {
         let last = frame + (order.frames() - 1);
         let is_inside = self.body.span.contains(frame) && self.body.span.contains(last);
         frame & (order.frames() - 1) == 0 && is_inside && self.body.frames.is_whole(frame, order)
     }
 
-    /// Whether a free block may be on this type's lists, given the types of its pageblocks (6).
+    /// Whether the types of a free block's pageblocks allow the block to be on the lists of this type
+    /// (invariant 6).
     pub(super) fn belongs(&self, frame: FrameIndex, order: Order, migratetype: MigrateType) -> bool {
         let is_strict = self.body.rules.fallback == Fallback::ClaimOrTakeOne;
         let is_isolated = |migratetype| migratetype == MigrateType::Isolate;
@@ -54,8 +56,8 @@ impl<E> LockedZone<'_, E> {
         })
     }
 
-    /// Panics in debug builds if the zone's counts contradict each other: free pages and blocks (2, 3), and
-    /// the lists that the gauges show as empty. O(lists).
+    /// Panics in debug builds if the zone's counts contradict each other or the lists: free pages and free
+    /// blocks (invariants 2 and 3), and the gauges that say which lists are empty. O(lists).
     #[inline]
     pub(crate) fn assert_consistent(&self) {
         if !cfg!(debug_assertions) {

@@ -1,4 +1,4 @@
-//! A zone without its lock: identity, metadata, watermarks.
+//! The data of a zone that its lock does not protect: identity, metadata, watermarks.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
@@ -10,7 +10,7 @@ use crate::policy::BuddyRules;
 use crate::request::AllocFlags;
 use crate::{NodeId, PAGEBLOCK_FRAMES, ZoneId, ZoneKind};
 
-/// Identity of a zone.
+/// The number, kind and node of a zone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identity {
     pub(crate) id: ZoneId,
@@ -26,31 +26,31 @@ pub(crate) struct ZoneBody<'a> {
     pub(crate) kind: ZoneKind,
     pub(crate) node: NodeId,
     pub(crate) span: Span,
-    /// Frames given to the allocator.
+    /// Number of frames that were given to the allocator.
     pub(crate) managed: Count,
     pub(crate) frames: FrameTables<'a>,
-    /// The owners of the zone's pageblocks, if the policy has owners.
+    /// The CPUs that own the zone's pageblocks, if the policy has owners.
     pub(crate) owners: Owners<'a>,
     pub(crate) gauges: Gauges,
     pub(crate) marks: Marks,
-    /// Frames that the zone keeps from requests that could use a higher zone, indexed by the highest zone of
-    /// the request.
+    /// Number of frames that the zone keeps from requests that could use a higher zone, indexed by the
+    /// highest zone of the request.
     pub(crate) lowmem_reserve: [Count; ZoneKind::COUNT],
     pub(crate) rules: BuddyRules,
     /// Whether a request that prefers this zone tries a lower zone before it mixes types in a pageblock.
     pub(crate) spills_lower: bool,
     /// `watermark_boost_factor`, in 10 000ths of the high watermark.
     pub(crate) boost_factor: AtomicU32,
-    /// Whether each pageblock keeps one migratetype (grouping by mobility). Off on machines with too few
+    /// Whether each pageblock keeps one migratetype (grouping by mobility). False on machines with too few
     /// pageblocks.
     pub(crate) mobility_grouping: AtomicBool,
-    /// NUMA misses that preferred this zone but were served elsewhere.
+    /// Number of allocations that preferred this zone's node, but were served by another node.
     pub(crate) numa_foreign: Count,
-    /// Allocations and frees that found the page set's lock taken.
+    /// Number of allocations and frees that found the page set's lock taken.
     pub(crate) trylock_failures: Count,
-    /// Frees of blocks that were out of service.
+    /// Number of frees of blocks that were out of service.
     pub(crate) bad_frees: Count,
-    /// Requests that could wait and found no memory.
+    /// Number of requests that could wait and found no memory.
     pub(crate) stalls: Count,
 }
 
@@ -79,7 +79,7 @@ impl<'a> ZoneBody<'a> {
     }
 
     /// Raises the watermarks for a while, because a fallback mixes types in a pageblock (spec §1.6). The
-    /// zone lock is held.
+    /// caller holds the zone lock.
     pub(crate) fn boost_watermark(&self, flags: AllocFlags) {
         let factor = u64::from(self.boost_factor.load(Relaxed));
         let pageblock = u64::from(PAGEBLOCK_FRAMES);

@@ -1,33 +1,34 @@
-//! A zone's values that are read without its lock: counts of free pages, nonempty lists, flags.
+//! The values of a zone that CPUs read without the zone's lock: counts of free pages, nonempty lists, flags.
 //!
-//! Written only with the zone's lock held, except for flags. Any CPU may read them. A reader may see a value
-//! that is slightly old, as in Linux.
+//! A CPU changes these values only while it holds the zone's lock, except for flags. Any CPU may read them. A
+//! reader may see an old value for a moment, as in Linux.
 
 use core::sync::atomic::{AtomicIsize, AtomicU8, AtomicU16, Ordering::Relaxed};
 
 use crate::count::Count;
 use crate::{MigrateType, Order};
 
-/// A zone's gauges, on their own cache lines. The fields beside them are read at each allocation and hardly
-/// ever written.
+/// A zone's gauges. The gauges have their own cache lines, because the fields beside them are read at each
+/// allocation and hardly ever written.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Gauges {
-    /// Free frames on all lists except the isolated ones: `NR_FREE_PAGES`.
+    /// Number of free frames on all lists except the isolated lists: `NR_FREE_PAGES`.
     free: AtomicIsize,
     free_cma: AtomicIsize,
     free_highatomic: AtomicIsize,
     free_isolated: AtomicIsize,
-    /// Frames of pageblocks reserved for atomic requests.
+    /// Number of frames in pageblocks that are reserved for atomic requests.
     reserved_highatomic: Count,
     isolated_pageblocks: Count,
-    /// On this cache line because the zone walk reads the line anyway.
+    /// The flags are on this cache line because the zone walk reads the line anyway.
     pub(super) flags: AtomicU8,
     nonempty: Nonempty,
 }
 
-/// Per type, one bit per order: whether that list has a block. It has its own cache line, because nearly
-/// every split and merge writes it, and only requests of orders above 0 read it without the lock.
+/// For each type and order, a bit that says whether the list has a block. The bits have their own cache line,
+/// because nearly every split and merge writes them, and only requests of orders above 0 read them without
+/// the lock.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Nonempty([AtomicU16; MigrateType::COUNT]);
@@ -46,15 +47,15 @@ impl Gauges {
         }
     }
 
-    /// Adds the frames that entered (or, if negative, left) free lists other than isolated ones. The zone
-    /// lock is held.
+    /// Adds `frames` frames that entered free lists other than the isolated lists. If `frames` is negative,
+    /// frames left these lists. The caller holds the zone lock.
     #[inline]
     pub(crate) fn add_free(&self, frames: i64) {
         add(&self.free, frames);
     }
 
-    /// Adds the frames that entered (or, if negative, left) a free list of `migratetype`, if that type has
-    /// its own count. The zone lock is held.
+    /// Adds `frames` frames that entered a free list of `migratetype`, if that type has its own count. If
+    /// `frames` is negative, frames left the list. The caller holds the zone lock.
     #[inline]
     pub(crate) fn account_type(&self, migratetype: MigrateType, frames: i64) {
         match migratetype {
@@ -87,7 +88,7 @@ impl Gauges {
         self.reserved_highatomic.get()
     }
 
-    /// Sets the number of frames in the high-order reserve. The zone lock is held.
+    /// Sets the number of frames in the high-order reserve. The caller holds the zone lock.
     pub(crate) fn set_reserved_highatomic(&self, frames: u64) {
         self.reserved_highatomic.set(frames);
     }
@@ -96,7 +97,7 @@ impl Gauges {
         self.isolated_pageblocks.get()
     }
 
-    /// Sets the number of isolated pageblocks. The zone lock is held.
+    /// Sets the number of isolated pageblocks. The caller holds the zone lock.
     pub(crate) fn set_isolated_pageblocks(&self, pageblocks: u64) {
         self.isolated_pageblocks.set(pageblocks);
     }
@@ -113,7 +114,7 @@ impl Gauges {
         bits.store(bits.load(Relaxed) & !(1 << order.get()), Relaxed);
     }
 
-    /// The smallest order, from `order` upwards, with a block of `migratetype`.
+    /// The smallest order, at least `order`, that has a free block of `migratetype`.
     #[inline]
     pub(crate) fn smallest(&self, order: Order, migratetype: MigrateType) -> Option<Order> {
         let bits = self.nonempty.0[migratetype.index()].load(Relaxed) >> order.get();

@@ -1,5 +1,5 @@
-//! The data that a zone's lock protects, and a zone whose lock is held. Blocks enter and leave the free lists
-//! here, one at a time.
+//! The data that a zone's lock protects, and a zone whose lock is held. Only the functions of this file put
+//! blocks on the free lists and take them off.
 //!
 //! `buddy` decides which blocks are split and merged, and how.
 
@@ -13,13 +13,13 @@ use crate::{CpuId, MigrateType, NR_ORDERS, Order, Pfn};
 
 /// The data that a zone's lock protects.
 ///
-/// Aligned, so that the lock word has another cache line than the data. A waiting CPU polls the lock word.
-/// On a shared line, each poll would take the line from the lock's holder.
+/// The alignment puts the lock word and the data on different cache lines. A waiting CPU polls the lock word.
+/// If both were on one line, each poll would take the line from the lock's holder.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct FreeLists {
     lists: [[List; MigrateType::COUNT]; NR_ORDERS],
-    /// Free blocks of each order, over all types.
+    /// Number of free blocks of each order, of all types together.
     nr_free: [u32; NR_ORDERS],
     pub(crate) stats: Counters,
 }
@@ -40,7 +40,7 @@ impl FreeLists {
     }
 }
 
-/// Names a free list by order and type.
+/// The name of a free list: its order and its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListId {
     pub(crate) order: Order,
@@ -50,9 +50,9 @@ pub(crate) struct ListId {
 /// The end of a free list that a block enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The end that allocation takes from.
+    /// The end that allocations take blocks from.
     Head,
-    /// The cold end.
+    /// The end whose blocks are allocated last.
     Tail,
 }
 
@@ -62,8 +62,8 @@ pub(crate) struct LockedZone<'z, E> {
     pub(crate) body: &'z ZoneBody<'z>,
     pub(crate) events: &'z E,
     pub(crate) cpu: CpuId,
-    /// Free pages not yet added to the zone's gauge. Every allocation of every CPU reads the gauge. So each
-    /// hold of the lock writes it once, at the end, however many blocks move.
+    /// Number of free pages that are not yet added to the zone's gauge. Every allocation of every CPU reads
+    /// the gauge. So a CPU that holds the lock writes the gauge only once, at the end of the hold.
     uncounted_pages: i64,
 }
 
@@ -74,7 +74,7 @@ impl<E> Drop for LockedZone<'_, E> {
 }
 
 impl<'z, E> LockedZone<'z, E> {
-    /// The zone, while `cpu` holds its lock.
+    /// Makes the view of a zone for `cpu`, which holds the zone's lock.
     #[inline]
     pub(crate) fn new(buddy: &'z mut FreeLists, body: &'z ZoneBody<'z>, events: &'z E, cpu: CpuId) -> Self {
         Self { buddy, body, events, cpu, uncounted_pages: 0 }
@@ -94,7 +94,8 @@ impl<'z, E> LockedZone<'z, E> {
         self.body.gauges.free_pages() + self.uncounted_pages
     }
 
-    /// Counts frames that entered (or, if negative, left) a free list of `migratetype`.
+    /// Counts `frames` frames that entered a free list of `migratetype`. If `frames` is negative, frames left
+    /// the list.
     #[inline]
     fn account(&mut self, migratetype: MigrateType, frames: i64) {
         self.body.gauges.account_type(migratetype, frames);
@@ -115,7 +116,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.body.span.pfn(frame)
     }
 
-    /// Puts a block on a list and marks it free. Its other frames must be interior already.
+    /// Puts a block on a list and marks it free. All frames of the block except the first must already be
+    /// marked as interior.
     #[inline]
     pub(crate) fn insert(&mut self, frame: FrameIndex, order: Order, migratetype: MigrateType, end: End) {
         debug_assert!(self.fits(frame, order), "no block of order {order} can be at frame {frame}");
@@ -133,7 +135,7 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.account(migratetype, i64::from(order.frames()));
     }
 
-    /// Takes a block off its list. The caller must overwrite its state.
+    /// Takes a block off its list. The caller must change the block's state.
     #[inline]
     pub(crate) fn remove(&mut self, frame: FrameIndex, order: Order, migratetype: MigrateType) {
         let list = &mut self.buddy.lists[order.index()][migratetype.index()];
@@ -151,20 +153,20 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.remove(frame, order, from);
         self.insert(frame, order, to, End::Tail);
         if !matches!(state, State::Free { .. }) {
-            // A bad block keeps its state, so the next taker notices it.
+            // A bad block keeps its state, so that the next CPU that takes the block notices it.
             self.body.frames.set_state(frame, state);
         }
     }
 
-    /// Whether a block that was just taken has the state of a free block. If not, it goes out of service
-    /// (spec §7).
+    /// Whether a block that was just taken has the state of a free block. If it does not, the block goes out
+    /// of service (spec §7).
     #[inline]
     pub(crate) fn is_sound(&mut self, frame: FrameIndex, order: Order, found: FoundAt) -> bool {
         matches!(self.body.frames.state(frame), State::Free { .. }) || self.leak(frame, order, found)
     }
 
-    /// Puts a block that is on no list out of service. Always returns `false`, the answer of
-    /// [`is_sound`](Self::is_sound).
+    /// Takes a block that is on no list out of service. Always returns `false`, so that
+    /// [`is_sound`](Self::is_sound) can return this result.
     #[cold]
     pub(crate) fn leak(&mut self, frame: FrameIndex, order: Order, found: FoundAt) -> bool {
         self.body.frames.set_state(frame, State::Leaked { order });
@@ -183,9 +185,9 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.body.mobility_grouping.load(Relaxed)
     }
 
-    /// Sets the type of the pageblocks that a block covers. The caller gets the type from one call of
-    /// [`grouped`](Self::grouped) and uses it for the lists too. A second call might give another type,
-    /// because grouping may be switched in between.
+    /// Sets the type of the pageblocks that a block covers. The caller calls [`grouped`](Self::grouped) once,
+    /// and uses the result for the lists too. A second call might return another type, because grouping by
+    /// mobility may be switched on or off meanwhile.
     pub(crate) fn set_block_type(&self, frame: FrameIndex, order: Order, migratetype: MigrateType) {
         self.body.frames.set_block_type(frame, order, migratetype);
     }

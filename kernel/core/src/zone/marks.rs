@@ -3,26 +3,26 @@
 use crate::ZoneKind;
 use crate::count::Count;
 
-/// A zone's watermarks in frames, without boost. They are equally spaced. If a setting is so large that a
-/// watermark would overflow, it is the largest number, which no zone reaches.
+/// A zone's watermarks in frames, without boost. The watermarks are equally spaced. If a setting is so large
+/// that a watermark would overflow, the watermark is the largest number, which no zone reaches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Watermarks {
-    /// Only requests that may use reserves succeed below this.
+    /// Below this number of free frames, only requests that may use reserves succeed.
     pub min: u64,
-    /// The reclaimer is woken below this.
+    /// Below this number of free frames, a request wakes the reclaimer.
     pub low: u64,
-    /// The reclaimer stops above this.
+    /// Above this number of free frames, the reclaimer stops.
     pub high: u64,
 }
 
 /// The watermark that a request must stay above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watermark {
-    /// For the first attempt after the reclaimer was woken.
+    /// The watermark of attempts after the reclaimer was woken.
     Min,
-    /// For the ordinary first attempt.
+    /// The watermark of an ordinary first attempt.
     Low,
-    /// Above it, enough memory is free.
+    /// The watermark above which enough memory is free.
     High,
 }
 
@@ -31,18 +31,18 @@ pub enum Watermark {
 pub struct WatermarkInputs {
     /// The kind of the zone's addresses.
     pub kind: ZoneKind,
-    /// Frames the zone manages.
+    /// Number of frames that the zone manages.
     pub managed: u64,
 }
 
 /// The part of the watermark calculation that is common to all zones.
 #[derive(Clone, Copy, Debug)]
 pub struct WatermarkSettings {
-    /// `min_free_kbytes` in frames.
+    /// The setting `min_free_kbytes`, in frames.
     pub pages_min: u64,
     /// `watermark_scale_factor`, in 10 000ths of the zone.
     pub scale_factor: u32,
-    /// Managed frames of all zones that count as low memory.
+    /// Number of managed frames of all zones that count as low memory.
     pub lowmem: u64,
 }
 
@@ -65,7 +65,8 @@ impl WatermarkSettings {
 /// Linux's default `min_free_kbytes` for `free_kbytes` of memory: 4 · √(free), 128 to 262 144 (spec §1.9).
 #[must_use]
 pub fn default_min_free_kbytes(free_kbytes: u64) -> u64 {
-    // Kernels link it, and `isqrt` would take 560 bytes more.
+    // The square root is computed by bisection, because kernels link this code, and `isqrt` would take 560
+    // bytes more.
     let (square, mut low, mut high) = (free_kbytes.saturating_mul(16), 128, 262_144);
     while low < high {
         let middle = u64::div_ceil(low + high, 2);
@@ -74,7 +75,7 @@ pub fn default_min_free_kbytes(free_kbytes: u64) -> u64 {
     low
 }
 
-/// A zone's watermarks and boost. Readable without the zone's lock.
+/// A zone's watermarks and boost. CPUs read them without the zone's lock.
 #[derive(Debug)]
 pub(crate) struct Marks {
     min: Count,
@@ -122,8 +123,8 @@ impl Marks {
     }
 }
 
-/// `value · numerator / denominator` without overflow (spec §0.1 *mulfrac*). Kernels link it, and a division of
-/// 128 bits would take 200 bytes more.
+/// `value · numerator / denominator` without overflow (spec §0.1 *mulfrac*). Kernels link this code, so it
+/// avoids a division of 128 bits, which would take 200 bytes more.
 pub(super) fn mul_frac(value: u64, numerator: u64, denominator: u64) -> u64 {
     (value / denominator)
         .saturating_mul(numerator)

@@ -22,24 +22,24 @@ use crate::frame::{FrameCounts, FrameIndex, FrameTables, Owners, PageblockOwner}
 use crate::platform::{Lock, Platform};
 use crate::{CpuId, NR_ORDERS, PAGEBLOCK_FRAMES, Pfn, Storage};
 
-/// A zone, or an empty slot for one.
+/// A zone, or an empty table entry.
 ///
-/// `const`-constructible, so that a kernel can keep its zones in a static.
+/// The constructor is `const`, so that a kernel can keep its zones in a static.
 pub struct Zone<'a, P: Platform> {
     pub(crate) body: ZoneBody<'a>,
     buddy: Lock<P, FreeLists>,
 }
 
 impl<'a, P: Platform> Zone<'a, P> {
-    /// A zone without frames, which building the allocator fills. `frames` must have the sizes that
-    /// [`FrameCounts`](crate::FrameCounts) says.
+    /// Makes a zone without frames. The allocator fills the zone when it is built. `frames` must have the
+    /// sizes that [`FrameCounts`](crate::FrameCounts) says.
     #[must_use]
     pub const fn new(frames: FrameTables<'a>) -> Self {
         Self { body: ZoneBody::new(frames), buddy: Lock::<P, _>::new(FreeLists::EMPTY) }
     }
 
-    /// The same zone with a table of owners. A policy with owners needs one, with as many entries as
-    /// [`FrameCounts::owners`] says.
+    /// Returns the zone with a table of owners, which a policy with owners needs. The table has as many
+    /// entries as [`FrameCounts::owners`] says.
     #[must_use]
     pub fn with_owners(mut self, owners: Storage<'a, PageblockOwner>) -> Self {
         self.body.owners = Owners::new(owners);
@@ -64,7 +64,8 @@ impl<'a, P: Platform> Zone<'a, P> {
         outcome
     }
 
-    /// Inspects the free lists without counting as an acquisition, for statistics and `validate`.
+    /// Reads the free lists for statistics and `validate`. The hold of the lock does not count as an
+    /// acquisition.
     pub(crate) fn inspect<T>(&self, look: impl FnOnce(&FreeLists) -> T) -> T {
         look(&self.buddy.lock())
     }
@@ -83,8 +84,9 @@ impl<P: Platform> fmt::Debug for Zone<'_, P> {
     }
 }
 
-/// A zone's frames. Indices count from `base`, a multiple of the largest block, so aligned frames have
-/// aligned indices. The tables extend to the next such multiple, so a block's buddy always has an entry.
+/// A zone's frames. Indices count from `base`, which is a multiple of the largest block, so aligned frames
+/// have aligned indices. The tables extend to the next such multiple, so that a block's buddy always has an
+/// entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     base: u64,
@@ -103,7 +105,7 @@ impl Span {
         }
         let base = pfns.start & !(LARGEST_BLOCK - 1);
         let table_end = pfns.end.checked_next_multiple_of(LARGEST_BLOCK)?;
-        // The last index is not used: it marks the end of lists.
+        // The last index is not a frame, because it marks the end of lists.
         FrameIndex::try_from(table_end - base).ok()?;
         let index = |pfn| FrameIndex::try_from(pfn - base).ok();
         Some(Self { base, start: index(pfns.start)?, end: index(pfns.end)? })
@@ -146,12 +148,12 @@ impl FrameCounts {
     }
 }
 
-/// Conditions of a zone that affect page sets and the zone walk (spec §2.9).
+/// A condition of a zone that affects page sets or the zone walk (spec §2.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ZoneFlag {
     /// The reclaimer runs in this zone.
     ReclaimActive = 1,
-    /// Free memory was seen below the high watermark.
+    /// A CPU saw the zone's free memory below the high watermark.
     BelowHigh = 2,
     /// A fallback has raised the watermarks, and the next suitable request wakes the reclaimer.
     BoostedWatermark = 4,
@@ -162,7 +164,7 @@ pub(crate) enum ZoneFlag {
 pub struct Pressure {
     /// The reclaimer runs in the zone.
     pub reclaim_active: bool,
-    /// The zone was seen below its high watermark.
+    /// A CPU saw the zone's free memory below the high watermark.
     pub below_high: bool,
 }
 
@@ -185,7 +187,7 @@ impl ZoneBody<'_> {
         self.gauges.flags.fetch_or(flag as u8, Relaxed);
     }
 
-    /// Clears a flag. `true` if this call cleared it.
+    /// Clears a flag. Returns whether this call cleared it.
     pub(crate) fn clear(&self, flag: ZoneFlag) -> bool {
         self.gauges.flags.fetch_and(!(flag as u8), Relaxed) & flag as u8 != 0
     }

@@ -6,8 +6,8 @@ use crate::request::{AllocFlags, Request};
 use crate::{MigrateType, Order, ZoneKind};
 
 impl ZoneBody<'_> {
-    /// Whether the zone walk may take a block here (spec §1.13). Under the rule `below_high`, it also marks
-    /// the zone if it is below its high watermark (spec §2.9).
+    /// Whether the zone walk may take a block from this zone (spec §1.13). Under the rule `below_high`, this
+    /// function also marks the zone if its free memory is below the high watermark (spec §2.9).
     #[inline]
     pub(crate) fn may_serve(
         &self,
@@ -34,7 +34,7 @@ impl ZoneBody<'_> {
         ok(watermark) || flags.contains(AllocFlags::NO_WATERMARKS)
     }
 
-    /// Clears the mark of a zone that has risen above its high watermark, after a drain.
+    /// After a drain, clears the zone's mark if its free memory has risen above the high watermark.
     pub(crate) fn clear_below_high(&self) {
         if self.has(ZoneFlag::BelowHigh) {
             let high = self.marks.boosted(Watermark::High);
@@ -71,8 +71,8 @@ impl ZoneBody<'_> {
         order == Order::ZERO || self.has_block(order, flags)
     }
 
-    /// The zone walk's check. Order 0 mostly needs one comparison. An atomic request may ignore the boost
-    /// (spec §1.11, the fast variant).
+    /// The zone walk's check. A request of order 0 mostly needs one comparison. An atomic request may ignore
+    /// the boost (spec §1.11, the fast variant).
     #[inline]
     pub(crate) fn is_watermark_ok_fast(
         &self,
@@ -111,7 +111,7 @@ impl ZoneBody<'_> {
         may_ignore_boost && self.is_watermark_ok(order, self.marks.unboosted(Watermark::Min), highest, flags)
     }
 
-    /// Free frames that this request may not use.
+    /// Number of free frames that this request may not use.
     #[inline]
     fn unusable(&self, flags: AllocFlags) -> i64 {
         let mut frames = 0;

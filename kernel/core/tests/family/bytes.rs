@@ -6,11 +6,11 @@ use pageset_core::{FreeTraits, MigrateType, RequestTraits, ZoneKind};
 use crate::family::machine::{LAYOUTS, Machine, ZoneShape, regions};
 use crate::family::operation::{How, Operation, Wish};
 
-/// Most operations of one program.
+/// Largest number of operations in one program.
 const OPERATIONS_MAX: usize = 64;
 
-/// A machine, a program for it, and the number of operations between complete checks. A complete check takes
-/// time proportional to the frames.
+/// Decodes a machine, a program for the machine, and the number of operations between two complete checks. A
+/// complete check takes time proportional to the number of frames.
 pub(crate) fn program(bytes: &mut Unstructured<'_>) -> Result<(Machine, Vec<Operation>, usize)> {
     let machine = machine(bytes)?;
     let mut operations = Vec::new();
@@ -21,8 +21,8 @@ pub(crate) fn program(bytes: &mut Unstructured<'_>) -> Result<(Machine, Vec<Oper
     Ok((machine, operations, 1 + frames as usize / 64))
 }
 
-/// A machine with small zones, so that many programs run. A few machines have room for a reserve of atomic
-/// blocks.
+/// Decodes a machine. The zones of a machine are small, so that many programs run. A few machines have room
+/// for a reserve of atomic blocks.
 fn machine(bytes: &mut Unstructured<'_>) -> Result<Machine> {
     let layout = *bytes.choose(LAYOUTS)?;
     let mut at = u64::from(bytes.int_in_range(0..=2_u8)?) * 0x10_0001;
@@ -60,7 +60,7 @@ fn machine(bytes: &mut Unstructured<'_>) -> Result<Machine> {
     })
 }
 
-/// A CPU. Sometimes it does not exist.
+/// Decodes the number of a CPU. Sometimes no CPU has this number.
 fn cpu(bytes: &mut Unstructured<'_>) -> Result<u32> {
     bytes.choose(&[0, 0, 0, 1, 1, 1, 2, 3, 4, u32::MAX]).copied()
 }
@@ -109,7 +109,7 @@ fn how(bytes: &mut Unstructured<'_>) -> Result<How> {
     })
 }
 
-/// A number of frames: a few, many, or more than any machine has.
+/// Decodes a number of frames: a few, many, or more than any machine has.
 fn frames(bytes: &mut Unstructured<'_>) -> Result<u64> {
     Ok(match bytes.int_in_range(0..=7_u8)? {
         0 => u64::arbitrary(bytes)?,

@@ -15,7 +15,7 @@ pub(crate) struct Machine {
     pub(crate) boost_factor: u32,
     pub(crate) lowmem_ratio: u32,
     pub(crate) high_fraction: u32,
-    /// Distances between all nodes. Without them, the defaults apply.
+    /// The distances between all nodes. `None` stands for the default distances.
     pub(crate) distances: Option<[u8; 4]>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct ZoneShape {
 }
 
 impl ZoneShape {
-    /// Inserts a region in order. Regions that touch become one.
+    /// Inserts a region in ascending order. Regions that touch each other become one region.
     pub(crate) fn add(&mut self, region: Range<u64>) {
         if region.start >= region.end {
             return;
@@ -82,7 +82,7 @@ impl Machine {
         self.zones.iter().find(|zone| zone.span.contains(&pfn))
     }
 
-    /// Whether a frame is memory that the allocator was given.
+    /// Whether the machine gave this frame to the allocator.
     pub(crate) fn is_memory(&self, pfn: u64) -> bool {
         self.zone_of(pfn).is_some_and(|zone| zone.regions.iter().any(|region| region.contains(&pfn)))
     }
@@ -119,7 +119,8 @@ pub(crate) const LAYOUTS: &[&[(u16, ZoneKind)]] = &[
     &[(0, ZoneKind::Normal), (0, ZoneKind::HighMem), (1, ZoneKind::Movable)],
 ];
 
-/// Cuts holes out of a span and returns the rest. A hole is (distance from the previous hole, length).
+/// Cuts holes out of a span and returns the remaining regions. A hole is given by its distance from the
+/// previous hole and its length.
 pub(crate) fn regions(span: Range<u64>, holes: Vec<(u64, u64)>) -> Vec<Range<u64>> {
     let mut regions = vec![];
     let mut from = span.start;

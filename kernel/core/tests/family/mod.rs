@@ -1,13 +1,13 @@
-//! A simple model tests every `FrameAllocator` with the same random programs on random machines. Programs
-//! use every operation, also wrongly. After each operation, the model checks that no frame is lost, that no
-//! frame has two users, and that each refusal has the right error.
+//! A simple model tests every `FrameAllocator` with the same random programs on random machines. A program
+//! uses every operation, and also misuses operations. After each operation, the model checks that no frame is
+//! lost, that no frame has two users, and that each refusal has the right error.
 //!
-//! `machine` and `operation` (parts of programs), `model` (the state of every frame), `subject` (the
-//! allocator, and its promises beyond the trait), `play`.
+//! Files: `machine` and `operation` (what a program consists of), `model` (the state of every frame),
+//! `subject` (the allocator, and its promises beyond the trait), `play` (runs a program).
 //!
-//! `strategies` makes programs for proptest, and `bytes` makes them for the fuzz targets. Neither is a part
-//! of this module, because not every user has those crates. The tests of the core, the tests of
-//! `pageset-blocks` and the fuzz targets name this directory by its path.
+//! `strategies` makes programs for proptest, and `bytes` makes programs for the fuzz targets. Both files are
+//! outside this module, because not every user of this module has these crates. The tests of the core, the
+//! tests of `pageset-blocks` and the fuzz targets include this directory by its path.
 
 pub(crate) mod machine;
 pub(crate) mod model;

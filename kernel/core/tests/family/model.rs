@@ -1,4 +1,5 @@
-//! The model: the frames in use, as blocks by their first frame. Everything else is computed from these.
+//! The model stores which blocks are in use, by their first frames. All other answers are computed from these
+//! blocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,17 +13,17 @@ use super::machine::{Machine, ZoneShape, order};
 /// The state of all blocks.
 pub(crate) struct Model {
     pub(crate) machine: Machine,
-    /// Blocks in use, by first frame.
+    /// The blocks in use, by first frame.
     pub(crate) blocks: BTreeMap<u64, Order>,
     /// Isolated pageblocks, as (zone, number of the pageblock).
     pub(crate) isolated: BTreeSet<(ZoneId, u64)>,
-    /// Blocks out of service, by first frame.
+    /// The blocks out of service, by first frame.
     pub(crate) leaked: BTreeMap<u64, Order>,
-    /// Frames that were in use when they went out of service.
+    /// Number of frames that were in use when they went out of service.
     pub(crate) lost_by_users: u64,
     /// CPUs that are offline.
     pub(crate) offline: BTreeSet<CpuId>,
-    /// Pageblocks that contained holes at first.
+    /// Pageblocks that had holes when the allocator was built.
     ragged: BTreeSet<(ZoneId, u64)>,
 }
 
@@ -72,7 +73,7 @@ impl Model {
         })
     }
 
-    /// Frames of one zone's pageblock that are memory.
+    /// The frames of a pageblock that are memory, not holes.
     pub(crate) fn memory_of(&self, (zone, pageblock): (ZoneId, u64)) -> impl Iterator<Item = Range<u64>> {
         let whole = pageblock * 512..(pageblock + 1) * 512;
         self.machine.zones[zone.index()].regions.iter().filter_map(move |region| {
@@ -145,7 +146,8 @@ impl Model {
         })
     }
 
-    /// Whether the block at this frame is free, in pageblocks that never had holes and are in service.
+    /// Whether the block at this frame is free, and lies in pageblocks that never had holes and are in
+    /// service.
     pub(crate) fn is_block_free(&self, pfn: u64, order: Order) -> bool {
         let range = pfn..pfn + u64::from(order.frames());
         let is_ragged = |pfn: u64| self.pageblock_of(pfn).is_none_or(|block| self.ragged.contains(&block));
@@ -237,7 +239,7 @@ impl Model {
         self.pageblock_of(pfn).ok_or(ConfigError::Foreign(Pfn(pfn)))
     }
 
-    /// The expected answer to an addition of memory. Updates the machine.
+    /// Returns the expected answer to an addition of memory, and adds the memory to the machine.
     pub(crate) fn add_memory(&mut self, cpu: u32, range: &Range<u64>) -> Result<(), ConfigError> {
         self.cpu_answer(cpu)?;
         if range.is_empty() {

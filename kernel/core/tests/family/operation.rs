@@ -3,7 +3,7 @@
 
 use pageset_core::{FreeTraits, MigrateType, RequestTraits, ZoneKind};
 
-/// One operation. Its arguments may be invalid.
+/// One operation. The arguments of an operation may be invalid.
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
     Alloc(u32, Wish),
@@ -117,7 +117,7 @@ pub(crate) enum Operation {
     },
 }
 
-/// The way a block is freed.
+/// The call that frees a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum How {
     Right,

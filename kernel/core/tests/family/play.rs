@@ -28,7 +28,7 @@ struct Run<S> {
     model: Model,
 }
 
-/// A frame in a block, after it, or before it.
+/// Returns a frame in a block, after the block or before the block.
 fn near(pfn: u64, offset: u64) -> u64 {
     (pfn + offset % 24).saturating_sub(8)
 }
@@ -302,7 +302,8 @@ impl<S: Subject> Run<S> {
         if drained {
             drain(self);
         }
-        // A frame that no caller uses goes out of service with the block that a CPU holds, or else alone.
+        // If no caller uses a frame, it goes out of service together with the block that a CPU holds, or
+        // alone.
         let goes_with = self.subject.goes_with(Pfn(pfn));
         let outcome = self.allocator().mark_bad(CpuId(cpu), Pfn(pfn));
         // A page set notices a bad block when the block leaves it.
@@ -329,7 +330,7 @@ impl<S: Subject> Run<S> {
         }
     }
 
-    /// Administrative operations beside allocating and freeing.
+    /// Runs an operation that neither allocates nor frees.
     fn administer(&mut self, operation: &Operation) {
         use Operation::*;
         let (allocator, model) = (self.subject.allocator(), &mut self.model);
@@ -401,7 +402,7 @@ impl<S: Subject> Run<S> {
         assert_eq!(self.allocator().unisolate_pageblock(CpuId(cpu), Pfn(pfn), to), expected, "{pfn:#x}");
     }
 
-    /// Checks that every frame is where the model says.
+    /// Checks that the allocator and the model agree on the state of every frame.
     fn check(&mut self, operations: &[Operation]) {
         let census = self.allocator().validate();
         let census = census.unwrap_or_else(|violation| panic!("{violation} after {operations:?}"));

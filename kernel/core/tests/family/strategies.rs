@@ -14,13 +14,14 @@ fn sizes() -> BoxedStrategy<u64> {
         3 => 1_u64..2000,
         4 => 2000_u64..6000,
         3 => 12_000_u64..26_000,
-        // Large enough for a reserve of atomic blocks under Linux 6.12.
+        // This zone is large enough for a reserve of atomic blocks under Linux 6.12.
         1 => 51_200_u64..53_000,
     ]
     .boxed()
 }
 
-/// A span of about `size` frames after a gap of `gap` frames, with up to three regions.
+/// Makes a span of about `size` frames with up to three regions. `gap` is the distance from the span before
+/// it.
 fn shape() -> impl Strategy<Value = (u64, u64, Vec<(u64, u64)>)> {
     let gaps = prop_oneof![Just(0_u64), 1_u64..5000, Just(1024_u64)];
     let holes = prop_oneof![

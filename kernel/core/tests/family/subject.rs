@@ -1,11 +1,11 @@
-//! The model's view of an allocator: `FrameAllocator` and some more.
+//! The interface through which the model tests an allocator: `FrameAllocator`, and some more methods.
 
 use pageset_core::{CpuId, FrameAllocator, FreeError, FreeTraits, MigrateType, Order, Pfn};
 
 use super::model::Model;
 use super::operation::Operation;
 
-/// An allocator that the model judges.
+/// An allocator that is tested against the model.
 pub(crate) trait Subject {
     type Allocator: FrameAllocator;
 
@@ -13,13 +13,13 @@ pub(crate) trait Subject {
 
     fn promises(&self) -> Promises;
 
-    /// Frees a block. An allocator that has no `FreeTraits` ignores them.
+    /// Frees a block. An allocator that has no `FreeTraits` ignores `traits`.
     fn free(&mut self, cpu: CpuId, pfn: Pfn, order: Order, traits: FreeTraits) -> Result<(), FreeError>;
 
     /// Whether pageblocks can have this type.
     fn has_type(&self, migratetype: MigrateType) -> bool;
 
-    /// Frames of a zone that are free.
+    /// Number of free frames of a zone.
     fn free_in(&self, zone: usize) -> u64;
 
     /// The block that goes out of service with a free frame, if it is larger than the frame.
@@ -31,7 +31,7 @@ pub(crate) trait Subject {
     /// Runs an operation that is not in `FrameAllocator`.
     fn own(&self, model: &Model, operation: &Operation);
 
-    /// Calls each query on a frame, a zone and a CPU, which may not exist.
+    /// Calls each query with a frame, a zone and a CPU that may not exist.
     fn look(&self, model: &Model, cpu: u32, zone: usize, pfn: u64);
 
     /// Checks everything visible except the census.
@@ -41,17 +41,17 @@ pub(crate) trait Subject {
     fn finish(&self, model: &Model);
 }
 
-/// Promises that one allocator makes and another does not.
+/// Promises that some allocators make and others do not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Promises {
-    /// The allocator reports every wrong free. If it does not, programs free no block twice, but still free
-    /// wrong ranges.
+    /// The allocator reports every wrong free. If it does not make this promise, programs free no block
+    /// twice, but still free wrong ranges.
     pub(crate) tells_double_frees: bool,
-    /// A request that ignores watermarks finds any free block of its order, except in pageblocks that have
-    /// or had holes. If the allocator does not promise this, such a request still finds a free page, unless
-    /// only contiguous areas have one.
+    /// A request that ignores watermarks finds any free block of its order, except in pageblocks that have or
+    /// had holes. Without this promise, such a request still finds a free page, unless all free pages are in
+    /// contiguous areas.
     pub(crate) finds_blocks: bool,
-    /// The allocator hands out no frame of a pageblock that is out of service. If it does not promise this,
-    /// it may hand out frames that were in page sets.
+    /// The allocator hands out no frame of a pageblock that is out of service. Without this promise, it may
+    /// hand out frames that were in page sets.
     pub(crate) keeps_isolated: bool,
 }

@@ -1,4 +1,4 @@
-//! Memory that comes after the allocator was built.
+//! Tests memory that is added after the allocator was built.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -8,7 +8,7 @@ use crate::host::{Allocator, build};
 
 const CPU: CpuId = CpuId(0);
 
-/// 16 MiB with two CPUs. The boot code has a part of it at first.
+/// A machine of 16 MiB with two CPUs. The boot code has a part of the memory at first.
 fn machine() -> Allocator {
     let regions = [5..600, 2048..4096];
     let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..4096, regions: &regions }];
@@ -29,7 +29,7 @@ fn what_the_boot_code_gives_back_is_memory_like_any_other() {
     assert_eq!(managed(&allocator), before + 1453);
     assert!(high(&allocator) > mark, "watermarks follow");
     assert_eq!(allocator.validate().expect("everything in its place").free, 4096);
-    // The new memory merged with the old.
+    // The new memory has merged with the old memory.
     assert_eq!(allocator.zones().next().expect("a zone").nr_free[Order::MAX.index()], 4);
     let pages: Vec<_> =
         std::iter::from_fn(|| allocator.alloc(CPU, &Request::new(Order::ZERO)).ok()).collect();

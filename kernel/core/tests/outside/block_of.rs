@@ -1,5 +1,5 @@
-//! Tests the answers of `block_of` about a frame: free, allocated, in a page set, and free again. Tests what
-//! `zone_memory` says of a zone.
+//! Tests the answers of `block_of` about a frame that is free, allocated, in a page set, and free again. Also
+//! tests the answer of `zone_memory`.
 
 use pageset_core::{
     BlockUse, Config, CpuId, NodeId, Order, PageAllocator, Pfn, Platform, Request, Tables, ZoneConfig,
@@ -17,7 +17,7 @@ impl Platform for Host {
     }
 }
 
-/// An allocator of one zone. Its span has a hole after these frames, unless they fill it.
+/// An allocator of one zone. The zone's span has a hole after these frames, unless the frames fill the span.
 fn allocator(frames: u64) -> PageAllocator<'static, Host> {
     let regions = [0..frames];
     let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..4096, regions: &regions }];

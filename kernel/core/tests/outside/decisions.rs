@@ -1,4 +1,4 @@
-//! Decisions at their boundaries, where one page more or less changes the decision.
+//! Tests decisions at their boundaries, where one page more or less changes the decision.
 
 use std::ops::Range;
 use std::slice::from_ref;
@@ -13,7 +13,7 @@ use pageset_core::{
 
 use MigrateType::{Movable, Unmovable};
 
-/// Large enough for batch 63.
+/// Number of frames of a zone that is large enough for batch 63.
 const LARGE: u64 = 180_224;
 
 /// A request that takes from the free lists directly: it bypasses the page set and ignores watermarks.
@@ -58,7 +58,7 @@ fn exactly_a_batch_of_history_is_enough_for_free_high() {
         let pairs = machine.stock(1, 2);
         machine.stock(0, singles).into_iter().for_each(|block| machine.free(CPU, block));
         pairs.into_iter().for_each(|block| machine.free(CPU, block));
-        // The second pair finds `singles` + 2 pages of history.
+        // When the second pair is freed, the history has `singles` + 2 pages.
         assert_eq!(!machine.drains().is_empty(), drains, "{singles}");
     }
 }
@@ -81,7 +81,8 @@ fn a_large_slice_keeps_less_than_a_batch_only() {
     }
 }
 
-/// Blocks of order 4 and more may change hands for movable requests, smaller ones may not (spec §1.6).
+/// A movable request may claim a pageblock for a block of order 4 or more, but not for a smaller block (spec
+/// §1.6).
 #[test]
 fn a_movable_request_claims_from_order_4_on() {
     for (size, may) in [(3, false), (4, true)] {
@@ -115,7 +116,7 @@ fn drains_on_demand_begin_at_list_0_and_go_in_chunks() {
         })
         .collect();
     assert_eq!(drained, [unmovable, movable.0]);
-    // Room for more than a chunk of batch << 5.
+    // The limit of the page set is larger than a chunk of batch << 5 pages.
     let most = Watermarks { min: 5000, low: 9000, high: 10_000 };
     machine.allocator.set_watermarks(ZONE, most).expect("it exists");
     machine.stock(0, 2020).into_iter().for_each(|block| machine.free(CPU, block));
@@ -171,7 +172,8 @@ fn a_tick_drains_in_slices_of_a_batch_since_6_12() {
     }
 }
 
-/// A node's own memory in the wrong pageblock beats another node's (spec §1.13, step 1).
+/// A request takes memory of its own node in a pageblock of another type rather than memory of another node
+/// (spec §1.13, step 1).
 #[test]
 fn fragmenting_is_better_than_another_node() {
     for policy in [LINUX_6_1, LINUX_6_12] {
@@ -251,12 +253,12 @@ fn drains_look_again_while_pageblocks_are_isolated() {
     }
 }
 
-/// Unused pages that a refill took from another type's pageblock: 6.1 drains them to the list they came from,
-/// 6.12 to their pageblock's list.
+/// A refill takes pages from a pageblock of another type, and some of them stay unused. Linux 6.1 drains
+/// these pages to the list that they came from, 6.12 to the list of their pageblock's type.
 #[test]
 fn unused_pages_go_back_to_where_the_policy_says() {
     for (policy, to) in [(LINUX_6_1, Unmovable), (LINUX_6_12, Movable)] {
-        // Batch 3.
+        // The zone's batch is 3.
         let machine = Machine::new(policy, 12_288);
         machine.allocator.set_min_free_kbytes(0);
         (0..12_288).for_each(|_| {
@@ -304,7 +306,7 @@ fn bulk_for_one_slot_is_an_ordinary_allocation() {
     }
 }
 
-/// A request that may wait, and no other, finds pages in another CPU's page set.
+/// Only a request that may wait finds pages in another CPU's page set.
 #[test]
 fn all_page_sets_are_drained_before_a_waiting_request_fails() {
     for policy in POLICIES {
@@ -351,8 +353,8 @@ fn a_boosted_zone_wakes_the_reclaimer_once() {
         machine.allocator.alloc(CPU, &quiet).expect("32 are free");
         assert_eq!(wakes(&machine.events()), 0, "{}: it may not", policy.name);
         assert_eq!(machine.allocator.zones().next().map(|zone| zone.boost), Some(512));
-        // One event because the zone fell below the low watermark, and one for the boost if a pageblock is
-        // mixed again.
+        // The first event comes because the zone fell below the low watermark. A second event comes for the
+        // boost, if a request mixes types in a pageblock again.
         while machine.allocator.alloc(CPU, &direct(Unmovable)).is_ok() {}
         give(&machine.allocator, 1024..1056);
         machine.events();

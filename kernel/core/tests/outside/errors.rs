@@ -1,4 +1,5 @@
-//! Every misuse has its own error, in release builds too, and every error's text says what is wrong.
+//! Tests that every misuse has its own error, in release builds too, and that every error's text says what is
+//! wrong.
 
 use std::ops::Range;
 use std::slice::from_ref;
@@ -43,7 +44,7 @@ fn frees_of_the_wrong_thing_are_told_apart() {
         }
         assert_eq!(allocator.free(CPU, pfn, size), Ok(()));
         assert_eq!(allocator.free(CPU, pfn, size), Err(FreeError::DoubleFree(pfn)));
-        // Whether the block is cached or merged into a larger one, the error stays a double free.
+        // The error is a double free, whether the block is cached or has merged into a larger block.
         allocator.drain_all(CPU).expect("a CPU");
         assert_eq!(allocator.free(CpuId(1), pfn, size), Err(FreeError::DoubleFree(pfn)));
     }
@@ -124,11 +125,11 @@ fn a_given_place_must_be_free_aligned_and_ours() {
         allocator.alloc_at(CPU, Pfn(1998), &four.zones_below(Pfn(0))).err(),
         Some(AllocError::Misaligned(Pfn(1998), order(2)))
     );
-    // An idle page in a page set counts as free.
+    // A page in a page set counts as free for `alloc_at`.
     let pfn = allocator.alloc(CpuId(1), &Request::new(Order::ZERO)).expect("memory enough");
     allocator.free(CpuId(1), pfn, Order::ZERO).expect("allocated");
     assert_eq!(allocator.alloc_at(CPU, pfn, &Request::new(Order::ZERO)), Ok(()));
-    // The allocation must leave the minimum watermark.
+    // The allocation must leave as many free pages as the min watermark.
     allocator.set_min_free_kbytes(8000);
     let out = AllocError::OutOfMemory { order: Order::ZERO };
     assert_eq!(allocator.alloc_at(CPU, Pfn(1500), &Request::new(Order::ZERO)), Err(out));
@@ -178,7 +179,7 @@ fn zones_that_do_not_exist_are_refused_everywhere() {
     assert_eq!(allocator.validate(), before);
 }
 
-/// Kind, node, span, regions.
+/// The parts of a zone's configuration: kind, node, span and regions.
 type ZoneParts<'r> = (ZoneKind, u16, Range<u64>, &'r [Range<u64>]);
 
 fn configure(zones: &[ZoneParts<'_>], cpus: &[u16]) -> Result<(), ConfigError> {
@@ -217,7 +218,7 @@ fn contradictory_configurations_are_refused() {
         assert_eq!(bad(&[(Normal, node, 0..8, &[])], &[0]), ConfigError::BadNode(node));
         assert_eq!(bad(&[(Normal, 0, 0..8, &[])], &[node]), ConfigError::BadNode(node));
     }
-    // Ordering 256 nodes for each of 256 nodes takes miri too long.
+    // Miri is too slow to compute the zonelists of 256 nodes.
     let most = if cfg!(miri) { 7 } else { 255 };
     assert_eq!(configure(&[(Normal, 0, 0..8, from_ref(&(0..8)))], &[most]), Ok(()));
 }
@@ -310,7 +311,7 @@ fn of_two_threads_that_free_a_block_one_wins() {
     assert_eq!(allocator.validate().expect("no frame is free twice").allocated, 0);
 }
 
-/// Numbers that no machine has do no harm.
+/// Tests that numbers that no machine has cause no overflow.
 #[test]
 fn hostile_numbers_do_not_overflow() {
     let span = 0..3000;
@@ -337,7 +338,8 @@ fn hostile_numbers_do_not_overflow() {
         let most = pageset_core::Watermarks { min: u64::MAX, low: u64::MAX, high: u64::MAX };
         assert_eq!(allocator.set_watermarks(ZoneId(0), most), Ok(()));
         assert!(allocator.alloc_at(CPU, Pfn(2048), &Request::new(order(4))).is_err());
-        // All bits set includes NO_RESERVES, which wins. Then one bit alone.
+        // First set all bits, which include NO_RESERVES, so the request uses no reserves. After that, set a
+        // single bit.
         assert!(
             allocator.alloc_at(CPU, Pfn(2048), &Request::new(order(4)).with(RequestTraits::all())).is_err()
         );
@@ -351,7 +353,7 @@ fn hostile_numbers_do_not_overflow() {
     }
 }
 
-/// Absurd batches and limits of a policy cause no overflow.
+/// Tests that extreme batches and limits of a policy cause no overflow.
 #[test]
 #[cfg_attr(miri, ignore = "page sets that hold every frame: minutes")]
 fn hostile_policies_do_not_overflow() {

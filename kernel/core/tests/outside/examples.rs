@@ -1,5 +1,5 @@
-//! The specification's worked examples (§8.2) through the public interface, by number. Examples of single
-//! decisions are unit tests beside the decision.
+//! Tests the specification's worked examples (§8.2) through the public interface. A test's name has the
+//! example's number. The examples of single decisions are unit tests in the files of the decisions.
 
 use crate::host::{Allocator, build};
 use crate::log::{CPU, Drained, Machine, OTHER, ZONE};
@@ -9,7 +9,8 @@ use pageset_core::{
     Request, RequestTraits, Watermarks, ZoneConfig, ZoneKind,
 };
 
-/// One zone with the limits of the first row of E1: 6862 and 90 112 for each of two CPUs.
+/// A machine of one zone with two CPUs. The page sets have the limits of the first row of E1: 6862 and 90 112
+/// pages.
 fn e1_machine(policy: Policy) -> Machine {
     let machine = Machine::new(policy, 1_441_792);
     let marks = Watermarks { min: 10_980, low: 13_725, high: 16_470 };
@@ -58,7 +59,7 @@ fn e01_limits_and_watermarks_of_the_observed_machine() {
     let expected =
         [(29, 36, 43, 18, 240), (5886, 7357, 8828, 3678, 48_307), (10_980, 13_725, 16_470, 6862, 90_112)];
     assert_eq!(limits, expected);
-    // Spec §1.10, observed on the same machine.
+    // Source: spec §1.10. The values were observed on the same machine.
     let protection: Vec<_> = allocator.zones().map(|zone| zone.protection).collect();
     assert_eq!(protection, [[0, 3019, 8651, 8651, 8651], [0, 0, 5632, 5632, 5632], [0; 5]]);
 }
@@ -149,7 +150,7 @@ fn e06_e07_pressure_lowers_high() {
         let high = machine.info(CPU).high;
         assert!(high > 15_000);
         held.iter().take(9000).for_each(|block| machine.free(CPU, *block));
-        // Allocations empty the history of frees.
+        // Allocations halve the history of frees until it is empty.
         (0..20).for_each(|_| {
             machine.alloc(CPU, 0);
         });
@@ -240,13 +241,13 @@ fn e13_splitting_claiming_and_merging() {
     }
 }
 
-/// A movable request meets only small unmovable blocks.
+/// In this example, a movable request finds only small unmovable blocks.
 #[test]
 fn e14_a_movable_request_takes_a_small_block() {
     use MigrateType::{Movable, Unmovable};
     for policy in [LINUX_6_1, LINUX_6_12] {
         let machine = full(policy, Unmovable);
-        // Ten blocks of four pages, 40 free pages in the pageblock.
+        // Free ten blocks of four pages, so that the pageblock has 40 free pages.
         for start in (512..592).step_by(8) {
             (start..start + 4).for_each(|frame| give(&machine, frame));
         }
@@ -262,13 +263,14 @@ fn e14_a_movable_request_takes_a_small_block() {
     }
 }
 
-/// An unmovable request meets small blocks in a pageblock whose pages are mostly movable.
+/// In this example, an unmovable request finds small blocks in a pageblock whose pages are mostly movable.
 #[test]
 fn e15_an_unmovable_request_meets_a_movable_pageblock() {
     use MigrateType::{Movable, Unmovable};
     for policy in [LINUX_6_1, LINUX_6_12] {
         let machine = full(policy, Movable);
-        // 62 pages of the pageblock at 512 become unmovable, 100 free, 350 stay movable.
+        // In the pageblock at frame 512, 62 pages become unmovable, 100 pages become free, and 350 pages stay
+        // movable.
         (962..1024).for_each(|frame| give(&machine, frame));
         for start in (512..512 + 12 * 16).step_by(16) {
             (start..start + 8).for_each(|frame| give(&machine, frame));

@@ -1,5 +1,6 @@
-//! An interrupt hits a CPU that holds the lock of its page set. Its handler may allocate and free, but must
-//! never wait for that lock: the lock's holder cannot run until the handler returns.
+//! Tests an interrupt that arrives while its CPU holds the lock of its page set. The interrupt handler may
+//! allocate and free. But the handler must never wait for that lock, because the lock's holder cannot run
+//! until the handler returns.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};

@@ -1,8 +1,9 @@
-//! The specification's invariants (§8.1), each by its number. Invariants of every state are in `steady`,
-//! which the model also checks after each of its operations.
+//! Tests the specification's invariants (§8.1). A test's name has the invariant's number. The invariants of
+//! every state are in `steady`, and the test with the model checks them too, after each operation.
 //!
-//! Two have no test here. 37 concerns bad pages in a refill, but the core cannot read frames' contents, so it
-//! finds no page bad. 40 belongs to clearing of huge pages.
+//! Two invariants have no test here. Invariant 37 is about bad pages that a refill finds by their contents,
+//! but the core cannot read the contents of frames. Invariant 40 is about clearing huge pages, which is not a
+//! part of the core.
 
 use crate::host::{self, order};
 use crate::log::{CPU, Drained, Machine, OTHER, ZONE};
@@ -17,7 +18,7 @@ use pageset_core::{
     RequestTraits, TickOutcome, ZoneConfig, ZoneKind,
 };
 
-/// Frames of the zone: enough for a batch of 63.
+/// Number of frames of the zone. A zone of this size has a batch of 63.
 const LARGE: u64 = 180_224;
 
 /// Policies to run a test under.
@@ -142,7 +143,7 @@ fn i12_a_fraction_fixes_high() {
             assert_eq!(machine.info(CPU).high, 450);
         }
     }
-    // The reclaimer's limit still applies.
+    // The limit for a running reclaimer still applies.
     let stock = machine.stock(0, 300);
     machine.allocator.set_reclaim_active(ZONE, Reclaim::Active).expect("it exists");
     stock.into_iter().for_each(|block| machine.free(CPU, block));
@@ -152,8 +153,8 @@ fn i12_a_fraction_fixes_high() {
 #[test]
 #[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i13_high_stays_between_its_limits() {
-    // Page sets with owned pageblocks may hold so much more than `high` that a tick raises `high` above the
-    // limit for a while.
+    // If CPUs own pageblocks, a page set may hold far more pages than `high`. A tick may then raise `high`
+    // above the limit for a while.
     for policy in policies(|policy| policy.tuning.is_some() && policy.ownership.is_none()) {
         let machine = Machine::new(policy, 30_000);
         let info = machine.info(CPU);
@@ -238,7 +239,7 @@ fn with_history(freed: usize) -> (Machine, Vec<(Pfn, Order)>) {
 fn i16_an_allocation_halves_the_free_history_once() {
     let (machine, mut stock) = with_history(800);
     assert_eq!(pages_of_next_drain(&machine, &mut stock), 901 - 63, "901 pages freed, less is kept back");
-    // 400 pages of history, then 600 frees.
+    // The history has 400 pages, and then 600 pages are freed.
     let (machine, mut stock) = with_history(300);
     machine.alloc(CPU, 0);
     assert_eq!(pages_of_next_drain(&machine, &mut stock), 300 / 2 + 602);
@@ -282,7 +283,8 @@ fn i17_a_free_halves_the_alloc_factor_once() {
         };
         let first: Vec<_> = (0..4).map(|_| next_refill().0).collect();
         assert_eq!(first, [63, 126, 252, 504], "{}", policy.name);
-        // The factor is 4 now. A direct free leaves it, and a free into the page set makes it 2.
+        // The factor is 4 now. A direct free does not change the factor, and a free into the page set makes
+        // it 2.
         let block = machine.alloc(CPU, 0);
         machine.allocator.free_with(CPU, block.0, block.1, FreeTraits::BYPASS_PCP).expect("allocated");
         let block = machine.alloc(CPU, 5);
@@ -303,7 +305,7 @@ fn i18_one_refill_and_one_drain_take_the_zone_lock_once() {
         machine.alloc(CPU, 0);
         assert_eq!(locks(), before + 1, "{}", policy.name);
         let [(asked, got)] = refills(&machine)[..] else { panic!("one refill") };
-        // With owned pageblocks, a refill may fetch a whole one.
+        // If CPUs own pageblocks, a refill may fetch a whole pageblock.
         let most = if policy.ownership.is_some() { asked.next_multiple_of(512) } else { asked };
         assert!((1..=most).contains(&got));
         // An allocation from the page set takes no lock.
@@ -320,7 +322,7 @@ fn i18_one_refill_and_one_drain_take_the_zone_lock_once() {
     }
 }
 
-/// Page sets that drain 20 pages at a time once they hold 200.
+/// A policy whose page sets drain 20 pages at a time when they hold 200 pages.
 const TWENTY: Policy = with_limits(LINUX_6_6, BatchRule::Fixed(20), HighRule::Fixed(200));
 
 const fn with_limits(mut policy: Policy, batch: BatchRule, high: HighRule) -> Policy {

@@ -31,7 +31,7 @@ impl EventSink for Log {
     }
 }
 
-/// A drain, as the log shows it.
+/// One drain, made from the events of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Drained {
     pub(crate) reason: DrainReason,
@@ -44,7 +44,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// A zone of `frames` frames from frame 0, with two CPUs.
+    /// Makes a machine of two CPUs with one zone of `frames` frames, which begins at frame 0.
     pub(crate) fn new(policy: Policy, frames: u64) -> Self {
         let span = 0..frames;
         let zones = [ZoneConfig {

@@ -1,6 +1,6 @@
-//! The reviewers of the 2016 high-order per-CPU series had concerns. The specification lists them as R1 to
-//! R15 (§4.5), and each is a test of the `HIGH_ORDER_V5` policies here. R4 is missing, because it needs an
-//! order that none of these policies has.
+//! Tests the concerns of the reviewers of the 2016 high-order per-CPU series. The specification lists these
+//! concerns as R1 to R15 (§4.5), and each is a test of the `HIGH_ORDER_V5` policies here. R4 has no test,
+//! because it needs an order that none of these policies has.
 
 use pageset_core::pcp::{DrainFrom, Limits, ListIndex, Pcp, Pressure};
 use pageset_core::policy::{
@@ -15,7 +15,7 @@ use pageset_core::{
 const LISTS: usize = 6;
 const IN_TURN: DrainOrder = DrainOrder::RoundRobin(FirstList::Zero);
 
-/// A page set over made-up blocks.
+/// A page set whose blocks are invented for the test.
 struct Set {
     policy: Policy,
     batch: i32,
@@ -52,7 +52,7 @@ impl Set {
         self.policy.lists.order(list)
     }
 
-    /// Adds blocks to a list, as frees do. Drains are left to the test.
+    /// Adds blocks to a list, as frees do, but without the drains that frees trigger.
     fn add(&mut self, list: ListIndex, blocks: i32) {
         for _ in 0..blocks {
             let (frame, order) = (self.next, self.order(list));
@@ -66,7 +66,7 @@ impl Set {
         self.pcp.blocks(&self.frames, list).count()
     }
 
-    /// Drains. Returns the lists visited, block by block, and the pages.
+    /// Drains the page set. Returns the list of each drained block, and the number of pages.
     fn drain(&mut self, pages: i32) -> (Vec<ListIndex>, u32) {
         let (mut visited, order) = (Vec::new(), self.policy.drain_order);
         let list_of = &self.list_of;

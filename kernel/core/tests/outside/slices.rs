@@ -1,5 +1,5 @@
-//! Drains of frees in slices. Another CPU may take the page set's lock between two slices, and then the rest
-//! stays.
+//! Tests frees that drain in slices. Another CPU may take the page set's lock between two slices. If so, the
+//! remaining pages stay in the page set.
 
 use std::cell::Cell;
 use std::slice::from_ref;
@@ -12,19 +12,19 @@ use pageset_core::{
 
 use crate::log::{CPU, Log, OTHER};
 
-/// Frames of the zone: enough for a batch of 63.
+/// Number of frames of the zone. A zone of this size has a batch of 63.
 const FRAMES: u64 = 180_224;
 const BATCH: u32 = 63;
 
 thread_local! {
-    /// Number of lock attempts that succeed before one fails. `None`: all succeed.
+    /// Number of attempts to take the lock that succeed before one fails. `None`: all attempts succeed.
     static GRANTED: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
 /// A lock for one thread. The test decides when it appears to be taken by another thread.
 struct Contended(Cell<bool>);
 
-// SAFETY: used by one thread only, and taken once between two unlocks.
+// SAFETY: only one thread uses the lock, and takes it once between two unlocks.
 unsafe impl Sync for Contended {}
 
 // SAFETY: as above.
@@ -67,8 +67,8 @@ impl Platform for Host {
     }
 }
 
-/// Frees pages of another CPU until a free drains more than a batch. Returns the pages of each drain of that
-/// free. In a free, `granted` lock attempts succeed, then one fails.
+/// Frees pages of another CPU until a free drains more than a batch. Returns the number of pages in each
+/// slice of that free. In each free, `granted` attempts to take the lock succeed, and the next one fails.
 fn large_drain(policy: Policy, granted: Option<u32>) -> Vec<u32> {
     let span = 0..FRAMES;
     let zones = [ZoneConfig {

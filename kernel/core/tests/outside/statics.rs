@@ -1,4 +1,5 @@
-//! An allocator as a kernel builds it: all memory is in statics made by constant functions, without a heap.
+//! Tests an allocator as a kernel builds it: without a heap, and with all memory in statics that constant
+//! functions make.
 
 use std::ops::DerefMut;
 use std::slice::from_ref;
@@ -10,8 +11,8 @@ use pageset_core::{
     ZoneKind,
 };
 
-/// A static that is lent once and for ever, as `static_cell::ConstStaticCell` does in a kernel. Its lock is
-/// never released.
+/// A static that is lent once and never given back, like a `static_cell::ConstStaticCell` in a kernel. The
+/// lock is never released.
 struct Once<T: 'static> {
     value: Mutex<T>,
     lent: AtomicBool,
@@ -44,7 +45,8 @@ impl Platform for Kernel {
 
 const CPUS: usize = 4;
 const ZONES: usize = 2;
-/// 4 MiB and 16 MiB. Each table is as long as the zone's span, rounded outwards to blocks of 1024 frames.
+/// The zones have 4 MiB and 16 MiB. Each table is as long as the zone's span, rounded outwards to blocks of
+/// 1024 frames.
 const FRAMES: [usize; ZONES] = [1024, 4096];
 
 static LOW: Once<FrameMemory<{ FRAMES[0] }, 2>> = Once::new(FrameMemory::new());
@@ -70,7 +72,7 @@ fn boot() -> PageAllocator<'static, Kernel> {
 #[test]
 fn static_tables_take_no_room_in_the_image() {
     unsafe extern "C" {
-        // The linker sets both.
+        // The linker sets both symbols.
         static __bss_start: u8;
         static _end: u8;
     }
@@ -100,7 +102,7 @@ fn an_allocator_lives_in_statics() {
     assert_eq!((census.allocated, census.free + census.cached), (0, 999 + 2976));
 }
 
-/// Tables may be longer than the zone needs.
+/// Tests that tables may be longer than the zone needs.
 #[test]
 fn metadata_may_be_longer_than_the_zone() {
     static SPARE: Once<FrameMemory<3072, 6>> = Once::new(FrameMemory::new());

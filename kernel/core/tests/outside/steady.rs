@@ -1,12 +1,14 @@
-//! Invariants that hold after every operation, by their number in the specification (§8.1).
+//! Checks the invariants that hold after every operation. A function's name has the invariant's number in the
+//! specification (§8.1).
 
 use pageset_core::policy::{DivertedFrees, HighRule};
 use pageset_core::{Counters, CpuId, EventSink, FrameCensus, Policy, ZoneInfo};
 
 use crate::host::Allocator;
 
-/// Checks all these invariants. `before` holds the counters at the last check. `lost` is the number of
-/// frames that went out of service while in use. Returns the place of each frame.
+/// Checks all invariants of this file. `before` holds the counters at the last check. `lost` is the number of
+/// frames that went out of service while in use. Returns how many frames are free, cached, allocated and
+/// leaked.
 #[track_caller]
 pub(crate) fn check_all<E: EventSink>(
     allocator: &Allocator<E>,
@@ -68,7 +70,7 @@ pub(crate) fn batch_is_one_less_than_a_power_of_two_10<E: EventSink>(allocator: 
     }
 }
 
-/// Invariant 11: both limits are at least four batches if they are a share of the zone.
+/// Invariant 11: if the limits of page sets are a share of the zone, both limits are at least four batches.
 #[track_caller]
 pub(crate) fn limits_are_four_batches_11<E: EventSink>(allocator: &Allocator<E>) {
     if !matches!(allocator.policy().high, HighRule::Share | HighRule::ShareToEighth) {
@@ -89,8 +91,8 @@ pub(crate) fn counters_never_fall_31<E: EventSink>(allocator: &Allocator<E>, bef
     *before = now;
 }
 
-/// Invariant 31: pages allocated minus pages freed equal the pages in use, or lost by their users (`used`).
-/// This holds exactly where `pgfree` counts frees that bypass a page set.
+/// Invariant 31: pages allocated minus pages freed equal `used`, the pages that users have or have lost. This
+/// is exact only if `pgfree` counts frees that bypass a page set.
 #[track_caller]
 pub(crate) fn allocations_less_frees_is_what_is_allocated_31<E: EventSink>(
     allocator: &Allocator<E>,
@@ -109,8 +111,8 @@ fn counts_diverted_frees(policy: &Policy) -> bool {
     policy.buddy.diverted_frees == DivertedFrees::Counted
 }
 
-/// Invariant 32: hits plus misses equal all allocations, and so do local plus other. A miss in one zone
-/// counts as foreign in another.
+/// Invariant 32: hits plus misses equal the number of allocations, and so do local plus other allocations. A
+/// miss in one zone counts as foreign in another zone.
 #[track_caller]
 pub(crate) fn numa_counters_agree_32<E: EventSink>(allocator: &Allocator<E>) {
     let counters = allocator.counters();

@@ -21,7 +21,7 @@ pub struct Evidence {
     pub seconds: f64,
     /// Events read.
     pub events: u64,
-    /// Events known to be missing.
+    /// Number of events that are known to be missing.
     pub lost_events: u64,
     /// Whether the file is damaged. If so, all figures are about the part before the damage.
     #[serde(skip)]
@@ -51,7 +51,7 @@ pub struct Evidence {
     pub held_pages_end: Option<u64>,
     /// Pages that the machine's zones manage.
     pub managed_pages: Option<u64>,
-    /// Times the background reclaimer was woken.
+    /// Number of times that the background reclaimer was woken.
     pub kswapd_wakes: Option<u64>,
     /// How many times a task had to reclaim memory itself.
     pub direct_reclaims: Option<u64>,

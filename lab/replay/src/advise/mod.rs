@@ -106,8 +106,8 @@ fn play(
         }
         let played = played.fetch_add(1, Ordering::Relaxed) + 1;
         // Race: several threads finish rows and report progress at once. A thread that finds `told` locked
-        // skips its report instead of waiting. That is safe: `cancel` ends the work, and a later row reports
-        // the count.
+        // skips its report instead of waiting. Skipping a report is safe: `cancel` ends the work, and a later
+        // row reports the count.
         if let Ok(mut told) = told.try_lock() {
             told.update(played).ok();
         }

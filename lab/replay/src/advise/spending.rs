@@ -69,7 +69,7 @@ const VISIT_NS_MAX: f64 = 100_000.0;
 /// The share of the CPUs' time that visits and waits took.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Spending {
-    /// The load that the shares are computed from.
+    /// The figures of the load. All shares are computed from these figures.
     pub load: Load,
     /// Whether `cpu_time_ns` is busy time only.
     pub is_busy_time: bool,

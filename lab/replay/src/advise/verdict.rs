@@ -22,7 +22,7 @@ const SECONDS_MIN: f64 = 0.5;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
-    /// The page sets are not the problem.
+    /// Page sets are not the machine's problem.
     LeaveAlone,
     /// A setting helps, and can be changed now.
     Set {
@@ -43,7 +43,8 @@ pub enum Verdict {
         /// The effect that matters.
         matter: Matter,
     },
-    /// An effect of page sets matters. The recording has only counts, which do not say what helps.
+    /// One effect of page sets is large enough to matter. The recording has only counts, which do not say
+    /// which setting helps.
     Matters {
         /// The effect that matters.
         matter: Matter,
@@ -83,11 +84,11 @@ pub enum Why {
     OwnKernelMissed,
     /// No policy is known for the kernel.
     UnknownKernel,
-    /// Waits were not recorded, and may be long.
+    /// Waits for zone locks were not recorded, and may be long.
     WaitsNotRecorded,
     /// The cost of a visit was not measured before the recording, and there are many visits.
     CostNotMeasured,
-    /// The recording has counts only, and page sets may matter.
+    /// The recording has only counts, page sets may matter, and a forecast needs events.
     EventsNeeded,
 }
 

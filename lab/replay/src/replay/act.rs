@@ -7,10 +7,11 @@ use pageset_core::{MigrateType, Order};
 pub(super) struct Act {
     pub(super) kind: ActKind,
     pub(super) block: BlockKind,
-    /// Number of blocks. It is 1, except for bulk allocations and for the acts that are added between two
-    /// repetitions of a load.
+    /// Number of blocks. The number is 1, except for bulk allocations and for the acts that are added between
+    /// two repetitions of a load.
     pub(super) count: u16,
-    /// For a page set, `zone * CPUs + CPU`. For a tick, the CPU. For a reclaimer, the node.
+    /// For a page set, `zone * CPUs + CPU`. The number of the CPU, if the act is a tick. The number of the
+    /// node, if a reclaimer starts or stops.
     pub(super) at: u32,
 }
 

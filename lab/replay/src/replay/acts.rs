@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt as _;
 use super::act::{Act, ActKind, BlockKind};
 use crate::memory;
 
-/// Acts of a portion: 2 MiB.
+/// Number of acts in a portion of 2 MiB.
 pub(super) const PORTION: usize = 1 << 18;
 const ACT_BYTES: usize = size_of::<Act>();
 const PORTION_BYTES: usize = PORTION * ACT_BYTES;
@@ -293,7 +293,7 @@ mod tests {
         let mut expected: Vec<Act> = (0..ALL).map(act).collect();
         for (at, act) in expected.iter_mut().enumerate() {
             acts.push(*act);
-            // Correct old acts and new ones.
+            // Correct some old acts and some new acts.
             if at % 100_000 == 7 {
                 for at in [at / 2, at] {
                     let mended = acts.mend(at, |act| {

@@ -64,8 +64,8 @@ impl Interval {
         (self.0..=self.1).contains(&value)
     }
 
-    /// Whether the interval is too wide to say how many there will be. Its upper end is then more than ten
-    /// times its lower one. Each end is raised by 1, so that 0 has a ratio too.
+    /// Whether the interval is too wide to say how many there will be. An interval is too wide if its upper
+    /// end is more than ten times its lower end. Each end is raised by 1, so that 0 has a ratio too.
     #[must_use]
     pub fn is_wide(self) -> bool {
         (self.1 as f64 + 1.0) / (self.0 as f64 + 1.0) > WIDE
@@ -142,8 +142,8 @@ impl Basis {
     }
 }
 
-/// Standard deviation of the mean of the counts' logarithms, for at least two counts. It is only the
-/// uncertainty of a mean of so few counts, without the spread of the plays around each count.
+/// Standard deviation of the mean of the counts' logarithms, for at least two counts. This deviation is only
+/// the uncertainty of a mean of so few counts, without the spread of the plays around each count.
 fn deviation_of_mean(counts: &[u64]) -> f64 {
     let logs: Vec<f64> = counts.iter().map(|count| (*count as f64 + 1.0).ln()).collect();
     let n = logs.len() as f64;

@@ -7,7 +7,7 @@ use pageset_trace::{Layout, ZoneDescription};
 
 use super::error::ReplayError;
 
-/// The most page sets of a machine. Each takes half a kibibyte for every policy.
+/// Largest number of page sets of a machine. Each takes half a kibibyte for every policy.
 const PAGE_SETS_MAX: usize = 1 << 18;
 
 /// A machine that has been checked.

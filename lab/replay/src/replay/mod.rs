@@ -131,8 +131,8 @@ impl Replay {
         Some(100.0 * ((own + 1.0) / (itself + 1.0) - 1.0))
     }
 
-    /// The difference in words, such as `12 % more zone visits than it made`. If it is more than a factor of
-    /// two, the factor is given.
+    /// The difference in words, such as `12 % more zone visits than it made`. A difference of more than a
+    /// factor of two is given as a factor.
     #[must_use]
     pub fn own_beside(&self) -> Option<String> {
         self.own_off_percent().map(visits_beside)

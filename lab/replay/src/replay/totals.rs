@@ -67,7 +67,7 @@ impl Totals {
         self.refilled_pages + self.drained_pages
     }
 
-    /// Times a zone's lock was taken.
+    /// Number of times that a zone's lock was taken.
     pub(super) fn zone_lock_acquisitions(&self) -> u64 {
         self.refills + self.drain_holds + self.direct_blocks
     }

@@ -26,7 +26,7 @@ pub struct ReportData {
     pub changes: Vec<SettingChange>,
     /// Settings when the recording began. `None` if the recording does not describe its machine.
     pub settings: Option<Sysctls>,
-    /// Each CPU's activity over time.
+    /// Zone visits and waits of each CPU over time.
     pub timeline: Timeline,
     /// The contents of page sets and zones over time, from samples.
     pub samples: Samples,

@@ -13,12 +13,12 @@ const CHUNK_FRAMES: usize = 4096;
 /// Bytes of one chunk, as counted against the limit.
 pub(super) const CHUNK_BYTES: u64 = (CHUNK_FRAMES * (size_of::<u64>() + size_of::<u32>())) as u64;
 
-/// A block whose allocation was seen.
+/// A block whose allocation the recording shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Block {
     /// When the block was allocated.
     pub(super) since_ns: u64,
-    /// The CPU that allocated it.
+    /// The CPU that allocated the block.
     pub(super) cpu: u16,
     /// The order of the block, or of the freed part if the block is freed in parts.
     pub(super) order: Order,

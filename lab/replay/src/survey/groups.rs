@@ -68,8 +68,8 @@ impl Who {
         })
     }
 
-    /// The command, the recorder, interrupts, and the rest of the machine; `None` if the command's tasks are
-    /// not known.
+    /// The totals of four groups: the command, the recorder, interrupts, and the rest of the machine. `None`
+    /// if the command's tasks are not known.
     #[must_use]
     pub fn by_party(&self) -> Option<Vec<Group>> {
         if !self.is_command_known {

@@ -44,9 +44,9 @@ pub struct Kernel {
     pub unpaired_waits: u64,
     /// Times kswapd was woken.
     pub kswapd_wakes: u64,
-    /// Times kswapd went to sleep.
+    /// Number of times that kswapd went to sleep.
     pub kswapd_sleeps: u64,
-    /// Times a task reclaimed for itself.
+    /// Number of times that a task reclaimed memory for itself.
     pub direct_reclaims: u64,
     /// Frames that these tasks reclaimed.
     pub direct_reclaimed_pages: u64,

@@ -75,7 +75,7 @@ impl Log2Counts {
     }
 }
 
-/// The values as they are written to JSON. A percentile is written as the end of the range that contains it.
+/// The JSON form of a distribution. A percentile is written as the end of the range that contains it.
 #[derive(Serialize)]
 struct Distribution {
     count: u64,

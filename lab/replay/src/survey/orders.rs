@@ -12,7 +12,7 @@ pub struct Orders {
     /// Blocks allocated: a row for each order, and in it a column for each requested migratetype. The last
     /// column counts blocks of unknown migratetype.
     pub allocated: [[u64; TYPE_COLUMNS]; NR_ORDERS],
-    /// Blocks freed, by order. Events of frees have no migratetype.
+    /// Blocks freed, by order. Events of frees do not have the migratetype.
     pub freed: [u64; NR_ORDERS],
     /// Blocks freed in a batch (`mm_page_free_batched`), which are of order 0; [`Self::freed`] has them, too.
     pub freed_in_batches: u64,

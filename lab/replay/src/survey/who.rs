@@ -10,7 +10,7 @@ use pageset_trace::{Decision, Event, EventKind, Party, TraceInfo};
 
 use super::zone_lock::CallerWaits;
 
-/// The most tasks with separate totals. All further tasks share one total.
+/// Largest number of tasks that have separate totals. All further tasks share one total.
 const TASKS_MAX: usize = 1 << 20;
 /// The number of recently used tasks that are found fast, without a search.
 const RECENT: usize = 64;

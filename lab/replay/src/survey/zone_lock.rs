@@ -1,9 +1,9 @@
 //! Zone locks: how long they were held, and how long they were waited for.
 //!
 //! No event names a lock. If a call chain was recorded, it shows the lock and the caller that waited for it.
-//! Otherwise the waiter's next event decides: if it moves a block to or from a free list, the lock was a
-//! zone's. A lock is either a zone's lock in the whole recording or never. So if waits for one lock disagree,
-//! the majority decides.
+//! Without a call chain, the waiter's next event decides: if this event moves a block to or from a free list,
+//! the lock was a zone's. A lock is either a zone's lock in the whole recording or never. So if waits for one
+//! lock disagree, the majority decides.
 
 use std::collections::HashMap;
 
@@ -11,8 +11,8 @@ use pageset_trace::{Caller, Event, EventKind, LockWait};
 
 use super::who::TaskSlot;
 
-/// The most locks with separate counts. No kernel has so many contended locks, but a damaged or malicious
-/// recording may name more.
+/// Largest number of locks that are counted separately. No kernel has so many contended locks, but a damaged
+/// or malicious recording may name more.
 const LOCKS_MAX: usize = 64 << 10;
 /// Two blocks that move within this time count as moved while the lock was held once. After a longer gap, the
 /// lock was taken again: a kernel moves a block in 0.1 to 2 us.
@@ -88,7 +88,7 @@ impl ZoneLocks {
     }
 }
 
-/// Follows zone locks through a recording.
+/// Finds out how long zone locks were held and waited for in a recording.
 #[derive(Debug, Default)]
 pub(super) struct ZoneLockCounter {
     locks: HashMap<u64, Lock>,

@@ -31,7 +31,7 @@ pub enum Class {
     EndedEarly,
     /// The recorded kernel follows a rule that its policy does not have.
     KernelRule,
-    /// The reason is none of the others.
+    /// The mismatch belongs to none of the other classes.
     Unexplained,
 }
 

@@ -18,7 +18,7 @@ pub(super) struct CpuState {
     pub(super) popped_early: Vec<FrameIndex>,
     pub(super) tick: Option<Tick>,
     pub(super) bulk: Option<Bulk>,
-    /// This CPU's remaining samples, in reverse order.
+    /// The samples of this CPU that are still to be compared, in reverse order.
     pub(super) samples: Vec<usize>,
     /// The sample that is being taken, and the event that began it.
     pub(super) sampling: Option<usize>,
@@ -41,7 +41,7 @@ pub(super) struct Slices {
     pub(super) left: Option<DueDrain>,
 }
 
-/// A tick that has begun.
+/// A tick that has begun and not ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tick {
     pub(super) start: Event,
@@ -51,7 +51,7 @@ pub(super) struct Tick {
     pub(super) differs: bool,
 }
 
-/// A bulk allocation that has begun.
+/// A bulk allocation that has begun and not ended.
 #[derive(Debug)]
 pub(super) struct Bulk {
     pub(super) home: Home,

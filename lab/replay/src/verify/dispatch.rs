@@ -1,7 +1,7 @@
 //! Passes each event to the part of the comparison that handles it, and does the work before the first event
 //! and after the last.
 //!
-//! Each kind of event has a file with methods of [`Engine`]. This file calls these methods.
+//! Each kind of event has a file with methods of [`Engine`]. This file calls the methods of all kinds.
 
 use pageset_trace::{Event, EventKind, Work};
 

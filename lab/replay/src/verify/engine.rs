@@ -19,7 +19,7 @@ use crate::limits::{has_large_slice, to_i32};
 use crate::pressure::highest_zone;
 use crate::recorded::RecordedKinds;
 
-/// A comparison that has begun.
+/// The state of a comparison that has begun and not ended.
 #[derive(Debug)]
 pub(super) struct Engine {
     pub(super) policy: Policy,

@@ -16,7 +16,7 @@ const SPAN_MAX: u64 = 1 << 34;
 /// Maximum number of frames in stretches with events: 1 TiB of memory. The tables for so many frames take 6
 /// GiB.
 const FRAMES_MAX: usize = 1 << 28;
-/// Maximum number of page sets. Each takes half a kibibyte.
+/// Maximum number of page sets. Each page set takes half a kibibyte.
 const PAGE_SETS_MAX: usize = 1 << 18;
 /// Frames in a stretch: as many as in the largest block. The frames of a stretch have consecutive numbers in
 /// the tables.

@@ -7,7 +7,7 @@ use pageset_trace::{Event, EventKind};
 
 use super::geometry::Geometry;
 
-/// Stands for "there is no such event".
+/// The index that stands for no event.
 pub(super) const NEVER: u32 = u32::MAX;
 
 /// The links of one event.

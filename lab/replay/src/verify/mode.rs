@@ -17,7 +17,7 @@ impl Mode {
     /// All modes.
     pub const ALL: [Self; 3] = [Self::Step, Self::Blind, Self::Free];
 
-    /// The name in commands and results.
+    /// The mode's name in commands and results.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

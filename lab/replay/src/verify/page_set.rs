@@ -50,9 +50,9 @@ pub(super) struct PageSet {
     /// One bit for each list: whether the frames of all its blocks are known.
     warm: u16,
     /// A second page set. The recording does not tell what the first held when it began, so the two begin
-    /// with the extremes. `pcp` begins with one
-    /// extreme of the possible history, and `shadow` with the other. As long as both page sets make the same
-    /// decisions, the unknown history does not matter. `None` once both have the same numbers.
+    /// with the extremes. `pcp` begins with one extreme of the possible history, and `shadow` with the other.
+    /// As long as both page sets make the same decisions, the unknown history does not matter. `None` as soon
+    /// as both page sets have the same numbers.
     shadow: Option<Box<Pcp>>,
     /// Whether this CPU has changed the zone's counters since its last tick.
     pub(super) touched: bool,
@@ -177,7 +177,7 @@ impl PageSet {
         self.warm >> (list % LISTS_MAX) & 1 != 0
     }
 
-    /// Records that a list is empty. From here on, its contents are known.
+    /// Records that a list is empty. From this moment on, the contents of the list are known.
     pub(super) fn warm_up(&mut self, list: ListIndex) {
         self.warm |= 1 << (list % LISTS_MAX);
     }

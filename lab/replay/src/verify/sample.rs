@@ -151,7 +151,7 @@ impl Engine {
                 }
                 self.geometry.zones[zone].pressure.set_visible(printed.free);
             }
-            // In modes without resets, a wrong value stays wrong. Report the error only when it changes.
+            // In modes without resets, a wrong value stays wrong. Report the difference only when it changes.
             let error =
                 if count_exact && high_exact { (0, 0) } else { (model_count - count, model_high - high) };
             let is_new = std::mem::replace(&mut self.sets[index_of_set].sample_error, error) != error;

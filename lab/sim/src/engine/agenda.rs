@@ -1,4 +1,4 @@
-//! The agenda: a queue of the times at which CPUs go on.
+//! The agenda: a queue of the times at which CPUs continue.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -17,7 +17,7 @@ thread_local! {
     static CURRENT: Cell<Option<NonNull<Engine>>> = const { Cell::new(None) };
 }
 
-/// When dropped, makes the previous simulation current again.
+/// A guard. Dropping the guard makes the previous simulation current again.
 struct Restore(Option<NonNull<Engine>>);
 
 impl Drop for Restore {
@@ -33,7 +33,7 @@ pub(crate) fn enter<R>(engine: &Engine, body: impl FnOnce() -> R) -> R {
 }
 
 /// Runs `body` outside the simulation: operations cost nothing and suspend no CPU. The scheduler uses this
-/// function for its own work, because it is not a virtual CPU.
+/// function, because its own work must cost no virtual time.
 pub(crate) fn outside<R>(body: impl FnOnce() -> R) -> R {
     let _restore = Restore(CURRENT.replace(None));
     body()

@@ -1,9 +1,9 @@
 //! The scheduler: virtual CPUs, their clocks, and which CPU runs next.
 //!
-//! Each CPU has a clock. A CPU runs ahead of the other CPUs until it is about to do something that the others
-//! can see: take a lock, touch a shared line, use a channel. Before that, the CPU waits ([`Engine::sync`])
-//! until no other CPU has an earlier clock. So visible operations happen in the order of virtual time, and a
-//! run depends only on its input.
+//! Each CPU has a clock. A CPU runs ahead of the other CPUs until it is about to do something that the other
+//! CPUs can see: take a lock, touch a shared line, use a channel. Before that, the CPU waits
+//! ([`Engine::sync`]) until no other CPU has an earlier clock. So visible operations happen in the order of
+//! virtual time, and a run depends only on its input.
 
 mod agenda;
 pub(crate) mod current;
@@ -38,7 +38,7 @@ const MARK: u32 = u16::MAX as u32;
 /// The next step of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// This CPU runs next.
+    /// The CPU with this number runs next.
     Cpu(u32),
     /// The time of [`Engine::enter_mark`] has come.
     Mark,
@@ -51,7 +51,7 @@ pub(crate) struct Engine {
     /// The CPU whose code is running.
     running: Cell<u32>,
     agenda: RefCell<Agenda>,
-    /// The agenda's next entry. The last CPU that suspended itself took this entry from the agenda.
+    /// The entry that runs next. The CPU that suspended itself last took this entry from the agenda.
     upcoming: Cell<Option<Entry>>,
     /// Time of the earliest entry of the agenda.
     horizon: Cell<u64>,
@@ -222,8 +222,9 @@ impl Engine {
         self.enter(cpu, Time(time));
     }
 
-    /// Leaves the running CPU idle until `until`, or until it is woken. Returns whether another CPU woke it.
-    /// `is_promised` says whether the CPU will act by itself at `until`.
+    /// Leaves the running CPU idle until `until`, or until another CPU wakes it. Returns whether another CPU
+    /// woke the running CPU. `is_promised` says whether the CPU's body continues at `until` even if no CPU
+    /// wakes it.
     pub(crate) fn idle(&self, until: Time, is_promised: bool) -> bool {
         let cpu = self.cpu();
         // Another CPU woke the running CPU before this wait, while the running CPU did its periodic work.
@@ -252,8 +253,8 @@ impl Engine {
         woken
     }
 
-    /// Wakes a waiting CPU. The CPU continues at `time` at the earliest. If the CPU is doing its periodic
-    /// work, it finishes that work first.
+    /// Wakes a waiting CPU. The CPU continues at `time` at the earliest. A CPU that is doing its periodic
+    /// work finishes that work first.
     pub(crate) fn wake(&self, cpu: u32, time: Time) {
         let target = &self.cpus[cpu as usize];
         if target.is_woken.replace(true) || !target.is_idle.get() {

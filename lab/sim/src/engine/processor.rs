@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::stack::WayBack;
 use crate::lock::Held;
 
-/// One virtual CPU, seen by the scheduler. Times are picoseconds.
+/// The scheduler's data about one virtual CPU. Times are in picoseconds.
 #[derive(Debug, Default)]
 pub(crate) struct Processor {
     pub(crate) clock: Cell<u64>,
@@ -41,7 +41,7 @@ impl Processor {
     }
 }
 
-/// Counts of the operation that the CPU is doing.
+/// Counts of the allocator's operation that the CPU is doing.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     /// Number of zone locks that the operation took.
@@ -60,7 +60,7 @@ pub(crate) struct Scratch {
     pub(crate) waited: Cell<u64>,
     /// The part of `waited` during which another CPU drained a page set under the lock.
     pub(crate) waited_for_drains: Cell<u64>,
-    /// Whether the held zone lock was used for a drain.
+    /// Whether the CPU took the zone lock that it holds to drain a page set.
     pub(crate) is_drain: Cell<bool>,
     /// Number of atomic exchanges that the price of the operation already includes.
     pub(crate) exchanges_included: Cell<u64>,

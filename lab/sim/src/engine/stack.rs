@@ -54,7 +54,7 @@ impl WayBack {
         body()
     }
 
-    /// Goes back to the scheduler until it resumes this strand.
+    /// Suspends this strand: the scheduler runs until it resumes the strand.
     ///
     /// # Panics
     /// Panics if the strand is not inside [`during`](Self::during).

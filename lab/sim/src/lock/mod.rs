@@ -40,7 +40,7 @@ pub enum LockClass {
     PageTable,
     /// Lists of slabs.
     Slab,
-    /// Anything else.
+    /// Any other data.
     Other,
 }
 
@@ -69,13 +69,13 @@ impl LockClass {
 /// The cost of the locks of one class, summed over all CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockUse {
-    /// Number of times that such a lock was taken.
+    /// Number of times that CPUs took a lock of the class.
     pub acquisitions: u64,
-    /// Number of times that a CPU had to wait for such a lock.
+    /// Number of times that a CPU had to wait for a lock of the class.
     pub contended: u64,
-    /// Time that CPUs waited, in picoseconds.
+    /// Time that CPUs waited for locks of the class, in picoseconds.
     pub(crate) wait_ps: u64,
-    /// Time that CPUs held such a lock, in picoseconds.
+    /// Time that CPUs held locks of the class, in picoseconds.
     pub(crate) hold_ps: u64,
     /// Longest wait, in picoseconds.
     pub(crate) longest_wait_ps: u64,
@@ -93,7 +93,7 @@ impl LockUse {
         }
     }
 
-    /// Time that CPUs waited, in nanoseconds.
+    /// Time that CPUs waited for locks of the class, in nanoseconds.
     #[must_use]
     pub const fn wait_ns(&self) -> u64 {
         self.wait_ps / 1000

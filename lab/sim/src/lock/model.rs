@@ -15,7 +15,7 @@ pub enum LockModel {
     /// much as with `Ticket`, and failing attempts delay the one that succeeds. In the model the CPU that has
     /// waited longest gets the lock; a real lock of this kind is unfair.
     TestAndSet,
-    /// A CPU waits until the holder releases the lock. Taking the lock and passing it on cost nothing. Use
+    /// A CPU waits until the holder releases the lock. Taking a lock and passing a lock on cost nothing. Use
     /// this model for tests and upper bounds.
     Free,
 }
@@ -41,15 +41,15 @@ impl LockModel {
         Self::ALL.into_iter().find(|model| model.name() == name)
     }
 
-    /// Time to take a free lock, if an atomic operation takes `atomic` and the lock's line takes `line` to
-    /// move.
+    /// Time to take a free lock. An atomic operation takes `atomic`, and moving the lock's cache line to the
+    /// CPU takes `line`.
     #[inline]
     pub(crate) fn uncontended(self, atomic: u64, line: u64) -> u64 {
         if self == Self::Free { 0 } else { atomic + line }
     }
 
-    /// Time from a release to the next acquisition. The lock's line takes `line` to move, passing the lock on
-    /// is `pass` of work, and `waiters` CPUs wait.
+    /// Time from a release to the next acquisition, while `waiters` CPUs wait. Moving the lock's cache line
+    /// takes `line`, and the work of passing the lock on takes `pass`.
     ///
     /// How the time grows with the number of waiters is a guess at the right order of magnitude. In a queue,
     /// each doubling of the number of waiters adds an eighth of a line transfer. With `Ticket`, each further

@@ -15,7 +15,7 @@ use super::LockClass;
 use super::raw::{Hold, VirtualLock};
 use crate::engine::Engine;
 
-/// Stands for "no CPU".
+/// The number that stands for no CPU.
 const NONE: u32 = u32::MAX;
 
 /// The queues of all locks that a simulation has used.
@@ -85,7 +85,7 @@ impl LockTable {
 struct Queue {
     /// The last holder.
     last: u32,
-    /// Holds by other CPUs that end after the current virtual time, in order.
+    /// Holds of the lock that end after the current virtual time, the earliest first.
     holds: VecDeque<PastHold>,
     /// Total time that drains held this lock so far.
     drained_ps: u64,
@@ -240,7 +240,7 @@ impl Engine {
         self.note(since ^ u64::from(cpu) << 48 ^ (class as u64) << 60);
     }
 
-    /// Releases a lock. Returns whether it was passed on to a waiting CPU, which keeps it taken.
+    /// Releases a lock. Returns whether the lock was passed on to a waiting CPU, so that it stays taken.
     #[inline]
     pub(crate) fn release(&self, lock: &VirtualLock, hold: &Hold, is_plain: bool) -> bool {
         if cfg!(debug_assertions) {

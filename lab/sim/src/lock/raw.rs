@@ -21,8 +21,8 @@ pub(super) const WANTED: u8 = 2;
 /// contain the class.
 const UNKNOWN: u8 = u8::MAX;
 
-/// A raw lock. A CPU takes it at once, or waits in the virtual time of the simulation that runs on this OS
-/// thread.
+/// A raw lock. A CPU takes the lock at once, or waits in the virtual time of the simulation that runs on this
+/// OS thread.
 ///
 /// Outside a simulation no CPU can wait. Taking a held lock then panics, because the suspended holder would
 /// never release it.
@@ -123,7 +123,7 @@ unsafe impl RawMutex for VirtualLock {
     }
 }
 
-/// A spin lock that guards no value. A workload takes it where a kernel would take a lock.
+/// A spin lock that guards no value. A workload takes this lock where a kernel would take a lock.
 #[derive(Debug)]
 pub struct Spin {
     lock: VirtualLock,

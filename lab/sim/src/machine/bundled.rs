@@ -51,7 +51,7 @@ impl BundledMachine {
         Machine::parse(self.text, self.name).expect("bundled machine files are valid")
     }
 
-    /// The text of the file. A user can copy it and change it into a new machine file.
+    /// The text of the file. A user can copy this text and change the copy into a new machine file.
     #[must_use]
     pub const fn text(&self) -> &'static str {
         self.text

@@ -24,8 +24,8 @@ pub struct ByLevel {
     pub shared_ns: f64,
     /// Nanoseconds if the data is in the own caches (L1, L2) of another core under the same last-level cache.
     /// For a core that is farther away, the simulation multiplies this value by a factor: the cost of a line
-    /// from that core, divided by the cost of a line from this near core. Only costs of data use this value;
-    /// costs of metadata do not. Default: `memory_ns`.
+    /// from that core, divided by the cost of a line from this near core. The value is used for data only,
+    /// not for metadata. Default: `memory_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_ns: Option<f64>,
     /// Nanoseconds if only memory of the CPU's own node has the data.
@@ -39,8 +39,8 @@ pub struct ByLevel {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FrameLayout {
-    /// Each frame has a line of its own, as in Linux. Taking a block or giving it back costs the line of the
-    /// block's first frame. Each buddy that a free reads costs a line too.
+    /// Each frame has a line of its own, as in Linux. To take a block or give one back, a CPU pays for the
+    /// line of the block's first frame. Each buddy that a free reads costs a line too.
     #[default]
     LinePerFrame,
     /// Frames share lines, as in this project's tables of nine bytes a frame. The metadata of a buddy is
@@ -74,7 +74,7 @@ pub struct Costs {
     /// Number of cache lines that a zone's lock protects and that move with it from CPU to CPU: free-list
     /// heads and counters. The simulation uses the same number for the lock of an LRU list.
     pub zone_lines: u32,
-    /// Touching a frame's metadata, which is one line.
+    /// Cost of touching a frame's metadata, which is one cache line.
     pub metadata: ByLevel,
     /// How frames share lines of metadata. Default: one line for each frame, as in Linux.
     #[serde(default, skip_serializing_if = "FrameLayout::is_default")]
@@ -84,35 +84,35 @@ pub struct Costs {
     pub memory_bandwidth: Option<MemoryBandwidth>,
     /// How much slower a CPU works while another hardware thread of its core works too.
     pub sibling_slowdown: Factor,
-    /// Clearing 4 KiB.
+    /// Cost of clearing 4 KiB.
     pub clear_4k: ByLevel,
-    /// Reading 4 KiB.
+    /// Cost of reading 4 KiB.
     pub read_4k: ByLevel,
-    /// Copying 4 KiB that the core's own caches hold, without the time to read it. Default: the time to read
-    /// 4 KiB from these caches.
+    /// Cost of copying 4 KiB that the core's own caches hold, without the time to read it. Default: the time
+    /// to read 4 KiB from these caches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_4k: Option<Cost>,
-    /// An atomic read-modify-write on a line that this CPU owns.
+    /// Cost of an atomic read-modify-write on a cache line that this CPU owns.
     pub atomic: Cost,
-    /// A line that another hardware thread of the core wrote.
+    /// Cost of a cache line that another hardware thread of the core wrote.
     pub line_from_sibling: Cost,
-    /// A line that another core under the same last-level cache wrote.
+    /// Cost of a cache line that another core under the same last-level cache wrote.
     pub line_from_cache: Cost,
-    /// A line that another core of the node wrote, under another last-level cache.
+    /// Cost of a cache line that a core of the same node wrote, under another last-level cache.
     pub line_from_node: Cost,
-    /// A line that a core of another node wrote, or a line in that node's memory, for each distance between
-    /// the nodes. For a distance between two entries, the cost is interpolated.
+    /// Cost of a cache line that a core of another node wrote, or that is in that node's memory, for each
+    /// distance between the nodes. For a distance between two entries, the simulation interpolates the cost.
     pub line_from_distance: Vec<AtDistance>,
     /// Whether each move of a line between CPUs takes a random time, exponentially distributed with the cost
-    /// as its mean. If it does not, each move takes exactly the cost.
+    /// as its mean. If `lines_vary` is false, each move takes exactly the cost.
     #[serde(default)]
     pub lines_vary: bool,
     /// Work of passing a contended lock on, besides moving its line.
     pub lock_pass: Cost,
     /// Time from waking a sleeping CPU until the CPU runs.
     pub wakeup: Cost,
-    /// Entry, page-table walk and return of one page fault, without allocating and clearing the page.
-    /// Workloads may use the cost of a fault.
+    /// Cost of one page fault, without allocating and clearing the page: entry into the kernel, page-table
+    /// walk and return. Workloads may use this cost.
     pub fault: Cost,
 }
 
@@ -120,7 +120,7 @@ pub struct Costs {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AtDistance {
-    /// The node's distance, as in the firmware's table (10 is local).
+    /// Distance to the node, as in the firmware's table (10 is the CPU's own node).
     pub distance: u8,
     /// Nanoseconds from the other node's cache.
     pub cache_ns: f64,
@@ -136,8 +136,8 @@ pub struct AtDistance {
 pub struct MemoryBandwidth {
     /// Bandwidth of reading memory.
     pub read_gb_per_s: f64,
-    /// Bandwidth of clearing memory. On processors that fetch a line before they overwrite it, this is half
-    /// of the memory's bandwidth.
+    /// Bandwidth of clearing memory. Processors that fetch a line before they overwrite it clear with half of
+    /// the memory's bandwidth.
     pub clear_gb_per_s: f64,
     /// Source of the numbers.
     pub source: String,
@@ -147,7 +147,7 @@ pub struct MemoryBandwidth {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Factor {
-    /// The factor; 1 stands for no difference.
+    /// The factor. A factor of 1 changes nothing.
     pub factor: f64,
     /// Source of the number.
     pub source: String,

@@ -74,9 +74,9 @@ const fn yes() -> bool {
 
 /// Largest number of CPUs of a machine. Source: Linux's largest `NR_CPUS` for x86-64, 8192.
 const CPUS_MAX: u32 = 8192;
-/// Most nodes. Source: the core's limit.
+/// Largest number of nodes of a machine. Source: the limit of `pageset-core`.
 const NODES_MAX: u32 = 256;
-/// Largest amount of memory in MiB: 64 TiB, what 46 address bits reach.
+/// Largest amount of memory in MiB: 64 TiB, which 46 address bits can address.
 const MIB_MAX: u64 = 64 << 20;
 /// Largest cache in KiB: 4 GiB.
 const CACHE_KIB_MAX: u32 = 4 << 20;

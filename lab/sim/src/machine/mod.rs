@@ -26,13 +26,13 @@ pub use zones::ZoneLayout;
 pub struct Machine {
     /// The machine's name on the command line.
     pub name: String,
-    /// The machine in one line.
+    /// A description of the machine in one line.
     pub title: String,
     /// The source of all figures that have no source of their own.
     pub source: String,
     /// Bytes per page.
     pub page_bytes: u32,
-    /// The place of the CPUs, caches and nodes.
+    /// The CPUs, caches and nodes, and how near they are to each other.
     pub topology: Topology,
     /// The zones that the memory is divided into.
     pub memory: ZoneLayout,

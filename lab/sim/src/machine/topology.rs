@@ -14,9 +14,9 @@ pub struct Topology {
     pub sockets: u32,
     /// Number of nodes, of all sockets together.
     pub nodes: u32,
-    /// Cores of one node.
+    /// The CPUs are on one node, under different last-level caches.
     pub cores_per_node: u32,
-    /// Hardware threads of one core.
+    /// The CPUs are hardware threads of one core.
     pub threads_per_core: u32,
     /// Cores that share one last-level cache.
     pub cores_per_cache: u32,
@@ -41,15 +41,15 @@ pub struct Caches {
 /// How near two CPUs are, nearest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Near {
-    /// The same CPU.
+    /// Both are the same CPU.
     Same,
-    /// Hardware threads of one core.
+    /// The CPUs are hardware threads of one core.
     Sibling,
-    /// Cores under one last-level cache.
+    /// The CPUs are on different cores under one last-level cache.
     Cache,
-    /// Cores of one node.
+    /// The CPUs are on one node, under different last-level caches.
     Node,
-    /// CPUs of different nodes.
+    /// The CPUs are on different nodes.
     Remote,
 }
 
@@ -72,14 +72,14 @@ impl Topology {
         NodeId((cpu.0 / self.cpus_per_node()) as u16)
     }
 
-    /// The core of a CPU, numbered through the machine.
+    /// The number of a CPU's core. The numbers count the cores of the whole machine.
     #[must_use]
     pub fn core_of(&self, cpu: CpuId) -> u32 {
         let node = cpu.0 / self.cpus_per_node();
         node * self.cores_per_node + (cpu.0 % self.cpus_per_node()) % self.cores_per_node
     }
 
-    /// The last-level cache of a CPU, numbered through the machine.
+    /// The number of a CPU's last-level cache. The numbers count the caches of the whole machine.
     #[must_use]
     pub fn cache_of(&self, cpu: CpuId) -> u32 {
         self.core_of(cpu) / self.cores_per_cache

@@ -9,7 +9,7 @@ const DMA_END: u64 = 16 << 20;
 /// Bytes below which memory is [`ZoneKind::Dma32`]. Source: spec pcp.md §0.2, x86-64.
 const DMA32_END: u64 = 4 << 30;
 
-/// The zones of a machine: kind, node, frames.
+/// The zones of a machine: the kind, node and frames of each zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneLayout {
     /// Zones in ascending order of (node, kind).
@@ -35,8 +35,8 @@ impl ZoneLayout {
             for &(kind, limit) in limits {
                 let zone_end = end.min(limit);
                 if start < zone_end {
-                    // Leave out frame 0: a kernel keeps it for itself, and so no block begins with frame
-                    // number 0.
+                    // Leave out frame 0, because a kernel keeps it for itself. So no block begins with frame
+                    // 0.
                     zones.push((kind, NodeId(node as u16), (start / page).max(1)..zone_end / page));
                     start = zone_end;
                 }

@@ -83,8 +83,8 @@ fn every_policy_keeps_every_frame() {
     }
 }
 
-/// CPUs interrupt each other within operations: a compare-exchange fails because another CPU's came first,
-/// and a pageblock changes while a CPU takes frames from it.
+/// In this test CPUs interrupt each other in the middle of operations. A compare-exchange fails because
+/// another CPU's compare-exchange came first, and a pageblock changes while a CPU takes frames from it.
 #[test]
 fn owned_pageblocks_keep_every_frame() {
     for seed in 0..10 {
@@ -97,7 +97,7 @@ fn owned_pageblocks_keep_every_frame() {
     }
 }
 
-/// On the largest machines, all memory exists and all CPUs work.
+/// A simulated machine with 512 CPUs and 1 TiB has all of its memory, and all of its CPUs run.
 #[test]
 fn five_hundred_cpus_and_a_tebibyte_are_ordinary() {
     let machine = Machine::named("altix-512").unwrap();

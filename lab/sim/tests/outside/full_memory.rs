@@ -15,7 +15,7 @@ fn filled(machine: &Machine) -> Simulation {
     simulation
 }
 
-/// What is filled counts as in use, and is free again when the bodies have ended.
+/// Filled pages count as in use. The filled pages are free again when the bodies have ended.
 #[test]
 fn a_full_node_has_its_high_watermark_and_what_is_left_to_it() {
     let machine = Machine::named("westmere-ep").expect("it is bundled");
@@ -37,7 +37,8 @@ fn a_full_node_has_its_high_watermark_and_what_is_left_to_it() {
     assert_eq!(seen[2], None);
 }
 
-/// Below the minimum the caller reclaims. The pages of page sets do not count as free until they are drained.
+/// If free memory is below the min watermark, the request fails and the caller reclaims. Pages in page sets
+/// do not count as free until the page sets are drained.
 #[test]
 fn a_request_below_the_minimum_is_left_to_the_caller() {
     let machine = Machine::named("westmere-ep").expect("it is bundled");

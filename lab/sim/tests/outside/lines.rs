@@ -74,7 +74,7 @@ fn a_page_that_another_cpu_frees_takes_its_line_there_and_back() {
     let lines = run(&machine(), [allocates, frees]).lines;
     let [rows, states, ..] = lines.passes;
     // In each direction, the CPU reads the word and then exchanges it. The read fetches a copy of the line;
-    // the exchange fetches the line again, to own it exclusively. The first turn finds the line with no CPU.
+    // the exchange fetches the line again, to own it exclusively. In the first turn no CPU has the line yet.
     // After the last turn, no CPU fetches the line back.
     assert_eq!(rows, 2 * TURNS + 2 * (TURNS - 1));
     assert_eq!(states, 1, "the state of a pageblock does not change; the other CPU reads it once");

@@ -390,7 +390,7 @@ fn the_lock_of_an_lru_list_is_held_until_its_head_and_counters_are_there() {
     const TURNS: u64 = 100;
     let lines = f64::from(Machine::named("skylake-ex").unwrap().costs.zone_lines);
     let (list, other) = (held_in_turns(LockClass::Lru, TURNS), held_in_turns(LockClass::Slab, TURNS));
-    // Before the first acquisition, no CPU had the lock's line.
+    // The first acquisition fetches no line, because no CPU had the lock's lines before.
     let fetched_ns = lines * 100.0 * (2 * TURNS - 1) as f64;
-    agrees("time that the lock is held longer, to fetch its lines, ns", list - other, fetched_ns, 1e-6);
+    agrees("extra time that the lock is held to fetch its lines, ns", list - other, fetched_ns, 1e-6);
 }

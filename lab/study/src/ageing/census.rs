@@ -5,16 +5,16 @@
 
 use pageset_core::PAGEBLOCK_FRAMES;
 
-/// Frames of a unit: 1 GiB.
+/// Number of frames in a unit of 1 GiB.
 pub const UNIT_FRAMES: u64 = 1 << 18;
 const PAGEBLOCK: u64 = PAGEBLOCK_FRAMES as u64;
 
-/// Frames in use in a part of memory.
+/// Counts of frames in use in one pageblock or one unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Use {
-    /// All frames.
+    /// All frames in use.
     pub(super) frames: u32,
-    /// Frames that cannot be moved.
+    /// Frames in use that cannot be moved.
     pub(super) pinned: u32,
 }
 
@@ -28,13 +28,13 @@ impl Use {
     }
 }
 
-/// Memory in use, by pageblock and by unit.
+/// Counts of frames in use, for each pageblock and for each unit.
 #[derive(Debug)]
 pub(super) struct Uses {
     pub(super) pageblocks: Vec<Use>,
     pub(super) units: Vec<Use>,
     pub(super) all: Use,
-    /// The most frames that could not be moved at one time.
+    /// Largest number of frames at one time that could not be moved.
     pub(super) pinned_peak: u64,
 }
 

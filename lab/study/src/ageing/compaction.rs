@@ -16,8 +16,8 @@ pub enum Compaction {
     /// No page is moved.
     None,
     /// Pages are moved as Linux moves them: from the lowest pageblocks to the highest. The kernel's
-    /// documentation describes one scanner from each end of memory. Guess for the amount of work: while less
-    /// than a hundredth of all pageblocks is free, a step empties up to 32 pageblocks.
+    /// documentation describes one scanner from each end of memory. The amount of work is a guess: while less
+    /// than 1 % of all pageblocks is free, a step of the day empties up to 32 pageblocks.
     Linux,
     /// Pages are moved as Linux moves them, and also by the rule of the RFC of 2026. That rule moves pages
     /// out of a unit if the unit is nearly full and has pages that cannot be moved. Nearly full means at most
@@ -26,9 +26,9 @@ pub enum Compaction {
     Rfc,
 }
 
-/// Compaction empties pageblocks while less than this percentage of them is free (guess).
+/// Compaction empties pageblocks while less than this percentage of all pageblocks is free (guess).
 const FREE_PERCENT: usize = 1;
-/// Largest number of pageblocks that a step empties (guess).
+/// Largest number of pageblocks that compaction empties in one step of the day (guess).
 const EMPTIED_MAX: usize = 32;
 const PAGEBLOCK: u32 = PAGEBLOCK_FRAMES;
 const PER_UNIT: usize = (UNIT_FRAMES / PAGEBLOCK_FRAMES as u64) as usize;
@@ -39,7 +39,7 @@ const SHORT_PAGEBLOCKS: u32 = 2;
 /// The positions of the two scanners: one finds pages to move, the other finds places for them.
 #[derive(Debug, Default)]
 pub(super) struct Scanners {
-    /// The next pageblock to empty.
+    /// The number of the next pageblock to empty.
     from: usize,
     /// The next frame to fill, counted from the end of memory.
     to: u32,

@@ -1,4 +1,4 @@
-//! The course of one day on one allocator.
+//! The results of one day on one allocator: samples of memory, and counts of work.
 
 use std::cell::Cell;
 
@@ -14,23 +14,23 @@ use super::memory::Memory;
 use super::parameters::Parameters;
 use crate::contest::{AllocatorKind, ContestError, Host};
 
-/// The work that an allocator did, and its results.
+/// Counts of the work that an allocator did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Work {
     /// Requests.
     pub requests: u64,
-    /// Requests that got no memory.
+    /// Number of requests that got no memory.
     pub failures: u64,
     /// Requests for huge pages.
     pub huge_requests: u64,
-    /// Requests for huge pages that got single pages instead.
+    /// Number of requests for huge pages that got single pages instead.
     pub huge_failures: u64,
-    /// Requests that got memory of another type.
+    /// Number of requests that got memory of another migratetype.
     pub fallbacks: u64,
     /// Number of times that a CPU took the zone's lock, or changed data that all CPUs share.
     pub visits: u64,
-    /// Pages that were moved.
+    /// Number of pages that compaction moved.
     pub moved_pages: u64,
 }
 
@@ -46,11 +46,11 @@ pub struct Moment {
     pub work: Work,
 }
 
-/// The course of one day on one allocator.
+/// The results of one day on one allocator: samples of memory, and counts of work.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Course {
-    /// Samples, evenly over the day. The last sample is at the end of the day.
+    /// Samples at equal intervals over the day. The last sample is at the end of the day.
     pub moments: Vec<Moment>,
 }
 
@@ -62,8 +62,8 @@ impl Course {
     }
 }
 
-/// Runs a day's events on an allocator. Takes `moments` samples, evenly over the day. `progress` is called at
-/// each step, and ends the day early if it returns `false`.
+/// Runs a day's events on an allocator. Takes `moments` samples at equal intervals over the day. Calls
+/// `progress` at each step, and ends the day early if `progress` returns `false`.
 ///
 /// # Errors
 /// Fails if the parameters are impossible, or if the allocator cannot be built.
@@ -146,9 +146,9 @@ impl Stage<'_> {
 pub struct Summary {
     /// Number of allocations and frees.
     pub acts: u64,
-    /// Blocks that are allocated, by type: unmovable, movable, reclaimable.
+    /// Number of blocks that the day allocates, by migratetype: unmovable, movable, reclaimable.
     pub blocks: [u64; 3],
-    /// Pages of these blocks, by type.
+    /// Number of pages of the blocks that the day allocates, by migratetype.
     pub pages: [u64; 3],
     /// Largest number of pages in use at one time.
     pub live_peak: u64,

@@ -21,7 +21,7 @@ pub enum Event {
         slot: u32,
         /// Order of the block.
         order: u8,
-        /// Type of the block.
+        /// Migratetype of the block.
         migratetype: MigrateType,
         /// The request's urgency.
         urgency: Urgency,
@@ -38,9 +38,9 @@ pub enum Event {
 /// How urgent a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
-    /// The request waits for memory.
+    /// The caller waits until memory is free.
     Waits,
-    /// The request comes from an interrupt and cannot wait.
+    /// The caller is an interrupt handler and cannot wait.
     Atomic,
     /// The request is for a huge page. If none is available at once, the caller takes single pages.
     Huge,
@@ -49,9 +49,9 @@ pub enum Urgency {
 const HUGE_ORDER: u8 = 9;
 /// Order of a process's stack and of a block of inodes.
 const FOUR_PAGES: u8 = 2;
-/// CPU of the reclaimer.
+/// The CPU that the reclaimer runs on.
 const RECLAIMER: u32 = 0;
-/// Activity at night, in thousandths of the activity by day.
+/// Amount of work at night, in thousandths of the amount by day.
 const NIGHT_PERMILLE: u64 = 100;
 
 /// A day in progress.
@@ -62,10 +62,10 @@ pub struct Day {
     step: u32,
     slots: Slots,
     processes: Vec<Option<Process>>,
-    /// The processes that end in each step.
+    /// For each step of the day, the processes that end in it.
     ends: Vec<Vec<usize>>,
-    /// The blocks of slabs that are freed in each step. The last entry has the blocks that live longer than
-    /// the day.
+    /// For each step of the day, the slabs that are freed in it. The last entry has the slabs that live
+    /// longer than the day.
     slabs: Vec<Chain>,
     /// Pages of long-lived slabs.
     long_pages: u64,
@@ -74,12 +74,12 @@ pub struct Day {
     buffer_pages: u64,
     /// Pages of network buffers that are in use in this step.
     buffers_now: u64,
-    /// For each kind of process, the pages that its processes have now or will get later.
+    /// For each kind of process, the number of pages that its processes have now or will get later.
     planned: [u64; 3],
 }
 
 impl Day {
-    /// Makes a day at its first step. The caller has checked `parameters`.
+    /// Makes a day that stands at the first step. The caller has checked `parameters`.
     #[must_use]
     pub fn new(parameters: &Parameters, seed: u64) -> Self {
         let steps = parameters.steps as usize;
@@ -106,7 +106,7 @@ impl Day {
         self.step
     }
 
-    /// Frames of all blocks in use.
+    /// Number of frames of all blocks in use.
     #[must_use]
     pub fn live_frames(&self) -> u64 {
         self.slots.frames
@@ -139,7 +139,7 @@ impl Day {
         if self.is_day() { amount } else { amount * NIGHT_PERMILLE / 1000 }
     }
 
-    /// All work of this step, as a list of turns.
+    /// Divides all work of this step into turns, so that the users of memory run alternately.
     fn turns(&mut self) -> Vec<Turn> {
         let mut turns = Vec::new();
         self.end_processes(&mut turns);
@@ -213,7 +213,7 @@ impl Day {
         }
         let every = (self.parameters.steps / jobs.count.max(1)).max(1);
         if jobs.count > 0 && self.step % every == every / 2 {
-            /// The number of processes of a job.
+            /// The number of processes in one job.
             const PROCESSES: u64 = 32;
             for _ in 0..PROCESSES {
                 let (pages, life) = (share(jobs.permille) / PROCESSES, jobs.life_steps.into());
@@ -260,7 +260,7 @@ impl Day {
         self.random.below(self.parameters.cpus.into()) as u32
     }
 
-    /// Does a part of the turn's work. Returns `false` when all of it is done.
+    /// Does a part of the turn's work. Returns `false` when all work of the turn is done.
     fn take_turn(&mut self, turn: &mut Turn, emit: &mut impl FnMut(Event)) -> bool {
         match turn {
             Turn::Grow { process, pages } => self.grow(*process, pages, emit),

@@ -1,5 +1,5 @@
-//! The page cache and the inodes of its files. When memory is needed, files are dropped, those that were read
-//! first before others.
+//! The page cache and the inodes of its files. When memory is needed, the files that were read first are
+//! dropped first.
 
 use std::collections::VecDeque;
 
@@ -9,15 +9,15 @@ use super::slots::{Chain, Slot, Slots};
 /// Cached files.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    /// Files in the cache. The file that was unused for longest comes first.
+    /// Files in the cache. The first file of the queue has not been used for the longest time.
     cached: VecDeque<File>,
     inodes: Vec<InodeSlab>,
     unused: Vec<u32>,
-    /// The block that gets the next inodes.
+    /// The block of inodes that still has room for new inodes.
     open: Option<u32>,
 }
 
-/// A file: its pages, if any are cached, and the slab of its inode.
+/// A file: its cached pages, if there are any, and the block of its inode.
 #[derive(Debug)]
 struct File {
     pages: Chain,
@@ -32,7 +32,7 @@ struct InodeSlab {
 }
 
 impl Files {
-    /// Adds a file. If the last block of inodes is full, calls `block`, which adds a new block to the chain.
+    /// Adds a file. If the last block of inodes is full, calls `block`, which allocates a new block.
     pub(super) fn add(&mut self, pages: Chain, inodes_in_slab: u32, block: impl FnOnce(&mut Chain)) {
         let slab = self.open.unwrap_or_else(|| {
             let slab = self.unused.pop().unwrap_or_else(|| {
@@ -48,8 +48,8 @@ impl Files {
         self.cached.push_back(File { pages, slab });
     }
 
-    /// Drops the file that was unused for longest. A file that was used again since it was read is kept, and
-    /// moves to the end of the queue. Returns `false` if there is no file.
+    /// Drops the file that has not been used for the longest time. A file that was used again after it was
+    /// read stays in the cache and moves to the end of the queue. Returns `false` if there is no file.
     pub(super) fn drop_one(
         &mut self,
         slots: &mut Slots,

@@ -8,7 +8,7 @@ use super::census::Uses;
 use super::course::Work;
 use super::day::{Event, Urgency};
 
-/// The place of a block.
+/// Where a block lies, and its size and type.
 #[derive(Clone, Copy, Debug)]
 struct Placed {
     pfn: u32,
@@ -23,7 +23,7 @@ enum Form {
     /// The allocator has no memory for the request.
     Missing,
     Block,
-    /// The caller got single pages instead of a huge page.
+    /// The allocator had no huge page, and gave the caller single pages.
     Scattered,
 }
 
@@ -37,7 +37,8 @@ pub(super) struct Memory<'a, A> {
     placed: Vec<Placed>,
     /// For a block's number: the single pages that were allocated instead of the block.
     scattered: HashMap<u32, Vec<u32>>,
-    /// For each frame, the block that begins with it. The table is empty if no pages are moved.
+    /// For each frame, the number of the block that begins with the frame. The table is empty if the day
+    /// moves no pages.
     begins: Vec<u32>,
     pub(super) uses: Uses,
     pub(super) work: Work,
@@ -141,8 +142,8 @@ impl<'a, A: FrameAllocator> Memory<'a, A> {
         }
     }
 
-    /// Moves the block that begins at a frame, if there is one, to a place that `find` allocates for a block
-    /// of that size. Returns `false` if `find` finds no place.
+    /// Moves the block that begins at a frame, if there is such a block. `find` allocates the block's new
+    /// place. Returns `false` if `find` finds no place.
     pub(super) fn move_away(&mut self, pfn: u32, find: impl FnOnce(&Self, u8) -> Option<u32>) -> bool {
         let slot = self.begins[pfn as usize];
         let Some(placed) = self.placed.get(slot as usize).copied() else { return true };
@@ -170,7 +171,7 @@ impl<'a, A: FrameAllocator> Memory<'a, A> {
         self.allocator.alloc_at(CpuId(0), Pfn(pfn.into()), &request).is_ok()
     }
 
-    /// Allocates a block as the target of a move. The block is freed again unless `good` accepts its first
+    /// Allocates a block as the target of a move. Frees the block again unless `good` accepts its first
     /// frame.
     pub(super) fn take_any(&self, order: u8, good: impl Fn(u64) -> bool) -> Option<u32> {
         let request = request(order, MigrateType::Movable);

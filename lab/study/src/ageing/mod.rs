@@ -5,11 +5,11 @@
 //! again, which shows where an allocator puts pages that cannot be moved. Nothing is timed: one thread calls
 //! an allocator directly, and time is a number of steps.
 //!
-//! `parameters` describes the day, each value with its source. `day` makes a stream of events from it, the
-//! same for each allocator. `day` uses `sources` (processes and other users of memory), `files` (the page
-//! cache) and `slots` (live blocks). `memory` sends the events to an allocator and records where each block
-//! lies. `census` counts by units of 1 GiB, and `compaction` moves pages. `course` runs one day on one
-//! allocator.
+//! `parameters` describes the day, each value with its source. `day` makes a stream of events from the
+//! parameters. Every allocator gets the same stream. `day` uses `sources` (processes and other users of
+//! memory), `files` (the page cache) and `slots` (live blocks). `memory` sends the events to an allocator and
+//! records where each block lies. `census` counts the pages in use in each unit of 1 GiB, and `compaction`
+//! moves pages. `course` runs one day on one allocator.
 
 mod census;
 mod compaction;

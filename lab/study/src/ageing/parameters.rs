@@ -18,19 +18,19 @@ pub struct Parameters {
     pub memory_gib: u32,
     /// Number of CPUs. Guess.
     pub cpus: u32,
-    /// Steps of a day. With a second for each step, such a day lasts about an hour. So everything happens
-    /// less often than on a real day, and less memory is allocated and freed.
+    /// Number of steps of a day. With one second for each step, a day lasts about an hour. So everything
+    /// happens less often than on a real day, and less memory is allocated and freed.
     pub steps: u32,
     /// Memory that the reclaimer keeps free. Guess: the amount that `free` shows on servers that have run for
     /// days.
     pub free_permille: u32,
-    /// Services: processes that live for hours.
+    /// The services: processes that live for hours.
     pub services: Services,
-    /// Builds: processes that live for seconds.
+    /// The builds: processes that live for seconds.
     pub builds: Builds,
-    /// Jobs of many processes that end at one moment.
+    /// Jobs of many processes. All processes of a job end at the same moment.
     pub jobs: Jobs,
-    /// Files that are read, and stay cached until memory is needed.
+    /// Files that processes read. The files stay cached until memory is needed.
     pub files: Files,
     /// The kernel's own objects.
     pub slabs: Slabs,
@@ -44,7 +44,7 @@ pub struct Parameters {
 pub struct Services {
     /// Memory of all services together.
     pub permille: u32,
-    /// Memory of each service. Guess.
+    /// Memory of one service. Guess.
     pub each_permille: u32,
     /// Average life of a service before it is restarted: a third of a day. Guess.
     pub life_steps: u32,
@@ -72,26 +72,26 @@ pub struct Builds {
     /// Pages of page tables, stacks and objects for each thousand pages of a process: 47 in
     /// `k618_2c_make_lua_j4` (11 630 of 248 528 blocks) and in `k618_2c_make_openssl_j4` (10 706 of 228 559).
     pub unmovable_permille: u32,
-    /// Part of the memory requested as huge pages. Guess.
+    /// Share of a build's memory that is requested as huge pages. Guess.
     pub huge_permille: u32,
-    /// Pages freed on another CPU than the one that allocated them: 4.7 % in `k618_2c_make_lua_j4`, 15 % in
-    /// `k618_2c_make_openssl_j4`.
+    /// Share of the pages that another CPU frees than the one that allocated them: 4.7 % in
+    /// `k618_2c_make_lua_j4`, 15 % in `k618_2c_make_openssl_j4`.
     pub remote_permille: u32,
 }
 
-/// Jobs of many processes that end at one moment.
+/// Jobs of many processes. All processes of a job end at the same moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Jobs {
-    /// Number of jobs on the day. Guess.
+    /// Number of jobs in a day. Guess.
     pub count: u32,
     /// Memory of one job. Guess.
     pub permille: u32,
-    /// Running time of one job. Guess.
+    /// Running time of one job, in steps. Guess.
     pub life_steps: u32,
 }
 
-/// Files that are read, and stay cached until memory is needed.
+/// Files that processes read. The files stay cached until memory is needed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Files {
@@ -102,15 +102,15 @@ pub struct Files {
     /// inodes, inode pages have the same share as in the recording `k618_2c_make_openssl_j4`: 129 reclaimable
     /// pages to 21 874 pages that stay cached.
     pub pages_max: u32,
-    /// The part of files that is cached in blocks of 4 pages. In the recording `k618_2c_make_openssl_j4`, 616
-    /// blocks stay cached, of 21 874 pages.
+    /// Share of the files that is cached in blocks of 4 pages. In the recording `k618_2c_make_openssl_j4`,
+    /// 616 blocks stay cached, of 21 874 pages.
     pub folio_permille: u32,
-    /// Inodes and directory entries that share a block of 4 pages. Rounded: a slab of `ext4_inode_cache` has
-    /// 27 inodes in 8 pages.
+    /// Number of inodes and directory entries that share a block of 4 pages. Rounded: a slab of
+    /// `ext4_inode_cache` has 27 inodes in 8 pages.
     pub inodes_in_slab: u32,
     /// Chance that a file about to be dropped was used again and stays. Guess.
     pub used_again_permille: u32,
-    /// Memory of the inodes that a scan of all files at night reads. Guess.
+    /// Memory of the inodes that the nightly scan of all files reads. Guess.
     pub scan_permille: u32,
 }
 
@@ -118,7 +118,7 @@ pub struct Files {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Slabs {
-    /// Memory of short-lived objects, by day. Guess.
+    /// Memory of short-lived objects during the day. At night there are fewer. Guess.
     pub short_permille: u32,
     /// Average life of short-lived objects. Guess.
     pub short_life_steps: u32,
@@ -127,10 +127,10 @@ pub struct Slabs {
     pub long_permille: u32,
     /// Average life of long-lived objects: a day. Guess.
     pub long_life_steps: u32,
-    /// Blocks of two pages among a thousand blocks. In the recording `k618_2c_hackbench_sock`, 445 of a
+    /// How many blocks in a thousand have two pages. In the recording `k618_2c_hackbench_sock`, 445 of a
     /// thousand blocks have two pages (20 487 of 45 993).
     pub pairs_permille: u32,
-    /// Blocks of 8 pages among a thousand. Guess.
+    /// How many blocks in a thousand have 8 pages. Guess.
     pub eights_permille: u32,
 }
 
@@ -138,20 +138,20 @@ pub struct Slabs {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Network {
-    /// Memory of network buffers in use, by day. Guess.
+    /// Memory of the network buffers in use during the day. Guess.
     pub permille: u32,
     /// Memory of network buffers during a burst, as a multiple of their memory at other times. Guess.
     pub burst: u32,
-    /// Steps in a thousand that belong to a burst. Guess.
+    /// How many steps in a thousand belong to a burst. Guess.
     pub burst_permille: u32,
     /// Share of the network buffers that is replaced in a step. Guess: in the recording `k612_2c_tcp`, half
-    /// of the buffers live for 8 ms at most, so buffers are replaced often. The day has a thousandth of these
-    /// replacements.
+    /// of the buffers live for 8 ms at most, so buffers are replaced often. The simulated day has a
+    /// thousandth of these replacements.
     pub replaced_permille: u32,
-    /// Blocks of 8 pages among a thousand blocks. In `k612_2c_tcp` they are nearly all (8285 of 8371
-    /// unmovable blocks), in `k618_2c_hackbench_sock` none. Guess: half.
+    /// How many blocks in a thousand have 8 pages. In `k612_2c_tcp` nearly all unmovable blocks have 8 pages
+    /// (8285 of 8371), in `k618_2c_hackbench_sock` none has. Guess: half.
     pub eights_permille: u32,
-    /// Share of the requests that cannot wait. Guess.
+    /// Share of the buffers whose requests come from interrupts and cannot wait. Guess.
     pub atomic_permille: u32,
     /// Share of the buffers that are freed on another CPU than the one that allocated them: 48 % in
     /// `k618_2c_hackbench_sock`.
@@ -243,11 +243,11 @@ impl Default for Network {
 
 /// Frames in a GiB.
 const GIB_FRAMES: u64 = 1 << 18;
-/// Largest sum of all shares above, in thousandths of memory.
+/// Largest sum of the shares of memory in a day's parameters, in thousandths.
 const USED_MOST_PERMILLE: u32 = 850;
 
 impl Parameters {
-    /// A quarter of the day on a quarter of the memory. A quarter suffices to see whether everything works.
+    /// A quarter of the day on a quarter of the memory, which suffices to see whether everything works.
     #[must_use]
     pub fn quick() -> Self {
         let mut quick = Self { memory_gib: 16, steps: 900, ..Self::default() };
@@ -260,10 +260,10 @@ impl Parameters {
         quick
     }
 
-    /// Reads a day from a TOML file, and checks it. A key that is missing keeps its default.
+    /// Reads a day from a TOML file, and checks it. A key that the file lacks keeps its default value.
     ///
     /// # Errors
-    /// Names the file, and the mistake in it.
+    /// Returns an error that names the file and the mistake in the file.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
         let day: Self = toml::from_str(&text).with_context(|| path.display().to_string())?;
@@ -323,7 +323,7 @@ impl Parameters {
         }
         if used > USED_MOST_PERMILLE {
             return Err(format!(
-                "files have no room: all else takes up to {used} thousandths of memory, of at most {USED_MOST_PERMILLE}"
+                "there is no room for files: everything else takes up to {used} thousandths of memory; use at most {USED_MOST_PERMILLE}"
             ));
         }
         Ok(())
@@ -372,7 +372,7 @@ mod tests {
     fn a_day_that_cannot_be_is_refused_with_a_reason() {
         let mut full = Parameters::default();
         full.services.permille = 900;
-        assert!(full.check().unwrap_err().contains("files have no room"));
+        assert!(full.check().unwrap_err().contains("there is no room for files"));
         let none = Parameters { steps: 0, ..Parameters::default() };
         assert_eq!(none.check().unwrap_err(), "steps is at least 1");
     }

@@ -1,4 +1,4 @@
-//! Random numbers: a stream for each seed.
+//! Random numbers. Each seed has its own stream.
 
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::SplitMix64;
@@ -21,7 +21,7 @@ impl Random {
         ((self.next() as u128 * end as u128) >> 64) as u64
     }
 
-    /// Returns true with a chance of `permille` in a thousand.
+    /// Returns true with a probability of `permille` / 1000.
     pub(super) fn permille(&mut self, permille: u32) -> bool {
         self.below(1000) < permille as u64
     }

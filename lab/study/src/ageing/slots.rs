@@ -6,18 +6,18 @@ pub(super) type Slot = u32;
 
 const NONE: Slot = Slot::MAX;
 
-/// The table of places.
+/// The table of live blocks. A block occupies one place of the table.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     /// For a place in use: the next block of the same chain. For a free place: the next free place.
     next: Vec<Slot>,
     orders: Vec<u8>,
     unused: Option<Slot>,
-    /// Frames of all blocks.
+    /// Number of frames of all live blocks.
     pub(super) frames: u64,
 }
 
-/// The blocks of one owner, as a list that begins with the newest block.
+/// The blocks of one user of memory, as a linked list. The newest block comes first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chain {
     last: Slot,
@@ -28,7 +28,7 @@ impl Chain {
 }
 
 impl Slots {
-    /// Takes a place for a block and adds the block to the end of a chain.
+    /// Takes a place for a block and adds the block to a chain, as the newest block.
     pub(super) fn add(&mut self, chain: &mut Chain, order: u8) -> Slot {
         let slot = match self.unused {
             Some(slot) => {
@@ -49,12 +49,12 @@ impl Slots {
         slot
     }
 
-    /// Frames of the last block of a chain.
+    /// Number of frames of the newest block of a chain.
     pub(super) fn order_pages(&self, chain: &Chain) -> u64 {
         self.orders.get(chain.last as usize).map_or(0, |order| 1 << order)
     }
 
-    /// Takes the last block off a chain.
+    /// Removes the newest block from a chain.
     pub(super) fn pop(&mut self, chain: &mut Chain) -> Option<Slot> {
         if chain.last == NONE {
             return None;

@@ -1,4 +1,4 @@
-//! Users of memory, and the work of one turn.
+//! Users of memory, and the work that a user does in one turn.
 
 use super::slots::Chain;
 
@@ -6,19 +6,19 @@ use super::slots::Chain;
 /// machine they run at the same time.
 pub(super) const TURN_PAGES: u64 = 64;
 
-/// A process. When it ends, all of its memory is freed at once.
+/// A process. When a process ends, all of its memory is freed at once.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) cpu: u32,
     pub(super) kind: Kind,
-    /// Pages of its own that the process will still get. The field `huge_left` counts the huge pages among
-    /// them, `unmovable_left` the kernel's pages for the process.
+    /// Number of its own pages that the process will still get. `huge_left` counts the huge pages among these
+    /// pages. `unmovable_left` counts the kernel's pages for the process.
     pub(super) pages_left: u64,
     pub(super) huge_left: u64,
     pub(super) unmovable_left: u64,
-    /// Pages that the process gets in a step.
+    /// Number of pages that the process gets in one step.
     pub(super) pace: u64,
-    /// Kernel pages for a thousand of the process's own pages.
+    /// Number of kernel pages for each thousand of the process's own pages.
     pub(super) unmovable_permille: u32,
     pub(super) blocks: Chain,
     /// Number of the process's own pages.
@@ -44,7 +44,7 @@ pub(super) enum Turn {
     Scan { inodes: u64 },
     /// Pages of slabs are allocated. `life_steps` is the mean life of these slabs.
     Slabs { pages: u64, life_steps: u32 },
-    /// Buffers are allocated, and the same number is freed.
+    /// Network buffers are allocated, and the same number of older buffers is freed.
     Buffers { pages: u64 },
     /// Blocks are freed.
     Free { cpu: u32, blocks: Chain, remote_permille: u32 },

@@ -111,8 +111,8 @@ impl Counting for PageAllocator<'_, Host> {
 }
 
 thread_local! {
-    /// The recorded time of the operation that this thread performs. The allocator asks for the time by a
-    /// function without arguments, so it is kept here.
+    /// The recorded time of the operation that this thread repeats. The allocator gets the time from a
+    /// function without arguments, so a thread-local variable holds the time.
     static NOW_NS: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -140,10 +140,10 @@ impl Counting for EveryCpu<'_> {
     }
 }
 
-/// A machine's memory, in the form that the constructors of allocators take.
+/// A machine's memory, described as the constructors of the allocators expect it.
 struct Grounds<'m> {
     machine: &'m Layout,
-    /// Frames of each zone, from the zone's start. A zone has as many frames as the recorded zone manages.
+    /// The range of frames of each zone. A zone has as many frames as the recorded zone manages.
     regions: Vec<[Range<u64>; 1]>,
     nodes: Vec<NodeId>,
 }
@@ -183,8 +183,8 @@ impl<'m> Grounds<'m> {
     }
 }
 
-/// Counts two events: a request gets memory of another migratetype, and a CPU changes a page set that another
-/// CPU changed last.
+/// Counts how often a request gets memory of another migratetype, and how often a CPU changes a page set that
+/// another CPU changed last.
 #[derive(Debug, Default)]
 pub(crate) struct Host {
     fallbacks: AtomicU64,

@@ -7,7 +7,7 @@
 //! when the recording frees it, on the same CPU.
 //!
 //! `recording` holds the operations. `allocator_kind` builds an allocator for the recorded machine. `stage`
-//! calls the allocator with the recorded operations. `page_set_lines` counts how often two CPUs change the
+//! repeats the recorded operations on the allocator. `page_set_lines` counts how often two CPUs change the
 //! same page set. `row` is the result.
 
 mod allocator_kind;
@@ -46,13 +46,13 @@ pub enum ContestError {
 /// Largest number of frames of a machine: 1 TiB in frames of 4 KiB. The tables for so many frames take 2.3
 /// GiB.
 const MOST_FRAMES: u64 = 1 << 28;
-/// Largest number of pairs of a zone and a CPU. Each pair takes several KiB.
+/// Largest number of pairs of a zone and a CPU on a machine. The tables take several KiB for each pair.
 const MOST_CPU_ZONES: u64 = 1 << 17;
 
 impl Recording {
     /// Repeats the recording on an allocator of this kind, for this machine. At first, all memory of the
-    /// machine is free. The run time grows with the number of events, and the memory with the machine's
-    /// tables.
+    /// machine is free. The run time grows with the number of events. The memory that a contest needs grows
+    /// with the size of the machine.
     ///
     /// # Errors
     /// Returns a [`ContestError`] if the machine is impossible.
@@ -100,7 +100,8 @@ mod tests {
         [AllocatorKind::Linux(Box::new(LINUX_6_18))].into_iter().chain(AllocatorKind::OURS)
     }
 
-    /// CPU 0 allocates a page, and another CPU frees it, at these times.
+    /// A recording of two events: CPU 0 allocates a page at the first time, and `cpu` frees the page at the
+    /// second.
     fn recording(allocated_ns: u64, freed_ns: u64, cpu: u16) -> Recording {
         let (block, order, migratetype) = (BlockName::Alone(0), Order::ZERO, MigrateType::Movable);
         let alloc = What::Alloc { block, order, migratetype, highest: ZoneKind::Normal };

@@ -4,7 +4,7 @@
 use pageset_blocks::CONTENDED_NS;
 use pageset_core::{CpuId, ZoneId};
 
-/// Names a page set: its zone and its CPU.
+/// The name of a page set: its zone and its CPU.
 type PageSet = (ZoneId, CpuId);
 
 /// For each page set, the CPU that changed it last, and the time of the change.
@@ -13,7 +13,7 @@ pub(super) struct PageSetLines {
     last: std::collections::HashMap<PageSet, (CpuId, u64)>,
     /// Number of times that a CPU changed a page set that another CPU had changed last.
     pub(super) passed: u64,
-    /// The part of `passed` that came only a short time after the other CPU's change.
+    /// The part of `passed` that came less than [`CONTENDED_NS`] after the other CPU's change.
     pub(super) contended: u64,
 }
 

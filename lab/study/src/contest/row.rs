@@ -3,7 +3,7 @@
 use pageset_sim::SharedCounts;
 use serde::{Deserialize, Serialize};
 
-/// An allocator's results when it repeated a recording. Frames are the machine's.
+/// The results of repeating a recording on one allocator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ContestRow {
@@ -14,7 +14,7 @@ pub struct ContestRow {
     pub allocs: u64,
     /// Requests that found no memory.
     pub failures: u64,
-    /// Counts of how often CPUs used the same data.
+    /// Counts of how often CPUs used data of the allocator that other CPUs use too.
     #[serde(flatten)]
     pub shared: SharedCounts,
     /// Free frames that single CPUs held, so that other CPUs could not take them: mean over the recording's
@@ -22,9 +22,10 @@ pub struct ContestRow {
     pub held_mean: f64,
     /// Largest number of frames at one time that single CPUs held.
     pub held_peak: u64,
-    /// Free frames reserved for one CPU that other CPUs could take: mean over the recording's time.
+    /// Free frames that were reserved for one CPU, but that other CPUs could take: mean over the recording's
+    /// time.
     pub at_hand_mean: f64,
-    /// Free frames that single CPUs held after two idle seconds at the end.
+    /// Free frames that single CPUs still held after two idle seconds at the end of the recording.
     pub held_idle: u64,
     /// Whole pageblocks that are free after the last event.
     pub whole_at_end: u64,

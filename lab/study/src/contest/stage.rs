@@ -9,24 +9,24 @@ use super::row::ContestRow;
 
 /// Nanoseconds between two ticks of a CPU (Linux's `stat_interval`).
 const TICK_NS: u64 = 1_000_000_000;
-/// How many samples of the use of memory are taken over one recording.
+/// Number of samples of memory use over one recording.
 const LOOKS: u64 = 500;
 /// Number of ticks in two idle seconds.
 const IDLE_TICKS: u32 = 2;
 
-/// Largest number of missed ticks that are done after a gap in the recording. After this number of ticks all
-/// page sets are idle, so further ticks change nothing.
+/// Largest number of ticks that a CPU does for one gap in the recording. After this number of ticks all page
+/// sets are idle, so further ticks would change nothing.
 const MOST_TICKS: u64 = 100;
 
 /// An allocator that keeps additional counters.
 pub(super) trait Counting: FrameAllocator {
-    /// Sets the time of the next calls. With it, a counter tells whether two changes followed each other
-    /// closely.
+    /// Sets the recorded time of the next calls. Counters use the time to tell whether two changes followed
+    /// each other closely.
     fn set_time_ns(&self, now_ns: u64);
     /// Notes that this CPU allocated a block of pages, or is about to free it.
     fn note(&self, cpu: CpuId, pfn: Pfn);
-    /// The counts so far of how often CPUs used the same data. The allocator's usage report lacks these
-    /// counts.
+    /// Counts so far of how often CPUs used data that other CPUs use too. The allocator's report of its
+    /// memory lacks these counts.
     fn counted(&self) -> SharedCounts;
 }
 
@@ -71,7 +71,7 @@ impl<A: Counting> Stage<'_, A> {
                 next_look_ns = operation.ts_ns.saturating_add(look_ns);
             }
             self.allocator.set_time_ns(operation.ts_ns);
-            // A damaged or malicious recording may have any CPU number.
+            // Limit the CPU number, because a damaged or malicious recording may have any number.
             let cpu = CpuId(u32::from(operation.cpu) % self.cpus);
             match operation.what {
                 What::Alloc { block: BlockName::Alone(block), order, migratetype, highest } => {
@@ -79,7 +79,8 @@ impl<A: Counting> Stage<'_, A> {
                     self.alloc(cpu, block as usize, &request);
                 }
                 What::Free { block: BlockName::Alone(block) } => self.free(cpu, block as usize),
-                // `read` left bulk allocations out, because the recording does not name their frames.
+                // `Recording::read` left bulk allocations out, because the recording does not name their
+                // frames.
                 What::Alloc { .. } | What::Bulk { .. } | What::Free { .. } => {}
             }
         }

@@ -40,7 +40,7 @@ pub(super) const ANON_COW_SEQ: Workload = Workload {
     build,
 };
 
-/// Blocks that the children inherit.
+/// The parent's blocks, which each child inherits and copies.
 type Inherited = Arc<Mutex<Vec<Block>>>;
 
 fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
@@ -49,8 +49,8 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let order = setup.at_most(&ORDER, Order::MAX.get().into())?;
     let order = Order::new(order as u8).unwrap_or(Order::MAX);
     let inherited = Inherited::default();
-    // Here channels carry no messages, and closing a channel is a signal: either that a child may begin, or
-    // that the parent may end.
+    // These channels carry no messages. Closing one is a signal: either a child may begin, or the parent may
+    // end.
     let forks: Vec<_> = (1..setup.cpus).map(|_| plan.channel(1, 1)).collect();
     let exits = (setup.cpus > 1).then(|| plan.channel(1, setup.cpus - 1));
     let blocks = setup.get(&PAGES).div_ceil(u64::from(order.frames()));
@@ -72,7 +72,7 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// Fills the parent's memory, forks, works as one of the children, and ends last.
+/// The parent fills its memory, forks, then works as one of the children, and ends last.
 fn parent(child: Child, forks: &[ChannelId], exits: Option<ChannelId>, blocks: u64, target: &mut dyn Target) {
     let (inherited, order) = (Arc::clone(&child.inherited), child.order);
     let mut filled = Vec::new();
@@ -91,7 +91,7 @@ fn parent(child: Child, forks: &[ChannelId], exits: Option<ChannelId>, blocks: u
     }
 }
 
-/// The children of one CPU, one after another.
+/// The children that run on one CPU, one after another.
 struct Child {
     memory: Mapping,
     inherited: Inherited,
@@ -102,7 +102,8 @@ impl Child {
     fn run(mut self, target: &mut dyn Target) {
         let inherited = self.inherited.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let pages = u64::from(self.order.frames());
-        // Each child begins at another point of its work, as if all of them had run for long.
+        // Each CPU's first child begins at a random point of its work, as if the benchmark had run for a long
+        // time.
         let mut begin = (target.random() % (inherited.len() as u64).max(1)) as usize;
         while target.running() && !inherited.is_empty() {
             // Fork copies the page tables.

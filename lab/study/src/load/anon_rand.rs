@@ -1,5 +1,5 @@
-//! vm-scalability `anon-r-rand`: random reads of anonymous memory that is never written. Each read page is
-//! mapped to the zero page, so only page tables are allocated (spec fault.md §4.2).
+//! vm-scalability `anon-r-rand`: random reads of anonymous memory that is never written. The kernel maps the
+//! zero page at each address that is read, so it allocates only page tables (spec fault.md §4.2).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -45,7 +45,7 @@ pub(super) const ANON_R_RAND_MT: Workload = Workload {
     ..ANON_R_RAND
 };
 
-/// The parts of the memory that have a page table.
+/// For each 2 MiB of the memory, whether it has a page table.
 type Present = Arc<Mutex<Vec<bool>>>;
 
 fn build(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {

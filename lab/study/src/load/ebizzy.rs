@@ -1,4 +1,5 @@
-//! ebizzy: threads copy a record of 512 KiB into fresh memory, search it, free it (spec fault.md §4.3).
+//! ebizzy: each thread copies a record of 512 KiB into new memory, searches the copy and frees it (spec
+//! fault.md §4.3).
 
 use super::mapping::{Backing, FAULT_NS, Mapping, UNMAP_NS};
 use super::plan::{LockKind, Plan};

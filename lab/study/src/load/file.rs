@@ -18,7 +18,7 @@ impl File {
         Self((0..pages).filter_map(|_| page()).map(|pfn| (pfn, Order::ZERO)).collect())
     }
 
-    /// Gives all pages back.
+    /// Gives all pages of the file back to the allocator.
     pub(super) fn remove(mut self, target: &mut dyn Target) {
         if !self.0.is_empty() {
             target.free_list(&mut self.0);
@@ -41,7 +41,7 @@ const CALL_NS: Parameter = Parameter {
     source: "guess",
 };
 
-/// The benchmark read1, which reads the file.
+/// The benchmark read1, which reads a cached file.
 pub(super) const READ1: Workload = Workload {
     name: "read1",
     summary: "will-it-scale read1: read a cached file of 1 MiB; a control, allocates nothing",
@@ -52,7 +52,7 @@ pub(super) const READ1: Workload = Workload {
     build,
 };
 
-/// The benchmark write1, which overwrites the file.
+/// The benchmark write1, which overwrites a cached file.
 pub(super) const WRITE1: Workload = Workload {
     name: "write1",
     summary: "will-it-scale write1: overwrite a cached file of 1 MiB; a control, allocates nothing",

@@ -1,8 +1,8 @@
 //! hackbench: groups of 20 senders and 20 receivers. Each sender sends messages of 100 bytes to each receiver
 //! of its group, through pipes or sockets (spec fault.md §4.3).
 //!
-//! There are many tasks, and they move between CPUs. So in the model a CPU alternates between sending and
-//! receiving, and the receiver of a message may be any CPU.
+//! The benchmark has many tasks, which move between CPUs. So in the model each CPU alternates between sending
+//! and receiving, and sends messages to all CPUs.
 
 use std::sync::Arc;
 
@@ -96,7 +96,7 @@ fn build(setup: &Setup<'_>, medium: Medium) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// Largest number of messages that wait for one CPU, so that memory stays bounded. Guess.
+/// Largest number of messages that may wait for one CPU. The limit keeps memory bounded. Guess.
 const INBOX_MAX: u64 = 4096;
 
 /// The tasks of one CPU.
@@ -145,7 +145,7 @@ impl Tasks {
         };
         target.compute(self.message_ns * message.bytes);
         let refused = if allocated.is_ok() { target.try_send(to, message).err() } else { Some(message) };
-        // The receiver's CPU is busy, so the receiver is behind. This CPU reads the messages in the
+        // The queue is full, because the receiver's CPU is behind. This CPU reads the messages in the
         // receiver's place.
         refused.into_iter().for_each(|message| self.consume(target, message));
     }

@@ -47,8 +47,8 @@ const USER_NS: Parameter = Parameter {
     source: "guess: four purgers keep up with some hundred CPUs",
 };
 const LARGEST_MESSAGE_PAGES: u64 = 1 << 16;
-/// Largest number of messages that wait for a receiver. Guess: enough that the sender need not wait during a
-/// pause of the receiver, or the receiver during a pause of the sender.
+/// Largest number of messages that wait for a receiver. Guess: with so many messages, a short pause of one
+/// side does not stop the other side.
 const WAITING: u32 = 16;
 
 /// Pairs of CPUs: one CPU fills pages, the other reads and frees them.
@@ -62,7 +62,7 @@ pub(super) const PRODUCER_CONSUMER: Workload = Workload {
     build: build_pairs,
 };
 
-/// All CPUs except a few take page faults, and the few others free the pages.
+/// A few CPUs free the pages that all other CPUs have faulted in.
 pub(super) const PURGER: Workload = Workload {
     name: "purger",
     summary: "faults on all CPUs but four, which free what the others have faulted in",
@@ -129,7 +129,7 @@ fn build_purgers(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// The program on a CPU that takes page faults.
+/// The program that takes page faults. The program runs on each CPU except the purgers.
 struct Program {
     lru: Lru,
     heaps: Vec<ChannelId>,
@@ -140,7 +140,7 @@ struct Program {
 
 impl Program {
     fn run(mut self, target: &mut dyn Target, cpu: CpuId) {
-        // Each program begins at another point of its cycle, as if all of them had run for long.
+        // Each program begins at a random point of its cycle, as if all programs had run for a long time.
         let mut left = (target.random() % self.range_pages as u64) as usize + 1;
         let mut turn = cpu.index();
         while target.running() {

@@ -25,7 +25,7 @@ const COMPILER_PAGES: Parameter = Parameter {
 /// Memory of the largest compiler process, divided by the memory of the smallest. Source: spec fault.md §4.3,
 /// 50000 divided by 1000.
 const LARGEST_BY_SMALLEST: u64 = 50;
-/// The number of times that the size of the smallest compiler process must be doubled to reach the largest,
+/// How many times the size of the smallest compiler process must be doubled to reach the size of the largest,
 /// rounded up.
 const DOUBLINGS: u64 = LARGEST_BY_SMALLEST.ilog2() as u64 + 1;
 const SMALL_PAGES: Parameter = Parameter {
@@ -35,9 +35,9 @@ const SMALL_PAGES: Parameter = Parameter {
     meaning: "anonymous pages of each other process (make, sh, gcc, as) on average",
     source: "guess",
 };
-/// Measured on an EPYC with 2 CPUs. The processors of the published studies are slower, so a process computes
-/// longer between faults there. gcc -O2 on larger files also computes longer: 51 to 117 us of user time for
-/// each minor fault.
+/// User time between two faults of a process, measured on an EPYC with 2 CPUs. On the slower processors of
+/// the published studies, a process computes longer between faults. gcc -O2 on larger files also computes
+/// longer: 51 to 117 us of user time for each minor fault.
 const PAGE_NS: Parameter = Parameter {
     key: "page_ns",
     default: 15_000,
@@ -69,10 +69,10 @@ const FAULTS_PER_CALL: u64 = 64;
 /// Time until the last objects of a dead process are freed, all at once. The objects are kept until then
 /// because readers without a lock may still use them (RCU). Guess.
 const GRACE_NS: u64 = 10_000_000;
-/// Processes that end on another CPU than the one they began on, in percent. Source: `pageset stat` on
-/// data/traces/k618_2c_make_lua_j4.pgtrace: 4.7 % of the blocks that a build frees were allocated by another
-/// CPU. The value is an estimate, because the source counts blocks and not processes. Also, on two CPUs some
-/// processes that moved have moved back.
+/// Share of the processes that end on another CPU than the one they began on, in percent. Source:
+/// `pageset stat` on data/traces/k618_2c_make_lua_j4.pgtrace: 4.7 % of the blocks that a build frees were
+/// allocated by another CPU. The value is an estimate, because the source counts blocks and not processes.
+/// The source also misses processes that moved to the other CPU and back.
 const MOVED_PERCENT: u64 = 5;
 /// Pages of a kernel stack, allocated one by one. Source: spec fault.md §4.3, "4 x order-0 vmalloc stack
 /// pages".
@@ -80,14 +80,15 @@ const STACK_PAGES: usize = 4;
 /// Number of stacks that a CPU keeps for new processes. Source: spec fault.md §4.3, "2 cached stacks per
 /// CPU".
 const STACKS_KEPT: usize = 2;
-/// Page tables of a process besides the leaves of its heap: upper levels, stack, libraries. Guess.
+/// Number of page tables of a process, without the leaf tables of its heap: upper levels, stack, libraries.
+/// Guess.
 const OTHER_TABLES: u32 = 9;
 /// The order of the page tables' top level. Source: spec fault.md §4, "PGD order 0 or 1"; 1 with isolated
 /// page tables.
 const PGD_ORDER: u8 = 1;
-/// Pages of files that a process leaves in the page cache: its output. Guess.
+/// Number of pages that a process leaves in the page cache: the file that it writes. Guess.
 const OUTPUT_PAGES: u64 = 12;
-/// Mappings of a process. Guess: an executable, its libraries, heap, stack.
+/// Number of mappings of a process. Guess: an executable, its libraries, heap, stack.
 const MAPPINGS: usize = 30;
 /// Number of files that a process opens and that are not in the kernel's caches yet. Each one needs a new
 /// directory entry and a new inode. Guess.
@@ -162,7 +163,7 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// Dead processes that wait to be reaped on one CPU. Guess.
+/// Largest number of dead processes that wait on one CPU until their parents free them. Guess.
 const GRAVE_MAX: u32 = 16;
 
 /// One of the N jobs that make runs at a time: a CPU, and the processes that run on it one after another.
@@ -178,7 +179,7 @@ struct Slot {
     stacks: Vec<Vec<Block>>,
     output: VecDeque<Block>,
     kept_files: VecDeque<Object>,
-    /// Objects of dead processes, each with the time in ns at which it is freed.
+    /// Lists of objects of dead processes, each with the time in ns at which the objects are freed.
     deferred: VecDeque<(u64, Vec<Object>)>,
     cached_max: usize,
     page_ns: u64,
@@ -187,7 +188,7 @@ struct Slot {
 
 impl Slot {
     fn run(mut self, target: &mut dyn Target) {
-        // Each CPU begins at another point of its build, as in builds that have run for long.
+        // Each CPU begins at a random point of its build, as if the build had run for a long time.
         let mut turn = (target.random() % u64::from(SMALL_PROCESSES + 1)) as u32;
         while target.running() {
             let pages = if turn == 0 { self.compiler_pages(target) } else { self.small_pages(target) };
@@ -199,9 +200,9 @@ impl Slot {
         self.end(target);
     }
 
-    /// Draws the number of pages of a compiler process: first one of several ranges, each from a size to
-    /// twice that size, then a size within the range. All ranges are equally likely, and so are all sizes
-    /// within a range.
+    /// Draws the number of pages of a compiler process in two steps. The first step draws a range from a size
+    /// to twice that size, and the second a size within the range. All ranges are equally likely, and so are
+    /// all sizes within a range.
     fn compiler_pages(&self, target: &mut dyn Target) -> u64 {
         let smallest = self.pages.0;
         let doubled = smallest << (target.random() % DOUBLINGS);
@@ -216,7 +217,7 @@ impl Slot {
 
     fn live_and_die(&mut self, target: &mut dyn Target, pages: u64) {
         let mut kept = Message::default();
-        // Fork and exec: stack, structures, page tables.
+        // Fork and exec allocate a stack, kernel structures and page tables.
         let stack = self.stack(target);
         for (kind, count) in self.kinds {
             kept.objects.extend((0..count).filter_map(|_| self.slabs.take(target, kind).ok()));
@@ -263,7 +264,7 @@ impl Slot {
         }
     }
 
-    /// Returns a stack for the new process: a kept stack, or one made of single pages.
+    /// Returns a stack for a new process: a kept stack if there is one, else new single pages.
     fn stack(&mut self, target: &mut dyn Target) -> Vec<Block> {
         self.stacks.pop().unwrap_or_else(|| {
             let page = |target: &mut dyn Target| {

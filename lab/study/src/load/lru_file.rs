@@ -14,7 +14,7 @@ const CACHE: Parameter = Parameter {
     key: "cache_pages",
     default: 4096,
     min: 64,
-    meaning: "pages of the page cache for each CPU; all other memory is in use by something else",
+    meaning: "pages of the page cache for each CPU; all other memory is in use for other purposes",
     source: "guess: more than page sets hold; a real cache is larger, but only its oldest pages leave it",
 };
 const READ_NS: Parameter = Parameter {
@@ -31,8 +31,8 @@ const RECLAIM_NS: Parameter = Parameter {
     meaning: "work to find, unmap and drop one page, in ns",
     source: "guess",
 };
-/// Pages that the system reads when a sequential reader misses one. Source: readahead of 128 KiB, general
-/// knowledge, not in the spec.
+/// Number of pages that the system reads when a page of a sequential reader is not cached. Source: readahead
+/// of 128 KiB, general knowledge, not in the spec.
 const READAHEAD: u32 = 32;
 
 /// Sequential reads. Each miss reads several pages ahead.
@@ -82,7 +82,7 @@ fn build(setup: &Setup<'_>, per_miss: u32) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// Reads files until the time is over. Each miss brings `per_miss` pages into the cache.
+/// Reads files until the measured time is over. Each miss brings `per_miss` pages into the cache.
 fn read(cache: &mut CpuCache, target: &mut dyn Target, per_miss: u32, read_ns: u64) {
     let mut fresh = Vec::new();
     while target.running() {

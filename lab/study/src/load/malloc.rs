@@ -19,10 +19,11 @@ const MMAP_NS: Parameter = Parameter {
     meaning: "work of one mmap or munmap outside the allocator, in ns",
     source: "guess",
 };
-/// Bytes of the structure that describes a mapping. Guess: near the size in all kernels of the published
+/// Size of the structure that describes a mapping (VMA). Guess: near its size in all kernels of the published
 /// tables.
 const VMA_BYTES: u32 = 192;
-/// Page tables above the leaf that one iteration needs. Source: spec fault.md §4.1, "leaf, maybe PMD/PUD".
+/// Number of page tables above the leaf table that one iteration needs. Source: spec fault.md §4.1, "leaf,
+/// maybe PMD/PUD".
 const UPPER_TABLES: u32 = 1;
 
 /// Each iteration maps memory, writes the allocation's header to its first page, and unmaps the memory.
@@ -60,7 +61,8 @@ fn build_large(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
         let slabs = Arc::clone(&slabs);
         let out_of_step_ns = mmap_ns.saturating_mul(setup.cpus.into());
         plan.work(cpu, move |target| {
-            // Vary the time, so that after a while the tasks do not queue in the order of their CPUs.
+            // Vary the time. With a constant time, the tasks would always queue for the lock in the order of
+            // their CPUs.
             let ns = exponential_ns(target, out_of_step_ns);
             target.compute(ns);
             while target.running() {
@@ -101,7 +103,7 @@ pub(super) const MALLOC2: Workload = Workload {
     build: build_small,
 };
 
-/// Iterations between two readings of the clock.
+/// Number of iterations between two readings of the clock.
 const ITERATIONS: u64 = 1024;
 
 fn build_small(setup: &Setup<'_>) -> Result<Plan, PlanError> {

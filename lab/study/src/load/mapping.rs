@@ -1,4 +1,5 @@
-//! The mapped memory of one task. Faults allocate its pages one by one, and an unmap frees all of them.
+//! The mapped memory of one task. Faults allocate the pages of the memory one by one, and an unmap frees all
+//! of them.
 
 use pageset_core::{MigrateType, Order};
 
@@ -7,10 +8,10 @@ use crate::lru::Lru;
 use crate::slab::PAGE_BYTES;
 use crate::target::{Access, Block, Fill, Hold, LockId, Target};
 
-/// Pages that one page-table page maps. Source: x86-64, 512 entries of 8 bytes.
+/// Number of pages that one page-table page maps. Source: x86-64, 512 entries of 8 bytes.
 pub(super) const TABLE_PAGES: u64 = 512;
-/// Pages that an unmap collects before it frees them as one list. Source: `mmu_gather` collects one page of
-/// pointers; general knowledge, not in the spec.
+/// Number of pages that an unmap collects before it frees them as one list. Source: `mmu_gather` collects one
+/// page of pointers; general knowledge, not in the spec.
 const GATHER_PAGES: usize = 506;
 
 pub(super) const FAULT_NS: Parameter = Parameter {
@@ -46,7 +47,7 @@ pub(super) enum Backing {
     SharedFile,
 }
 
-/// Address space, processor time and lists of a mapping.
+/// A mapping of one task: its pages and page tables, its lists, and the costs of its faults.
 #[derive(Clone, Debug)]
 pub(super) struct Mapping {
     backing: Backing,

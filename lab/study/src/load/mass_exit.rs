@@ -43,17 +43,18 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// The memory that processes fill on one CPU, one process after another.
+/// The processes of one CPU. The first process fills its memory and ends, then the next process does the
+/// same, and so on.
 struct Process {
     mapping: Mapping,
     pages: u64,
 }
 
-/// A message with this number of bytes is the last signal.
+/// Number of bytes of the message that tells processes not to begin again.
 const LAST: u64 = 1;
 
 impl Process {
-    /// Waits until all other processes have filled their memory, then tells them to end.
+    /// The leading process waits until all other processes have filled their memory, then tells them to end.
     fn lead(mut self, target: &mut dyn Target, full: ChannelId, others: &[ChannelId]) {
         let mut goes_on = true;
         while goes_on {
@@ -71,7 +72,7 @@ impl Process {
         others.iter().for_each(|other| target.close(*other));
     }
 
-    /// Fills its memory and then ends when the leading process says so.
+    /// Any other process fills its memory, and ends when the leading process says so.
     fn follow(mut self, target: &mut dyn Target, full: ChannelId, signal: ChannelId) {
         let mut goes_on = true;
         while goes_on {

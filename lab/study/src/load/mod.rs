@@ -1,14 +1,14 @@
 //! Workloads: the benchmarks of the published tables, written after their definitions, for any
 //! [`Target`](crate::Target).
 //!
-//! A [`Workload`] is a value. [`Workload::plan`] makes it concrete for a number of CPUs: a [`Plan`] with one
-//! worker per CPU, and the channels and locks between them. To run a plan, give each worker a
+//! A [`Workload`] is a value. [`Workload::plan`] makes a [`Plan`] of the workload for a number of CPUs: one
+//! worker per CPU, and the channels and locks between the workers. To run a plan, give each worker a
 //! [`Target`](crate::Target) and call its body.
 //!
-//! This file lists all benchmarks. Each file of this folder has one benchmark, or a few similar ones. The
-//! benchmarks share `mapping` (an address space), `file` (a file in the page cache), `page_cache` (files that
-//! fill memory) and `net` (sockets), and use `workload`, `setup` and `plan`, which know no single benchmark.
-//! `recorded` makes a plan from a recording.
+//! This file lists all benchmarks. Each file of this folder has one benchmark, or a few similar ones. Some
+//! files are parts of several benchmarks: `mapping` (an address space), `file` (a file in the page cache),
+//! `page_cache` (files that fill memory) and `net` (sockets). All benchmarks use `workload`, `setup` and
+//! `plan`. `recorded` makes a plan from a recording.
 
 mod anon_cow;
 mod anon_rand;

@@ -4,7 +4,7 @@
 //! fall below the low watermark, and works until they are above the high one. A reader that gets no page
 //! reclaims on all nodes itself, and then empties the page sets of all CPUs if it still gets none.
 //!
-//! A world without watermarks has no full memory. There the length of the list takes their place.
+//! If the target has no watermarks, memory is never full, and the length of the list decides when to reclaim.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -23,10 +23,11 @@ const SLEEP_NS: u64 = 20_000;
 #[derive(Debug)]
 struct List {
     node: NodeId,
-    /// CPUs of the node that the workload uses.
+    /// The CPUs of this node that the workload uses.
     cpus: Vec<CpuId>,
     pages: Mutex<VecDeque<Block>>,
-    /// Number of pages at the begin. A world without watermarks has no room for more.
+    /// Number of pages in the list when the run begins. If the target has no watermarks, this number also
+    /// limits the list.
     room: usize,
 }
 
@@ -46,7 +47,8 @@ impl List {
 #[derive(Debug)]
 pub(super) struct PageCache {
     lists: Vec<List>,
-    /// Whether a CPU empties all page sets. A second CPU does not wait for it, and tries again to reclaim.
+    /// Whether a CPU is emptying all page sets now. A second CPU does not wait for the first, but tries again
+    /// to reclaim.
     drains: AtomicBool,
 }
 
@@ -67,17 +69,18 @@ impl PageCache {
         Arc::new(Self { lists, drains: AtomicBool::new(false) })
     }
 
-    /// Each node, with the pages that its cache has at the begin.
+    /// Each node, and the number of cached pages that it has when the run begins.
     pub(super) fn rooms(&self) -> Vec<(NodeId, u64)> {
         self.lists.iter().map(|list| (list.node, list.room as u64)).collect()
     }
 
-    /// Whether the CPU is its node's reclaimer: the last CPU of a node with several.
+    /// Whether the CPU is its node's reclaimer. If a node has several CPUs, its last CPU is the reclaimer.
     pub(super) fn is_reclaimer(&self, cpu: CpuId) -> bool {
         self.lists.iter().any(|list| list.cpus.len() > 1 && list.cpus.last() == Some(&cpu))
     }
 
-    /// The access of one CPU, whose LRU lists are in the order of the nodes.
+    /// Makes one CPU's access to the page cache. `lrus` has an LRU list for each node, in the order of the
+    /// nodes.
     pub(super) fn of_cpu(self: &Arc<Self>, cpu: CpuId, lrus: Vec<Lru>, reclaim_ns: u64) -> CpuCache {
         let own = self.lists.iter().position(|list| list.cpus.contains(&cpu));
         CpuCache { cache: Arc::clone(self), own: own.expect("the workload uses this CPU"), lrus, reclaim_ns }
@@ -96,14 +99,14 @@ pub(super) struct CpuCache {
 }
 
 impl CpuCache {
-    /// This CPU's share of the pages that the cache has at the begin.
+    /// This CPU's share of the pages that its node's cache has when the run begins.
     pub(super) fn share(&self) -> usize {
         let list = &self.cache.lists[self.own];
         list.room / list.cpus.len()
     }
 
-    /// A page for the cache, on the LRU list of its node. Reclaims memory if there is none. `None` if there
-    /// is none to the end of the run.
+    /// Returns a new page for the cache, which is on the LRU list of its node. Reclaims memory if no page is
+    /// free. Returns `None` if the run ends before a page is free.
     pub(super) fn page(&mut self, target: &mut dyn Target) -> Option<Pfn> {
         let pfn = self.free_page(target)?;
         let node = self.index_of(target, pfn);
@@ -116,14 +119,15 @@ impl CpuCache {
             if let Some(pfn) = self.page_above_min(target) {
                 return Some(pfn);
             }
-            // A reclaiming reader goes to all nodes, its own first.
+            // A reader that reclaims visits all nodes, beginning with its own.
             let nodes = self.cache.lists.len();
             let reclaimed: usize =
                 (0..nodes).map(|step| self.reclaim(target, (self.own + step) % nodes)).sum();
             if let Some(pfn) = self.page_above_min(target) {
                 return Some(pfn);
             }
-            // The pages are in page sets, and those do not count as free.
+            // The reclaimed pages may be in page sets, where they do not count as free. So empty the page
+            // sets.
             if !self.cache.drains.swap(true, Relaxed) {
                 target.drain_all();
                 self.cache.drains.store(false, Relaxed);
@@ -146,19 +150,20 @@ impl CpuCache {
         target.alloc_above_min(Order::ZERO, MigrateType::Movable).ok()
     }
 
-    /// The index of the node that a page is on. A page of a node whose CPUs do nothing counts as this CPU's.
+    /// The index of the node that a page is on. If the workload uses no CPU of that node, the page counts as
+    /// one of this CPU's node.
     fn index_of(&self, target: &mut dyn Target, pfn: Pfn) -> usize {
         let node = target.node_of(pfn);
         self.cache.lists.iter().position(|list| Some(list.node) == node).unwrap_or(self.own)
     }
 
-    /// Adds a page to the cache, as the newest of its node.
+    /// Adds a page to the cache as the newest page of its node.
     pub(super) fn put(&self, target: &mut dyn Target, pfn: Pfn) {
         let list = &self.cache.lists[self.index_of(target, pfn)];
         list.pages().push_back((pfn, Order::ZERO));
     }
 
-    /// Fills this CPU's share of the cache, so that reclaim begins with the run.
+    /// Fills this CPU's share of the cache, so that readers must reclaim from the beginning of the run.
     pub(super) fn fill(&self, target: &mut dyn Target) {
         for _ in 0..self.share() {
             let Some(pfn) = self.page_above_min(target) else { return };
@@ -166,7 +171,7 @@ impl CpuCache {
         }
     }
 
-    /// The work of the node's reclaimer.
+    /// Does the work of the node's reclaimer until the run ends.
     pub(super) fn reclaim_in_background(&self, target: &mut dyn Target) {
         let list = &self.cache.lists[self.own];
         let mut reclaim = Reclaim::Idle;
@@ -187,7 +192,8 @@ impl CpuCache {
         target.set_reclaim(list.node, Reclaim::Idle);
     }
 
-    /// Takes a node's oldest pages off the list, and frees them as one list. Returns their number.
+    /// Removes a node's oldest pages from the cache, and frees them as one list. Returns the number of these
+    /// pages.
     fn reclaim(&self, target: &mut dyn Target, node: usize) -> usize {
         let mut oldest = self.cache.lists[node].take_oldest();
         let count = oldest.len();

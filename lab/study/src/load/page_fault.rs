@@ -20,13 +20,13 @@ const FILE_PAGES: Parameter = Parameter {
     default: 1024,
     min: 0,
     meaning: "pages of the mapped file that are allocated before the first fault and kept",
-    source: "guess: fewer than are mapped, since nothing happens to them once they are cached",
+    source: "guess: fewer pages than are mapped, because nothing happens to a file's page once it is cached",
 };
 const PARAMETERS: &[Parameter] = &[PAGES, FAULT_NS, UNMAP_NS, lru::HOLD_NS];
 const COPY_PARAMETERS: &[Parameter] = &[PAGES, FILE_PAGES, FAULT_NS, COPY_NS, UNMAP_NS, lru::HOLD_NS];
 const FILE_PARAMETERS: &[Parameter] = &[PAGES, FILE_PAGES, FAULT_NS, UNMAP_NS, lru::HOLD_NS];
 
-/// Faults in anonymous memory. Each CPU runs a separate process.
+/// The benchmark page_fault1, whose faults allocate anonymous memory. Each CPU runs a separate process.
 pub(super) const PAGE_FAULT1: Workload = Workload {
     name: "page_fault1",
     summary: "will-it-scale page_fault1, processes: fault in 128 MiB page by page, unmap",
@@ -37,7 +37,7 @@ pub(super) const PAGE_FAULT1: Workload = Workload {
     build: |setup| build(setup, Backing::Anonymous, Tasks::Processes),
 };
 
-/// page_fault1 with threads, which share one address space.
+/// The benchmark page_fault1 with threads, which share one address space.
 pub(super) const PAGE_FAULT1_THREADS: Workload = Workload {
     name: "page_fault1-threads",
     summary: "will-it-scale page_fault1, threads: as page_fault1, in one address space",
@@ -45,7 +45,7 @@ pub(super) const PAGE_FAULT1_THREADS: Workload = Workload {
     ..PAGE_FAULT1
 };
 
-/// Faults that copy pages of a file.
+/// The benchmark page_fault2, whose faults copy pages of a file.
 pub(super) const PAGE_FAULT2: Workload = Workload {
     name: "page_fault2",
     summary: "will-it-scale page_fault2, processes: as page_fault1, each page a copy of a file's",
@@ -54,7 +54,7 @@ pub(super) const PAGE_FAULT2: Workload = Workload {
     ..PAGE_FAULT1
 };
 
-/// page_fault2 with threads, which share one address space.
+/// The benchmark page_fault2 with threads, which share one address space.
 pub(super) const PAGE_FAULT2_THREADS: Workload = Workload {
     name: "page_fault2-threads",
     summary: "will-it-scale page_fault2, threads: as page_fault2, in one address space",
@@ -63,7 +63,7 @@ pub(super) const PAGE_FAULT2_THREADS: Workload = Workload {
     ..PAGE_FAULT1
 };
 
-/// Faults that map pages of a file: only page tables are allocated.
+/// The benchmark page_fault3, whose faults map pages of a file. Only page tables are allocated.
 pub(super) const PAGE_FAULT3: Workload = Workload {
     name: "page_fault3",
     summary: "will-it-scale page_fault3, processes: as page_fault1, the pages are a file's own",
@@ -72,7 +72,7 @@ pub(super) const PAGE_FAULT3: Workload = Workload {
     ..PAGE_FAULT1
 };
 
-/// page_fault3 with threads, which share one address space.
+/// The benchmark page_fault3 with threads, which share one address space.
 pub(super) const PAGE_FAULT3_THREADS: Workload = Workload {
     name: "page_fault3-threads",
     summary: "will-it-scale page_fault3, threads: as page_fault3, in one address space",
@@ -92,7 +92,8 @@ fn build(setup: &Setup<'_>, backing: Backing, tasks: Tasks) -> Result<Plan, Plan
         plan.work(cpu, move |target| {
             // The first pass fills the file, before measuring begins.
             let file = File::filled(target, file_pages);
-            // Each process begins at another point of its cycle, as if all of them had run for long.
+            // Each process begins at a random point of its cycle, as if all processes had run for a long
+            // time.
             let mut left = target.random() % pages + 1;
             while target.running() {
                 for _ in 0..std::mem::replace(&mut left, pages) {

@@ -6,17 +6,18 @@ use pageset_core::{CpuId, NodeId};
 
 use crate::target::{ChannelId, LockId, Target};
 
-/// The parts of a workload's run.
+/// The workers of a run, and the channels and locks that the workers share.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// The workers, at most one for each CPU.
     pub workers: Vec<Worker>,
-    /// The channels, by [`ChannelId`].
+    /// The channels. A [`ChannelId`] is an index of this list.
     pub channels: Vec<ChannelSpec>,
-    /// The locks, by [`LockId`].
+    /// The locks. A [`LockId`] is an index of this list.
     pub locks: Vec<LockKind>,
-    /// Nodes, and their pages above the high watermark that are free when the run begins. Other nodes have
-    /// none. All other memory is in use during the whole run. `None`: all memory is free.
+    /// For each node, the number of free pages above the high watermark when the run begins. A node that is
+    /// not listed has none. All other memory is in use during the whole run. `None` if all memory is free at
+    /// the beginning.
     pub free_pages: Option<Vec<(NodeId, u64)>>,
 }
 
@@ -24,8 +25,8 @@ pub struct Plan {
 pub struct Worker {
     /// The CPU.
     pub cpu: CpuId,
-    /// The work. The body returns when the target says that the time is over. Before the body returns, it
-    /// frees all memory that it allocated.
+    /// The work. The body returns when [`Target::running`] is false. Before the body returns, it frees all
+    /// memory that it allocated.
     pub body: Body,
 }
 

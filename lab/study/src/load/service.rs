@@ -24,7 +24,7 @@ const PAGES: Parameter = Parameter {
     meaning: "pages of the page cache that one unit of work writes",
     source: "guess: a block of 128 KiB, compressed to a third",
 };
-/// Pages that wait to be written out, for each CPU. Guess.
+/// Number of pages of one CPU that wait to be written to disk. Guess.
 const DIRTY_PAGES: usize = 256;
 
 /// The program compresses a file that is in the page cache.
@@ -38,7 +38,7 @@ pub(super) const PIGZ: Workload = Workload {
     build,
 };
 
-/// Transactions of a database that keeps its data in buffers of its own.
+/// The program is a database that keeps its data in its own buffers.
 pub(super) const OLTP: Workload = Workload {
     name: "oltp",
     summary: "sysbench oltp: transactions in a database's own buffers; nearly a control",

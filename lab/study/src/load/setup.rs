@@ -8,7 +8,7 @@ use thiserror::Error;
 /// The machine, kernel and settings that a plan is made for.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
-    /// The machine's shape.
+    /// The machine's CPUs and nodes.
     pub topology: &'a Topology,
     /// Number of CPUs that the workload uses. The workload uses the machine's first CPUs.
     pub cpus: u32,
@@ -33,8 +33,8 @@ impl Setup<'_> {
         Ok(value)
     }
 
-    /// Pairs of CPUs with adjacent numbers, for a sender and a receiver. A scheduler, too, places a woken
-    /// task near the task that wakes it.
+    /// Pairs of CPUs with adjacent numbers, for a sender and a receiver. Adjacent CPUs are chosen because a
+    /// scheduler places a woken task near the task that wakes it.
     pub(crate) fn each_pair(&self) -> Result<impl Iterator<Item = (CpuId, CpuId)> + use<>, PlanError> {
         if self.cpus < 2 {
             return Err(PlanError::TooFewCpus { needed: 2 });
@@ -53,7 +53,7 @@ impl Setup<'_> {
     }
 }
 
-/// The parts of the machine's shape that workloads need.
+/// The facts about a machine's CPUs and nodes that workloads need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
     /// The node of each CPU.
@@ -101,10 +101,10 @@ pub struct Parameter {
 pub struct Settings(BTreeMap<String, u64>);
 
 impl Settings {
-    /// Largest value of any parameter. A limit, so that sums and products of a few values do not overflow.
+    /// Largest value of any parameter. The limit keeps sums and products of a few values from overflowing.
     pub const VALUE_MAX: u64 = 1 << 40;
 
-    /// Sets a parameter. A value that was set before is replaced.
+    /// Sets a parameter. Replaces a value that was set before.
     pub fn set(&mut self, key: &str, value: u64) {
         self.0.insert(key.to_owned(), value);
     }
@@ -135,7 +135,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Returns these settings, completed by defaults.
+    /// Returns these settings, and the default of each parameter that is not set.
     pub(super) fn completed(&self, parameters: &[Parameter]) -> Self {
         let defaults = parameters.iter().map(|parameter| (parameter.key.to_owned(), parameter.default));
         let mut all: BTreeMap<_, _> = defaults.collect();
@@ -181,7 +181,7 @@ pub enum PlanError {
     /// The run uses fewer CPUs than the workload needs.
     #[error("this workload needs at least {needed} CPUs")]
     TooFewCpus {
-        /// CPUs that the workload needs.
+        /// Smallest number of CPUs that the workload needs.
         needed: u32,
     },
 }

@@ -8,13 +8,13 @@
 use super::plan::Plan;
 use super::setup::{Parameter, PlanError, Setup};
 
-/// The programs of a workload start at random times within this time. Every workload has this parameter.
+/// The time within which the programs of a workload start, at random. Every workload has this parameter.
 pub const START_SPREAD_US: Parameter = Parameter {
     key: "start_spread_us",
     default: 0,
     min: 0,
     meaning: "programs start at random times within this much virtual time, in us, instead of all at once",
-    source: "all at once is simplest; published tables are fitted so",
+    source: "starting all at once is simplest, and the parameters of published tables were fitted so",
 };
 
 /// The longest time within which programs may start: a minute. A run ends only when its last program has

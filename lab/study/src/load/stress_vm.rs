@@ -18,7 +18,7 @@ const PAGE_NS: Parameter = Parameter {
     key: "page_ns",
     default: 5_000,
     min: 0,
-    meaning: "what a worker computes for each page: half when it writes it, half when it checks, in ns",
+    meaning: "time that a worker computes for each page, half of it while writing and half while checking, in ns",
     source: "guess: its methods go over the memory several times, at a few GB/s for each worker",
 };
 
@@ -33,7 +33,8 @@ pub(super) const STRESS_VM: Workload = Workload {
     build,
 };
 
-/// Pages checked between two readings of the clock. Guess: checking them takes a short part of a tick.
+/// Number of pages that a worker checks between two readings of the clock. Guess: the checks take much less
+/// time than the interval between two ticks.
 const CHECKED_AT_ONCE: u64 = 64;
 
 fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
@@ -43,7 +44,7 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     for (cpu, lru) in setup.each_cpu().zip(Lru::for_cpus(&mut plan, setup)) {
         let mut mapping = Mapping::new(setup, Backing::Anonymous, lru, None);
         plan.work(cpu, move |target| {
-            // Each worker begins at another point of its cycle, as if all of them had run for long.
+            // Each worker begins at a random point of its cycle, as if all workers had run for a long time.
             let mut left = target.random() % pages + 1;
             while target.running() {
                 let wanted = std::mem::replace(&mut left, pages);

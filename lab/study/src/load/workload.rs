@@ -1,6 +1,6 @@
-//! The description of a benchmark, its parameters, and the function that makes a plan of it.
+//! Describes a benchmark: its name, its parameters, and the function that makes a plan of it.
 //!
-//! This file names no benchmark, so the file of each benchmark can use it. The module `load` lists all
+//! This file uses no file of a benchmark, so each of them can use this file. The module `load` lists all
 //! benchmarks.
 
 use super::plan::Plan;
@@ -12,7 +12,7 @@ use super::start::{self, START_SPREAD_US};
 pub struct Workload {
     /// The benchmark's name on the command line, e.g. `page_fault1`.
     pub name: &'static str,
-    /// The benchmark in one line.
+    /// A description of the benchmark in one line.
     pub summary: &'static str,
     /// Source of the benchmark's definition.
     pub source: &'static str,

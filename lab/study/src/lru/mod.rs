@@ -14,8 +14,8 @@ use crate::load::setup::{Parameter, Setup};
 use crate::random_time::exponential_ns;
 use crate::target::{Hold, LockId, Target, locked};
 
-/// Pages that a CPU collects before it takes the lock to add them. Source: spec fault.md §4.1, Linux 4.15 to
-/// 6.9.
+/// Number of pages that a CPU collects before it takes the lock to add them to the list. Source: spec
+/// fault.md §4.1, Linux 4.15 to 6.9.
 const ADD_BATCH: u32 = 15;
 /// Largest number of pages that are removed under one hold of the lock. Source: `SWAP_CLUSTER_MAX`, spec
 /// pcp.md §0.2.
@@ -60,7 +60,7 @@ impl Lru {
     }
 
     /// Makes the access of each CPU to the lists of all nodes that `setup` uses, in the order of the nodes. A
-    /// CPU collects pages for each node apart.
+    /// CPU collects the pages of each node separately.
     pub(crate) fn for_nodes(plan: &mut Plan, setup: &Setup<'_>) -> Vec<Vec<Self>> {
         let page_ns = setup.get(&HOLD_NS);
         let nodes: BTreeSet<_> = setup.each_cpu().map(|cpu| setup.node_of(cpu)).collect();
@@ -93,9 +93,9 @@ impl Lru {
         }
     }
 
-    /// Draws how long the lock is held, because this time varies: the CPU writes the pages' metadata, and the
-    /// metadata of the pages before and after them on the list. These lines may be in this CPU's caches, in
-    /// another CPU's caches or only in memory.
+    /// Holds the lock for a random time. The time varies because the CPU writes the metadata of the pages and
+    /// of their neighbours on the list. These lines may be in this CPU's caches, in another CPU's caches or
+    /// only in memory.
     fn hold(&self, target: &mut dyn Target, pages: u32) {
         let ns = exponential_ns(target, self.page_ns * u64::from(pages));
         locked(target, self.lock, Hold::Exclusive, |target| target.compute(ns));

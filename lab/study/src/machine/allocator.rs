@@ -7,11 +7,11 @@ use super::rig::{fixed, measure, score_per_ns};
 use super::shape::Shape;
 use crate::{Access, Block, Fill, Target};
 
-/// Number of blocks of a timed phase. A phase takes much longer than reading the clock, and is much shorter
+/// Number of blocks in one timed phase. A phase takes much longer than reading the clock, and is much shorter
 /// than a sawtooth.
 const BLOCKS: usize = 2048;
-/// Number of blocks of a sawtooth, which allocates all of them and then frees all of them. A sawtooth has
-/// many times the blocks that a page set may hold.
+/// Number of blocks in a sawtooth, which allocates all blocks and then frees all blocks. A page set may hold
+/// only a small part of them.
 const SAWTOOTH: usize = 16_384;
 /// Number of rounds of each measurement. The result is the median of the rounds.
 const ROUNDS: usize = 21;
@@ -22,23 +22,23 @@ const BATCHES: [i32; 2] = [15, 127];
 /// Costs of the allocator, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AllocatorCosts {
-    /// One allocation or free that the page set serves.
+    /// Cost of one allocation or free that the page set serves.
     pub(super) hit: f64,
-    /// Moving one block from the page set to the free lists, or back.
+    /// Cost of moving one block between the page set and the zone's free lists.
     pub(super) block: f64,
-    /// Taking the zone's lock once.
+    /// Cost of taking the zone's lock once.
     pub(super) visit: f64,
     /// Extra cost of a page's metadata from the last-level cache, and from memory.
     pub(super) metadata: [f64; 2],
-    /// Clearing a page that is in the core's own caches, in the last-level cache, and in memory.
+    /// Cost of clearing a page that is in the core's own caches, in the last-level cache, and in memory.
     pub(super) clear: [f64; 3],
-    /// Reading a page that is in the core's own caches, in the last-level cache, and in memory.
+    /// Cost of reading a page that is in the core's own caches, in the last-level cache, and in memory.
     pub(super) read: [f64; 3],
-    /// The measured size of the last-level cache that one CPU can use, in KiB. A virtual machine is told the
-    /// size of the host's whole cache, but has only a part of it.
+    /// The measured size of the part of the last-level cache that one CPU can use, in KiB. The system's
+    /// figure is too large in a virtual machine: it is the size of the host's whole cache.
     pub(super) last_level_kib: u32,
-    /// How many blocks per nanosecond two CPUs together move under the zone's lock, counted in both
-    /// directions, with the smaller batch.
+    /// Number of blocks per nanosecond that two CPUs together move through the zone's lock with the smaller
+    /// batch. Both directions count.
     pub(super) contended: f64,
 }
 
@@ -108,7 +108,7 @@ fn renew(target: &mut dyn Target, block: Block) -> Block {
     (pfn.expect("a page was just freed"), Order::ZERO)
 }
 
-/// The time of `work`, divided by [`BLOCKS`], in nanoseconds.
+/// Times `work`. Returns the nanoseconds for each of [`BLOCKS`] blocks.
 fn time(target: &mut dyn Target, work: impl FnOnce(&mut dyn Target)) -> f64 {
     let began = target.now_ns();
     work(target);
@@ -166,7 +166,8 @@ fn sweep(pages: usize, work: impl Fn(&mut dyn Target, &mut Block) + Send + 'stat
     })
 }
 
-/// Measures two CPUs that move blocks through one zone's lock all the time.
+/// Lets two CPUs move blocks through one zone's lock all the time. Returns the number of blocks per
+/// nanosecond.
 fn contended() -> Result<f64> {
     let body = |target: &mut dyn Target| {
         let mut held = Vec::with_capacity(SAWTOOTH);

@@ -16,7 +16,8 @@ use crate::{ThreadOptions, run_on_threads};
 /// Pages of memory on threads and in the simulation: 1 GiB in one zone.
 const PAGES: u64 = 1 << 18;
 const WARM_UP_MS: u64 = 100;
-/// Measured time of each run on threads. A simulation can be shorter, because its results vary less.
+/// Measured time of each run on threads. A simulation can be shorter than a run on threads, because its
+/// results vary less.
 const THREADS_MS: u64 = 500;
 /// How many times each case runs on threads. The fastest run counts.
 const THREADS_RUNS: u32 = 3;
@@ -24,8 +25,8 @@ const SIMULATED_MS: u64 = 200;
 /// Largest accepted error of a prediction.
 const TOLERANCE: f64 = 0.25;
 
-/// Threads must have their CPUs for at least this share of the time. A smaller share means that other
-/// programs disturbed the run.
+/// Threads must have their CPUs for at least this share of the time. If the share is smaller, other programs
+/// disturbed the run.
 const CPU_SHARE_MIN: f64 = 0.9;
 
 /// A run whose results on threads and in the simulation are compared.
@@ -37,8 +38,8 @@ struct Case {
     what: &'static str,
 }
 
-/// The cases. Some of them leave out the work outside the allocator, so that most of their time is spent in
-/// the allocator.
+/// The runs that are compared. Some leave out the work outside the allocator, so that most of their time is
+/// spent in the allocator.
 const CASES: &[Case] = &[
     Case { workload: "page_fault1", cpus: 1, batch: 63, settings: &[], what: "one CPU" },
     Case { workload: "page_fault1", cpus: 2, batch: 63, settings: &[], what: "as published" },
@@ -69,8 +70,8 @@ const CASES: &[Case] = &[
 /// When and where the checked machine file was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measured {
-    /// The file was measured on this machine just now. Before each row, the cost of moving a line is measured
-    /// again.
+    /// The file was measured on this machine just now. Before each row, the cost of moving a cache line is
+    /// measured again.
     Now,
     /// The file was measured before, or on another machine.
     Before,
@@ -129,8 +130,8 @@ pub fn compare(mut machine: Machine, measured: Measured) -> Result<Table> {
     Ok(table)
 }
 
-/// Measures the cost of moving a line again. In a guest, the host may move our CPUs closer together or
-/// farther apart while we measure.
+/// Measures the cost of moving a cache line again. In a virtual machine, the host may have moved our CPUs to
+/// cores that are nearer to each other or farther apart.
 fn measure_line_again(machine: &mut Machine) {
     let Some(turn) = lines::turn() else { return };
     let costs = &mut machine.costs;
@@ -154,7 +155,8 @@ fn plan(case: &Case) -> Result<crate::load::Plan> {
     Ok(workload.plan(&Setup { topology: &topology, cpus: case.cpus, generation, settings: &settings })?)
 }
 
-/// Units per second of the fastest run, and the share of the time that its threads had their CPUs.
+/// Runs a case on threads several times. Returns the units of work per second of the fastest run, and its CPU
+/// time as a share of the time that its threads ran.
 fn on_threads(case: &Case) -> Result<(f64, f64)> {
     let options = ThreadOptions {
         policy: fixed(case.batch),

@@ -1,4 +1,4 @@
-//! Measures the cost of data that is in the own caches of another core.
+//! Measures the cost of data that another core has in its own caches.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,17 +11,17 @@ use super::shape::Shape;
 use crate::load::{Body, ChannelSpec};
 use crate::{Access, ChannelId, Fill, Message, Target};
 
-/// Number of times that the pages go to the other core and come back.
+/// Number of times that the two cores pass the pages to each other and back.
 const ROUNDS: usize = 101;
 /// Three numbers of pages to pass back and forth at a time: a quarter, half, and all of the 208 KiB that a
-/// socket holds. The result is the average of the three, because the time of a page depends on the number:
-/// pages that the other core has just written take longest. On a virtual machine with 2 Xeon CPUs, a page
-/// took 1130 ns up to 160 KiB, and 430 ns above.
+/// socket holds. The result is the average of the three. The time for a page depends on the number, because
+/// pages that the other core has just written take longest. On a virtual machine with 2 Xeon CPUs, copying a
+/// page took 1130 ns if the pages had at most 160 KiB, and 430 ns if they had more.
 const PAGES: [usize; 3] = [13, 26, 52];
 const THERE: ChannelId = ChannelId(0);
 const BACK: ChannelId = ChannelId(1);
 
-/// Copying 4 KiB in place, in nanoseconds.
+/// Time of copying 4 KiB in place, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CopyCosts {
     /// The time if the core's own caches hold the page.

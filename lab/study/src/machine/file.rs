@@ -7,8 +7,8 @@ use super::cores::{self, CopyCosts};
 use super::lines;
 use super::shape::Shape;
 
-/// The number of cache lines that move with a zone's lock from CPU to CPU: heads of free lists, and counters.
-/// A guess.
+/// Number of cache lines that move from CPU to CPU with a zone's lock: heads of free lists, and counters.
+/// Guess.
 const ZONE_LINES: u32 = 2;
 
 /// Measures this machine and writes its file.
@@ -67,8 +67,8 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
     Ok(text)
 }
 
-/// Writes the costs for each place of the data. If a more distant place was measured as cheaper, its cost is
-/// replaced by the cost of the nearer place.
+/// Writes the costs for each place of the data. If a measurement says that a more distant place is cheaper,
+/// that place gets the cost of the nearer place.
 fn by_level([near, shared, memory]: [f64; 3]) -> String {
     let [shared, memory] = [shared.max(near), memory.max(shared).max(near)];
     format!("near_ns = {near:.2}, shared_ns = {shared:.2}, memory_ns = {memory:.2}")
@@ -130,8 +130,9 @@ fn cores_per_node(shape: &Shape) -> u32 {
     (shape.cpus / shape.nodes / shape.threads_per_core).max(1)
 }
 
-/// Rounds to whole groups of cores, because the figures that a virtual machine sees may contradict each
-/// other.
+/// The number of cores that share a last-level cache. In a virtual machine, the system's numbers may
+/// contradict each other: if the number that the system `told` does not divide the number of cores of a node,
+/// all of them share one cache.
 fn cores_per_cache(cores_per_node: u32, told: u32) -> u32 {
     let told = told.clamp(1, cores_per_node);
     if cores_per_node.is_multiple_of(told) { told } else { cores_per_node }

@@ -1,4 +1,4 @@
-//! Costs of moving a cache line, and a message, from CPU to CPU on this machine.
+//! Measures the cost of moving a cache line, or a message, from CPU to CPU on this machine.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,11 +15,12 @@ use crate::{ChannelId, Message, Target};
 
 /// Number of atomic operations in one timing.
 const ATOMICS: u32 = 100_000;
-/// Number of turns in one timing. Such a timing takes some microseconds, so most timings are not interrupted.
+/// Number of writes of each CPU in one timing of two CPUs that write in turn. A timing takes some
+/// microseconds, so most timings are not interrupted.
 const TURNS: u64 = 50;
-/// Number of timings of turns.
+/// Number of timings of two CPUs that write in turn.
 const CHUNKS: u64 = 2001;
-/// Number of timings. The result is their median.
+/// Number of timings of all other operations. The result is the median of the timings.
 const ROUNDS: usize = 11;
 /// Number of pages whose first write is timed: 64 MiB.
 const FAULT_PAGES: usize = 16 << 10;
@@ -61,8 +62,8 @@ pub(super) fn turn() -> Option<f64> {
             }
             times.push(began.elapsed().as_nanos() as f64 / (2 * TURNS) as f64);
         }
-        // The longest timings are those during which the system took a CPU away. How long those timings are
-        // does not change the median.
+        // The system took a CPU away during the longest timings. How long these timings are does not change
+        // the median.
         median(&times)
     };
     thread::scope(|scope| {
@@ -96,7 +97,8 @@ pub(super) fn message() -> Result<f64> {
     Ok(if round_trips > 0.0 { 0.5 / round_trips } else { 0.0 })
 }
 
-/// Time of the first write to a page of new memory, in nanoseconds: the system's fault, clearing included.
+/// Time of the first write to a page of new memory, in nanoseconds. The time includes the page fault and
+/// clearing the page.
 pub(super) fn fault() -> f64 {
     let time = |_| {
         let mut memory = vec![0_u8; FAULT_PAGES * PAGE_BYTES];

@@ -1,9 +1,9 @@
 //! Measures the costs of single steps on this machine, writes them as a machine file for simulations, and
 //! checks such a file.
 //!
-//! `shape` asks the system for CPUs, caches and memory. `rig` runs pieces of work on threads. `allocator`,
-//! `cores` and `lines` measure costs. `file` writes the machine file. `check` compares a simulation of this
-//! machine with the machine itself.
+//! `shape` asks the system for the numbers of CPUs and nodes, and the sizes of caches and memory. `rig` runs
+//! pieces of work on threads. `allocator`, `cores` and `lines` measure costs. `file` writes the machine file.
+//! `check` compares a simulation of this machine with the machine itself.
 
 mod allocator;
 mod check;

@@ -14,7 +14,8 @@ use crate::{Target, ThreadOptions, ThreadOutcome, run_on_threads};
 /// Pages of the measured allocator: 1 GiB. Only touched pages take memory.
 pub(super) const PAGES: u64 = 1 << 18;
 
-/// A policy with fixed limits, so that the place of each page is known.
+/// A policy with a fixed batch and a fixed limit, so that it is known whether a page comes from a page set or
+/// from the zone.
 pub(super) fn fixed(batch: i32) -> Policy {
     let mut policy = policy::LINUX_4_9;
     policy.batch = BatchRule::Fixed(batch);
@@ -40,7 +41,7 @@ pub(super) fn measure(
     Ok(median(&times))
 }
 
-/// Runs bodies on the first CPUs for a while. Returns the sum of their scores per nanosecond.
+/// Runs bodies on the first CPUs for a while. Returns the sum of the bodies' scores per nanosecond.
 pub(super) fn score_per_ns(policy: Policy, channels: Vec<ChannelSpec>, bodies: Vec<Body>) -> Result<f64> {
     Ok(run(policy, channels, bodies)?.score_per_second() / 1e9)
 }

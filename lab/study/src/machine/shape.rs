@@ -22,7 +22,7 @@ pub(super) struct Shape {
     pub(super) mib: u64,
 }
 
-/// Largest number of pages to measure with: three quarters of the measured allocator's pages.
+/// Largest number of pages that a measurement uses: three quarters of the measured allocator's pages.
 const PAGES_MAX: usize = rig::PAGES as usize / 4 * 3;
 
 impl Shape {
@@ -58,9 +58,8 @@ impl Shape {
         }
     }
 
-    /// A number of pages that no cache can hold, but at most [`PAGES_MAX`]. In a virtual machine, the limit
-    /// still exceeds the caches: the system reports the host's whole last-level cache, but a virtual machine
-    /// has only a part of it.
+    /// A number of pages that no cache can hold, but at most [`PAGES_MAX`]. A virtual machine may report
+    /// caches larger than this limit, but has only a part of them.
     pub(super) fn pages_beyond_caches(&self) -> usize {
         (3 * self.l3_kib as usize / 4).min(PAGES_MAX)
     }
@@ -71,20 +70,20 @@ impl Shape {
     }
 }
 
-/// The numbers of nodes and of threads per core, reduced until they divide the number of CPUs, because a
-/// machine file has the same number of whole cores on each node.
+/// Returns the number of nodes and the number of threads per core. Both are reduced until they divide the
+/// number of CPUs, because in a machine file each node has the same number of whole cores.
 fn fitting(cpus: u32, nodes: u32, siblings: u32) -> (u32, u32) {
     let threads_per_core = if cpus.is_multiple_of(siblings) { siblings } else { 1 };
     let nodes = if (cpus / threads_per_core).is_multiple_of(nodes) { nodes } else { 1 };
     (nodes, threads_per_core)
 }
 
-/// Returns a file's text; an empty text if the file cannot be read.
+/// Returns a file's text, or an empty text if the file cannot be read.
 fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }
 
-/// How many CPUs a list such as `0-3,8` names.
+/// Returns the number of CPUs that a list such as `0-3,8` names.
 fn list(text: &str) -> u32 {
     let count = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

@@ -7,8 +7,9 @@
 use crate::simulate::{RunResult, RunSpec};
 
 /// Share of a build's CPU time that only one CPU at a time can do. The share is the median of five published
-/// builds of Linux (0.7, 1.0, 1.1, 1.6 and 2.0 %). Each share is `(elapsed x CPUs - CPU time) / (CPUs - 1) /
-/// CPU time`, as if all other work ran on all CPUs:
+/// builds of Linux (0.7, 1.0, 1.1, 1.6 and 2.0 %). Each share is
+/// `(elapsed x CPUs - CPU time) / (CPUs - 1) / CPU time`. The formula assumes that all other work runs on all
+/// CPUs:
 ///
 /// | CPUs | elapsed, s | CPU time, s | published at |
 /// |---|---|---|---|
@@ -18,14 +19,15 @@ use crate::simulate::{RunResult, RunSpec};
 /// | 16, AMD | 98.12 | 1269.7 | `perf.mvermeulen.com/workloads/phoronix/build-linux-kernel` |
 /// | 8, Intel | 160.12 | 1120.3 | the same |
 ///
-/// Some of this time may be spent waiting for a disk. That time counts as serial time too.
+/// If a published build waited for a disk, this share counts the waiting as work of one CPU.
 const SERIAL_SHARE: f64 = 0.011;
 
-/// The workload's parameter that says how many builds share the CPUs.
+/// The parameter of the workload that gives the number of builds that share the CPUs.
 const BUILDS: &str = "cgroups";
 
-/// Time of a build for each page that it allocates, in milliseconds. Several builds of one run share the CPUs
-/// evenly. Pages are the unit of work, because in a short run only few large compiler processes end.
+/// Time of a build divided by the number of pages that it allocates, in milliseconds. Several builds of one
+/// run share the CPUs evenly. Pages are the unit of work, because in a short run only few large compiler
+/// processes end.
 pub(super) fn build_time(run: &RunSpec, result: &RunResult) -> f64 {
     let builds = run.settings.get(BUILDS).copied().unwrap_or(1);
     let busy = result.busy_ms / result.allocated_pages as f64;

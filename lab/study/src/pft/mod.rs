@@ -1,8 +1,9 @@
 //! The page fault test. Either `pageset-fault` handles the faults, on threads or in virtual time, or this
 //! machine's kernel does.
 //!
-//! `page_fault_test` has the request for a test and runs it. [`pageset_measure::pft`] runs a test on this
-//! machine. `virtual_run` runs a test in virtual time, on `virtual_world`.
+//! `page_fault_test` describes a test and runs it. [`pageset_measure::pft`] runs a test on this machine.
+//! `virtual_run` runs a test in virtual time, and `virtual_world` connects the fault engine with the
+//! simulator.
 
 mod page_fault_test;
 mod virtual_run;

@@ -1,4 +1,4 @@
-//! The request for a test, the fault handlers, and the run.
+//! A page fault test: its description, its fault handlers, and the run.
 
 use anyhow::{Result, bail};
 use pageset_fault::{Geometry, Strategy, StrategyError};
@@ -17,7 +17,7 @@ use crate::simulate::{machine_text, parse_machine};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum FaultHandler {
-    /// The operating system handles the faults.
+    /// The kernel of this machine handles the faults.
     Kernel,
     /// A baseline without faults: threads only clear and touch pages.
     Clear,
@@ -55,7 +55,7 @@ impl TryFrom<String> for FaultHandler {
     }
 }
 
-/// A request for a test. `None` stands for the default.
+/// The description of a test. `None` stands for the default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PftSpec {
@@ -65,19 +65,21 @@ pub struct PftSpec {
     pub threads: Option<u32>,
     /// Number of repetitions. Default: 10, or 1 in a simulation.
     pub repetitions: Option<u32>,
-    /// Cache lines to write in each page.
+    /// Number of cache lines that a thread writes in each page.
     pub lines: u32,
     /// How threads share the memory that they touch.
     pub regions: Regions,
-    /// Page size: 4 KiB (12) or 16 KiB (14). Default: 12, or the page size of the simulated machine.
+    /// The binary logarithm of the page size: 12 (4 KiB) or 14 (16 KiB). Default: 12, or the value of the
+    /// simulated machine.
     pub page_shift: Option<u32>,
-    /// Frames that a thread fetches with one call of the allocator. Default: 16, or 0 on a simulated machine.
+    /// Number of frames that a thread fetches with one call of the allocator. Default: 16, or 0 on a
+    /// simulated machine.
     pub magazine: Option<u32>,
     /// Work that is done before a page is requested: prefaulting or clearing.
     pub ahead: Ahead,
     /// Whether pages are cleared.
     pub zero: Zero,
-    /// Fault handlers, in the order of the rows.
+    /// The fault handlers to test, in the order of the result's rows.
     pub contestants: Vec<FaultHandler>,
     /// A bundled machine or a machine file to simulate. Default: this machine.
     pub machine: Option<String>,
@@ -85,7 +87,7 @@ pub struct PftSpec {
     pub rss_line: RssLine,
 }
 
-/// A test whose options were checked.
+/// A test whose description was checked.
 #[derive(Debug)]
 pub struct Test {
     /// The memory to touch.
@@ -104,13 +106,13 @@ pub struct Test {
     pub rss_line: RssLine,
 }
 
-/// The most pages that a simulation touches: in one thread, and in all threads. Guess: enough for some
-/// thousand faults in a steady state, and few enough that a run takes seconds.
+/// Largest number of pages that a simulation touches: in one thread, and in all threads together. Guess:
+/// enough for some thousand faults in a steady state, and few enough that a run takes seconds.
 const SIMULATED_THREAD_PAGES: (u64, u64) = (1024, 16384);
 const SIMULATED_PAGES: u64 = 1 << 18;
 
-/// How many frames a real thread fetches at once. Measured: more than 16 gain nothing (`pageset-fault`'s
-/// example `speed`).
+/// Number of frames that a thread of this machine fetches at once. Measured with `pageset-fault`'s example
+/// `speed`: a larger number gains nothing.
 const MAGAZINE: u32 = 16;
 
 impl Test {
@@ -158,8 +160,8 @@ impl Test {
         })
     }
 
-    /// Runs all handlers one after another, and repeats this, so that a disturbance affects all handlers
-    /// equally.
+    /// Runs the test with one handler after another, and repeats the whole sequence. So a disturbance affects
+    /// all handlers equally.
     ///
     /// # Errors
     ///
@@ -210,7 +212,7 @@ impl Test {
     }
 }
 
-/// A bundled machine, or one in a file.
+/// Finds a bundled machine, or reads a machine file.
 fn machine(name: &str) -> Result<Machine> {
     parse_machine(&machine_text(name)?, name)
 }

@@ -24,9 +24,9 @@ use super::virtual_world::{Present, RssLine, VirtualWorld};
 /// One test on a simulated machine.
 #[derive(Clone, Debug)]
 pub struct VirtualSpec {
-    /// The memory to touch, in full size.
+    /// The memory that the test touches, before it is made smaller for the simulation.
     pub shape: Shape,
-    /// How faults are synchronised.
+    /// How the fault engine synchronises faults.
     pub strategy: Strategy,
     /// Work that is done before a page is requested: prefaulting or clearing.
     pub ahead: Ahead,
@@ -34,8 +34,8 @@ pub struct VirtualSpec {
     pub rss_line: RssLine,
     /// Whether each task or the address space remembers the area that was used last.
     pub area_cache: AreaCache,
-    /// The time to enter the kernel, walk the page table and return for one fault: the machine file's
-    /// `fault`, or a value that a fit tries.
+    /// Time of one fault to enter the kernel, walk the page table and return. The value is `fault` of the
+    /// machine file, or a value that a fit tries.
     pub fault_ns: f64,
     /// Largest number of pages that each thread touches in the simulation.
     pub thread_pages_max: u64,
@@ -54,23 +54,24 @@ pub enum AreaCache {
     Space,
 }
 
-/// Time between the creation of two threads. One thread creates all. Guess: cloning a thread and mapping its
-/// stack take a few times as long as a wake-up, which takes 10 us.
+/// Time between the creation of two threads. One thread creates all threads. Guess: cloning a thread and
+/// mapping its stack take a few times as long as a wake-up, which takes 10 us.
 const CREATION: Span = Span::from_us(40);
-/// Virtual time at which threads begin to map. The first thread has made the address space by then.
+/// Virtual time at which threads begin to map memory. By then, the first thread has made the address space.
 const MAPPING: Span = Span::from_ms(1);
-/// Virtual time at which all threads begin to touch pages. Mapping is over by then.
+/// Virtual time at which all threads begin to touch pages. By then, all threads have mapped their memory.
 const TOUCHING: Span = Span::from_ms(100_000);
-/// Virtual time at which every run has ended.
+/// End of the simulation in virtual time. Every run ends before.
 const END: Span = Span::from_ms(100_000_000);
-/// Time slice: the time between two calls of the scheduler by a thread. Guess: Linux 2.6's default, 100 ms.
+/// The time between two calls of the scheduler by a thread. Guess: the default time slice of Linux 2.6, 100
+/// ms.
 const SLICE: Span = Span::from_ms(100);
 /// The number of pages that a page set fetches in one refill. A page set holds at most six times that number.
 /// Source: 2.6.13's rule for a zone of 4 GiB with 16 KiB pages, 512 KiB / 4 brought to 2^n - 1, and six
 /// batches.
 const BATCH: i32 = 7;
 const HIGH: i32 = 6 * BATCH;
-/// Largest memory of a simulated node, as a multiple of one thread's pages. A node never uses more.
+/// Largest memory of a simulated node, as a multiple of the pages of one thread. No node needs more.
 const NODE_SHARES_MAX: u64 = 4;
 
 /// Runs the test. `machine` is any simulated machine with the shape's page size.
@@ -135,9 +136,9 @@ pub fn run(machine: &Machine, spec: &VirtualSpec) -> Result<Run> {
     Ok(found.into_run(&spec.shape, scale))
 }
 
-/// Returns the machine with the memory of each node divided by `scale`, or less if the threads cannot fill
-/// it, and without nodes that no thread would use. Threads take memory from the nearest nodes, and these are
-/// the first nodes.
+/// Returns a machine whose nodes have `scale` times less memory than those of `machine`, or even less if the
+/// threads cannot fill that. Nodes that no thread would use are left out. Threads take memory from the
+/// nearest nodes, which are the first nodes.
 fn shrunk(machine: &Machine, scale: f64, shape: &Shape) -> Machine {
     let (all, cpus_per_node) = (machine.topology.nodes, machine.topology.cpus_per_node());
     let real = machine.memory.pages() / u64::from(all);
@@ -171,8 +172,8 @@ struct Shared {
     ahead: Ahead,
     /// Whether the program's writes to its pages take time.
     writes_lines: bool,
-    /// Whether each fault overwrites the area that the address space remembers, because the last fault was
-    /// another thread's.
+    /// Whether each fault overwrites the area that the address space remembers, because the threads have
+    /// different areas.
     writes_area_cache: bool,
     fault: Span,
     engine: Arc<Engine<VirtualWorld>>,
@@ -269,7 +270,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Checks the invariants and then frees everything. Only the last thread calls this.
+    /// Checks the engine's invariants and then frees all memory. Only the thread that ends last calls this
+    /// function.
     fn tear_down(&self, cpu: &VirtualCpu) -> Result<()> {
         let space = self.space.take().context("there is no address space to tear down; this is a bug")?;
         let census = self.engine.check(&[&space])?;

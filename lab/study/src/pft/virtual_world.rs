@@ -1,8 +1,8 @@
 //! The environment of the fault engine on virtual CPUs. Frames come from the simulated allocator. Moving
 //! cache lines and clearing pages take virtual time.
 //!
-//! The engine calls its world without naming the virtual CPU. All virtual CPUs of a simulation run on one OS
-//! thread, so a thread-local table holds them.
+//! The engine's calls name a CPU only by its number. A thread-local table finds the virtual CPU with that
+//! number, because all virtual CPUs of a simulation run on one OS thread.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -109,10 +109,11 @@ impl VirtualWorld {
     }
 }
 
-/// Number of lines for the locks of areas. If there are more areas, several areas share a line.
+/// Number of cache lines for the locks of areas. If there are more areas, several of them share a line.
 const AREAS: usize = 4096;
 
-/// The shared cache lines of one address space. Other lines of the engine are not modelled as shared.
+/// The shared cache lines of one address space. The model treats all other cache lines of the engine as
+/// private to one CPU.
 struct CounterLines {
     mmap_lock: SharedLine,
     rss: SharedLine,
@@ -161,7 +162,8 @@ impl World for VirtualWorld {
         }
     }
 
-    /// Charges for reading a line that no other CPU writes, so that other CPUs run in the meantime.
+    /// Charges the time of reading a cache line that no other CPU writes. So time passes, and other CPUs can
+    /// run.
     fn relax(&self, _: CpuId) {
         SharedLine::new().rmw_here();
     }
@@ -192,7 +194,7 @@ impl FrameSource for VirtualFrames {
     }
 }
 
-/// Pages without contents. Clearing and copying only take time, which depends on where the pages are.
+/// Pages without contents. Clearing or copying a page only takes time, which depends on where the page lies.
 pub(super) struct VirtualMemory;
 
 impl Memory for VirtualMemory {

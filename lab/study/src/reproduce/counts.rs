@@ -13,7 +13,7 @@ use super::simulated::Experiment;
 use super::study::Study as _;
 use super::study_file::StudyFile;
 
-/// Scores the forecast that nothing ever changes against a published table.
+/// Compares the forecast that nothing ever changes with a published table.
 fn null_model(experiment: &Experiment) -> Skill {
     let quantities = experiment.columns.iter().map(|(quantity, _)| quantity.clone()).collect();
     let mut table = Comparison::new(&experiment.id, "", "", quantities);
@@ -57,8 +57,8 @@ fn page(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src").join(name)).unwrap()
 }
 
-/// The directions that differ, as `reference/directions.md` lists them. For each group: how many directions
-/// differ, and how many of these are changes in our value without a change in the published one.
+/// Reads the list of directions that differ from `reference/directions.md`. Returns for each group how many
+/// directions differ, and for how many of them only our value changes.
 fn listed() -> BTreeMap<&'static str, (u64, u64)> {
     let mut groups = BTreeMap::new();
     for line in page("reference/directions.md").lines() {
@@ -91,8 +91,8 @@ fn listed() -> BTreeMap<&'static str, (u64, u64)> {
     groups
 }
 
-/// The numbers were counted by hand, once, from the tables. For 646 of 1167 directions, the forecast "nothing
-/// ever changes" is right.
+/// The numbers of this test were counted by hand in the tables. For 646 of 1167 directions, the forecast
+/// "nothing ever changes" is right.
 #[test]
 fn nothing_ever_changes_has_more_than_half_of_the_directions() {
     let published = published();

@@ -11,7 +11,7 @@ use crate::metric::Metric;
 use crate::simulate::{RunResult, RunSpec, machine_text, parse_machine, simulate_all};
 use crate::sweep::{Goal, Goals, Plan, Several, runs};
 
-/// A plan that is built in, and its notes.
+/// A built-in plan that has goals, and its notes.
 #[derive(Debug)]
 pub(crate) struct PlanWithGoals {
     name: &'static str,
@@ -20,7 +20,7 @@ pub(crate) struct PlanWithGoals {
     prose: Prose,
 }
 
-/// A workload on a machine (a *place*), and the results there: for each policy, one for each seed.
+/// A *place*, which is a workload on a machine, with a result for each policy and seed.
 #[derive(Debug)]
 struct Place {
     machine: String,
@@ -29,7 +29,7 @@ struct Place {
     by_policy: Vec<(String, Vec<(RunSpec, RunResult)>)>,
 }
 
-/// The figure of the policy that has the goals, compared with the figure of another policy at one place.
+/// A figure of the policy that has the goals, compared with another policy's figure at one place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Match {
     is_met: bool,
@@ -179,8 +179,8 @@ impl Study for PlanWithGoals {
     }
 
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
-        // Larger machines and longer loads come last in the plan. Begin with them, so that no long run is
-        // left at the end.
+        // Larger machines and longer loads come last in the plan. Simulate these first, so that no long run
+        // is left at the end.
         let mut runs = self.runs(options);
         runs.reverse();
         let results = simulate_all(&runs, options.jobs, progress)?;
@@ -204,8 +204,8 @@ impl Study for PlanWithGoals {
     }
 }
 
-/// Sorts results by place, smaller machines first, because a reader looks at one machine after the other.
-/// Places of the same machine stay in the order of the plan.
+/// Groups results by place. Places of smaller machines come first, because a reader looks at one machine
+/// after the other. Places of the same machine stay in the order of the plan.
 fn places(results: impl Iterator<Item = (RunSpec, RunResult)>) -> Result<Vec<Place>> {
     let mut places: Vec<Place> = Vec::new();
     for (run, result) in results {
@@ -234,13 +234,13 @@ impl Place {
         self.by_policy.iter().find(|(name, _)| name == policy).map_or(&[], |(_, results)| results)
     }
 
-    /// A figure of one policy over all seeds; `None` without results.
+    /// The mean and the deviation of a policy's figure over all seeds. `None` if there are no results.
     fn spread(&self, policy: &str, metric: Metric) -> Option<Spread> {
         let values: Vec<_> = self.of(policy).iter().map(|(run, result)| metric.of(run, result)).collect();
         Spread::of(&values)
     }
 
-    /// Compares the means over all seeds. Returns `None` without results.
+    /// Compares the two policies' means over all seeds. Returns `None` if there are no results.
     fn compare(&self, goal: &Goal, policy: &str, other: &str) -> Option<Match> {
         let own = self.spread(policy, goal.metric)?;
         let other = self.spread(other, goal.beside_metric.unwrap_or(goal.metric))?;

@@ -1,9 +1,9 @@
-//! Runs published studies again, and shows each published table with our values next to the printed ones. Two
-//! studies are this project's own.
+//! Runs published studies again, and shows our values next to the values of each published table. Two studies
+//! are this project's own.
 //!
 //! `study` defines what a study is. `study_file` reads studies that are described by files, and `simulated`
 //! runs them. `goals` makes a study from a plan with goals. The folders `huge_copy`, `page_fault` and
-//! `ageing` have the other studies. `published` reads the printed tables, and `prose` reads the notes.
+//! `ageing` have the other studies. `published` reads the published tables, and `prose` reads the notes.
 //! `reproduction` holds the result of a study.
 
 mod ageing;

@@ -2,8 +2,8 @@
 
 use anyhow::{Context as _, Result};
 
-/// The headings that the notes of a study may have: sections of the report, notes that only a quick run
-/// shows, and notes of further tables.
+/// The headings that the notes of a study may have. Below these headings are sections of the report, notes
+/// that only a quick run shows, and notes of further tables.
 pub(super) const NOTES: &str = "How to read this";
 pub(super) const QUICK: &str = "In a quick run";
 pub(super) const COPIES: &str = "Copies of a recorded build";
@@ -11,7 +11,8 @@ pub(super) const MEMORY: &str = "Used memory";
 pub(super) const EXPLANATIONS: &str = "What did not reproduce, and why";
 const HEADINGS: [&str; 5] = [NOTES, QUICK, COPIES, MEMORY, EXPLANATIONS];
 
-/// The notes of a study: for each heading of [`HEADINGS`], its paragraphs on one line each.
+/// The notes of a study. For each heading of [`HEADINGS`], the list has its paragraphs, each joined to one
+/// line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Prose([Vec<String>; HEADINGS.len()]);
 

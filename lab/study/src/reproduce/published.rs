@@ -1,8 +1,8 @@
-//! Published tables: the files of `data/tables`, which are built in, and the files of a user's study.
+//! Reads published tables, from the built-in files of `data/tables` and from the files of a user's study.
 
 use anyhow::{Context as _, Result, anyhow};
 
-/// A published table: text under column names.
+/// A published table: columns with names, and rows of text.
 #[derive(Clone, Debug)]
 pub(crate) struct Published {
     file: String,
@@ -11,7 +11,7 @@ pub(crate) struct Published {
 }
 
 impl Published {
-    /// Reads a table. `file` is its name in error messages, `text` its contents.
+    /// Reads the text of a CSV. `file` is the name of the CSV in error messages.
     pub(crate) fn parse(file: impl Into<String>, text: &str) -> Result<Self> {
         let file = file.into();
         let mut reader = csv::Reader::from_reader(text.as_bytes());
@@ -32,7 +32,7 @@ impl Published {
         &self.columns
     }
 
-    /// Replaces a misprint in a column. Returns how many times it occurred.
+    /// Replaces a misprint in a column. Returns how many times the misprint occurred.
     pub(crate) fn correct(&mut self, column: &str, printed: &str, meant: &str) -> usize {
         let Some(at) = self.columns.iter().position(|name| name == column) else { return 0 };
         let mut corrected = 0;
@@ -51,7 +51,7 @@ impl Published {
         self.rows.iter().map(|values| PublishedRow { table: self, values })
     }
 
-    /// The rows that have this text in a column.
+    /// The rows that have the given text in a column.
     pub(crate) fn rows_with<'a>(
         &'a self,
         column: &'a str,

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::study::Findings;
 
-/// Smallest rank correlation between published and our values that counts as agreement. Quantities below it
-/// are listed among the differences.
+/// Smallest rank correlation between published values and ours that counts as agreement. A quantity with a
+/// smaller correlation is listed among the differences.
 const SPEARMAN_MIN: f64 = 0.9;
 
 /// The whole result of a study.
@@ -20,29 +20,29 @@ pub struct Reproduction<'a> {
     /// the value of its base row. The null model is the forecast that nothing ever changes.
     #[serde(flatten)]
     pub skill: Skill,
-    /// The part of the directions that agree with the published ones.
+    /// The share of our directions that agree with the published ones.
     pub direction_agreement: Option<f64>,
     /// How many directions differ, by kind of difference.
     pub misses: Misses,
-    /// Scores of groups of tables. Tables without a group are one group, which is named after the study.
+    /// The score of each group of tables. Tables without a group form one group with the name of the study.
     pub groups: Vec<Group>,
-    /// Published tables with our values, without the withdrawn ones.
+    /// The published tables with our values, except the withdrawn tables.
     pub tables: Vec<&'a Comparison>,
     /// Tables that their author has withdrawn. The counts of the whole study leave these tables out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withdrawn: Option<Withdrawn<'a>>,
     /// Tables without published values.
     pub more: &'a [Table],
-    /// The state of memory over time, if the study plays days.
+    /// The state of memory over time, if the study simulates days.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline: Option<&'a Table>,
     /// Notes that a reader needs.
     pub notes: &'a [String],
-    /// Sentences about the differences between the tables.
+    /// Sentences that say where our values differ from the published ones.
     pub differences: Vec<String>,
-    /// The reasons for the differences, as far as they are known.
+    /// Sentences that give the reasons for the differences, as far as the reasons are known.
     pub explanations: &'a [String],
-    /// Source of the values.
+    /// How our values were made: version, machine, options.
     pub provenance: Provenance,
 }
 
@@ -107,7 +107,7 @@ impl<'a> Reproduction<'a> {
         }
     }
 
-    /// All published tables, the withdrawn ones last.
+    /// All published tables with our values. The withdrawn tables come last.
     pub fn all_tables(&self) -> impl Iterator<Item = &'a Comparison> {
         let withdrawn = self.withdrawn.iter().flat_map(|withdrawn| &withdrawn.tables);
         self.tables.iter().chain(withdrawn).copied()
@@ -146,8 +146,8 @@ impl<'a> Reproduction<'a> {
         (!table.rows().is_empty()).then_some(table)
     }
 
-    /// Makes a table of all values of all tables. Each row has a published value and ours. The numbers of
-    /// tables without published values come last.
+    /// Makes one table of the values of all tables. Each row has a published value and our value. The values
+    /// of tables without published values come last.
     pub fn flat_table(&self) -> Table {
         let columns = vec![
             Column::label("table", "table"),
@@ -186,7 +186,7 @@ fn skill_of(tables: &[&Comparison]) -> Skill {
     tables.iter().map(|table| table.skill()).sum()
 }
 
-/// Makes one group for each name, in the order of the tables.
+/// Makes one group for each group name, in the order of the tables.
 fn groups(study: &str, tables: &[&Comparison]) -> Vec<Group> {
     let mut groups: Vec<(&str, Skill)> = Vec::new();
     for table in tables {
@@ -214,8 +214,8 @@ fn skill_row(name: &str, skill: &Skill, verdict: &str) -> Row {
     Row::new(cells)
 }
 
-/// Adds the numbers of one row of a table that has no published values. The row's name is made of its labels.
-/// If labels do not tell the rows apart, its first number is part of the name.
+/// Adds the numbers of one row of a table that has no published values. The row's name consists of its
+/// labels. If two rows have the same labels, the first number of a row is part of its name.
 fn push_own(table: &mut Table, own: &Table, row: &Row) {
     let labels = |row: &Row| {
         let cells = own.columns().iter().zip(&row.cells);
@@ -243,7 +243,7 @@ fn push_own(table: &mut Table, own: &Table, row: &Row) {
     }
 }
 
-/// Makes one sentence for each quantity of a table that differs from the published values.
+/// Makes one sentence for each quantity of a table whose values differ from the published ones.
 fn differences(comparison: &Comparison) -> Vec<String> {
     let mut found = Vec::new();
     for (index, quantity) in comparison.quantities().iter().enumerate() {

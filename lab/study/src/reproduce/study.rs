@@ -18,7 +18,7 @@ pub trait Study: fmt::Debug + Send + Sync {
     /// The study's name on the command line: lower case, words joined by `-`.
     fn name(&self) -> &str;
 
-    /// The study's comparison, in one line.
+    /// A description of the study in one line.
     fn summary(&self) -> &str;
 
     /// Names of the figures that the study draws: their file names without ending.
@@ -26,7 +26,7 @@ pub trait Study: fmt::Debug + Send + Sync {
         vec![self.name()]
     }
 
-    /// Whether some parameters of the study were chosen on base rows. `--fit` chooses these parameters again.
+    /// Whether some parameters of the study were fitted on base rows. `--fit` chooses these parameters again.
     fn has_parameters(&self) -> bool {
         false
     }
@@ -36,8 +36,8 @@ pub trait Study: fmt::Debug + Send + Sync {
         true
     }
 
-    /// Whether the study plays a day, which takes [policies](Options::policies) and [a day](Options::day) of the
-    /// user.
+    /// Whether the study simulates a day. Such a study accepts [policies](Options::policies) and
+    /// [a day](Options::day) of the user.
     fn plays_days(&self) -> bool {
         false
     }
@@ -56,20 +56,21 @@ pub trait Study: fmt::Debug + Send + Sync {
 /// Options of a study.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Options {
-    /// Whether to run fewer rows with one seed, which suffices to see whether everything works. Rows keep
-    /// their measured time, except the rows of `owned-blocks`, which has no fitted parameters, and the day of
-    /// `ageing`.
+    /// Whether to run only some rows, with one seed, which suffices to see whether everything works. Rows
+    /// keep their measured time, except the rows of `owned-blocks`, which has no fitted parameters, and the
+    /// day of `ageing`.
     pub is_quick: bool,
     /// Largest number of runs at one time.
     pub jobs: usize,
-    /// File for parameters that are chosen again before the study runs.
+    /// A file for fitted parameters. If the option is set, the study chooses its parameters again before it
+    /// runs, and writes them to the file.
     pub fit: Option<PathBuf>,
-    /// Number of seeds for each simulation. Default: five, in a quick run one.
+    /// Number of seeds for each simulation. Default: five, but one in a quick run.
     pub seeds: Option<u64>,
-    /// More policies for a study that plays days: names, or policy files.
+    /// More policies for a study that simulates days: names, or policy files.
     #[serde(default)]
     pub policies: Vec<String>,
-    /// The file with another day's parameters, for a study that plays days.
+    /// A file with the parameters of another day, for a study that simulates days.
     #[serde(default)]
     pub day: Option<PathBuf>,
 }
@@ -77,7 +78,7 @@ pub struct Options {
 /// The text that a quick run shows in place of the reasons.
 const REASONS_ELSEWHERE: &str = "This was a quick run. The report of the full run gives the reasons.";
 
-/// Seeds of a whole study. Guess: enough to see how much a result varies.
+/// Number of seeds in a full run of a study. Guess: enough to see how much a result varies.
 const SEEDS: u64 = 5;
 
 impl Options {
@@ -103,18 +104,19 @@ impl Options {
 pub struct Findings {
     /// Published tables with our values.
     pub tables: Vec<Comparison>,
-    /// Tables of our own that belong to the study.
+    /// Tables without published values that belong to the study.
     pub more: Vec<Table>,
     /// The state of memory over time, if the study plays days.
     pub timeline: Option<Table>,
-    /// Pictures, with the names of their files without ending.
+    /// Figures, each with its file name without ending.
     pub figures: Vec<(String, Figure)>,
     /// Notes that a reader of the tables needs: how our values were made, and the meaning of each part of the
     /// simulation.
     pub notes: Vec<String>,
-    /// The reasons why rows differ, as far as they are known. The tables show which rows differ.
+    /// Sentences that give the reasons why rows differ, as far as the reasons are known. The tables show
+    /// which rows differ.
     pub explanations: Vec<String>,
-    /// The machine or machines on one line.
+    /// The machine or machines of the runs, in one line.
     pub machine: String,
     /// Policies compared.
     pub policies: Vec<String>,

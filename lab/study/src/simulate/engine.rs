@@ -16,8 +16,9 @@ use super::target::{Shared, VirtualTarget};
 use crate::contest::AllocatorKind;
 use crate::load::{Plan, Setup, Topology};
 
-/// Idle time after the run, after which the pages in page sets are counted, as in published tables. Guess:
-/// half a minute. In this time `high` falls to 2 % of its former value (by a factor of 7/8 each second).
+/// Length of the idle time after the run. At the end of the idle time, the pages in page sets are counted, as
+/// in published tables. Guess: half a minute. In this time `high` falls to 2 % of its former value (by a
+/// factor of 7/8 each second).
 const IDLE_SECONDS: u64 = 30;
 
 /// Runs a simulation; equal specs give equal results.
@@ -46,8 +47,8 @@ pub(super) fn simulate_until(spec: &RunSpec, cancel: &Arc<AtomicBool>) -> Result
     Ok(RunResult::new(&outcome, &resolved))
 }
 
-/// Checks whether a run can begin, without running it: its names, its values, and whether the workload fits
-/// the machine. Does not read a recording.
+/// Checks whether a run can begin, without running it. Checks the names, the values, and whether the workload
+/// fits the machine. Does not read a recording.
 ///
 /// # Errors
 ///
@@ -178,8 +179,7 @@ mod tests {
         run_plan(simulation, plan(&spec, &resolved).unwrap()).unwrap()
     }
 
-    /// Readers wake the reclaimer, reclaim memory themselves, and drain page sets, whose pages do not count
-    /// as free.
+    /// Tests that readers wake the reclaimer, reclaim memory themselves, and drain page sets.
     #[test]
     fn readers_of_files_larger_than_memory_meet_the_watermarks() {
         let counts = outcome_of_full_memory().counts;
@@ -188,9 +188,9 @@ mod tests {
         assert_eq!(counts.failures, 0);
     }
 
-    /// The reclaimer keeps up with slow readers. While it sleeps, a zone below its high watermark is what
-    /// patch 8 looks at: page sets hold fewer pages there. Where memory is not short, both patches do the
-    /// same.
+    /// Tests patch 8 of the 2023 series: page sets hold fewer pages while the free memory of their zone is
+    /// below the high watermark. The readers of this test are so slow that the reclaimer keeps up. If memory
+    /// is not short, the series gives the same result with patch 8 and without it.
     #[test]
     fn patch_8_keeps_page_sets_smaller_where_memory_is_short() {
         let run = |policy: &str, workload: &str| {

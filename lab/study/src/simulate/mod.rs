@@ -1,6 +1,6 @@
-//! A workload on a simulated machine, under one policy.
+//! Runs a workload on a simulated machine, under one policy.
 //!
-//! `spec` describes a run, `target` lets workloads run on virtual CPUs, `engine` runs them, and `result` has
+//! `spec` describes a run, `engine` runs it, `target` connects workloads with virtual CPUs, and `result` has
 //! the figures.
 
 mod engine;

@@ -28,7 +28,7 @@ pub struct RunResult {
     /// Time that CPUs were busy: the sum of all CPUs.
     pub busy_ms: f64,
     /// The part of the busy time that CPUs spent in the user program. Only the workloads kbuild, stress-vm,
-    /// ebizzy, pigz and oltp report this time. The value is 0 in other workloads.
+    /// ebizzy, pigz and oltp report this time. For other workloads the value is 0.
     pub user_ms: f64,
     /// Number of times that a CPU waited for a zone's lock in order to drain a page set.
     pub drain_waits: u64,
@@ -40,7 +40,7 @@ pub struct RunResult {
     pub free_high: u64,
     /// Pages that refills took from zones.
     pub alloc_zone: u64,
-    /// Pages obtained, of all orders.
+    /// Number of pages in all blocks that the workload allocated.
     pub allocated_pages: u64,
     /// Requests that failed.
     pub failures: u64,
@@ -51,7 +51,7 @@ pub struct RunResult {
     pub pcp_pages_peak: u64,
     /// Pages in page sets, or held by single CPUs, after 30 idle seconds.
     pub pcp_pages_idle: u64,
-    /// Figures that are defined for every allocator, with page sets or without.
+    /// Figures that are defined for allocators with page sets and without.
     #[serde(default)]
     pub shared: SharedUse,
     /// Share of the touched cache lines that came from memory.
@@ -82,7 +82,7 @@ pub struct RunResult {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SharedUse {
     /// Number of times that a CPU took a zone's lock. In an allocator without locks: number of times that a
-    /// CPU changed data that all CPUs of a zone share, or one of the contended lines.
+    /// CPU changed data that all CPUs of a zone share, plus `contended_lines`.
     pub visits: u64,
     /// Number of times that a CPU changed the free frames of a pageblock after another CPU had changed them.
     /// The time between the two changes does not matter. Not counted for Linux's allocator.
@@ -90,7 +90,7 @@ pub struct SharedUse {
     /// The part of `line_transfers` that came less than 10 us after the other CPU's change.
     pub contended_lines: u64,
     /// Number of cache lines that CPUs fetched from other CPUs, for each table of an allocator without locks.
-    /// Linux's allocator protects its lines by locks, so they are not counted.
+    /// Lines of Linux's allocator are not counted, because locks protect them.
     pub line_passes: BTreeMap<String, u64>,
     /// Number of lines that a CPU waited for because they were still moving to another CPU.
     pub line_waits: u64,

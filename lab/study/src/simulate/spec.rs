@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::contest::AllocatorKind;
 use crate::load::{Generation, Plan, PlanError, Played, Recorded, Settings, Setup, Workload};
 
-/// The description of one simulation. Together with the program and the machine's file, it decides the
-/// result.
+/// The description of one simulation. The result depends only on this description, the machine's file and the
+/// version of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSpec {
@@ -28,9 +28,9 @@ pub struct RunSpec {
     pub policy: String,
     /// CPUs that the workload uses. Default: all CPUs of the machine.
     pub cpus: Option<u32>,
-    /// A fixed `batch`, in pages, instead of the policy's.
+    /// A fixed `batch` in pages, which replaces the policy's rule.
     pub batch: Option<u32>,
-    /// A fixed `high`, in pages, instead of the policy's.
+    /// A fixed `high` in pages, which replaces the policy's rule.
     pub high: Option<u32>,
     /// The policy that names the kernel version of everything around the allocator, such as slabs and
     /// sockets. Default: `policy`.
@@ -41,9 +41,9 @@ pub struct RunSpec {
     pub tick_phase: Option<TickPhase>,
     /// Seed of all random numbers.
     pub seed: u64,
-    /// Virtual time before measuring begins. Default: the workload's own.
+    /// Virtual time before measuring begins, in milliseconds. Default: the workload's warm-up.
     pub warmup_ms: Option<u64>,
-    /// Virtual time that is measured. Default: the workload's own.
+    /// Virtual time that is measured, in milliseconds. Default: the workload's measured time.
     pub duration_ms: Option<u64>,
     /// Parameters of the workload, and `vm.*` settings of the kernel, that differ from their defaults.
     pub settings: BTreeMap<String, u64>,
@@ -208,7 +208,7 @@ impl RunSpec {
 }
 
 impl RunSpec {
-    /// The allocator that the policy names, with this spec's batch and high.
+    /// The allocator that `policy` names, with the batch and high of this spec.
     fn allocator(&self) -> Result<AllocatorKind> {
         let name = &self.policy;
         let mut allocator = match names_policy_file(name) {
@@ -267,7 +267,8 @@ pub fn machine_text(machine: &str) -> Result<String> {
 ///
 /// # Errors
 ///
-/// Fails if the text is not a machine file. The layout of a recorded machine has its own error.
+/// Fails if the text is not a machine file. If the text is the layout of a recorded machine, the error says
+/// so.
 pub fn parse_machine(text: &str, name: &str) -> Result<Machine> {
     Machine::parse(text, name).or_else(|error| match toml::from_str::<Layout>(text) {
         Ok(_) => bail!(
@@ -282,7 +283,7 @@ pub fn parse_machine(text: &str, name: &str) -> Result<Machine> {
 /// published texts measured.
 fn generation_of(policy: &str) -> Result<Generation> {
     let version = match names_policy_file(policy) {
-        // A policy file is based on a named policy, so use the kernel of that policy.
+        // A policy file names the policy that it is based on, so use the kernel of that policy.
         true => read_policy(Path::new(policy))?.kernel,
         false => policy.strip_prefix("linux-").unwrap_or_default(),
     };

@@ -1,8 +1,8 @@
 //! One slab cache: decides which slab an object comes from, and which empty slabs are freed.
 //!
-//! This module only does bookkeeping, under one lock of the real machine. Its functions return what the
-//! caller must do next: allocate a block, free a block, or take the lock of a list. While the caller does
-//! this, it does not hold the lock of the bookkeeping.
+//! This module only does bookkeeping, under a mutex of the host. A function returns what the caller must do
+//! next: allocate a block, free a block, or take the lock of a list. The caller releases the mutex before the
+//! next step.
 
 use pageset_core::{MigrateType, NodeId, Order};
 
@@ -11,7 +11,7 @@ use super::partial::PartialRule;
 use crate::load::setup::Generation;
 use crate::target::Block;
 
-/// A node keeps this number of slabs on its list, even if they become empty. Source: SLUB's documented
+/// Number of slabs that a node keeps on its list even if they are empty. Source: SLUB's documented
 /// `min_partial`, 5 for small objects; general knowledge, not in the spec.
 const NODE_SLABS_MIN: usize = 5;
 
@@ -37,7 +37,7 @@ struct Slab {
     place: Place,
 }
 
-/// The place of a slab.
+/// Where a slab is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// The slab belongs to a CPU, which takes objects from it now or later.
@@ -52,7 +52,7 @@ enum Place {
 #[derive(Clone, Debug, Default)]
 struct CpuSlabs {
     current: Option<u32>,
-    /// Partly used slabs, and the weight of each.
+    /// The CPU's partly used slabs, each with its weight; see [`PartialRule::weight`].
     partial: Vec<(u32, u32)>,
 }
 
@@ -119,7 +119,7 @@ impl Cache {
             return Taken::FromCpu(self.begin(cpu, next));
         }
         let Some(next) = self.nodes[node.index()].pop() else { return Taken::NeedsSlab };
-        // The CPU takes further slabs under the same lock, up to half of its limit.
+        // The CPU takes further slabs under the same hold of the list's lock, up to half of its limit.
         let mut counted = self.weight(next);
         while !self.rule.is_enough(counted) {
             let Some(more) = self.nodes[node.index()].pop() else { break };
@@ -276,7 +276,7 @@ mod tests {
         for _ in 0..10 {
             let burst = take(&mut cache, 20 * 16);
             let emptied: usize = burst.into_iter().map(|id| cache.give(1, id).emptied.len()).sum();
-            // The other slabs wait on the consumer's list, the producer's and the node's.
+            // The slabs that did not go back are on the list of the consumer, of the producer or of the node.
             assert!((10..20).contains(&emptied), "{emptied} of 20 slabs went back");
         }
         assert!(cache.slabs.len() <= 30, "{} slabs in use at most", cache.slabs.len());

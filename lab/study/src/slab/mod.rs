@@ -22,7 +22,8 @@ use cache::{Cache, Taken};
 pub use object::Object;
 pub(crate) use order::{PAGE_BYTES, order_of};
 
-/// Largest size that has a cache. Larger requests get blocks of pages. Source: spec fault.md §4.0.
+/// Largest size of a request that is served from a cache. Larger requests get blocks of pages. Source: spec
+/// fault.md §4.0.
 const KMALLOC_BYTES_MAX: u32 = 8192;
 
 /// How long the lock of a node's list is held.
@@ -43,8 +44,8 @@ pub(crate) struct CacheId(u16);
 pub(crate) struct Slabs {
     caches: Vec<Mutex<Cache>>,
     kmalloc: Vec<(u32, CacheId)>,
-    /// One lock for each cache, for the lists of all nodes, because a workload's objects are nearly always on
-    /// one node.
+    /// The lock of each cache. One lock protects the lists of all nodes, because a workload's objects are
+    /// nearly always on one node.
     locks: Vec<LockId>,
     nodes_of_cpus: Vec<NodeId>,
     list_ns: u64,
@@ -54,7 +55,7 @@ pub(crate) struct Slabs {
 }
 
 impl Slabs {
-    /// Makes a set without caches.
+    /// Makes an empty set of caches.
     pub(crate) fn new(setup: &Setup<'_>) -> Self {
         Self {
             caches: Vec::new(),
@@ -85,8 +86,8 @@ impl Slabs {
         }
     }
 
-    /// Allocates `bytes` bytes and adds the memory to `message`. The memory is an object if there is a cache
-    /// for that size, and else a block.
+    /// Allocates `bytes` bytes and adds the memory to `message`. If there is a cache for that size, the
+    /// memory is an object, otherwise a block.
     pub(crate) fn kmalloc(
         &self,
         target: &mut dyn Target,
@@ -138,7 +139,7 @@ impl Slabs {
         given.emptied.into_iter().for_each(|block| target.free(block));
     }
 
-    /// Frees everything in a message.
+    /// Frees all blocks and objects of a message.
     pub(crate) fn release(&self, target: &mut dyn Target, message: Message) {
         message.objects.into_iter().for_each(|object| self.give(target, object));
         message.blocks.into_iter().for_each(|block| target.free(block));
@@ -170,12 +171,14 @@ impl Slabs {
     }
 
     fn state(&self, id: CacheId) -> MutexGuard<'_, Cache> {
-        // The bookkeeping never panics halfway through a change, so its state is valid even after a panic.
+        // The bookkeeping never panics in the middle of a change, so its state is valid even if the lock is
+        // poisoned.
         self.caches[usize::from(id.0)].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The size of the cache for `bytes` bytes: a power of two from 8, or 96, or 192.
+/// The size of the cache that serves requests of `bytes` bytes: 96, 192, or a power of two that is at least
+/// 8.
 fn kmalloc_size(bytes: u32) -> u32 {
     match bytes {
         65..=96 => 96,

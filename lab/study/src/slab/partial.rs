@@ -1,11 +1,11 @@
-//! How many partly used slabs a CPU keeps for itself before it gives all of them to their nodes.
+//! Decides how many partly used slabs a CPU keeps for itself before it gives all of them to their nodes.
 //!
 //! Source: the changelog of Linux 5.16's "mm, slub: change percpu partial accounting from objects to pages";
 //! numbers are general knowledge of SLUB's defaults, not in the spec.
 
 use crate::load::setup::Generation;
 
-/// The limit of partly used slabs, and the unit of the limit.
+/// The limit on a CPU's partly used slabs. The variant is the unit of the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartialRule {
     /// Before Linux 5.16 the limit counts the free objects that a slab has when it joins the CPU's list. A
@@ -47,8 +47,7 @@ impl PartialRule {
         }
     }
 
-    /// Whether the CPU's list is full: its slabs have this total weight, and the limit allows no further
-    /// slab.
+    /// Whether a CPU whose slabs have this total weight must not add another slab.
     pub(super) fn is_full(self, counted: u32) -> bool {
         match self {
             Self::Objects(limit) => counted > limit,
@@ -56,7 +55,7 @@ impl PartialRule {
         }
     }
 
-    /// Whether a CPU that takes several slabs from a node's list at once has taken enough, if they have this
+    /// Whether a CPU that takes slabs from a node's list stops when the slabs that it has taken have this
     /// total weight.
     pub(super) fn is_enough(self, counted: u32) -> bool {
         let (Self::Objects(limit) | Self::Slabs(limit)) = self;

@@ -1,4 +1,5 @@
-//! FNV-1a of 128 bits: a fingerprint that needs no crate. The build script uses this file too.
+//! The hash FNV-1a with 128 bits. The project has its own FNV-1a because the build script uses this file too
+//! and should need no crate.
 
 /// A hash of all bytes that were added. The constants are from the description by its authors (Fowler, Noll,
 /// Vo).

@@ -1,4 +1,4 @@
-//! The goals of a plan: the results that one policy must reach, compared with other policies.
+//! The goals of a plan: how good one policy must be, compared with other policies.
 
 use serde::Deserialize;
 
@@ -12,22 +12,22 @@ pub struct Goals {
     pub(crate) policy: String,
     /// The policies that `policy` is compared with.
     pub(crate) beside: Vec<String>,
-    /// One of the policies in `beside`. The figures of this policy count as 100 %. The notes list the goals
-    /// that are missed compared with it.
+    /// One of the policies in `beside`. The figures of this base policy count as 100 %. The notes list the
+    /// goals that are missed in comparison with the base policy.
     pub(crate) base: String,
     /// The goals.
     #[serde(rename = "goal")]
     pub(crate) goals: Vec<Goal>,
-    /// Figures of the tables that have all policies.
+    /// The columns of the tables that compare all policies.
     #[serde(rename = "column")]
     pub(crate) columns: Vec<GoalColumn>,
 }
 
-/// One figure, and the goal for it.
+/// The goal for one figure.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Goal {
-    /// Name of the figure, and the goal in words.
+    /// The name of the figure, and a description of the goal in words.
     pub(crate) axis: String,
     pub(crate) words: String,
     pub(crate) metric: Metric,
@@ -42,7 +42,7 @@ pub(crate) struct Goal {
     pub(crate) plus: f64,
 }
 
-/// A column of means.
+/// A column of the tables that compare all policies: the mean of a metric over all seeds.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GoalColumn {

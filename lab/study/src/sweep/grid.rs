@@ -42,7 +42,7 @@ fn expand(grid: &Grid) -> Vec<RunSpec> {
     runs
 }
 
-/// Replaces each run by one run for each of the values.
+/// Replaces each run by several runs: one for each of the values.
 fn vary<T>(runs: &mut Vec<RunSpec>, values: &[T], set: impl Fn(&mut RunSpec, &T)) {
     let before = std::mem::take(runs);
     for run in before {
@@ -54,12 +54,13 @@ fn vary<T>(runs: &mut Vec<RunSpec>, values: &[T], set: impl Fn(&mut RunSpec, &T)
     }
 }
 
-/// Returns the run as one line of JSON. Equal runs give equal lines.
+/// Returns the run as one line of JSON. Equal runs have equal lines of JSON.
 pub(super) fn canonical(spec: &RunSpec) -> String {
     serde_json::to_string(spec).expect("a run has only text and numbers")
 }
 
-/// Returns the run's keys and values on one level. Parameters of the workload have the keys `set.KEY`.
+/// Returns the run's keys and values in one map without nested maps. A parameter of the workload has the key
+/// `set.KEY`.
 pub fn keys(spec: &RunSpec) -> Map<String, Value> {
     let Ok(Value::Object(mut keys)) = serde_json::to_value(spec) else { return Map::new() };
     if let Some(Value::Object(settings)) = keys.remove("settings") {

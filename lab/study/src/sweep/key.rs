@@ -12,8 +12,8 @@ use super::fnv::Fnv;
 use super::grid;
 use crate::simulate::{self, RunSpec};
 
-/// A hash of the source files whose code computes results. Rows that other code has computed are not used
-/// again. Code that is not committed counts too.
+/// A hash of the source files whose code computes results, including changes that are not committed. A sweep
+/// does not reuse rows that other code has computed.
 const SOURCES: &str = env!("PAGESET_SOURCES");
 /// Hexadecimal digits of a key.
 pub(super) const DIGITS: usize = 32;
@@ -21,8 +21,8 @@ pub(super) const DIGITS: usize = 32;
 /// Makes keys: a hash of the run, of the code, and of the files that the run names.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
-    /// Texts of machines by name, and hashes of recordings by path. The texts and hashes are kept because a
-    /// plan names the same machine or recording many times.
+    /// The text of each machine by name, and the hash of each recording by path. The texts and hashes are
+    /// kept because a plan names the same machine or recording many times.
     machines: HashMap<String, String>,
     recordings: HashMap<PathBuf, String>,
 }
@@ -42,7 +42,8 @@ impl Keys {
             hash.add(part.as_bytes());
             hash.add(b"\0");
         }
-        // The key depends on the run's policy, and on the policy that names the kernel around the allocator.
+        // The key depends on two policies: the run's policy, and the policy `kernel_of` that names the kernel
+        // around the allocator.
         for policy in std::iter::once(&spec.policy).chain(&spec.kernel_of) {
             if names_policy_file(policy) {
                 hash.add(rules(Path::new(policy))?.as_bytes());
@@ -59,14 +60,14 @@ impl Keys {
     }
 }
 
-/// Returns the rules of the policy in a file. Two texts may have the same rules.
+/// Returns the rules of the policy in a file, because files with different texts may have the same rules.
 fn rules(policy: &Path) -> Result<String> {
     let policy = read_policy(policy)?;
     Ok(policy_to_toml(policy) + policy.name + policy.kernel)
 }
 
-/// The key of a run: a hash of the run, of the code that computes, and of the files that the run names. Equal
-/// keys mean equal results, on any computer.
+/// Returns the key of a run: a hash of the run, of the code that computes results, and of the files that the
+/// run names. Equal keys mean equal results, on any computer.
 ///
 /// # Errors
 ///
@@ -75,8 +76,8 @@ pub fn key(spec: &RunSpec) -> Result<String> {
     Keys::default().of(spec)
 }
 
-/// The key of a replay: a hash like [`key`], of a recording and the names of all candidates, settings
-/// included.
+/// Returns the key of a replay: like [`key`], but a hash of a recording and of the names of all candidates
+/// with their settings.
 ///
 /// # Errors
 ///
@@ -92,7 +93,7 @@ pub fn replay_key(recording: &Path, candidates: &[String]) -> Result<String> {
     Ok(hash.text())
 }
 
-/// Whether a text could be a key.
+/// Whether a text has the form of a key.
 pub(super) fn is_key(text: &str) -> bool {
     text.len() == DIGITS && text.bytes().all(is_digit)
 }

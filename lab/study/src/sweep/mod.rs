@@ -52,7 +52,7 @@ impl Sweep {
         self.runs.len()
     }
 
-    /// The runs in the order of the plan. Each has a key, which hashes everything that decides the run's
+    /// The runs in the order of the plan. Each run has a key, a hash of everything that decides the run's
     /// result.
     #[must_use]
     pub fn runs(&self) -> &[(String, RunSpec)] {
@@ -110,7 +110,7 @@ impl Sweep {
     }
 }
 
-/// The runs that have no row yet.
+/// Returns the runs of a plan that have no row yet.
 fn todo<'a>(runs: &'a [(String, RunSpec)], rows: &Rows) -> impl Iterator<Item = &'a (String, RunSpec)> {
     runs.iter().filter(|(key, _)| rows.get(key).is_none())
 }

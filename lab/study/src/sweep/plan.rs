@@ -12,11 +12,11 @@ use super::goals::Goals;
 
 /// Largest number of runs in one plan, because a file of rows should not have more than a million lines.
 const RUNS_MAX: usize = 1_000_000;
-/// Largest memory for all runs of a plan. This memory suffices for a million runs with short names and a few
-/// parameters.
+/// Largest number of bytes of memory for all runs of a plan. This memory suffices for a million runs with
+/// short names and a few parameters.
 const BYTES_MAX: usize = 512 << 20;
-/// How many bytes of memory a run takes without its names and parameters, and also a parameter without its
-/// name. Guess.
+/// Number of bytes of memory that a run takes without its names and parameters. A parameter takes the same
+/// number of bytes without its name. Guess.
 const RUN_BYTES: usize = 256;
 const PARAMETER_BYTES: usize = 64;
 
@@ -26,10 +26,10 @@ const PARAMETER_BYTES: usize = 64;
 pub struct Plan {
     /// The sweep's title.
     pub title: String,
-    /// Sets of runs.
+    /// The sets of runs that the plan contains.
     #[serde(rename = "grid")]
     pub grids: Vec<Grid>,
-    /// Questions to answer. Each becomes a figure.
+    /// The questions that the results answer. Each question becomes a figure.
     #[serde(default, rename = "question")]
     pub questions: Vec<Question>,
     /// The runs for `pageset reproduce --quick`, if the plan is a study that is built in.
@@ -50,29 +50,29 @@ pub struct Grid {
     pub workload: Several<String>,
     /// Names of policies.
     pub policy: Several<String>,
-    /// CPUs that work. Default: all CPUs of the machine.
+    /// Numbers of CPUs that work. Default: all CPUs of the machine.
     #[serde(default)]
     pub cpus: Several<u32>,
-    /// Batch in pages, instead of the policy's rule.
+    /// Values of `batch` in pages, which replace the policy's rule.
     #[serde(default)]
     pub batch: Several<u32>,
-    /// Limit of a page set in pages, instead of the policy's rule.
+    /// Limits of a page set in pages, which replace the policy's rule.
     #[serde(default)]
     pub high: Several<u32>,
     /// The policy that names the kernel version of everything around the allocator. Default: the run's own
     /// policy.
     #[serde(default)]
     pub kernel_of: Option<String>,
-    /// Seeds. Default: 1.
+    /// Seeds of the random numbers. Default: 1.
     #[serde(default)]
     pub seed: Several<u64>,
-    /// Virtual time measured, in milliseconds.
+    /// Lengths of the measured virtual time, in milliseconds.
     #[serde(default)]
     pub duration_ms: Several<u64>,
-    /// Virtual time before measuring begins, in milliseconds.
+    /// Lengths of the virtual time before measuring begins, in milliseconds.
     #[serde(default)]
     pub warmup_ms: Several<u64>,
-    /// Parameters of the workload.
+    /// Values of the workload's parameters.
     #[serde(default)]
     pub set: BTreeMap<String, Several<u64>>,
 }
@@ -111,7 +111,7 @@ impl<T> Several<T> {
     }
 }
 
-/// The contents of a figure.
+/// A question, and the figure that answers it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
@@ -119,20 +119,20 @@ pub struct Question {
     pub title: String,
     /// Name of the figure's file, without ending.
     pub file: FileName,
-    /// Key whose values are on the x axis.
+    /// The key of a run whose values are on the x axis.
     pub x: String,
     /// Names of the results on the y axis.
     pub y: Several<String>,
-    /// Key whose values get one panel each.
+    /// The key of a run for whose values the figure has one panel each.
     #[serde(default)]
     pub panel: Option<String>,
-    /// Key whose values get one series each.
+    /// The key of a run for whose values the figure has one series each.
     #[serde(default)]
     pub series: Option<String>,
-    /// Axes that have a logarithmic scale: x, y.
+    /// The axes that have a logarithmic scale.
     #[serde(default)]
     pub log: Vec<LogAxis>,
-    /// Values of keys that a run must have. Runs with other values are left out.
+    /// Keys and values that a run must have. Runs with other values are left out of the figure.
     #[serde(default)]
     pub only: BTreeMap<String, toml::Value>,
 }
@@ -221,7 +221,7 @@ impl Plan {
     }
 }
 
-/// The error for a key of the plan: the key, and a description of the mistake.
+/// A mistake in the plan: the key, and a description of the mistake.
 #[derive(Debug)]
 struct Problem(&'static str, &'static str);
 

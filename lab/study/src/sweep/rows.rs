@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::key;
 use crate::simulate::{RunResult, RunSpec};
 
-/// Length limit of a line. Guess: a row has about 1 KiB, and its paths need some more.
+/// Largest number of bytes in a line. Guess: a row has about 1 KiB, and more if its paths are long.
 const LINE_MAX: u64 = 1 << 20;
 
 /// One finished run.
@@ -62,7 +62,7 @@ impl FinishedRun {
     }
 }
 
-/// The text that every row has before its key, and the text after the key.
+/// The text that every row has before its key. The next constant is the text after the key.
 const BEFORE_KEY: &[u8] = b"{\"key\":\"";
 const AFTER_KEY: &[u8] = b"\",\"spec\":{\"machine\":\"";
 
@@ -96,7 +96,7 @@ impl Beginning {
 /// The state of a file of rows: how far it holds rows, and how it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Bytes up to the end of the last row.
+    /// Number of bytes up to the end of the last row.
     pub rows: u64,
     /// The end of the file, after the last row. The ending decides what must be repaired before another row
     /// is added.
@@ -190,8 +190,8 @@ pub(super) struct RowsFile {
 }
 
 impl RowsFile {
-    /// Opens or makes a file, after reading the rows that are in it. A file that has anything else in it is
-    /// left unchanged.
+    /// Opens or makes a file of rows, and reads the rows that the file has. A file that holds anything but
+    /// rows is left unchanged.
     pub(super) fn open(path: &Path, rows: &mut Rows) -> Result<Self> {
         let cannot_write = || format!("{}: cannot write rows", path.display());
         let file =

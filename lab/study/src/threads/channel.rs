@@ -9,9 +9,9 @@ use parking_lot::{Condvar, Mutex};
 use crate::load::plan::ChannelSpec;
 use crate::target::{Message, Received};
 
-/// Number of times that a thread reads a channel before it sleeps. Guess: this takes some 10 us, which is
-/// longer than waking a thread. So in a stream of messages threads seldom sleep, and the system's wake-ups
-/// take little of the measured time.
+/// Number of times that a thread reads a channel before it sleeps. Guess: the reads take some 10 us, which is
+/// longer than waking a thread. So threads seldom sleep while messages stream, and wake-ups take little of
+/// the measured time.
 const SPINS: u32 = 2000;
 
 /// Bit of [`Channel::seen`] that is set while there are senders.

@@ -1,4 +1,4 @@
-//! Memory behind the frames, so that clearing and copying them takes real time.
+//! Memory for the contents of frames, so that clearing and copying a frame takes real time.
 
 use std::hint::black_box;
 use std::sync::atomic::AtomicU64;
@@ -10,9 +10,9 @@ use zerocopy::FromZeros as _;
 use crate::slab::PAGE_BYTES;
 use crate::target::Access;
 
-/// Words of 8 bytes in a page.
+/// Number of words of 8 bytes in a page.
 const PAGE_WORDS: u64 = PAGE_BYTES as u64 / 8;
-/// Words of one cache line.
+/// Number of words of 8 bytes in a cache line.
 const LINE_WORDS: usize = 8;
 
 /// The frames' contents. The words are atomics, so that the behaviour is defined even if a faulty workload

@@ -1,8 +1,7 @@
 //! Runs a workload on threads of this machine, one pinned to each CPU, over `pageset-core` with real locks.
 //!
-//! The same workload also runs on virtual CPUs, and a comparison of both results shows how good the
-//! simulation is. Ordinary memory backs the frames, so clearing and copying take as long as this machine
-//! needs for them.
+//! The same workload also runs on virtual CPUs. A comparison of both results shows how good the simulation
+//! is. Each frame has real memory, so clearing and copying take as long as this machine needs.
 
 mod channel;
 mod memory;
@@ -30,7 +29,7 @@ use target::ThreadTarget;
 pub struct ThreadOptions {
     /// The allocator's policy.
     pub policy: Policy,
-    /// Pages of memory. The system provides each page when it is touched.
+    /// Pages of memory. The system provides memory for a page when the page is touched.
     pub pages: u64,
     /// Time before measuring begins.
     pub warm_up: Duration,
@@ -40,7 +39,7 @@ pub struct ThreadOptions {
     pub seed: u64,
 }
 
-/// The result of a run on threads. Unlike simulations, two runs differ.
+/// The result of a run on threads. Two runs differ, unlike two simulations with the same seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadOutcome {
     /// Units of work in the measured time.
@@ -95,7 +94,7 @@ pub enum ThreadError {
     },
 }
 
-/// Real locks, and a sink that drops events.
+/// The platform of the allocator on threads: real locks, and a sink that drops events.
 #[derive(Clone, Copy, Debug, Default)]
 struct Threads;
 
@@ -119,7 +118,7 @@ struct Shared {
     locks: Vec<SpinLock>,
 }
 
-/// Counts of one worker.
+/// The counts that one worker makes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     score: u64,

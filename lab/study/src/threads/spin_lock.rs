@@ -1,12 +1,13 @@
-//! A readers-writer spin lock that guards no value. Workloads take it where a kernel would take a lock.
+//! A readers-writer spin lock that guards no value. Workloads take this lock where a kernel would take a
+//! lock.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::target::Hold;
 
-/// State of a lock that one thread holds exclusively. Any other value is the number of threads that share the
-/// lock.
+/// The state of a lock that one thread holds exclusively. Any other state is the number of threads that share
+/// the lock.
 const ALONE: u32 = u32::MAX;
 /// Number of times that a thread reads the lock before it yields its CPU to other threads. Guess: this takes
 /// about a microsecond.

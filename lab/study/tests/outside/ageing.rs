@@ -1,4 +1,5 @@
-//! Tests the day of `ageing`: its values agree with the recordings that they name, and two days are equal.
+//! Tests the day of the study `ageing`: its values agree with the recordings that they name, and two days
+//! with the same seed are equal.
 
 use std::path::Path;
 
@@ -84,7 +85,7 @@ fn every_allocator_is_asked_for_the_same() {
             let course = play(&day, 1, &entrant, compaction, 4, &mut || true).unwrap();
             let end = course.end();
             assert_eq!((course.moments.len(), end.step), (4, day.steps), "{entrant:?}");
-            // A machine this small does not always have eight pages together.
+            // A machine this small does not always have a free block of eight pages.
             assert!(end.work.failures * 100 < end.work.requests, "{entrant:?}: {:?}", end.work);
             asked.push(end.work.requests);
         }

@@ -42,7 +42,7 @@ fn every_workload_runs_on_two_threads() {
                 assert!(outcome.score > 0, "{}: nothing was done", workload.name);
                 assert_eq!(outcome.failures, 0, "{}", workload.name);
             }
-            // A machine with one CPU cannot run them.
+            // A machine with one CPU cannot run workloads that need two CPUs.
             Err(error) => assert!(matches!(error, ThreadError::Cpus { wanted: 2, present: 1 }), "{error}"),
         }
     }

@@ -7,7 +7,7 @@ use std::{
 
 use crate::error::TraceError;
 
-/// Maximum bytes of a text. Event descriptions have a few thousand bytes.
+/// Largest number of bytes in a text. Event descriptions have a few thousand bytes.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 /// Maximum bytes of a name, including its zero.
 const NAME_BYTES_MAX: u64 = 256;

@@ -14,7 +14,7 @@ use super::flags::Legend;
 use super::lines::LINE_BYTES_MAX;
 use crate::packing::ByteStream;
 
-/// Bytes read at a time.
+/// Number of bytes that are read at a time.
 const CHUNK_BYTES: usize = 256 << 10;
 /// Maximum number of parsing threads. With more threads, reading and the caller's work limit the speed.
 const PARSERS_MAX: usize = 8;

@@ -10,7 +10,7 @@
 //! #                              || / _---=> hardirq/softirq
 //! ```
 //! Text without a legend, such as excerpts and the output of `trace-cmd report`, is read with the ordinary
-//! kernel's columns if they fit. If they do not fit, the columns of a kernel with `PREEMPT_RT` are used.
+//! kernel's columns if they fit. Otherwise the columns of a kernel with `PREEMPT_RT` are used.
 //!
 //! Sources: the kernel's documentation, `Documentation/trace/ftrace.rst`, section "Latency trace format", has
 //! the letters, and `X` for "unknown". The legend has the columns. Neither source has the letters `b` and
@@ -54,7 +54,7 @@ impl Legend {
         let Some(at) = memchr::memmem::find(comment, b"-=> ") else { return };
         let column = match comment[at + 4..].trim_ascii() {
             // This is the first line of a legend, so another text may begin here. In latency format, the
-            // column of the CPU comes before it.
+            // column of the CPU comes before the column of interrupts.
             [b'i', b'r', b'q', b's', b'-', b'o', b'f', b'f', ..] => {
                 *self = Self::default();
                 Interrupts

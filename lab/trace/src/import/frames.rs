@@ -6,7 +6,8 @@
 //! all numbers are multiples of the size of a `struct page`.
 //!
 //! Equal low bits alone do not prove that a number is such a distance: some versions of perf print a frame
-//! number combined with the high bits of an address. But frame numbers have no common divisor.
+//! number combined with the high bits of an address. Such frame numbers have no common divisor, unlike
+//! distances.
 
 use super::{
     fields::{Fields, hexadecimal, number},

@@ -4,7 +4,7 @@ use std::io::{self, Cursor, ErrorKind, Read as _};
 
 use crate::packing::ByteStream;
 
-/// Maximum bytes of a line. The longest lines of page events have about 300.
+/// Largest number of bytes in a line. The longest lines of page events have about 300.
 pub(super) const LINE_BYTES_MAX: usize = 64 << 10;
 const BUFFER_BYTES: usize = 256 << 10;
 

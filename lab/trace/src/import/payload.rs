@@ -44,8 +44,8 @@ impl PayloadParser {
             EventKind::WorkqueueExecuteStart | EventKind::WorkqueueExecuteEnd => work(event, text),
             EventKind::Marker => return Ok(Payload::NotNeeded),
             EventKind::PageFaultUser => {
-                // Some kernels print a symbol's name instead of the address. In that case the address is
-                // unknown.
+                // Some kernels print a symbol's name instead of the address. If a line has such a name, the
+                // address is unknown.
                 event.pfn = number(required(text, "address")?).unwrap_or(0);
             }
             EventKind::KswapdWake | EventKind::KswapdSleep => {

@@ -15,7 +15,7 @@ use crate::{
     raw::{Decoder, Missed, PageLayout, Records, Waits},
 };
 
-/// Maximum bytes of all rings' current pages. For each ring, one page is in memory.
+/// Largest number of bytes of the current pages of all rings. For each ring, one page is in memory.
 const PAGES_BYTES_MAX: usize = 64 << 20;
 
 /// Where a CPU's pages are in the file.
@@ -47,7 +47,7 @@ pub(super) struct Rings {
 /// Losses of the rings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RingLosses {
-    /// Missing events, as counted in pages.
+    /// Number of missing events, which the ring's pages count.
     pub(super) counted: u64,
     /// Pages that do not say how many events are missing, and pages that contradict themselves.
     pub(super) gaps_of_unknown_size: u64,
@@ -169,7 +169,7 @@ impl Rings {
     }
 }
 
-/// Appends the events of a page to its ring. False if the page contradicts itself.
+/// Appends the events of a page to its ring. Returns false if the page contradicts itself.
 fn take_page(
     page: &[u8],
     layout: &PageLayout,

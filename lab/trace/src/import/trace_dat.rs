@@ -53,8 +53,8 @@ pub(crate) fn open_trace_dat(
     if bytes.u8()? != u8::from(cfg!(target_endian = "big")) {
         return Err(TraceError::file(&path, "comes from a machine with the other byte order", REMEDY));
     }
-    // Skip the sizes of a user-space `long` and of the machine's pages. The event descriptions have the
-    // kernel's.
+    // Skip the sizes of a user-space `long` and of the machine's pages. The event descriptions have the sizes
+    // that the kernel uses.
     bytes.skip(1 + 4)?;
     let contents = match version.as_str() {
         "6" => version_6::read(&path, bytes)?,

@@ -125,8 +125,7 @@ fn without_names(before: &[u8]) -> Option<Unreadable> {
     has_bytes.then_some(BIN)
 }
 
-/// Whether a page event of perf has too few fields before its name. If it has all fields, the line is
-/// damaged.
+/// Whether a page event of perf has too few fields before its name. A line that has all fields is damaged.
 fn header_is_short(before: &[u8]) -> bool {
     let words = before.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let has_cpu = before.contains(&b'[');

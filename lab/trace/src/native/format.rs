@@ -2,16 +2,16 @@
 
 use crate::event::EventKind;
 
-/// First bytes of a file. The first byte is not ASCII. The last three bytes show whether a program copied the
-/// file as text and changed line ends, as in PNG.
+/// The bytes that every native file begins with. The first byte is not ASCII. The last three bytes show
+/// whether a program copied the file as text and changed line ends, as in PNG.
 pub(crate) const FILE_MAGIC: [u8; 8] = *b"\x89PGT\r\n\x1a\n";
-/// First bytes of a block.
+/// The bytes that every block begins with.
 pub(crate) const BLOCK_MAGIC: [u8; 4] = *b"PGBK";
-/// First bytes of the closing description.
+/// The bytes that a closing description begins with.
 pub(crate) const CLOSING_MAGIC: [u8; 4] = *b"PGDS";
-/// First bytes of the index.
+/// The bytes that an index begins with.
 pub(crate) const INDEX_MAGIC: [u8; 4] = *b"PGIX";
-/// Last bytes of a file.
+/// The bytes that every complete native file ends with.
 pub(crate) const END_MAGIC: [u8; 8] = *b"PGTREND\n";
 /// Major version. The major version. A reader rejects other major versions, but reads every minor version.
 pub(crate) const VERSION_MAJOR: u16 = 1;
@@ -22,9 +22,9 @@ pub(crate) const VERSION_MINOR_CLOSING: u16 = 1;
 
 /// Bytes of the file header before the description.
 pub(crate) const FILE_HEADER_BYTES: usize = 32;
-/// Bytes of a block's header.
+/// Number of bytes of a block's header.
 pub(crate) const BLOCK_HEADER_BYTES: usize = 40;
-/// Bytes of the closing description before its JSON.
+/// Number of bytes of a closing description before its JSON.
 pub(crate) const CLOSING_HEADER_BYTES: usize = 20;
 /// Bytes of the index before its entries.
 pub(crate) const INDEX_HEADER_BYTES: usize = 16;
@@ -43,8 +43,8 @@ pub(crate) const BLOCKS_MAX: usize = 1 << 20;
 /// Maximum number of CPUs in the index's counts.
 pub(crate) const CPUS_MAX: usize = 1 << 16;
 
-/// Whether `head` begins like a native file. Also recognises a head with changed line ends, so that the error
-/// can mention this damage.
+/// Whether `head` begins like a native file. The function also recognises a head with changed line ends, so
+/// that the error can mention this damage.
 pub(crate) fn looks_native(head: &[u8]) -> bool {
     head.starts_with(&FILE_MAGIC[..4])
 }

@@ -151,7 +151,7 @@ impl NativeReader {
         self.index.as_ref().map(|index| index.cpus.as_slice())
     }
 
-    /// Reads the header of the block at `at`. Also returns the end of the block.
+    /// Reads the header of the block at `at`. Returns the header and the end of the block.
     fn block_header(&mut self, at: u64) -> Result<(BlockHeader, u64), TraceError> {
         let damaged = |problem: &str| TraceError::damaged(&self.info.path, at, problem);
         let mut bytes = [0; BLOCK_HEADER_BYTES];
@@ -331,7 +331,7 @@ fn read_error(path: &Path, offset: u64, error: io::Error) -> TraceError {
     }
 }
 
-/// Reads the description. Also returns the offset of the first block.
+/// Reads the description. Returns the description and the offset of the first block.
 fn read_description(path: &Path, file: &mut Box<dyn Seekable>) -> Result<(TraceInfo, u64), TraceError> {
     let mut bytes = [0; FILE_HEADER_BYTES];
     file.read_exact(&mut bytes).map_err(|error| header_read_error(path, error))?;
@@ -376,7 +376,7 @@ fn read_closing(
     })
 }
 
-/// Reads the index. Also returns the end of the blocks.
+/// Reads the index. Returns the index and the end of the blocks.
 fn read_index(
     path: &Path,
     file: &mut Box<dyn Seekable>,

@@ -8,7 +8,7 @@ use crate::layout::{PcpSample, ZoneDescription};
 
 const FILE: &str = "zoneinfo";
 
-/// All zones the file lists.
+/// All zones that the file lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Zoneinfo {

@@ -115,7 +115,8 @@ const ALLOCATES: [&str; 58] = [
 /// The meaning of a function in a call chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Function {
-    /// The function takes locks for other code, or traces. Its caller tells the purpose of the lock.
+    /// The function takes locks for other code, or traces. The caller of such a function tells the purpose of
+    /// the lock.
     Lock,
     Known(Caller),
     /// The function allocates for other code, and does not take a zone's lock itself.

@@ -1,4 +1,4 @@
-//! Puts a freed block into the page set of the CPU that owns its pageblock, or on the owner's list first.
+//! Puts a freed block into the page set of the CPU that owns the block's pageblock, or on that CPU's list.
 
 use crate::frame::State;
 use crate::pcp::pageset::PagesetState;
@@ -8,13 +8,13 @@ use crate::policy::{BusyOwner, RemoteFrees};
 use crate::{MigrateType, Order};
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Whether this page set, whose lock is held, takes a freed block: its CPU owns the pageblock, or frees
-    /// the block itself.
+    /// Whether this page set takes a freed block, because its CPU owns the pageblock or frees the block
+    /// itself. The caller holds the page set's lock.
     ///
-    /// Race: a free against the owner going offline. The CPU first gives up its pageblocks, then empties its
-    /// page set under the lock. A free that gets the lock after the pageblocks were given up finds no owner
-    /// and goes elsewhere. A free that gets the lock earlier adds its block before the page set is emptied.
-    /// So no block stays behind.
+    /// Race: the owner goes offline while another CPU frees a block. The owner first gives up its pageblocks,
+    /// and then empties its page set under the lock. A free that gets the lock after the owner gave up the
+    /// pageblocks finds no owner, and goes to another page set. A free that gets the lock earlier adds its
+    /// block before the page set is emptied. So no block stays behind.
     #[cold]
     pub(crate) fn takes_back(self, block: Claimed, migratetype: MigrateType) -> bool {
         let Claimed { frame, order } = block;
@@ -28,15 +28,16 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         self.owner == self.cpu
     }
 
-    /// Whether a block may go to the freeing CPU's page set because this one, the owner's, is busy.
+    /// Whether a freed block may go to the freeing CPU's page set if this page set, which is the owner's, is
+    /// busy.
     #[cold]
     pub(crate) fn may_try_own(self) -> bool {
         let busy_owner = self.policy.ownership.map(|rule| rule.busy_owner);
         self.owner != self.cpu && busy_owner == Some(BusyOwner::FreeingCpu)
     }
 
-    /// Adds a freed block to the owner's list. `false` if the policy has no such lists, or if the owner frees
-    /// the block itself.
+    /// Adds a freed block to the owner's list. Returns `false` if the policy has no such lists, or if the
+    /// owner frees the block itself.
     #[cold]
     pub(crate) fn gives_to_list(self, block: Claimed) -> bool {
         let remote = self.policy.ownership.map(|rule| rule.remote);
@@ -47,13 +48,13 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         gives
     }
 
-    /// Takes the blocks of the owner's list into its page set, whose lock is held.
+    /// Moves the blocks of the owner's list into the owner's page set. The caller holds the page set's lock.
     #[cold]
     pub(crate) fn take_in(self, state: &mut PagesetState) {
         let frames = &self.zone.body.frames;
         let mut blocks = self.pageset.remote.take();
         while let Some(frame) = blocks.pop_head(frames) {
-            // A corrupted block has no order. Only its first frame is treated as bad.
+            // If a block is corrupted, its order is not known, so only its first frame is treated as bad.
             let order = frames.state(frame).order().unwrap_or(Order::ZERO);
             let migratetype = match frames.state(frame) {
                 State::Cached { migratetype, .. } => migratetype,

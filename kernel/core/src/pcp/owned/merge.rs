@@ -45,15 +45,16 @@ impl Pcp {
             }
             let types = MigrateType::ALL.into_iter().take(MigrateType::PCP_COUNT);
             let mut of_set = types.map(|migratetype| self.scheme.list_of_held(order, migratetype));
-            // Removing the first or last block of a list changes the list, so it must be the right list. A
-            // block in the middle is only unlinked from the blocks beside it, so any list will do.
+            // To remove the first or last block, find the right list, because the removal changes the list's
+            // ends. For a block in the middle any list will do, because only the links of the blocks beside
+            // it change.
             let list = if rest.ends_with(buddy) {
                 &mut *rest
             } else if merged.ends_with(buddy) {
                 &mut *merged
             } else {
-                // Search the lists of all types: the pageblock may have had another type when the block was
-                // freed.
+                // Search the lists of all types, because the pageblock may have had another type when the
+                // block was freed.
                 let of_buddy = of_set.find(|list| self.lists[*list].ends_with(buddy)).unwrap_or(0);
                 &mut self.lists[of_buddy]
             };
@@ -64,10 +65,11 @@ impl Pcp {
     }
 }
 
-/// Merges two buddies. `false` if one of them was marked bad meanwhile; both then stay as they are.
+/// Merges two buddies. Returns `false` if another CPU marked one of them bad meanwhile. The two buddies then
+/// stay as they are.
 ///
-/// Race: [`FrameTables::covering_block`] searches without the lock meanwhile. The lower half is written
-/// first, so the search finds either the half or the merged block.
+/// Race: another CPU calls [`FrameTables::covering_block`] without the lock meanwhile. This CPU writes the
+/// lower half first, so the search finds either the half or the merged block.
 fn join(frames: &FrameTables<'_>, lower: FrameIndex, order: Order) -> bool {
     let (half, whole) = (State::Owned { order }, State::Owned { order: order.up() });
     if !frames.exchange_state(lower, half, whole) {
@@ -77,7 +79,7 @@ fn join(frames: &FrameTables<'_>, lower: FrameIndex, order: Order) -> bool {
         return true;
     }
     if !frames.exchange_state(lower, whole, half) {
-        // The lower half has been marked bad by now, too.
+        // By now the lower half is marked bad too.
         frames.set_state(lower, State::Leaked { order });
     }
     false

@@ -1,5 +1,5 @@
-//! Refills under pageblock ownership, in four phases: fragments of the CPU's own pageblocks, then whole
-//! pageblocks, then smaller blocks, at last memory of other types.
+//! Refills of a CPU that owns pageblocks. A refill has four phases: fragments of pageblocks that the CPU
+//! owns, then whole pageblocks, then smaller blocks, and last memory of other types.
 
 use crate::event::{Event, EventSink, FoundAt};
 use crate::frame::State;
@@ -11,12 +11,12 @@ use crate::request::{AllocFlags, Wanted};
 use crate::zone::LockedZone;
 use crate::{CpuId, Order, PAGEBLOCK_FRAMES};
 
-/// The aim of one refill, and its limits.
+/// The number of pages that one refill wants, and its limits.
 #[derive(Clone, Copy)]
 struct Fetch {
     cpu: CpuId,
     wanted: Wanted,
-    /// Pages to fetch.
+    /// Number of pages to fetch.
     pages: u32,
     limits: Limits,
     rule: PageblockOwnership,
@@ -26,10 +26,10 @@ struct Fetch {
 #[derive(Default)]
 struct Fetched {
     pages: u32,
-    /// Pages taken from the free lists, including bad pages.
+    /// Number of pages taken from the free lists, including bad pages.
     taken: u32,
     blocks: u32,
-    /// Whether one of the blocks is large enough for the request.
+    /// Whether one of the fetched blocks is large enough for the request.
     suffices: bool,
 }
 
@@ -68,7 +68,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
                 state.counters.refilled_pages += u64::from(fetched.pages);
             }
             if !fetched.suffices {
-                // Phase 3: an ordinary refill, which may use memory of other types.
+                // Phase 3 is an ordinary refill, which may use memory of other types.
                 state.pcp.refill(locked, list, wanted, blocks, flags, &mut state.counters);
             }
         });
@@ -79,7 +79,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
 }
 
 impl Pcp {
-    /// Phases 0 to 2, until enough pages are fetched.
+    /// Runs phases 0 to 2 until enough pages are fetched.
     fn fetch<E: EventSink>(&mut self, zone: &mut LockedZone<'_, E>, fetch: Fetch) -> Fetched {
         let passage = zone.begin_passage(self.count);
         let mut fetched = Fetched::default();
@@ -114,7 +114,7 @@ impl Pcp {
         self.count.saturating_add(PAGEBLOCK_FRAMES as i32) <= most
     }
 
-    /// Phase 0: fragments of pageblocks that this CPU owns.
+    /// Phase 0 takes free fragments of pageblocks that this CPU owns.
     fn recover<E: EventSink>(&mut self, zone: &mut LockedZone<'_, E>, fetch: Fetch, fetched: &mut Fetched) {
         let body = zone.body;
         for _ in 0..fetch.rule.recovery_looks_max {
@@ -138,7 +138,7 @@ impl Pcp {
         }
     }
 
-    /// Phase 1: whole pageblocks, as long as there is room.
+    /// Phase 1 takes whole pageblocks, as long as the page set has room.
     fn claim_pageblocks<E: EventSink>(
         &mut self,
         zone: &mut LockedZone<'_, E>,
@@ -170,8 +170,8 @@ impl Pcp {
         }
     }
 
-    /// Phase 2: blocks smaller than a pageblock and not larger than the pages that are still wanted, largest
-    /// first.
+    /// Phase 2 takes blocks smaller than a pageblock, the largest first. No block is larger than the number
+    /// of pages that are still wanted.
     fn take_chunks<E: EventSink>(
         &mut self,
         zone: &mut LockedZone<'_, E>,

@@ -9,8 +9,8 @@ use crate::platform::Platform;
 use crate::request::Wanted;
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Splits the smallest block of the wanted type that is larger than wanted. `false` if the page set has
-    /// none.
+    /// Splits a block that is larger than wanted: the smallest such block of the wanted type. Returns `false`
+    /// if the page set has no such block.
     pub(super) fn split_larger(self, state: &mut PagesetState, wanted: Wanted) -> bool {
         let frames = &self.zone.body.frames;
         let scheme = state.pcp.scheme();
@@ -42,18 +42,18 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     }
 }
 
-/// The blocks that remain when the lowest block of order `to` is cut out of a block of order `from`, largest
-/// first.
+/// The blocks that remain of a block of order `from` after its lowest block of order `to` is cut out. The
+/// largest block comes first.
 fn upper_halves(frame: FrameIndex, from: Order, to: Order) -> impl Iterator<Item = (FrameIndex, Order)> {
     let sizes = (to.get()..from.get()).rev();
     sizes.map(move |size| (frame + (1 << size), Order::from_index(usize::from(size))))
 }
 
-/// Halves a block, then its lower half, and so on down to order `to`. `false` if another CPU marked the block
-/// bad meanwhile; all parts are then out of service.
+/// Halves a block, then its lower half, and so on down to order `to`. Returns `false` if another CPU marked
+/// the block bad meanwhile. All parts are then out of service.
 ///
-/// Race: [`FrameTables::covering_block`] searches without the lock meanwhile. The upper halves are written
-/// first, so the search finds either the whole block or the half.
+/// Race: another CPU calls [`FrameTables::covering_block`] without the lock meanwhile. This CPU writes the
+/// upper halves first, so the search finds either the whole block or a half.
 fn cut(frames: &FrameTables<'_>, frame: FrameIndex, found: State, from: Order, to: Order) -> bool {
     let part = |order| match found {
         State::Cached { migratetype, .. } => State::Cached { order, migratetype },

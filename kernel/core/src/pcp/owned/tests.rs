@@ -13,7 +13,7 @@ use crate::{
 #[derive(Default)]
 struct Host(Drained);
 
-/// Orders of the drained blocks.
+/// An event sink that records the orders of drained blocks.
 #[derive(Default)]
 struct Drained(Mutex<Vec<u8>>);
 
@@ -141,7 +141,7 @@ fn a_cpu_that_goes_offline_gives_its_pageblocks_back() {
     let held = pages(&allocator, OWNER, 300);
     allocator.cpu_offline(OWNER).unwrap();
     assert_eq!((allocator.pageblock_owner(held[0]), count(&allocator, OWNER)), (None, 0));
-    // Pages of a pageblock without owner go to the page set of the freeing CPU.
+    // If no CPU owns a pageblock, its freed pages go to the page set of the freeing CPU.
     free(&allocator, OTHER, &held[..10]);
     assert_eq!((count(&allocator, OWNER), count(&allocator, OTHER)), (0, 10));
     let one = pages(&allocator, OWNER, 1);
@@ -186,7 +186,7 @@ fn a_bad_frame_in_an_owners_page_set_is_not_merged_and_never_returns() {
     }
 }
 
-/// As the RFC "superpageblocks" has it: another CPU's frees go to a list of the owner.
+/// The rule of the RFC "superpageblocks": if another CPU frees a page, the page goes to a list of the owner.
 fn with_lists() -> Policy {
     let mut policy = PCP_BUDDY_RFC;
     policy.ownership.iter_mut().for_each(|rule| rule.remote = RemoteFrees::OwnersList);

@@ -1,8 +1,8 @@
-//! Tests the core's allocator under every policy with the model in `tests/family`. All counters must be
-//! right, too.
+//! Tests the core's allocator under every policy with the model in `tests/family`. The test also checks all
+//! counters.
 //!
-//! `page_allocator`, `owners`, the family's directory, and `host` and `steady` beside this directory are also
-//! compiled into the fuzz target `allocator_operations`.
+//! The fuzz target `allocator_operations` also compiles these files: `page_allocator`, `owners`, the
+//! directory `tests/family`, and `host` and `steady` beside this directory.
 //!
 //! `PROPTEST_CASES` sets the number of machines per policy. Each failure becomes a named test in
 //! `regressions`.
@@ -46,7 +46,7 @@ fn run(policy: Policy, programs: impl Strategy<Value = Vec<Operation>>, cases: P
 
 #[test]
 fn every_policy_agrees_with_the_model() {
-    // Under Miri, only every eighth policy, because Miri is slow.
+    // Under Miri, test only every eighth policy, because Miri is slow.
     for policy in pageset_core::POLICIES.iter().step_by(if cfg!(miri) { 8 } else { 1 }) {
         run(*policy, prop::collection::vec(strategies::operations(), 1..steps()), cases());
     }

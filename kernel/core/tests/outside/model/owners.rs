@@ -5,10 +5,10 @@ use pageset_core::{BlockUse, CpuId, FreeTraits, MigrateType, Order, PAGEBLOCK_FR
 use crate::family::model::Model;
 use crate::host::Allocator;
 
-/// CPUs that own pageblocks.
+/// Checks of a policy under which CPUs own pageblocks.
 pub(crate) struct Owners;
 
-/// The page set that must receive a freed block. Its count of frees then rises by one.
+/// The page set that must receive a freed block. The page set's count of frees must then rise by one.
 pub(crate) struct Receiver(Option<(ZoneId, CpuId, u64)>);
 
 impl Owners {

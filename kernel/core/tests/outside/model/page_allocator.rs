@@ -69,7 +69,7 @@ impl Subject for PageSubject {
         !matches!(migratetype, MigrateType::Isolate | MigrateType::HighAtomic)
     }
 
-    /// Pages of contiguous areas are not counted, since they only serve movable requests.
+    /// Pages of contiguous areas do not count, because they only serve movable requests.
     fn free_in(&self, zone: usize) -> u64 {
         if self.has_cma() {
             return 0;

@@ -1,5 +1,5 @@
-//! Tests of defects that were found by random machines, random operations or code reviews. Each test has the
-//! defect's name.
+//! Tests of defects that random machines, random operations or code reviews found. The name of a test says
+//! the right behaviour.
 
 use pageset_core::policy::{LINUX_6_1, LINUX_6_12};
 use pageset_core::{
@@ -55,7 +55,7 @@ fn isolated_pageblocks_that_merged_come_back_one_by_one() {
         for half in [block.0, block.0 + 512] {
             assert_eq!(allocator.isolate_pageblock(CPU, Pfn(half)), Ok(()));
         }
-        // The block is freed as a whole. Its two isolated halves may merge.
+        // The block is freed as a whole. The block's two isolated halves may merge.
         allocator.free(CPU, block, Order::MAX).expect("allocated");
         sound(&allocator);
         assert_eq!(allocator.unisolate_pageblock(CPU, Pfn(block.0 + 512), MigrateType::Movable), Ok(()));
@@ -137,7 +137,7 @@ fn an_atomic_request_served_by_a_page_set_reserves_its_pageblock_too() {
     let allocator = machine(0..20_000, &[0..20_000]).build(LINUX_6_1);
     let pair = Request::new(order(1));
     allocator.alloc(CPU, &pair).expect("memory enough");
-    // An atomic request's first attempt does not carry the flag. Its second attempt does.
+    // The first attempt of an atomic request does not have the flag. The second attempt has it.
     allocator.set_min_free_kbytes(72_000);
     allocator.alloc(CPU, &pair.atomic()).expect("a quarter of the watermark is enough for it");
     assert_eq!(allocator.zones().next().map(|zone| zone.reserved_highatomic), Some(512));
@@ -159,7 +159,7 @@ fn watermarks_that_no_number_holds_end_at_the_largest() {
 #[test]
 fn types_agree_with_lists_where_mobility_is_not_grouped() {
     for policy in POLICIES {
-        // Too small for a pageblock of each type.
+        // This machine is too small for a pageblock of each type.
         let allocator = machine(0..2048, &[0..2048]).build(*policy);
         assert_eq!(allocator.isolate_pageblock(CPU, Pfn(600)), Ok(()));
         assert_eq!(allocator.unisolate_pageblock(CPU, Pfn(600), MigrateType::Reclaimable), Ok(()));

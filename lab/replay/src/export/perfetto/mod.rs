@@ -42,7 +42,8 @@ pub use samples::SampledSets;
 /// Options: what is exported.
 #[derive(Clone, Debug)]
 pub struct PerfettoOptions {
-    /// The machine whose zones are shown. If it is not the recording's own, policies are replayed on it, too.
+    /// The machine whose zones are shown. If this machine is not the recorded one, policies are replayed on
+    /// it too.
     pub machine: Layout,
     /// Policies that are shown beside the recorded kernel.
     pub policies: Vec<Candidate>,

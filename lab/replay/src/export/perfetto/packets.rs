@@ -63,7 +63,7 @@ pub(super) struct TrackId(pub(super) u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sequence(usize);
 
-/// The contents of a track.
+/// The kind of data that a track shows.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum TrackKind<'a> {
     /// Slices, or other tracks.
@@ -107,7 +107,7 @@ pub(super) enum Flow {
     Ends(u64),
 }
 
-/// A fact about an event.
+/// A fact that the viewer shows about an event: its name and its value.
 pub(super) type Fact<'a> = (Key, Value<'a>);
 
 /// The value of a fact.

@@ -43,7 +43,7 @@ struct ZoneNotes {
     block_types: Vec<u8>,
 }
 
-/// The last event about a frame.
+/// The kind of the last event about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Note {
     Allocated,
@@ -69,8 +69,8 @@ impl Note {
 /// Work that has begun on one CPU and not ended.
 #[derive(Debug, Default)]
 struct CpuNotes {
-    /// `None` outside of a bulk allocation. Inside of one, the zone that its refills came from, if there was
-    /// a refill.
+    /// Inside a bulk allocation: the zone that its refills came from, if there was a refill. Outside a bulk
+    /// allocation: `None`.
     bulk: Option<Option<usize>>,
     /// The highest zone that the bulk request may use.
     bulk_highest: usize,

@@ -1,5 +1,5 @@
-//! One end of a flow: the messages in both directions between two workers, their costs, and the worker that
-//! frees them.
+//! One end of a flow of messages between two workers: the code that sends, receives and frees messages, and
+//! their costs.
 
 use std::sync::Arc;
 
@@ -43,8 +43,8 @@ pub(super) enum Role {
 pub(super) enum FreedBy {
     /// The receiver's CPU.
     Receiver,
-    /// The CPU that allocated the memory. If too much memory already waits for that CPU, the receiver's CPU
-    /// frees it.
+    /// The CPU that allocated the memory. If too many messages already wait for that CPU, the receiver's CPU
+    /// frees the memory instead.
     Sender,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn costs(setup: &Setup<'_>) -> Costs {
     }
 }
 
-/// One direction between two workers.
+/// One direction of the flow between two workers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Way {
     pub(super) socket: ChannelId,

@@ -1,8 +1,8 @@
 //! Sockets: the memory of a message, and a sender and a receiver with a socket between them (spec fault.md
 //! §4.3).
 //!
-//! Files: `skbs` (the memory of a message), `end` (one end of a flow), `turns` (which end a CPU has at a
-//! time) and `stream` (a flow of messages that are sent one by one). Each benchmark has one more file.
+//! Files: `skbs` (the memory of a message), `end` (one end of a flow), `turns` (when a CPU is sender and when
+//! receiver) and `stream` (a flow of messages that are sent one by one). Each benchmark has one more file.
 
 mod end;
 mod sctp;

@@ -1,9 +1,9 @@
 //! netperf `SCTP_STREAM_MANY` over the loopback, 10 KiB messages. Each message is copied once more into a
 //! packet. Packets with several messages need blocks that are too large for page sets (spec fault.md §4.3).
 //!
-//! How packets are filled, and which CPU allocates and frees memory, is known from the recording
-//! data/traces/k612_2c_sctp.pgtrace: one stream of 512 messages of 8 KiB on Linux 6.12 with 2 CPUs. A
-//! receiver opens its window by one whole packet of the loopback at a time, so most packets carry as many
+//! The recording data/traces/k612_2c_sctp.pgtrace shows how packets are filled, and which CPU allocates and
+//! frees memory. The recording has one stream of 512 messages of 8 KiB on Linux 6.12 with 2 CPUs. A receiver
+//! opens its window by the size of one packet of the loopback at a time, so most packets carry as many
 //! messages as fit. The acknowledgement that opens the window is handled on the receiver's CPU. So this CPU
 //! makes the next packet and frees acknowledged memory, unless the sender's CPU does so earlier.
 
@@ -23,9 +23,9 @@ use crate::target::{Message, Target};
 
 const BYTES: Parameter =
     Parameter { default: 10_240, source: "spec fault.md §4.3: -m 10K", ..super::udp::BYTES };
-/// Largest payload of one message, which fits a packet.
+/// Largest payload of one message. A message with this payload fits a packet.
 const BYTES_MAX: u64 = 60_000;
-/// Largest packet. Source: spec fault.md §4.3, "64 KiB lo MTU".
+/// Largest number of bytes in a packet. Source: spec fault.md §4.3, "64 KiB lo MTU".
 const PACKET_BYTES_MAX: u32 = 65_536 - OVERHEAD_BYTES;
 const BUNDLED: Parameter = Parameter {
     key: "bundled_percent",
@@ -80,7 +80,7 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let pairs: Vec<_> = setup.each_pair()?.collect();
     let skbs = Arc::new(Skbs::new(&mut plan, setup, &[bytes]).used_by(2 * pairs.len()));
     let per_bundle = PACKET_BYTES_MAX / bytes;
-    // The memory of the messages limits how much is under way. A packet is sent first, then its messages.
+    // The memory of the messages limits how many are under way. A packet is sent before its messages.
     let bundle_bytes = per_bundle * (bytes + OVERHEAD_BYTES).next_power_of_two();
     let capacity = 2 * (SOCKET_BYTES / bundle_bytes).max(1);
     let moves_per_s = setup.at_most(&MOVES, MOVES_MAX)?;
@@ -106,7 +106,7 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
 struct Stream {
     end: End,
     bytes: u32,
-    /// Messages that fit a packet.
+    /// Number of messages that fit a packet.
     per_bundle: u32,
     bundled_percent: u64,
     built_there_percent: u64,

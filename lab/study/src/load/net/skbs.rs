@@ -1,5 +1,5 @@
-//! The parts of a message: a description, its head, and the payload that does not fit into the head (spec
-//! fault.md §4.3).
+//! The memory of a message has three parts: a description, a head, and the payload that does not fit into the
+//! head (spec fault.md §4.3).
 
 use pageset_core::{AllocError, MigrateType};
 
@@ -14,10 +14,10 @@ pub(super) const SKB_BYTES: u32 = 256;
 /// 4 KiB of payload need kmalloc-8k and 8 KiB need order 2 (spec fault.md §4.3). The number of bytes itself
 /// is a guess.
 pub(super) const OVERHEAD_BYTES: u32 = 384;
-/// Size of small heads since Linux 6.3. Source: spec fault.md §4.3.
+/// Size of the objects for small heads since Linux 6.3. Source: spec fault.md §4.3.
 const SMALL_HEAD_BYTES: u32 = 704;
 
-/// The caches that messages are made from.
+/// The slab caches that a message's parts are allocated from.
 #[derive(Debug)]
 pub(in crate::load) struct Skbs {
     slabs: Slabs,

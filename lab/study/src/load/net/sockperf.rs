@@ -1,5 +1,5 @@
-//! sockperf, throughput of small messages: slab objects only, freed on a CPU that did not allocate them
-//! (spec fault.md §4.3).
+//! sockperf, throughput of small messages. Messages consist of slab objects only, and another CPU frees them
+//! than the one that allocated them (spec fault.md §4.3).
 
 use pageset_core::AllocError;
 
@@ -14,7 +14,7 @@ use crate::target::{Message, Target};
 
 const BYTES: Parameter =
     Parameter { default: 100, source: "the tables of the 2016 series: 14 to 850", ..super::udp::BYTES };
-/// The largest message that this model allows.
+/// Largest payload of a message in this model, in bytes.
 const BYTES_MAX: u64 = 16_000;
 
 /// Messages are sent as datagrams.
@@ -36,8 +36,8 @@ pub(in crate::load) const SOCKPERF_TCP: Workload = Workload {
     ..SOCKPERF_UDP
 };
 
-/// Messages that a stream sends together. Guess: the messages that are written while the previous segment is
-/// on its way.
+/// Number of messages that a stream sends together. Guess: the messages that are written while the previous
+/// segment is on its way.
 const MESSAGES_PER_SEGMENT: u32 = 8;
 
 fn build(setup: &Setup<'_>, per_skb: u32) -> Result<Plan, PlanError> {

@@ -11,10 +11,11 @@ use crate::load::plan::Plan;
 use crate::load::setup::{PlanError, Setup};
 use crate::target::{Message, Target};
 
-/// Largest memory of the messages under way of one socket. Source: spec fault.md §4.3, "~208 KiB".
+/// Largest number of bytes that the messages of one socket take while they are under way. Source: spec
+/// fault.md §4.3, "~208 KiB".
 pub(super) const SOCKET_BYTES: u32 = 212_992;
 
-/// Makes the messages of one sender, one after another.
+/// Makes the messages of one sender. Each benchmark implements this trait.
 pub(super) trait Source: Send {
     /// Allocates the memory of the next message. After an error, the caller frees the memory in `message`.
     fn fill(&mut self, skbs: &Skbs, target: &mut dyn Target, message: &mut Message)
@@ -27,7 +28,8 @@ pub(super) trait Source: Send {
 /// A one-way flow of messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flow {
-    /// Memory of one message. A socket's memory divided by this size is the number of messages under way.
+    /// Memory of one message. The memory of a socket, divided by this size, is the largest number of messages
+    /// under way.
     pub(super) message_bytes: u32,
     pub(super) freed_by: FreedBy,
     /// How often a task moves to another CPU, per second; see [`MOVES`](super::turns::MOVES).

@@ -13,7 +13,7 @@ use crate::load::workload::Workload;
 use crate::slab::LIST_NS;
 use crate::target::{Message, Target};
 
-/// Payload of one segment of the loopback: its MTU. Source: spec fault.md §4.3, "64 KiB lo MTU".
+/// Payload of one segment: the MTU of the loopback. Source: spec fault.md §4.3, "64 KiB lo MTU".
 const SEGMENT_BYTES: u32 = 65_536;
 
 /// Pairs of a sender and a receiver.

@@ -19,7 +19,7 @@ pub(super) const MOVES: Parameter = Parameter {
     source: "recording k612_8c_unix_stream (Linux 6.12, two streams on 8 CPUs): 39 to 61 moves of each task in 4.3 s",
 };
 
-/// The work that a worker does at each end of a flow.
+/// A worker's two roles in a flow: sending and receiving.
 pub(super) trait Ends {
     fn end(&self) -> &End;
 
@@ -61,7 +61,8 @@ fn exchange() -> Message {
     Message { bytes: u64::MAX, ..Message::default() }
 }
 
-/// Sends until the roles are exchanged, or until the measured time is over. Returns whether it is over.
+/// Sends until the roles are exchanged, or until the measured time is over. Returns whether the measured time
+/// is over.
 fn send_until_moved(target: &mut dyn Target, ends: &mut impl Ends, moves_per_s: u64) -> bool {
     let until_ns = target.now_ns().saturating_add(stay_ns(target, moves_per_s));
     while target.running() {
@@ -75,7 +76,8 @@ fn send_until_moved(target: &mut dyn Target, ends: &mut impl Ends, moves_per_s: 
     true
 }
 
-/// Receives until the roles are exchanged, or until the measured time is over. Returns whether it is over.
+/// Receives until the roles are exchanged, or until the measured time is over. Returns whether the measured
+/// time is over.
 fn receive_until_moved(target: &mut dyn Target, ends: &mut impl Ends) -> bool {
     while let Some(message) = target.receive(ends.end().back.socket) {
         if message == exchange() {

@@ -20,9 +20,9 @@ pub(super) const BYTES: Parameter = Parameter {
 };
 /// Largest datagram. Source: RFC 768 and RFC 791.
 const BYTES_MAX: u64 = 65_507;
-/// Largest payload of a datagram with one piece of memory in Linux 6.x. Source: spec fault.md §4.3.
+/// Largest payload of a datagram that Linux 6.x allocates as one piece of memory. Source: spec fault.md §4.3.
 const LINEAR_BYTES_MAX: u32 = 16_000;
-/// Blocks that hold the payload of larger datagrams. Source: spec fault.md §4.3.
+/// Order of the blocks that hold the payload of larger datagrams. Source: spec fault.md §4.3.
 const FRAGMENT_ORDER: u8 = 3;
 
 /// Pairs of a sender and a receiver.
@@ -72,8 +72,8 @@ impl Source for Datagrams {
     }
 }
 
-/// A task's block of order 3, which is divided into payload. The block is freed with the last message that
-/// has a part of it.
+/// A task's current block of order 3. Messages take parts of the block for their payload. The block is freed
+/// with the last message that has a part of it.
 #[derive(Debug, Default)]
 pub(super) struct Fragments {
     current: Option<Block>,
@@ -81,7 +81,8 @@ pub(super) struct Fragments {
 }
 
 impl Fragments {
-    /// Takes `bytes` bytes. A block that is used up becomes part of `message`.
+    /// Takes `bytes` bytes for the payload of `message`. The message that takes the last bytes of a block
+    /// owns the block.
     pub(super) fn cut(
         &mut self,
         target: &mut dyn Target,

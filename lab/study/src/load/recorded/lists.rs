@@ -25,7 +25,7 @@ const CHUNK: usize = 1024;
 /// Largest number of bytes that are kept in memory. Longer lists go to a temporary file.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
 
-/// The zones that a request may be limited to, by their number in the file.
+/// The kinds of zones that a request may be limited to. The file stores the index of a kind in this list.
 const ZONES: [ZoneKind; 4] = [ZoneKind::Dma, ZoneKind::Dma32, ZoneKind::Normal, ZoneKind::Movable];
 
 impl Paced {
@@ -76,7 +76,7 @@ const fn number(block: BlockName) -> u32 {
     }
 }
 
-/// All lists, while they are being written.
+/// The lists of all CPUs, while the recording is being read.
 #[derive(Debug)]
 pub(super) struct ListWriter {
     file: SpooledTempFile,
@@ -87,7 +87,7 @@ pub(super) struct ListWriter {
 /// One CPU's list.
 #[derive(Debug, Default)]
 struct List {
-    /// Positions of the full chunks in the file, and finally of the last, partial one.
+    /// Positions of the list's chunks in the file. The last chunk is only partly full.
     chunks: Vec<u64>,
     len: u64,
     /// Acts that are not yet in the file.
@@ -131,7 +131,7 @@ impl ListWriter {
     }
 }
 
-/// All lists, finished. Any number of players can read the lists at once.
+/// The finished lists of all CPUs. Any number of players can read the lists at once.
 #[derive(Debug)]
 pub(super) struct Lists {
     file: Mutex<SpooledTempFile>,

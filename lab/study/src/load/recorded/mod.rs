@@ -43,7 +43,7 @@ impl Recorded {
     /// Makes a plan of the recording for as many CPUs as `setup` says. The plan has no parameters.
     ///
     /// # Errors
-    /// Fails if the machine has fewer CPUs, or if the recording shows no allocation.
+    /// Fails if the machine has fewer CPUs than `setup` says, or if the recording shows no allocation.
     pub fn plan(&self, setup: &Setup<'_>) -> Result<Plan, PlanError> {
         let present = setup.topology.nodes_of_cpus.len();
         if setup.cpus == 0 || setup.cpus as usize > present {

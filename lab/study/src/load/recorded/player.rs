@@ -10,8 +10,8 @@ use super::lists::Cursor;
 use super::reading::Recording;
 use crate::target::{Block, Fill, Target};
 
-/// Longest gap between two events of a CPU that counts as work. In longer gaps the CPU counts as idle. Guess,
-/// because a recording of page events does not tell work from idling.
+/// Longest gap between two events of a CPU that counts as busy time. In longer gaps the CPU counts as idle.
+/// Guess, because a recording of page events does not show whether a CPU worked.
 const BUSY_NS_MAX: u64 = 100_000;
 /// Time that a CPU waits for the other CPUs of its copy before it checks them again. Guess.
 const WAIT_NS: u64 = 20_000;
@@ -19,11 +19,12 @@ const WAIT_NS: u64 = 20_000;
 /// State that the CPUs of one copy of the recorded machine share.
 #[derive(Debug)]
 pub(super) struct CopyState {
-    /// Blocks in use, by pass over the recording and by number in it.
+    /// Blocks in use. A key is the number of the pass over the recording, and the block's name in the
+    /// recording.
     blocks: HashMap<(u64, BlockName), Block>,
-    /// How many times each CPU has begun its list.
+    /// For each CPU, the number of times that it has begun its list.
     passes: Vec<u64>,
-    /// CPUs that have ended.
+    /// Number of CPUs that have ended.
     ended: usize,
 }
 
@@ -34,7 +35,7 @@ impl CopyState {
     }
 }
 
-/// One CPU of a copy.
+/// One CPU of a copy of the recorded machine.
 pub(super) struct Player {
     pub(super) recording: Arc<Recording>,
     pub(super) copy: Arc<Mutex<CopyState>>,
@@ -52,7 +53,7 @@ impl Player {
         let mut pass = 0;
         let lists = &self.recording.lists;
         let mut cursor = Cursor::new(self.index);
-        // Each copy begins at another point of the recording, as if all of them had run for long.
+        // Each CPU begins at a random point of its list, as if it had run for a long time.
         let mut start = target.random() % lists.len(self.index);
         while target.running() {
             let mut kept = Vec::new();
@@ -107,8 +108,8 @@ impl Player {
             }
             What::Free { block } => {
                 early.push_back((pass, block));
-                // Free the block of this operation, if it is allocated already. Also try again to free one
-                // earlier block that another CPU had not yet allocated.
+                // Free the block of this operation, if it is already allocated. Also try again to free one
+                // earlier block that was not yet allocated at its free.
                 for _ in 0..early.len().min(2) {
                     let Some(key) = early.pop_back() else { break };
                     let found = self.copy().blocks.remove(&key);

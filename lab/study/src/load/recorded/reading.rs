@@ -23,21 +23,20 @@ pub struct Played {
     pub failed_in_recording: u64,
     /// Allocations left out because their order or number of pages is impossible.
     pub impossible: u64,
-    /// Frees that are added: if the recording allocates a frame that it has not freed, the old block is freed
-    /// first.
+    /// Frees that the recording lacks and that are added. If the recording allocates a frame twice without a
+    /// free between, the old block is freed first.
     pub made_up_frees: u64,
-    /// Events that the recording itself lacks.
+    /// Number of events that were lost when the recording was made.
     pub lost_events: u64,
 }
 
-/// A recording that any number of players can repeat.
+/// The lists of a recording's operations, which any number of players can repeat.
 #[derive(Debug)]
 pub(super) struct Recording {
     pub(super) lists: Lists,
-    /// Blocks that the recording does not free.
+    /// The blocks that the recording allocates and does not free.
     kept: HashSet<u32>,
-    /// The number of the first page, of all pages of bulk allocations, that the recording does not free. The
-    /// recording frees no later page either.
+    /// Pages of bulk allocations are numbered. The recording frees no page with this number or a higher one.
     bulk_kept: u32,
 }
 

@@ -1,7 +1,7 @@
-//! The study of a day's effect on memory: how many units of 1 GiB stay free of pages that cannot be moved,
-//! with Linux, with the RFCs of 2026, and with this project's own allocator.
+//! The study `ageing`: how many units of 1 GiB stay free of pages that cannot be moved during a day of work.
+//! The study compares Linux, the RFCs of 2026, and this project's own allocator.
 //!
-//! `runs` plays the days, `tables` shows them.
+//! `runs` simulates the days, and `tables` shows the results.
 
 mod runs;
 mod tables;
@@ -83,7 +83,8 @@ mod tests {
 
     use super::*;
 
-    /// Readers of the JSON rely on one row for each policy, and on separate keys for the course of the day.
+    /// Programs that read the JSON rely on one row for each policy, and on separate keys for the course of
+    /// the day.
     #[test]
     fn a_row_a_policy_has_the_end_of_the_day() {
         let mut day = Parameters::quick();

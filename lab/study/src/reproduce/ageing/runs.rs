@@ -20,7 +20,7 @@ pub(super) struct Candidate {
     compaction: Compaction,
 }
 
-/// The rows of each table, in their order: name, allocator, and the mover of pages.
+/// The built-in rows of each table: name, allocator, and the rule for moving pages.
 const ROWS: [(&str, &str, Compaction); 6] = [
     ("linux-6.18", "linux-6.18", Compaction::None),
     ("linux-6.18+compaction", "linux-6.18", Compaction::Linux),
@@ -30,7 +30,7 @@ const ROWS: [(&str, &str, Compaction); 6] = [
     ("owned-blocks", "owned-blocks", Compaction::None),
 ];
 
-/// All candidates (rows), in the order of the tables: first the built-in ones, then the user's policies.
+/// All rows, in the order of the tables: first the built-in rows, then one row for each policy of the user.
 pub(super) fn candidates(of_user: &[String]) -> Result<Vec<Candidate>> {
     let mut candidates = Vec::new();
     for (name, entrant, compaction) in ROWS {
@@ -53,17 +53,17 @@ pub(super) fn candidates(of_user: &[String]) -> Result<Vec<Candidate>> {
     Ok(candidates)
 }
 
-/// Samples of memory, evenly over the day.
+/// Number of samples of memory, at equal intervals over the day.
 pub(super) const MOMENTS: u32 = 24;
 
-/// The results of one candidate: a day for each seed.
+/// The results of one row: a simulated day for each seed.
 #[derive(Debug)]
 pub(super) struct Days {
     pub(super) candidate: Candidate,
     pub(super) courses: Vec<Course>,
 }
 
-/// Runs a day with each candidate and each seed.
+/// Simulates a day for each row and each seed.
 pub(super) fn run(
     day: &Parameters,
     candidates: &[Candidate],

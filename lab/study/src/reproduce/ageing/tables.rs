@@ -1,4 +1,4 @@
-//! The results, as tables and as a picture.
+//! Shows the results of the days as tables and as a figure.
 
 use crate::ageing::{Census, Moment};
 use pageset_report::plot::{Axis, Figure, Mark, Panel, Series};
@@ -7,7 +7,8 @@ use pageset_report::{Cell, Column, Origin, Row, Table};
 use super::runs::{Days, MOMENTS};
 
 impl Days {
-    /// The mean of a figure over all seeds at moment number `moment`. The first moment is 0.
+    /// The mean of a figure over all seeds, in the sample with the number `moment`. The first sample has the
+    /// number 0.
     fn mean_at(&self, moment: usize, figure: impl Fn(&Moment) -> f64) -> Option<f64> {
         let there = self.courses.iter().filter_map(|course| course.moments.get(moment));
         mean(there.map(figure))
@@ -23,8 +24,8 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / f64::from(count))
 }
 
-/// Clean units, in percent of the most that could be clean. The most are clean if the pages that cannot be
-/// moved fill as few units as possible.
+/// Number of clean units, in percent of the largest possible number. The number is largest if the pages that
+/// cannot be moved fill as few units as possible.
 fn of_others_percent(census: &Census) -> f64 {
     let others = census.units.saturating_sub(census.unclean_units_needed).max(1);
     100.0 * census.clean_units as f64 / others as f64

@@ -103,7 +103,7 @@ slower than those of 2 MiB. Copying past the caches gains less here than in `pag
 presumed reason: the program's own writes have left a page of dirty lines in the caches, and these lines go \
 to memory while the next page is copied there.";
 
-/// The series' claims for this load.
+/// The results that the published series claims for this load.
 struct Claims {
     throughput_percent: f64,
     user_time_percent: f64,
@@ -131,7 +131,7 @@ impl Claims {
     }
 }
 
-/// The results of all orders of copying. The base comes first.
+/// The results of all orders of copying. The first one is the base.
 struct Results {
     rows: Vec<OrderResult>,
 }
@@ -146,8 +146,8 @@ struct OrderResult {
     no_counters: Option<String>,
 }
 
-/// The orders of copying that are compared: first those that Linux has had, with Linux's instructions, then
-/// this project's own.
+/// The orders of copying that are compared: first the orders that Linux has used, with Linux's instructions,
+/// then this project's own order.
 fn methods() -> Vec<Method> {
     let rep = Kernel::new(Isa::Rep).unwrap_or(Kernel::PORTABLE);
     let linux = VisitOrder::ALL.into_iter().filter(|order| *order != VisitOrder::StreamTargetLast);
@@ -158,8 +158,7 @@ fn measure(cpus: &[usize], rounds: usize, stage: &mut Stage<'_>) -> Result<Resul
     let methods = methods();
     let mut load = AnonCow::new(cpus)?;
     let mut measured: Vec<Vec<Measured>> = vec![Vec::new(); methods.len()];
-    // Run once and ignore the result, because only the first run starts with caches that hold nothing of an
-    // earlier run.
+    // Run once and ignore the result. Only this run starts with caches that hold nothing of an earlier run.
     load.run(methods[0])?;
     for round in 0..rounds {
         for turn in 0..methods.len() {

@@ -1,5 +1,5 @@
-//! anon-cow-seq of vm-scalability: a parent has memory, and children write all of it. So each child copies
-//! the memory page by page.
+//! anon-cow-seq of vm-scalability: a parent has memory, and each child writes all of that memory. So each
+//! child copies the memory page by page.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -13,7 +13,7 @@ use pageset_pageops::Method;
 
 use super::counters::Counters;
 
-/// Huge pages of the parent: 256 MiB, which no cache holds.
+/// Number of huge pages of the parent: 256 MiB, more than a cache holds.
 const PAGES: usize = if cfg!(test) { 2 } else { 128 };
 
 /// The load: the memory of the parent and of its children.
@@ -87,7 +87,8 @@ fn ipc(passed: &[Passed]) -> Result<f64, String> {
     if sums.1 == 0 { Err("no cycles were counted".to_owned()) } else { Ok(sums.0 as f64 / sums.1 as f64) }
 }
 
-/// Does the work of a child: each page is copied when its first word is written, then written to its end.
+/// Does the work of a child: copies each page when it writes the page's first word, then writes the rest of
+/// the page.
 fn pass(child: &mut Child, parent: &HugeMemory, method: Method, barrier: &Barrier) -> Passed {
     pin(child.cpu);
     let counters = Counters::of_this_thread();
@@ -105,8 +106,8 @@ fn pass(child: &mut Child, parent: &HugeMemory, method: Method, barrier: &Barrie
     Passed { seconds, copy_seconds, counts: counters.and_then(|counters| counters.read()) }
 }
 
-/// Writes each word on its own, as the program does. The compiler may not combine these stores into longer
-/// ones.
+/// Writes one word after another, as the benchmark does. The compiler must not combine these stores into
+/// longer stores.
 fn write_words(page: &mut [u8]) {
     for (index, word) in page.as_chunks_mut::<8>().0.iter_mut().enumerate() {
         *black_box(word) = index.to_ne_bytes();

@@ -17,15 +17,15 @@ use super::runs::{Key, Runs};
 /// Highest rate with prefaulting, as a multiple of the highest rate without. The published text promises
 /// three times the rate.
 const CLAIM: f64 = 3.0;
-/// Memory of all threads together, in GiB. This is the largest size that has rows for all numbers of threads
-/// in the published text.
+/// Memory of all threads together, in GiB. The published text has no larger size with rows for all numbers of
+/// threads.
 const GIB: u32 = 512;
 /// The strategy with atomic operations. The published text proposes to add prefaulting to this strategy.
 const STRATEGY: &str = "P2,V1,R1";
 const ORDERS: [u8; 4] = [0, 1, 3, 5];
 
-/// For the column of untouched pages: the number of pages that a thread skips after each 48 pages, which
-/// makes a quarter of a region.
+/// For the column of untouched pages: after each 48 touched pages, a thread skips this number of pages, a
+/// quarter of the region.
 const SKIPPED: u64 = 16;
 
 fn counts(is_quick: bool) -> &'static [u32] {
@@ -42,11 +42,12 @@ fn prefault(order: u8, threads: u32, skipped: u64) -> Key {
     Key { shared_cache: true, ahead, skipped, ..Key::new(strategy(), threads, pages) }
 }
 
-/// Numbers of cache lines written in each page, and numbers of threads. A page has 128 lines of 128 bytes.
+/// The numbers of cache lines that a thread writes in each page. The next constant has the numbers of
+/// threads. A page has 128 lines of 128 bytes.
 const LINES: [u32; 4] = [1, 16, 64, 128];
 const PREZERO_THREADS: [u32; 2] = [1, 16];
-/// Pages of each thread. The pages of a thread have ten times the size of a cache, so pages that were cleared
-/// early are not in the cache any more.
+/// Number of pages of each thread. The pages are ten times as large as a cache, so pages that were cleared
+/// early have left the cache.
 const PREZERO_PAGES: u64 = 4096;
 
 fn prezero(lines: u32, threads: u32, prezero: bool) -> Key {
@@ -55,7 +56,7 @@ fn prezero(lines: u32, threads: u32, prezero: bool) -> Key {
     Key { shared_cache: true, ahead, lines, pages_max: PREZERO_PAGES * u64::from(threads), ..key }
 }
 
-/// The simulations of both promises.
+/// The simulations that test both promises.
 pub(super) fn keys(is_quick: bool) -> Vec<Key> {
     let pairs =
         ORDERS.iter().flat_map(|order| counts(is_quick).iter().map(move |threads| (*order, *threads)));
@@ -67,7 +68,7 @@ pub(super) fn keys(is_quick: bool) -> Vec<Key> {
     prefaults.chain(prezeros).collect()
 }
 
-/// The results of both promises.
+/// The results of the simulations that test both promises.
 pub(super) struct Promises {
     rows: Vec<PrefaultRow>,
     prezero: Table,

@@ -1,10 +1,10 @@
 //! Tests how the published text explains that deltas made the kernel slower. The test simulates the change by
 //! deltas with several kinds of planes (the networks between groups of nodes).
 //!
-//! With deltas no thread writes the counters' line, and the published text's kernel became slower. Its author
-//! explains: with atomic operations two lines move, each over its own plane. With deltas only one line moves,
-//! over one plane. Each case of this test is a kind of planes and a place of the counters that could show
-//! this.
+//! With deltas no thread writes the counters' line, and the published text's kernel became slower. The author
+//! of the text explains: with atomic operations two lines move, each over its own plane. With deltas only one
+//! line moves, over one plane. Each case of this test has a kind of planes and a place of the counters under
+//! which the explanation could be true.
 
 use anyhow::Result;
 use pageset_report::{Cell, Column, Row, Table};
@@ -34,8 +34,8 @@ fn pairs(rows: &[PrintedRow]) -> Vec<(&PrintedRow, &PrintedRow)> {
     let partner = |row: &PrintedRow| {
         let is_alike =
             |other: &&PrintedRow| !has_deltas(other) && (other.gib, other.threads) == (row.gib, row.threads);
-        // Take the last match: if both kernels without deltas have a row, this is the row of the atomic
-        // operations.
+        // Take the last match. If both kernels without deltas have such a row, the last match is the row of
+        // the kernel with atomic operations.
         rows.iter().rfind(is_alike)
     };
     with.filter_map(|row| Some((partner(row)?, row))).collect()
@@ -46,8 +46,8 @@ fn case_key(row: &PrintedRow, reading: Reading, case: usize) -> Key {
     Key { wiring, own_line, ..key(row, reading) }
 }
 
-/// How many threads may have run for a row. If a row prints more threads than the program has arrays for,
-/// both numbers are possible; a quick run then leaves out the printed number.
+/// How many threads may have run for a row. If the printed number exceeds the number of threads that the
+/// program has arrays for, both numbers are possible. A quick run then leaves out the printed number.
 fn readings(row: &PrintedRow, is_quick: bool) -> impl Iterator<Item = Reading> + use<> {
     let has_all = row.threads <= THREADS_OF_LISTING;
     let is_wanted = move |reading: &Reading| match reading {

@@ -11,8 +11,8 @@ fn counts(is_quick: bool) -> &'static [u32] {
     if is_quick { &[1, 8, 64] } else { &[1, 2, 8, 32, 128, 512] }
 }
 
-/// Pages of each thread. All of them fit into the thread's node, so memory is local and its bandwidth grows
-/// with the CPUs.
+/// Number of pages of each thread. The pages fit into the memory of the thread's node. So all memory is
+/// local, and its bandwidth grows with the number of CPUs.
 const THREAD_PAGES: u64 = 256;
 
 /// All combinations of page table, areas and counters. With `is_quick`, only the published text's
@@ -22,8 +22,8 @@ fn strategies(is_quick: bool) -> Vec<Strategy> {
     if is_quick {
         return QUICK.iter().filter_map(|name| name.parse().ok()).collect();
     }
-    // V0 does not allow areas to change, so V0 is an upper bound and not a usable strategy. The test of
-    // prediction T4 covers the other counters.
+    // V0 is left out, because V0 does not allow areas to change. So V0 is an upper bound and not a usable
+    // strategy. The test of prediction T4 covers the other counters.
     let accounts = [Account::R1, Account::R2, Account::R3, Account::R4];
     Strategy::all()
         .filter(|strategy| strategy.stabilise() != Stabilise::V0 && accounts.contains(&strategy.account()))
@@ -34,10 +34,10 @@ fn key(strategy: Strategy, threads: u32) -> Key {
     Key::new(strategy, threads, THREAD_PAGES)
 }
 
-/// Pages of each thread in runs where the cost of building its first page table is negligible: as many pages
-/// of 16 KiB as one leaf table covers.
+/// Number of pages of each thread in further runs: one leaf table covers as many pages of 16 KiB. So the cost
+/// of building the table is negligible in these runs.
 const TABLE_PAGES: u64 = 2048;
-/// Strategies under which CPUs share no cache line, except a counter that they change only now and then.
+/// The strategies whose CPUs share no cache line, except for a counter that they seldom change.
 const APART: [&str; 3] = ["P1,V7,R3", "P2,V7,R3", "P3,V7,R3"];
 
 /// Runs whose threads each fill a whole leaf table: with one thread, and with the most threads.
@@ -111,8 +111,8 @@ impl Matrix {
         table
     }
 
-    /// Returns the rate with the most threads as a share of the rate of linear scaling: the rate of one
-    /// thread times the number of threads.
+    /// Returns the rate with the most threads as a share of the rate of linear scaling, which is the rate of
+    /// one thread times the number of threads.
     fn linear(&self, rates: &[f64]) -> f64 {
         match (rates.first(), rates.last(), self.counts.last()) {
             (Some(first), Some(last), Some(&most)) => last / (first * f64::from(most)),

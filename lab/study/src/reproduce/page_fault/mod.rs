@@ -2,8 +2,8 @@
 //! Lameter's atomic operations, and atomic operations with per-task counts (*deltas*).
 //!
 //! `printed` has the rows of the published text. `runs` simulates. `fit` chooses the only fitted number.
-//! `tables` compares our values with the printed ones. `threads` estimates from the printed rows how many
-//! threads ran. `deltas` tests why deltas made the kernel slower, according to the published text.
+//! `tables` compares our values with the printed ones. `threads` estimates how many threads ran when the rows
+//! were measured. `deltas` tests why deltas made the kernel slower, according to the published text.
 //! `predictions` tests T1 to T5 of the specification. `matrix` makes a table that was not published. `ahead`
 //! tests promises of the published text. `figures` draws.
 
@@ -96,8 +96,8 @@ fn notes(fault_ns: f64) -> Vec<String> {
         ),
         "Page locking is P1,V1,R1, atomic operations P2,V1,R1, deltas P2,V1,R2. The counters are on \
          the cache line of mmap_sem (R1 of the specification). The address space also remembers the area that was used \
-         last. Until Linux 3.15 each fault of another thread overwrote this memory. Guess: the remembered area \
-         is on that cache line too."
+         last. Until Linux 3.15 each fault of another thread overwrote this memory. Guess: the \
+         remembered area is on the cache line of mmap_sem too."
             .to_owned(),
         "Each thread touches a few thousand pages. The simulated machine's memory is smaller in the same proportion, so \
          that the same part of the pages is remote. The times of touching and teardown are scaled up to all pages."
@@ -109,7 +109,7 @@ fn notes(fault_ns: f64) -> Vec<String> {
     ]
 }
 
-/// Explanations of differences that the tables do not show.
+/// Explanations of the differences between our values and the printed ones.
 const EXPLANATIONS: [&str; 6] = [
     "The simulation does not limit bandwidth. Two CPUs of a node that only clear pages, as fast as the machine file says, \
      need 8.2 GB/s; the bus that they share has 6.4 GB/s (general knowledge of the Itanium 2). CPUs clear for at most half \
@@ -122,8 +122,8 @@ const EXPLANATIONS: [&str; 6] = [
      move. With more threads the line limits the rate, and each further router on its way makes the line slower.",
     "Busy CPUs: threads that wait for a line are busy. The last thread tears down the memory alone. So the number of busy \
      CPUs tells what share of the time the threads touched pages. The teardown is the residue of about 1 us a page in the \
-     specification. Two thirds of it come out here: the allocator's cost of a free, and fetching a frame's metadata from \
-     another node.",
+     specification. The simulation explains two thirds of the residue: the allocator's cost of a free, \
+     and fetching a frame's metadata from another node.",
     "Starting threads is nearly free here: 40 us each, a guess. The published User column shows more: if \
      threads are created one after the other and spin until all exist, the User time beyond that of rows with few threads \
      is 4 to 7 ms for each thread. That is most of a second for 128 threads, and 5 % of the wall time of 64 GB with 128 \

@@ -1,4 +1,5 @@
-//! The specification's predictions T1 to T5 (spec fault.md §1.8), written before any measurement.
+//! Tests the specification's predictions T1 to T5 (spec fault.md §1.8), which were written before any
+//! measurement.
 
 use anyhow::Result;
 use pageset_fault::Strategy;
@@ -11,7 +12,7 @@ fn counts(is_quick: bool) -> &'static [u32] {
     if is_quick { &[4, 64] } else { &[4, 64, 512] }
 }
 
-/// Pages of each thread, which fit into the memory of the thread's node.
+/// Number of pages of each thread. The pages fit into the memory of the thread's node.
 const THREAD_PAGES: u64 = 256;
 
 fn strategy(name: &str) -> Strategy {
@@ -45,7 +46,7 @@ pub(super) fn keys(is_quick: bool) -> Vec<Key> {
     keys
 }
 
-/// The outcome of each prediction.
+/// Returns one sentence for each prediction, which says whether it came true.
 pub(super) fn sentences(runs: &Runs, is_quick: bool) -> Result<Vec<String>> {
     let look = Look { runs, most: counts(is_quick).last().copied().unwrap_or(1) };
     Ok(vec![look.t1(counts(is_quick))?, look.t2()?, look.t3()?, look.t4()?, look.t5()?])

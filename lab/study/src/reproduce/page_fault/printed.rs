@@ -1,11 +1,11 @@
-//! The printed rows.
+//! The rows that the published text prints.
 
 use anyhow::{Context as _, Result};
 use pageset_fault::Strategy;
 
 use crate::reproduce::published::published;
 
-/// The machine of the published text's measurements.
+/// The machine that the published text measured.
 pub(super) const MACHINE: &str = "altix-512";
 /// The test program of 2005 keeps its threads in arrays of 128 entries. Source: spec fault.md §2.1, a listing
 /// of the program from 2006.
@@ -31,7 +31,7 @@ impl PrintedRow {
         self.cpu_s / self.wall_s
     }
 
-    /// Pages of the requested size, in all repetitions.
+    /// Number of pages of the requested memory, times the number of repetitions.
     pub(super) fn pages(&self) -> f64 {
         f64::from(self.gib) * f64::from(PAGES_PER_GIB) * f64::from(self.repetitions)
     }
@@ -82,7 +82,8 @@ mod tests {
         let rows = rows().unwrap();
         assert_eq!(rows.len(), 31);
         for row in &rows {
-            // The published text prints seconds with two digits after the point.
+            // The tolerance is that of rounding: the published text prints seconds with two digits after the
+            // point.
             assert!((row.pages() / row.wall_s / row.faults_per_wall_s - 1.0).abs() < 1e-3, "{row:?}");
             assert!((row.pages() / row.cpu_s / row.faults_per_cpu_s - 1.0).abs() < 1e-3, "{row:?}");
         }

@@ -12,7 +12,7 @@ use pageset_sim::machine::Cost;
 use crate::jobs::{self, Stage};
 use crate::pft::{AreaCache, RssLine, VirtualSpec, run_virtual};
 
-/// One simulation.
+/// The parameters of one simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) strategy: Strategy,
@@ -24,15 +24,15 @@ pub(super) struct Key {
     pub(super) own_line: bool,
     /// Whether the address space remembers the area that was used last, as in 2005.
     pub(super) shared_cache: bool,
-    /// Changes to the networks between bricks (groups of nodes).
+    /// How this simulation changes the networks between bricks (groups of nodes).
     pub(super) wiring: Wiring,
-    /// Largest number of pages that are simulated, of all threads together.
+    /// Largest number of pages that the simulation touches, of all threads together.
     pub(super) pages_max: u64,
     /// Work that is done before a page is requested: prefaulting or clearing.
     pub(super) ahead: Ahead,
-    /// How many pages a thread skips after each run of touched pages.
+    /// Number of pages that a thread skips after each group of touched pages.
     pub(super) skipped: u64,
-    /// Cache lines that are written in each page.
+    /// Number of cache lines that a thread writes in each page.
     pub(super) lines: u32,
 }
 
@@ -76,9 +76,9 @@ pub(super) enum Sharing {
     Interleaved,
 }
 
-/// The most pages that all threads together touch in the simulation of a printed row. [`THREAD_PAGES`] has
-/// the smallest and the largest number for one thread. Guess: a few hundred faults reach a steady state, and
-/// a run takes a second.
+/// Largest number of pages that all threads together touch in the simulation of a printed row.
+/// [`THREAD_PAGES`] has the limits for one thread. Guess: a few hundred faults reach a steady state, and a
+/// run takes a second.
 pub(super) const PAGES_MAX: u64 = 1 << 17;
 const THREAD_PAGES: (u64, u64) = (256, 8192);
 
@@ -132,7 +132,7 @@ impl Key {
 pub(super) struct Runs(BTreeMap<Key, Run>);
 
 impl Runs {
-    /// Runs all simulations, several at once. The largest simulations begin first, so that none of them runs
+    /// Runs all simulations, several at once. The largest simulations begin first, so that no large one runs
     /// alone at the end.
     pub(super) fn all(
         machine: &Machine,

@@ -8,12 +8,12 @@ use pageset_report::comparison::{Comparison, Pair, Quantity};
 use super::printed::{MACHINE, PAGES_PER_GIB, PrintedRow, THREADS_OF_LISTING};
 use super::runs::{Key, Runs, Wiring};
 
-/// How many threads run for a row.
+/// The number of threads that run in the simulation of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// The number of threads that the row prints.
+    /// As many threads run as the row prints.
     Printed,
-    /// The printed number, but at most as many threads as the program has room for.
+    /// As many threads run as the row prints, but at most as many as the program of 2005 has room for.
     Listing,
 }
 
@@ -39,7 +39,8 @@ pub(super) fn key(row: &PrintedRow, reading: Reading) -> Key {
     Key { shared_cache: true, ..Key::new(row.strategy, threads, pages) }
 }
 
-/// Simulations of a row under other assumptions, for rows of so few threads that all of them ran.
+/// Simulations of a row under other assumptions. These simulations are made only for rows with so few threads
+/// that all threads certainly ran.
 fn variants(row: &PrintedRow) -> [Key; 4] {
     let key = key(row, Reading::Printed);
     let with_requests = Wiring { has_requests: true, ..key.wiring };
@@ -51,7 +52,7 @@ fn variants(row: &PrintedRow) -> [Key; 4] {
     ]
 }
 
-/// The change that each of [`variants`] makes.
+/// The assumption that each simulation of [`variants`] changes.
 const VARIANTS: [&str; 4] = [
     "As above, with the counters on their own cache line",
     "As above, if each thread remembered its area itself",
@@ -135,7 +136,7 @@ fn words(table: &str) -> String {
     words
 }
 
-/// The errors of our values in the column fault/wsec.
+/// The errors of our values in the column fault/wsec, compared with the printed values.
 pub(super) struct Score {
     readings: Vec<ReadingScore>,
 }
@@ -144,10 +145,10 @@ struct ReadingScore {
     name: String,
     /// Relative errors of all rows except the fitted one.
     errors: Vec<f64>,
-    /// Relative errors of the rows of kernels that do not collect the page counters of each task.
+    /// Relative errors of the rows of the kernels without deltas.
     errors_without_deltas: Vec<f64>,
-    /// Our value divided by the printed one, in rows whose rate depends on the shared cache line: rows
-    /// without deltas and with 32 threads or more.
+    /// Our value divided by the printed value, for each row without deltas and with 32 threads or more. The
+    /// rate of these rows depends on the shared cache line.
     crowded: Vec<f64>,
     /// The error of the worst row, as a factor of at least 1.
     worst: f64,
@@ -159,9 +160,10 @@ struct ReadingScore {
 struct Steps {
     all: usize,
     agreed: usize,
-    /// Steps without a printed change. For these steps, the forecast "nothing ever changes" is right.
+    /// Number of steps without a printed change. The forecast "nothing ever changes" is right for these
+    /// steps.
     null_model: usize,
-    /// Steps whose printed change has the same direction in our values.
+    /// Number of steps with a printed change that have a change of the same direction in our values.
     changes_met: usize,
 }
 

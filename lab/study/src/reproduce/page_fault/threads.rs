@@ -2,9 +2,9 @@
 //!
 //! The published text reports linear scaling from 128 to 512 threads, although about 85 CPUs were busy in
 //! each of these rows. The test program has arrays for only 128 threads, and computes the number of faults
-//! from the requested memory. So perhaps only 128 threads ran in rows that ask for more threads. A row of n
-//! threads then touched only 128 / n of its memory. In that case, two figures depend only on the memory of
-//! one thread and not on n: the time per page, and the wall time minus the CPU time.
+//! from the requested memory. So perhaps only 128 threads ran even if a row asks for more. If so, a run with
+//! n requested threads touched only 128 / n of its memory. Two figures then depend on the memory of one
+//! thread and not on n: the time per page, and the wall time minus the CPU time.
 
 use pageset_report::{Cell, Column, Row, Table};
 
@@ -53,7 +53,7 @@ fn thread_mib(row: &PrintedRow) -> u64 {
     u64::from(row.gib) * 1024 / u64::from(row.threads)
 }
 
-/// Times per touched page, if this many threads ran.
+/// Times per touched page, computed for an assumed number of threads that ran.
 struct Residue {
     wall_us: f64,
     residue_us: f64,

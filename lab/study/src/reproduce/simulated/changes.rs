@@ -1,4 +1,4 @@
-//! Makes a table of changes. For each change, it has the published size, our size, and whether the published
+//! Makes a table of changes. A row has the published size of a change, our size, and whether the published
 //! interval contains our value.
 
 use pageset_report::comparison::{Band, Comparison, Direction};
@@ -45,8 +45,10 @@ pub(crate) fn changes(tables: &[Comparison]) -> Table {
         }
     }
     table.note(
-        "The first +/- is what counts as no change: of what is published, its printed variation, or 2 %. The second is the \
-         standard deviation of ours between seeds. Covered: both together are at least the difference.",
+        "The first +/- is the largest published change that counts as no change: the printed \
+         variation, or 2 %. The second +/- is the standard deviation of our change between seeds. \
+         Covered: the square of the difference between both changes is at most the sum of the squares \
+         of both figures.",
     );
     table
 }

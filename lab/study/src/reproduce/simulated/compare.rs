@@ -52,13 +52,13 @@ pub(super) fn compare(experiment: &Experiment, fitted: &Fitted, results: &Result
 }
 
 impl Compared {
-    /// Whether the value of base rows is 100 by definition.
+    /// Whether base rows have the value 100 by definition.
     fn is_relative(self) -> bool {
         matches!(self, Self::PercentOfBase(_) | Self::PerWorkPercentOfBase(_))
     }
 
-    /// Returns the value of a row. `ours` and `base` are the runs of the row and of its base row, with their
-    /// results.
+    /// Returns the value of a row. `ours` is the row's run with its result, and `base` is the run of the
+    /// row's base row with its result.
     fn value(self, ours: (&RunSpec, &RunResult), base: (&RunSpec, &RunResult)) -> f64 {
         match self {
             Self::AsIs(metric) | Self::ScaledToBase(metric) => metric.of(ours.0, ours.1),
@@ -71,15 +71,15 @@ impl Compared {
     }
 }
 
-/// The values of a case for one column, over all seeds. A relative value refers to the base row with the same
-/// seed.
+/// The values of a row in one column, one for each seed. A relative value is relative to the base row's value
+/// with the same seed.
 pub(super) fn values(compared: Compared, case: &Case, base: &Case, results: &Results) -> Option<Spread> {
     let pairs = results.get(&case.run)?.into_iter().zip(results.get(&base.run)?);
     let value = |(ours, of_base)| compared.value((&case.run, ours), (&base.run, of_base));
     Spread::of(&pairs.map(value).collect::<Vec<_>>())
 }
 
-/// The simulated machines and their CPUs.
+/// The names of the simulated machines, and the numbers of CPUs used.
 fn machines(experiment: &Experiment) -> String {
     let mut names: Vec<String> = Vec::new();
     for case in &experiment.cases {

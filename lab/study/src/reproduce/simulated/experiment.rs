@@ -1,4 +1,4 @@
-//! A published table, described as simulations: rows, columns and chosen parameters.
+//! Describes a published table by simulations: rows, columns and fitted parameters.
 
 use pageset_report::comparison::Quantity;
 use serde::Deserialize;
@@ -6,14 +6,14 @@ use serde::Deserialize;
 use crate::metric::Metric;
 use crate::simulate::RunSpec;
 
-/// One published table, to be simulated.
+/// One published table that is to be simulated.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Experiment {
     /// Name in JSON, and in the file of fitted parameters.
     pub(crate) id: String,
     /// The table's title.
     pub(crate) title: String,
-    /// The columns, each with the result that it is compared with.
+    /// The columns, each with the simulated figure that is compared with it.
     pub(crate) columns: Vec<(Quantity, Compared)>,
     /// Name of the group of tables that the table is scored with. Default: the whole study.
     pub(crate) group: Option<String>,
@@ -21,20 +21,20 @@ pub(crate) struct Experiment {
     pub(crate) withdrawn: Option<String>,
     /// The rows, from top to bottom; the first is a base row.
     pub(crate) cases: Vec<Case>,
-    /// Parameters that are chosen on base rows.
+    /// The parameters that are fitted on base rows.
     pub(crate) fits: Vec<Fit>,
-    /// Parameters of rows whose values were chosen on rows of other tables.
+    /// The parameters of rows whose values were fitted on rows of other tables.
     pub(crate) borrowed: Vec<Borrowed>,
 }
 
-/// One row of a table to be simulated.
+/// One row of a table that is to be simulated.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     /// Name of the row.
     pub(crate) name: String,
-    /// The row that this row is compared with; `None` for a base row.
+    /// Index of the base row that this row is compared with. `None` if this row is a base row.
     pub(crate) base: Option<usize>,
-    /// The simulation.
+    /// The simulation of the row.
     pub(crate) run: RunSpec,
     /// The published values, one for each column.
     pub(crate) published: Vec<Option<f64>>,
@@ -47,17 +47,17 @@ pub(crate) struct Case {
 pub(crate) enum Compared {
     /// The value of the metric itself.
     AsIs(Metric),
-    /// The value, in percent of the base row's value.
+    /// The metric's value, in percent of the base row's value.
     PercentOfBase(Metric),
-    /// The value for each unit of work, in percent of the base row's value for each unit.
+    /// The metric's value for each unit of work, in percent of the same figure of the base row.
     PerWorkPercentOfBase(Metric),
-    /// The value, scaled so that the base row has its published value. Used if the published unit differs
-    /// from ours.
+    /// The metric's value, multiplied by the factor that gives the base row its published value. Used if the
+    /// published unit differs from ours.
     ScaledToBase(Metric),
 }
 
 impl Compared {
-    /// The result that is compared.
+    /// The metric whose value is compared.
     pub(crate) fn metric(self) -> Metric {
         match self {
             Self::AsIs(metric)
@@ -71,17 +71,18 @@ impl Compared {
 /// A parameter of a workload, chosen so that one result of a base row equals the published one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fit {
-    /// The base row. All rows that are compared with it use the same value.
+    /// Index of the base row. All rows that are compared with this base row use the same value of the
+    /// parameter.
     pub(crate) case: usize,
     /// The parameter.
     pub(crate) parameter: String,
-    /// Smallest and largest value that is tried.
+    /// The smallest and the largest value of the parameter that the search tries.
     pub(crate) range: (u64, u64),
-    /// The column with the target value.
+    /// Index of the column whose published value is the target.
     pub(crate) column: usize,
-    /// The quantity that must equal the published one.
+    /// The quantity that must equal its published value.
     pub(crate) target: FitTarget,
-    /// Whether the result rises with the parameter. If `rises` is false, the result falls.
+    /// Whether the result rises when the parameter rises. If `rises` is false, the result falls.
     pub(crate) rises: bool,
 }
 
@@ -89,22 +90,22 @@ pub(crate) struct Fit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FitTarget {
-    /// The value.
+    /// The row's value.
     #[default]
     Value,
-    /// The value, in percent of the value of another table's row, whose parameters this row uses (the
-    /// *lender*).
+    /// The row's value in percent of the *lender's* value. The lender is a row of another table whose
+    /// parameters this row uses.
     PercentOfLender,
 }
 
-/// A parameter of one row whose value was chosen on a row of another table.
+/// A parameter of a row whose value was fitted on a row of another table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Borrowed {
-    /// The row that uses the value.
+    /// Index of the row that uses the value.
     pub(crate) case: usize,
     /// The parameter.
     pub(crate) parameter: String,
-    /// The table that the value was chosen on, and that table's base row.
+    /// The value was fitted on this table and this base row.
     pub(crate) table: String,
     pub(crate) row: String,
 }

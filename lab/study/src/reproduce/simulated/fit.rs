@@ -1,4 +1,4 @@
-//! Chooses parameters so that the simulated values of base rows are the published ones.
+//! Chooses parameters so that base rows have their published values in the simulation.
 
 use std::path::Path;
 
@@ -15,8 +15,8 @@ use super::{compare, ratio};
 use crate::jobs::{self, Stage};
 use crate::reproduce::study::Options;
 
-/// Returns the parameters of the file that [`Options::fit`] names, chosen again on these experiments. Without
-/// such a file, returns the `known` parameters.
+/// Chooses the parameters of these experiments again if [`Options::fit`] names a file, and writes them to
+/// that file. Without such a file, returns the `known` parameters.
 pub(crate) fn fitted(
     experiments: &[Experiment],
     known: Fitted,
@@ -33,12 +33,13 @@ pub(crate) fn fitted(
         known
     };
     all(experiments, &mut fitted, path, options, progress)?;
-    // The rows whose parameters other rows borrow are fitted now, so fit the borrowers.
+    // The rows that lend their parameters are fitted now, so fit the rows that borrow parameters.
     ratio::fit(experiments, &mut fitted, path, options.jobs, progress)?;
     Ok(fitted)
 }
 
-/// Fits all base rows, several at once, and writes the parameters of each row when it is done.
+/// Fits all base rows, several at once. Writes the parameters of a row to the file as soon as the row is
+/// fitted.
 fn all(
     experiments: &[Experiment],
     fitted: &mut Fitted,
@@ -56,12 +57,12 @@ fn all(
     })
 }
 
-/// A base row, and the parameters that are chosen so that it agrees with the published values.
+/// A base row, and the parameters that are chosen so that the row agrees with its published values.
 struct BaseRow<'a> {
     experiment: &'a Experiment,
     case: &'a Case,
     fits: Vec<Fit>,
-    /// The parameters' former values.
+    /// The values that the parameters had before.
     former: Vec<Option<u64>>,
     /// The seeds. The mean over all seeds decides which value is chosen, because the study prints this mean,
     /// and the result of a single seed may be far from it.
@@ -98,9 +99,9 @@ impl<'a> BaseRow<'a> {
         Ok(fitted.collect())
     }
 
-    /// Chooses all parameters that follow the `given` ones. For each value of the next parameter that is
-    /// tried, all later parameters are chosen again, because parameters affect each other's results. The
-    /// search for a parameter begins at its value in `known`, the last one that came near its target.
+    /// Chooses all parameters after the `given` ones. Parameters affect each other's results. So for each
+    /// tried value of the next parameter, all later parameters are chosen again. The search for a parameter
+    /// begins at its value in `known`, the last value that came near its target.
     fn settle(&self, given: &[u64], known: &mut [Option<u64>]) -> Result<Settled> {
         let Some(fit) = self.fits.get(given.len()) else {
             return Ok(Settled { values: given.to_vec(), reached: self.results(given)? });
@@ -118,7 +119,8 @@ impl<'a> BaseRow<'a> {
         Ok(settled)
     }
 
-    /// Simulates the row with these parameter values. Returns the result for each fit.
+    /// Simulates the row with these parameter values. Returns the result that each fit compares with its
+    /// target.
     fn results(&self, values: &[u64]) -> Result<Vec<f64>> {
         let mut case = self.case.clone();
         for (fit, value) in self.fits.iter().zip(values) {
@@ -136,7 +138,7 @@ impl<'a> BaseRow<'a> {
     }
 }
 
-/// A value for each parameter, and their results.
+/// A value for each parameter, and the results with these values.
 #[derive(Clone, Debug)]
 struct Settled {
     values: Vec<u64>,

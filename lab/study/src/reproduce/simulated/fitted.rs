@@ -1,4 +1,4 @@
-//! Parameters that were chosen so that one result of a base row equals the published one.
+//! The fitted parameters: each was chosen so that one result of a base row equals the published one.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::experiment::{Borrowed, Experiment, Fit};
 use crate::simulate::RunSpec;
 
-/// The text of the file in the sources.
+/// The text of the built-in file of fitted parameters.
 const BUNDLED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/bundled/fitted.toml"));
 
 /// All fitted parameters, of all studies.
@@ -25,13 +25,14 @@ pub struct Fitted {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FittedValue {
-    /// The table and its base row.
+    /// The parameter was fitted on this table and this base row.
     pub(crate) table: String,
     pub(crate) row: String,
-    /// The workload's parameter and its value.
+    /// The name of the workload's parameter, and the fitted value.
     pub(crate) parameter: String,
     pub(crate) value: u64,
-    /// The fitted column, its published value, and the value reached.
+    /// The column that the parameter was fitted on, the published value, and the value that the simulation
+    /// reached.
     pub(crate) column: String,
     pub(crate) published: f64,
     pub(crate) reached: f64,
@@ -88,12 +89,12 @@ impl Fitted {
         self.values.iter().find(is_it)
     }
 
-    /// Adds all values of `other`, in place of older ones.
+    /// Adds all values of `other`. New values replace older values of the same parameters.
     pub(crate) fn extend(&mut self, other: Self) {
         other.values.into_iter().for_each(|value| self.insert(value));
     }
 
-    /// Adds a value, in place of an older one.
+    /// Adds a value. The new value replaces an older value of the same parameter.
     pub(crate) fn insert(&mut self, value: FittedValue) {
         let is_same = |other: &FittedValue| {
             (&other.table, &other.row, &other.parameter) == (&value.table, &value.row, &value.parameter)
@@ -104,8 +105,8 @@ impl Fitted {
         }
     }
 
-    /// Returns the experiment with its parameters set: those that were chosen on its own rows, and those that
-    /// were chosen on other tables. No other code sets fitted parameters.
+    /// Returns the experiment with all of its fitted parameters set: the parameters fitted on its own rows,
+    /// and the parameters borrowed from other tables. No other code sets fitted parameters.
     pub(crate) fn applied(&self, experiment: &Experiment) -> Experiment {
         let mut applied = experiment.clone();
         for fit in &experiment.fits {
@@ -124,9 +125,9 @@ impl Fitted {
         applied
     }
 
-    /// Makes notes for the reader of a table. `here` is this run's value in a row and column. A note says
-    /// whether the value of this run is near the published one, and not whether the value was near when the
-    /// parameter was chosen.
+    /// Makes a note on each fitted parameter for the reader of a table. `here` returns this run's value in a
+    /// row and column. A note says whether this run's value is near the published value. The note does not
+    /// say whether the value was near when the parameter was fitted.
     pub(super) fn sentences(
         &self,
         experiment: &Experiment,
@@ -139,7 +140,7 @@ impl Fitted {
             };
             let FittedValue { parameter, value, column, published, reached, .. } = fitted;
             let chosen = format!("{parameter} = {value}, on {column} of row {row}: published {published}");
-            // The parameter was chosen by a figure that is not a column of the table.
+            // The parameter was fitted on a figure that is not a column of the table.
             if experiment.columns[fit.column].0.heading != *column {
                 return format!("{chosen}, {reached:.1} when it was chosen");
             }

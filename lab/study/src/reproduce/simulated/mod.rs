@@ -1,10 +1,10 @@
 //! Studies whose values come from simulations.
 //!
 //! A study is data (`experiment`): [`Experiment`]s with one [`Case`] for each row. `runs` simulates each
-//! different run once, and `compare` compares the results with the published values. A few parameters were
-//! chosen so that the result of a base row is the published one. `fitted` has these parameters, and `fit`
-//! chooses them again with `search`. `ratio` chooses a parameter by the quotient of the values of two tables.
-//! `panels` draws figures.
+//! different run once, and `compare` compares the results with the published values. A few parameters are
+//! *fitted*: they were chosen so that the result of a base row is the published one. `fitted` has these
+//! parameters, and `fit` chooses them again with `search`. `ratio` chooses a parameter so that the ratio of
+//! two tables' values is the published ratio. `panels` draws figures.
 
 mod changes;
 mod compare;
@@ -31,16 +31,17 @@ pub(crate) use panels::Panels;
 /// The results of all experiments of a study.
 #[derive(Debug, Default)]
 pub(crate) struct Simulated {
-    /// A comparison for each experiment.
+    /// For each experiment, the comparison of our values with the published ones.
     pub(crate) tables: Vec<Comparison>,
-    /// Runs that failed, each with the reason.
+    /// Sentences about runs that failed, each with the reason.
     pub(crate) failures: Vec<String>,
-    /// The experiments as they were run, and their results.
+    /// The experiments with the parameters that were used, and the results of their runs.
     ran: Option<(Vec<Experiment>, runs::Results)>,
 }
 
 impl Simulated {
-    /// A metric of one row over all seeds. The metric need not be a column of the row's table.
+    /// The mean and the deviation of a row's metric over all seeds. The metric need not be a column of the
+    /// row's table.
     pub(crate) fn spread(&self, experiment: usize, case: usize, compared: Compared) -> Option<Spread> {
         let (experiments, results) = self.ran.as_ref()?;
         let cases = &experiments.get(experiment)?.cases;
@@ -49,13 +50,13 @@ impl Simulated {
         compare::values(compared, case, base, results)
     }
 
-    /// The reasons that a study gives, and the runs that failed.
+    /// The explanations of a study: the reasons that its notes give, and the runs that failed.
     pub(crate) fn explanations(&self, reasons: &[impl AsRef<str>], options: &Options) -> Vec<String> {
         options.reasons(reasons).into_iter().chain(self.failures.iter().cloned()).collect()
     }
 }
 
-/// Runs all experiments with the parameters that were chosen.
+/// Runs all experiments with their fitted parameters.
 pub(crate) fn run(
     experiments: &[Experiment],
     fitted: &Fitted,

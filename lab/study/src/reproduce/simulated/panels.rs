@@ -1,4 +1,4 @@
-//! Draws one figure of several tables: published values and ours.
+//! Draws one figure of several tables, with published values and ours.
 
 use pageset_report::Origin;
 use pageset_report::comparison::{Comparison, Pair, Quantity};
@@ -8,16 +8,17 @@ use pageset_report::plot::{Axis, Figure, Mark, Panel, Point, Scale, Series};
 pub(crate) struct Panels<'a> {
     /// Title of the figure.
     pub(crate) title: &'a str,
-    /// The axis that the rows lie on: by their names, or as numbers if the names are numbers.
+    /// How rows are placed on their axis: by name, or by number if their names are numbers.
     pub(crate) axis: Axis,
     /// How values are drawn.
     pub(crate) mark: Mark,
-    /// Columns that are drawn, if a table has them.
+    /// The columns that are drawn. A table may lack some of them.
     pub(crate) columns: &'a [&'a str],
 }
 
 impl Panels<'_> {
-    /// One panel for each table, or for each of its measures if their units differ.
+    /// Draws one panel for each table. If a table's columns have different units, each column gets its own
+    /// panel.
     pub(crate) fn draw(&self, tables: &[Comparison]) -> Figure {
         let mut figure = Figure::new(self.title);
         for table in tables {
@@ -76,7 +77,7 @@ impl Panels<'_> {
     }
 }
 
-/// The name that a picture shows for a column, if the column's heading is one of the kernel's names.
+/// The words that a figure shows for a column. A heading that is one of the kernel's names is replaced.
 fn words(quantity: &Quantity) -> &str {
     match quantity.key.as_str() {
         "spin_lock_percent" => "CPU time in spin locks",

@@ -1,6 +1,6 @@
 //! Chooses a parameter so that the ratio of a row's score to its lender's score is the published ratio. The
 //! lender is a row of another table whose parameters this row uses too. Both rows have the same machine, and
-//! workloads with the same unit.
+//! their workloads count the same unit of work.
 //!
 //! The ratio is used because absolute scores do not agree: under contention our machines are faster than the
 //! published ones.
@@ -17,7 +17,8 @@ use super::search::{Range, nearest};
 use crate::jobs::{self, Stage};
 use crate::simulate::{RunSpec, simulate};
 
-/// Chooses the values for all base rows, and writes each one when it is found.
+/// Chooses the parameter's value for each base row that has a lender. Writes each value to the file as soon
+/// as it is found.
 pub(super) fn fit(
     experiments: &[Experiment],
     fitted: &mut Fitted,
@@ -68,7 +69,7 @@ impl<'a> Row<'a> {
         Ok(Self { experiment, fit, case, lender })
     }
 
-    /// Searches the value that comes nearest to the published ratio.
+    /// Searches for the value of the parameter whose ratio is nearest to the published ratio.
     fn search(&self) -> Result<FittedValue> {
         let Self { experiment, fit, case, lender } = self;
         let (quantity, _) = &experiment.columns[fit.column];

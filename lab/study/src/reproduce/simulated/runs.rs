@@ -10,7 +10,7 @@ use super::experiment::Experiment;
 use crate::jobs::{self, Stage};
 use crate::simulate::{RunResult, RunSpec, simulate};
 
-/// The results. Each result's key is its run, written as a line of JSON.
+/// The results of all runs. The key of a result is its run, written as a line of JSON.
 #[derive(Debug)]
 pub(super) struct Results {
     by_run: HashMap<String, Result<RunResult, String>>,
@@ -28,7 +28,7 @@ impl Results {
         seeded(run, self.seeds).map(|run| self.by_run.get(&line(&run))?.as_ref().ok()).collect()
     }
 
-    /// Runs that failed, in an order that is always the same.
+    /// Sentences about runs that failed, in an order that does not change from one call to the next.
     pub(super) fn failures(&self) -> Vec<String> {
         let failed = self.by_run.iter().filter_map(|(run, result)| {
             let error = result.as_ref().err()?;
@@ -68,7 +68,7 @@ fn seeded(run: &RunSpec, seeds: Seeds) -> impl Iterator<Item = RunSpec> {
     seeds.iter().map(|seed| RunSpec { seed, ..run.clone() })
 }
 
-/// The result of one run, or what went wrong.
+/// The result of one run, or the error of the run as text.
 fn result_of(run: &RunSpec) -> Result<RunResult, String> {
     simulate(run).map_err(|error| format!("{error:#}"))
 }

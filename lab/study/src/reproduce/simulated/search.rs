@@ -7,25 +7,26 @@ const STEPS: usize = 8;
 /// The first value tried is the guess multiplied or divided by this factor. For each further step, the factor
 /// is squared.
 const STRIDE: f64 = 1.15;
-/// Error at which the search ends, as a part of the wanted result.
+/// The search ends when the error is at most this part of the wanted result.
 const NEAR: f64 = 0.005;
-/// Error at which the search ends, as a part of the rounding error of the wanted result.
+/// The search also ends when the error is at most this part of the wanted result's rounding error.
 const PART: f64 = 0.2;
 
 /// A search for a parameter's value between the two `ends`, both included.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
     pub(crate) ends: (u64, u64),
-    /// The value to begin with, for example an older value, if there is one.
+    /// The value that the search tries first, for example the value of an earlier fit. `None` if there is no
+    /// guess.
     pub(crate) guess: Option<u64>,
-    /// Whether results rise with the value. If `rises` is false, results fall.
+    /// Whether the result rises when the value rises. If `rises` is false, the result falls.
     pub(crate) rises: bool,
 }
 
-/// Tries values until the result of one is near the wanted result, which is known to within `rounding`.
-/// `result` returns the result of a value and some data with it. Returns the data of the value whose result
-/// is nearest. The search goes away from a guess in longer and longer strides until the wanted result is
-/// between two values, and then halves the distance between them.
+/// Tries values until a result is near the wanted result, which is known to within `rounding`. `result`
+/// returns the result of a value, and data that belongs to it. Returns the data of the value whose result is
+/// nearest. From a guess, the search moves in longer and longer strides until the wanted result lies between
+/// two values. Then the search halves the distance between these two values.
 pub(crate) fn nearest<T>(
     range: Range,
     wanted: f64,

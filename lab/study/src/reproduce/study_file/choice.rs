@@ -1,6 +1,6 @@
-//! Makes a table that says which row of a published table to choose, for example which batch size: the first
-//! row that is as good as the best, and how much worse other rows are. Published values and ours stand side
-//! by side.
+//! Makes a table that helps to choose a row of a published table, for example a batch size. The table names
+//! the first row that is as good as the best, and says how much worse other rows are. Published values and
+//! ours stand side by side.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::form::ChoiceForm;
 use crate::metric::Better;
 use crate::reproduce::simulated::Experiment;
 
-/// One row of a group of rows that are compared with each other.
+/// A row that could be chosen: one of several rows that are compared with each other.
 struct Candidate<'a> {
     name: &'a str,
     pair: &'a Pair,
@@ -83,13 +83,14 @@ fn line(
     Row::new(cells)
 }
 
-/// Splits the name of a row into the words for the line of the CSV and the last word, which names the row.
+/// Splits the name of a row into its last word, which names the row, and the words before it, which name the
+/// line of the CSV.
 fn parts(name: &str) -> (&str, &str) {
     name.rsplit_once(' ').unwrap_or(("", name))
 }
 
-/// How much worse each row is than the best row, in percent of the best. Also the first row whose loss is no
-/// larger than the deviation of its values.
+/// The loss of each row: how much worse the row is than the best row, in percent of the best. `enough` is the
+/// first row whose loss is no larger than the deviation of its values.
 struct Judged {
     lost: Vec<Option<f64>>,
     enough: Option<usize>,

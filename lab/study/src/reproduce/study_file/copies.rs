@@ -1,7 +1,7 @@
-//! Simulates a table once more. Copies of a recorded build run in place of modelled processes.
+//! Simulates a table a second time, with copies of a recorded build instead of modelled processes.
 //!
-//! Copies are not a published table, so their directions do not count in the score. The output shows them
-//! next to the model's directions, step by step.
+//! Copies are not a published table, so their directions do not count in the score. The output shows the
+//! copies' directions next to the model's directions, step by step.
 
 use pageset_report::comparison::{Change, Comparison, Direction, Quantity};
 use pageset_report::{Cell, Column, Row, Table};
@@ -11,8 +11,8 @@ use crate::metric::Metric;
 use crate::reproduce::simulated::{Compared, Experiment, Simulated};
 use crate::simulate::RunSpec;
 
-/// Makes an experiment with the rows of `build`: copies of the recording run on the same CPUs. No parameter
-/// is fitted.
+/// Makes an experiment with the rows of `build`. Copies of the recording run on the same CPUs in place of the
+/// workload. No parameter is fitted.
 pub(super) fn experiment(form: &CopiesForm, build: &Experiment) -> Experiment {
     let is_shared = |quantity: &Quantity| form.columns.iter().any(|key| *key.get_ref() == quantity.key);
     let mut copies = build.clone();
@@ -36,8 +36,9 @@ pub(super) fn experiment(form: &CopiesForm, build: &Experiment) -> Experiment {
 }
 
 /// Makes a table with the published values, the copies' values and the model's values side by side. Beside
-/// each value stands its direction compared with the row before. `drains` has the number of the base row's
-/// drains because of high-order frees, in the copies and in the model. `notes` are shown below the table.
+/// each value, the table shows the value's direction: whether it is higher or lower than in the row before.
+/// `drains` has the number of the base row's drains because of high-order frees, in the copies and in the
+/// model. `notes` are shown below the table.
 pub(super) fn table(
     copies: &Comparison,
     model: &Comparison,
@@ -97,7 +98,7 @@ pub(super) fn table(
     table
 }
 
-/// Number of the base row's drains because of high-order frees: in the copies, then in the model.
+/// The base row's number of drains because of high-order frees, in the copies and in the model.
 pub(super) fn base_drains(simulated: &Simulated, experiments: [usize; 2]) -> [Option<f64>; 2] {
     experiments.map(|experiment| {
         let drains = Compared::AsIs(Metric::FreeHigh);

@@ -18,9 +18,9 @@ type Bundled = (&'static str, &'static str);
 pub(super) struct Files {
     /// The study's name: the name of its file without the ending.
     pub(super) name: String,
-    /// The study's file.
+    /// The path of the study's TOML file.
     path: PathBuf,
-    /// Its text.
+    /// The text of the TOML file.
     pub(super) text: String,
     /// The built-in files. `None` if the files are in the directory of the study's file.
     bundled: Option<&'static [Bundled]>,
@@ -42,7 +42,7 @@ impl Files {
         })
     }
 
-    /// A study in a file of the user.
+    /// Opens a study of the user by the path of its TOML file.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let name = FileName::try_from(name.into_owned())
@@ -55,7 +55,7 @@ impl Files {
         })
     }
 
-    /// A study's file with this text, together with a table and notes.
+    /// Makes a study whose TOML file has this text. The study's table and notes are small examples.
     pub(super) fn fuzzed(text: &str) -> Self {
         const BESIDE: &[Bundled] = &[
             ("my-study.csv", "batch,score,zone_pct\n31,3511158,2\n63,3561082,2\n127,3549375,0\n"),
@@ -65,18 +65,18 @@ impl Files {
         Self { name, path, text, bundled: Some(BESIDE) }
     }
 
-    /// The name of the study's file in errors.
+    /// The name of the study's TOML file, as errors show it.
     pub(super) fn shown(&self) -> String {
         self.path.display().to_string()
     }
 
-    /// The path of a file in the directory of the study's file. Errors and runs use this path as the name of
-    /// the file.
+    /// The path of another file in the directory of the study's TOML file. Errors and runs use this path as
+    /// the name of the file.
     pub(super) fn beside(&self, name: &str) -> String {
         self.path.with_file_name(name).display().to_string()
     }
 
-    /// The text of a file in the directory of the study's file.
+    /// Returns the text of another file in the directory of the study's TOML file.
     pub(super) fn read(&self, name: &str) -> Result<String> {
         let Some(bundled) = self.bundled else {
             return Ok(read_description(&self.path.with_file_name(name))?);

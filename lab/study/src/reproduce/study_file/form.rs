@@ -1,4 +1,4 @@
-//! The keys of a study's file.
+//! The keys of a study's TOML file.
 
 use std::collections::BTreeMap;
 
@@ -14,35 +14,35 @@ use crate::sweep::{FileName, Several};
 /// Allowed texts for each column of a CSV file.
 pub(super) type Texts = BTreeMap<String, Several<String>>;
 
-/// A study's file.
+/// A study's TOML file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StudyForm {
-    /// The study's comparison, in one line.
+    /// A description of the study in one line.
     pub(super) summary: String,
-    /// The machines: published name and simulated machine.
+    /// The machines: for each published name, the machine to simulate.
     #[serde(default)]
     pub(super) machines: BTreeMap<String, String>,
-    /// Misprints in the published values, which are corrected.
+    /// Misprints of the published values, and their corrections.
     #[serde(default, rename = "correction")]
     pub(super) corrections: Vec<Spanned<CorrectionForm>>,
-    /// The tables. Tables that share values have one entry with `each`.
+    /// The tables. Several tables that share keys are one entry with `each`.
     pub(super) tables: Vec<Spanned<TableForm>>,
     /// Pictures.
     #[serde(default, rename = "figure")]
     pub(super) figures: Vec<Spanned<FigureForm>>,
-    /// Names of further tables that are made from the published ones and shown after them.
+    /// The kinds of further tables that are made from the published tables, and are shown after them.
     #[serde(default)]
     pub(super) more: Vec<More>,
-    /// The table that says which row to choose.
+    /// The table that helps to choose a row.
     pub(super) choice: Option<Spanned<ChoiceForm>>,
     /// The table that is simulated again with copies of a recording.
     pub(super) copies: Option<Spanned<CopiesForm>>,
-    /// A table of used memory.
+    /// The table of used memory.
     pub(super) used_memory: Option<Spanned<UsedMemoryForm>>,
 }
 
-/// A kind of further table that is made from the published ones.
+/// A kind of table that is made from the published tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum More {
@@ -50,14 +50,14 @@ pub(super) enum More {
     Changes,
 }
 
-/// A table that says which row to choose, for example which batch size: the first row that is as good as the
-/// best, and how much worse other rows are.
+/// A table that helps to choose a row, for example a batch size. The table names the first row that is as
+/// good as the best, and says how much worse other rows are.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ChoiceForm {
-    /// Keys of the columns whose best value is wanted.
+    /// Keys of the columns that decide which row is best.
     pub(super) columns: Vec<Spanned<String>>,
-    /// Rows whose loss is shown.
+    /// Names of the rows whose loss is shown.
     pub(super) rows: Vec<String>,
 }
 
@@ -94,8 +94,8 @@ pub(super) struct CorrectionForm {
     pub(super) meant: String,
 }
 
-/// A table. If `each` is not empty, each entry of `each` is a table, and the keys here are the values that
-/// these tables share.
+/// A table, or several tables that share keys. If `each` is not empty, each entry of `each` is a table, and
+/// the keys here hold for all of them.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TableForm {
@@ -108,32 +108,34 @@ pub(super) struct TableForm {
     pub(super) withdrawn: Option<String>,
     /// The file of published values.
     pub(super) csv: Option<Spanned<String>>,
-    /// Texts that select the CSV's lines of this table.
+    /// Texts that select the lines of the CSV that belong to this table.
     pub(super) only: Option<Spanned<Texts>>,
     /// Name of the CSV column that holds the names of the rows.
     pub(super) named_by: Option<Spanned<String>>,
-    /// Name of the CSV column that tells lines apart, if each line of the CSV has a value for every row.
+    /// Name of the CSV column whose text tells lines apart. The key is set if each line of the CSV has a
+    /// value for every row.
     pub(super) each_line: Option<Spanned<String>>,
-    /// Columns and rows.
+    /// The columns and rows of the table.
     pub(super) columns: Option<Vec<Spanned<ColumnForm>>>,
     pub(super) rows: Option<Vec<Spanned<RowForm>>>,
     /// The simulation.
     pub(super) run: Option<Spanned<RunForm>>,
-    /// Settings of the simulation that come from the CSV: the setting, and the column that has its value.
+    /// Settings of the simulation that come from the CSV. The key is a setting, and the value is the CSV
+    /// column that has its value.
     pub(super) from_line: Option<BTreeMap<String, Spanned<String>>>,
     /// The warm-up's length, in rounds of the workload.
     pub(super) warmup: Option<Spanned<WarmupForm>>,
     /// The shortest measured time, summed over all CPUs.
     pub(super) cpu_ms_min: Option<u64>,
-    /// Parameters that are chosen on base rows, and parameters that were chosen on other tables.
+    /// Parameters that are fitted on base rows, and parameters that were fitted on other tables.
     pub(super) fits: Option<Vec<Spanned<FitForm>>>,
     pub(super) borrows: Option<Vec<Spanned<BorrowForm>>>,
     /// Texts that select the lines with standard deviations.
     pub(super) deviation_line: Option<Spanned<Texts>>,
-    /// Whether a quick run includes the table, and which rows it includes.
+    /// Whether a quick run includes the table. `quick_rows` names the rows that a quick run includes.
     pub(super) is_quick: Option<bool>,
     pub(super) quick_rows: Option<Spanned<Vec<String>>>,
-    /// The tables that share the values above. Each table lists only the values that differ from the shared
+    /// The tables that share the keys above. An entry has only the keys whose values differ from the shared
     /// ones.
     #[serde(default)]
     pub(super) each: Vec<Spanned<TableForm>>,
@@ -155,17 +157,17 @@ pub(super) struct ColumnForm {
     pub(super) metric: Metric,
     #[serde(default)]
     pub(super) compared: ComparedForm,
-    /// Name of the CSV column with the values. Rows can name a column of their own instead.
+    /// Name of the CSV column with the values. A row can name another CSV column instead.
     pub(super) printed: Option<Spanned<String>>,
-    /// The CSV column by whose value the printed value is divided, and a factor.
+    /// The CSV column that the printed value is divided by, and a factor for the quotient.
     pub(super) per: Option<Spanned<String>>,
     pub(super) times: Option<f64>,
     #[serde(default)]
     pub(super) printed_as: PrintedAs,
-    /// Texts that select the CSV's lines with the column's values.
+    /// Texts that select the lines of the CSV that have the column's values.
     pub(super) only: Option<Spanned<Texts>>,
-    /// The CSV column with the standard deviation, in percent of the mean, of each of the two values of a
-    /// change.
+    /// The CSV column with standard deviations, in percent of the mean. A change has two values, and each of
+    /// them has this deviation.
     pub(super) variation: Option<Spanned<String>>,
 }
 
@@ -188,7 +190,7 @@ pub(super) enum ComparedForm {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum PrintedAs {
-    /// The value.
+    /// The number is the value itself.
     #[default]
     Value,
     /// The number is the value in percent of the base row's value.
@@ -203,7 +205,7 @@ pub(super) enum PrintedAs {
 #[serde(deny_unknown_fields)]
 pub(super) struct RowForm {
     pub(super) name: Option<String>,
-    /// Texts that select the CSV's lines with the row's values.
+    /// Texts that select the lines of the CSV that have the row's values.
     pub(super) only: Option<Spanned<Texts>>,
     #[serde(default)]
     pub(super) run: RunForm,
@@ -214,7 +216,7 @@ pub(super) struct RowForm {
     pub(super) variation: Option<Spanned<String>>,
 }
 
-/// Parts of a simulation.
+/// The description of a simulation. Keys that a row leaves out come from its table.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunForm {
@@ -237,19 +239,19 @@ pub(super) struct RunForm {
 #[serde(deny_unknown_fields)]
 pub(super) struct WarmupForm {
     pub(super) rounds: f64,
-    /// Units of work of one CPU in one round.
+    /// Number of units of work that one CPU does in one round.
     pub(super) units: u64,
     /// Key of the column that gives the work of all CPUs in a second, in the base row.
     pub(super) score: Spanned<String>,
 }
 
-/// A parameter that is chosen on each base row whose published value is not 0.
+/// A parameter that is fitted on each base row whose published value is not 0.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FitForm {
     pub(super) parameter: String,
     pub(super) range: (u64, u64),
-    /// Key of the column that the result should agree with.
+    /// Key of the column whose published value the result should have.
     pub(super) column: Spanned<String>,
     #[serde(default)]
     pub(super) rises: bool,
@@ -257,14 +259,14 @@ pub(super) struct FitForm {
     pub(super) target: FitTarget,
 }
 
-/// Parameters that were chosen on a row of another table. In the table's name, `{machine}` stands for the
+/// Parameters that were fitted on a row of another table. In that table's name, `{machine}` stands for the
 /// simulated machine.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BorrowForm {
     pub(super) parameters: Vec<String>,
     pub(super) table: String,
-    /// Default: the name of the row's own base row.
+    /// The row that the parameters were fitted on. Default: the row with the name of this row's base row.
     pub(super) row: Option<String>,
 }
 
@@ -284,11 +286,11 @@ pub(super) struct FigureForm {
     pub(super) mark: Mark,
     /// Keys of the columns that are drawn.
     pub(super) columns: Vec<Spanned<String>>,
-    /// The tables that are drawn. Default: all tables that have one of these columns.
+    /// The ids of the tables that are drawn. Default: all tables that have one of these columns.
     pub(super) tables: Option<Vec<Spanned<String>>>,
 }
 
-/// How rows are placed along their axis.
+/// How rows are placed along an axis.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ScaleForm {
@@ -298,7 +300,7 @@ pub(super) enum ScaleForm {
     Log,
 }
 
-/// Merges two values of a struct: takes each field from `own` if it is set there, and from `shared`
+/// Merges two values of a struct. Takes each field from `own` if `own` sets the field, and from `shared`
 /// otherwise.
 macro_rules! or_shared {
     ($own:ident, $shared:ident, $($field:ident)*) => {
@@ -307,8 +309,8 @@ macro_rules! or_shared {
 }
 
 impl TableForm {
-    /// Returns the table with the fields that `self` sets, and the other fields of `shared`. Texts that
-    /// select lines and settings of the simulation are combined from both.
+    /// Returns a table with the fields that `self` sets, and the other fields of `shared`. Two kinds of
+    /// fields are combined from both: texts that select lines, and settings of the simulation.
     pub(super) fn over(&self, shared: &Self) -> Self {
         let mut table = or_shared!(
             self, shared, id title group withdrawn csv named_by each_line columns rows from_line warmup
@@ -320,7 +322,7 @@ impl TableForm {
     }
 }
 
-/// Combines both values into one, with the position in the file of the second.
+/// Combines two values into one. The result has the second value's position in the file.
 fn joined<T: Clone>(
     shared: &Option<Spanned<T>>,
     own: &Option<Spanned<T>>,
@@ -333,7 +335,7 @@ fn joined<T: Clone>(
 }
 
 impl RunForm {
-    /// The settings of `self`, and the settings that only `shared` has.
+    /// Returns the settings of `self`, and the settings that only `shared` has.
     pub(super) fn over(&self, shared: &Self) -> Self {
         let mut run = or_shared!(
             self, shared, machine workload policy cpus batch high kernel_of tick_phase warmup_ms

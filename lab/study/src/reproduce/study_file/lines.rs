@@ -1,4 +1,4 @@
-//! Finds the line of a published table that has a value.
+//! Finds the line of a CSV that has a published value.
 
 use anyhow::{Result, bail};
 use toml::Spanned;
@@ -7,8 +7,8 @@ use super::form::Texts;
 use super::mistake::At as _;
 use crate::reproduce::published::{Published, PublishedRow};
 
-/// A condition on lines of a CSV. The condition names columns, and for each of them the texts that a line may
-/// have in this column. A later condition on a column replaces an earlier one.
+/// A condition on lines of a CSV. For each column that the condition names, it lists the texts that a line
+/// may have there. A later list for a column replaces an earlier one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Condition(Vec<(String, Vec<String>)>);
 
@@ -20,7 +20,7 @@ impl Condition {
         self
     }
 
-    /// Adds the conditions of `texts`. Fails if the table lacks one of their columns.
+    /// Adds the conditions of `texts`. Fails if the CSV lacks one of the columns that `texts` names.
     pub(super) fn and(self, table: &Published, texts: &Option<Spanned<Texts>>) -> Result<Self> {
         let Some(texts) = texts else { return Ok(self) };
         texts.get_ref().iter().try_fold(self, |condition, (column, several)| {
@@ -29,7 +29,7 @@ impl Condition {
         })
     }
 
-    /// The lines, from top to bottom.
+    /// The lines that meet the condition, from top to bottom.
     pub(super) fn lines<'a>(&self, table: &'a Published) -> Vec<PublishedRow<'a>> {
         table.rows().filter(|line| self.fits(line)).collect()
     }
@@ -68,7 +68,7 @@ fn check_column(table: &Published, column: &str) -> Result<()> {
     Ok(())
 }
 
-/// The name of a column that the table has.
+/// Checks that the table has a column with this name, and returns the name.
 pub(super) fn column<'a>(table: &Published, name: &'a Spanned<String>) -> Result<&'a str> {
     check_column(table, name.get_ref()).at(name)?;
     Ok(name.get_ref())

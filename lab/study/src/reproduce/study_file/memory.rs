@@ -1,4 +1,4 @@
-//! The memory that the machine of a table uses: at the peak of the load, and when the load is gone.
+//! Makes a table of the memory in use: at the peak of the load, and when the load is gone.
 
 use pageset_report::{Cell, Column, Row, Table};
 

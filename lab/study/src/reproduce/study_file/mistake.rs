@@ -8,7 +8,7 @@ use std::ops::Range;
 use anyhow::{Error, Result, anyhow};
 use toml::Spanned;
 
-/// A mistake between two byte positions of the study's file, and its remedy.
+/// A mistake in the study's file: the wrong bytes, and a sentence with the problem and its remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("{problem}")]
 struct Mistake {
@@ -16,12 +16,12 @@ struct Mistake {
     problem: String,
 }
 
-/// Makes an error for a mistake at the position of `written`.
+/// Makes an error for a mistake. `written` is the text of the file that is wrong.
 pub(super) fn mistake<T>(written: &Spanned<T>, problem: impl Display) -> Error {
     Mistake { bytes: written.span(), problem: problem.to_string() }.into()
 }
 
-/// Adds the place in the study's file to an error.
+/// Adds a position in the study's file to an error.
 pub(super) trait At {
     fn at<T>(self, written: &Spanned<T>) -> Self;
 }
@@ -32,7 +32,8 @@ impl<R> At for Result<R> {
     }
 }
 
-/// The error with its place in the study's file, which has this name and text.
+/// Returns the error with the file's name and line in its message. `file` and `text` are the name and the
+/// text of the study's file.
 pub(super) fn placed(error: Error, file: &str, text: &str) -> Error {
     match error.downcast::<Mistake>() {
         Ok(Mistake { bytes, problem }) => {

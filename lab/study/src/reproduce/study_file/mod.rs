@@ -1,5 +1,5 @@
 //! Studies that are described by three files: the simulations in TOML (`form`), the published values in CSV,
-//! and the notes in Markdown (`super::prose`). Studies of users have the same files.
+//! and the notes in Markdown (`super::prose`). A user's study has the same three files.
 //!
 //! `files` finds the files. `table` makes an experiment from each table, and `rows` makes its rows. `lines`
 //! finds the line of the CSV that has a value. `mistake` makes errors that name a position in the file and a
@@ -31,13 +31,13 @@ use form::{FigureForm, More, ScaleForm, StudyForm};
 use mistake::{mistake, placed};
 use table::Table;
 
-/// A study that is described by files.
+/// A study that is described by three files.
 #[derive(Debug)]
 pub struct StudyFile {
     files: Files,
     form: StudyForm,
     prose: Prose,
-    /// Names of the figures' files.
+    /// File names of the study's figures, without ending.
     figures: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ impl StudyFile {
         Ok(study)
     }
 
-    /// Makes a study whose file has this text. The other two files are small examples.
+    /// Makes a study whose file has this text. The study's published values and notes are small examples.
     pub(crate) fn fuzzed(text: &str) -> Result<Self> {
         let study = Self::new(Files::fuzzed(text))?;
         study.check()?;
@@ -158,8 +158,8 @@ impl StudyFile {
         Ok(())
     }
 
-    /// The parameters that were chosen. If there is a file `fitted.toml` in the directory of a user's study,
-    /// its parameters are added.
+    /// Returns the fitted parameters. If the directory of a user's study has a file `fitted.toml`, its
+    /// parameters are added to the built-in ones.
     fn fitted(&self) -> Result<Fitted> {
         let mut fitted = Fitted::bundled()?;
         let own = self.files.beside("fitted.toml");
@@ -220,7 +220,7 @@ impl Study for StudyFile {
         let mut more: Vec<_> =
             self.form.more.iter().map(|More::Changes| changes(&simulated.tables)).collect();
         if let Some((_, of)) = copied {
-            // Remove the results of the copies, because they are not a published table.
+            // The copies are not a published table, so remove their comparison from the published tables.
             let table = simulated.tables.pop().context("copies are the last")?;
             let drains = copies::base_drains(&simulated, [experiments.len() - 1, of]);
             more.push(copies::table(&table, &simulated.tables[of], drains, self.prose.below(COPIES)));
@@ -253,7 +253,7 @@ impl Study for StudyFile {
     }
 }
 
-/// The number of the experiment with this id.
+/// The index of the experiment with this id.
 fn index(experiments: &[Experiment], id: &str) -> Option<usize> {
     experiments.iter().position(|experiment| experiment.id == id)
 }

@@ -1,4 +1,4 @@
-//! The rows of a table of a study's file: their published values, and their simulations.
+//! Makes the rows of a table from a study's file: their published values and their simulations.
 
 use std::path::Path;
 
@@ -15,17 +15,17 @@ use crate::reproduce::published::{Published, PublishedRow};
 use crate::reproduce::simulated::Case;
 use crate::simulate::{RunSpec, machine_text, parse_machine, recording};
 
-/// The sources of the rows of a table.
+/// The parts of a study's files that the rows of a table are made from.
 pub(super) struct Rows<'a> {
     pub(super) table: &'a Table<'a>,
     pub(super) csv: &'a Published,
     pub(super) columns: &'a Columns,
-    /// Selects the table's lines of the CSV.
+    /// Selects the lines of the CSV that belong to the table.
     pub(super) lines: Condition,
 }
 
-/// One row: its form, the condition that selects its lines in the CSV, and its base row. A base row names
-/// itself.
+/// One row: its entry in the study's file, the condition that selects its lines in the CSV, and the index of
+/// its base row. `base` is `None` if the row is a base row.
 struct Row {
     name: String,
     form: Spanned<RowForm>,
@@ -34,7 +34,7 @@ struct Row {
 }
 
 impl Rows<'_> {
-    /// The rows, from top to bottom.
+    /// Makes the rows of the table, from top to bottom.
     pub(super) fn cases(&self, is_quick: bool) -> Result<Vec<Case>> {
         let rows = self.rows()?;
         let mut cases: Vec<Case> = Vec::new();
@@ -62,7 +62,8 @@ impl Rows<'_> {
         let each = form.each_line.as_ref();
         let written = match &form.rows {
             Some(rows) => rows.clone(),
-            // Each line is one row, which the table's `run` describes.
+            // Each line of the CSV is one row. The key `run` of the table describes the simulation of all
+            // lines.
             None if each.is_some() => vec![Spanned::new(self.table.run_span(), RowForm::default())],
             None => Vec::new(),
         };
@@ -105,7 +106,7 @@ impl Rows<'_> {
         Ok(rows)
     }
 
-    /// The rows that this run (quick or full) includes.
+    /// Returns the rows that a quick run or a full run includes.
     fn kept<'r>(&self, rows: &'r [Row], is_quick: bool) -> Result<Vec<&'r Row>> {
         for (index, row) in rows.iter().enumerate() {
             if rows[..index].iter().any(|other| other.name == row.name) {
@@ -120,12 +121,12 @@ impl Rows<'_> {
         Ok(rows.iter().filter(|row| !is_quick || quick.get_ref().contains(&row.name)).collect())
     }
 
-    /// The line with a row's value in a column.
+    /// Finds the line of the CSV that has a row's value in a column of the table.
     fn line(&self, of: &Spanned<ColumnForm>, row: &Row) -> Result<PublishedRow<'_>> {
         row.lines.clone().and(self.csv, &of.get_ref().only)?.line(self.csv).at(&row.form)
     }
 
-    /// The CSV's column with a row's value in a column.
+    /// Finds the CSV column that has a row's value in a column of the table.
     fn printed<'a>(&'a self, of: &'a Spanned<ColumnForm>, row: &'a Row) -> Result<&'a str> {
         let by_row = row.form.get_ref().printed.get(&of.get_ref().key);
         let printed = by_row.or(of.get_ref().printed.as_ref());
@@ -133,7 +134,7 @@ impl Rows<'_> {
         column(self.csv, printed.ok_or_else(|| mistake(of, missing))?)
     }
 
-    /// The number that is printed for a row in a column.
+    /// Reads the number that the CSV has for a row in a column of the table.
     fn number(&self, of: &Spanned<ColumnForm>, row: &Row) -> Result<Option<f64>> {
         let line = self.line(of, row)?;
         let ColumnForm { per, times, .. } = of.get_ref();
@@ -143,7 +144,7 @@ impl Rows<'_> {
         Ok(number.zip(divisor).map(|(number, divisor)| number / divisor))
     }
 
-    /// The published value of a row in a column.
+    /// Computes the published value of a row in a column from the numbers of the CSV.
     fn value(&self, of: &Spanned<ColumnForm>, row: &Row, base: &Row) -> Result<Option<f64>> {
         Ok(match of.get_ref().printed_as {
             PrintedAs::Value => self.number(of, row)?,
@@ -207,14 +208,14 @@ impl Rows<'_> {
         Ok(run)
     }
 
-    /// A file that a user's study names is searched in the directory of the study's file. A name that is no
-    /// file stays as it is.
+    /// Returns the path of a file that a user's study names. If the directory of the study's file has no file
+    /// with this name, returns the name unchanged.
     fn beside(&self, name: String) -> String {
         let is_file = self.table.files.is_users() && names_policy_file(&name);
         if is_file { self.table.files.beside(&name) } else { name }
     }
 
-    /// Sets one setting of the simulation to the text that a line of the CSV has.
+    /// Sets one setting of the simulation from a text of the CSV.
     fn set_from(&self, form: &mut RunForm, key: &str, text: &str) -> Result<()> {
         if key == "machine" {
             let machine = self.table.study.machines.get(text);
@@ -237,7 +238,7 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// Sets the warm-up and the measured time of the last row if the table has rules for them.
+    /// Sets the warm-up and the measured time of the last row if the table has rules for these times.
     fn measure(&self, cases: &mut [Case]) -> Result<()> {
         let form = self.table.form.get_ref();
         let Some((case, above)) = cases.split_last_mut() else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! A table of a study's file as an experiment.
+//! Makes an experiment from a table of a study's file.
 
 use std::ops::Range;
 
@@ -14,11 +14,11 @@ use super::rows::Rows;
 use crate::reproduce::published::Published;
 use crate::reproduce::simulated::{Borrowed, Case, Compared, Experiment, Fit, Fitted};
 
-/// One table of a study's file, with the values that it shares with other tables.
+/// One table of a study's file. The form includes the keys that the table shares with other tables.
 pub(super) struct Table<'a> {
     pub(super) files: &'a Files,
     pub(super) study: &'a StudyForm,
-    /// The table and its place in the file.
+    /// The table's keys, and its position in the file.
     pub(super) form: Spanned<TableForm>,
 }
 
@@ -47,12 +47,12 @@ impl<'a> Table<'a> {
         mistake(&self.form, problem)
     }
 
-    /// The place in the file that describes the simulation of the rows.
+    /// The position in the file of the description of the rows' simulation.
     pub(super) fn run_span(&self) -> Range<usize> {
         self.form.get_ref().run.as_ref().map_or_else(|| self.form.span(), Spanned::span)
     }
 
-    /// The table as an experiment.
+    /// Makes the experiment.
     pub(super) fn experiment(&self, is_quick: bool) -> Result<Experiment> {
         let form = self.form.get_ref();
         let id = form.id.clone();
@@ -84,7 +84,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// The table's published values, without misprints.
+    /// Reads the table's published values and corrects misprints.
     fn csv(&self) -> Result<Published> {
         let name = self.form.get_ref().csv.as_ref();
         let name =
@@ -104,8 +104,8 @@ impl<'a> Table<'a> {
         Ok(csv)
     }
 
-    /// Checks that a value was chosen for each parameter that rows of a user's study borrow, on a table of
-    /// this study or of another.
+    /// Checks the parameters that rows of a user's study borrow from other tables. Each borrowed parameter
+    /// must have been fitted on a table of this study or of another.
     pub(super) fn check_borrowed(&self, own: &Experiment, all: &[Experiment], fitted: &Fitted) -> Result<()> {
         for Borrowed { parameter, table, row, .. } in &own.borrowed {
             let is_known = all.iter().any(|other| other.id == *table);
@@ -122,8 +122,8 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// The parameters that are chosen on base rows. A base row without a published value to choose by is left
-    /// out.
+    /// Returns the parameters that are fitted on base rows. Leaves out base rows that have no published value
+    /// to fit on.
     fn fits(&self, columns: &Columns, cases: &[Case]) -> Result<Vec<Fit>> {
         let mut fits = Vec::new();
         for (index, case) in cases.iter().enumerate().filter(|(_, case)| case.base.is_none()) {
@@ -176,7 +176,7 @@ fn compared(form: &Spanned<ColumnForm>) -> Compared {
     compared(form.metric)
 }
 
-/// The number of the column with a key.
+/// Returns the index of the column that has the given key.
 pub(super) fn index_of(columns: &Columns, key: &Spanned<String>) -> Result<usize> {
     let found = columns.iter().position(|column| column.get_ref().key == *key.get_ref());
     found.ok_or_else(|| {
@@ -185,7 +185,7 @@ pub(super) fn index_of(columns: &Columns, key: &Spanned<String>) -> Result<usize
     })
 }
 
-/// Parameters that rows take from other tables.
+/// Returns the parameters that rows borrow from other tables.
 fn borrowed(form: &TableForm, cases: &[Case]) -> Vec<Borrowed> {
     let mut borrowed = Vec::new();
     for (index, case) in cases.iter().enumerate() {

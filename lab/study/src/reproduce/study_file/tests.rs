@@ -52,7 +52,8 @@ fn metrics_have_distinct_names_that_the_book_explains() {
     }
 }
 
-/// The error about an unknown key or choice lists all known ones.
+/// An error about an unknown key lists all known keys, and an error about an unknown choice lists all
+/// choices. This test compares the lists with the book.
 #[test]
 fn the_book_has_every_key_and_choice() {
     let book = book();
@@ -196,7 +197,7 @@ fn batch_size_machines_have_a_copy_time_and_all_their_rows_use_it() {
         assert!(value.is_some(), "{machine}");
         assert_eq!(case.run.settings.get(COPY).copied(), value, "{}", case.name);
     }
-    // Each value is set in one place only: on the row that chose it, or on the row that borrows it.
+    // Each row gets its value from one place only: from its own fit, or from the row that it borrows from.
     for experiment in &experiments {
         let fits = experiment.fits.iter().filter(|fit| fit.parameter == COPY).count();
         let borrowed = experiment.borrowed.iter().filter(|borrowed| borrowed.parameter == COPY).count();
@@ -260,7 +261,7 @@ fn a_choice_is_the_first_of_the_further_tables() {
     assert_eq!(lost("published_lost_31_percent"), Some(16.7));
     assert_eq!(lost("published_lost_127_percent"), Some(0.0));
     assert_eq!(table["rows"].as_array().unwrap().len(), 1);
-    // In the published values too, the row that the simulation chooses has a loss.
+    // The row that the simulation chooses has a loss in the published values too.
     let ours = row["ours_choice"].as_str().unwrap();
     let of_ours = [("31", 16.7), ("63", 8.3), ("127", 0.0)].iter().find(|(name, _)| *name == ours);
     assert_eq!(lost("ours_costs_percent"), of_ours.map(|(_, lost)| *lost), "{row}");

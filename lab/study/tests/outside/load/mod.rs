@@ -9,7 +9,7 @@ use pageset_study::load::Workload;
 
 use self::world::run;
 
-/// Settings that make a workload's cycle short enough to be seen in a millisecond or two.
+/// Settings that make a workload's cycle so short that a run of one or two milliseconds has several cycles.
 fn short(workload: &str) -> Vec<(&'static str, u64)> {
     match workload {
         name if name.starts_with("page_fault") => vec![("mapping_pages", 700)],

@@ -92,7 +92,8 @@ fn children_copy_every_page_of_their_parent() {
     for (order, pages) in [(0, 1), (9, 512)] {
         let log = run("anon-cow-seq", 2, 8 * MS, &[("region_pages", 2048), ("page_order", order)]);
         let copies = log.orders(0)[order as usize] - 2048 / pages;
-        // Page tables are single pages. The last children do not copy all of their memory.
+        // Page tables are single pages. The limits are not exact, because the last children do not copy all
+        // of their memory.
         let tables = if order == 0 { 4 * copies / 2048 + 8 } else { 0 };
         assert!(
             (copies - tables..=copies).contains(&(log.score as usize / pages)),
@@ -262,7 +263,7 @@ fn processes_of_a_mass_exit_end_when_all_are_full() {
     let log = run("mass-exit", 4, 1_000_000, &[("process_pages", pages)]);
     let is_alloc = |act: &Act| matches!(act, Act::Alloc { .. });
     let first_free = log.acts.iter().position(|(.., act)| matches!(act, Act::Free { .. })).unwrap();
-    // In addition, a page table.
+    // Each process also allocates one page table.
     let filled = log.acts[..first_free].iter().filter(|(.., act)| is_alloc(act)).count() as u64;
     assert_eq!(filled, 4 * (pages + 1));
     assert_eq!(freeing_cpus(&log).len(), 4);

@@ -46,7 +46,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Allocations from `start_ns` on.
+    /// The allocations at or after `start_ns`.
     pub(crate) fn allocs(&self, start_ns: u64) -> Vec<(CpuId, Order, MigrateType)> {
         let acts = self.acts.iter().filter(|(time, ..)| *time >= start_ns);
         acts.filter_map(|(_, cpu, act)| match act {
@@ -56,7 +56,7 @@ impl Log {
         .collect()
     }
 
-    /// Number of allocations of each order from `start_ns` on.
+    /// The number of allocations of each order at or after `start_ns`.
     pub(crate) fn orders(&self, start_ns: u64) -> [usize; 11] {
         let mut orders = [0; 11];
         self.allocs(start_ns).iter().for_each(|(_, order, _)| orders[order.index()] += 1);
@@ -116,12 +116,13 @@ pub(crate) fn run_plan(plan: Plan, duration_ns: u64) -> Log {
 
 struct State {
     clocks: Vec<u64>,
-    /// For each worker, whether it waits for a channel or a lock. While it waits, other workers must run.
+    /// For each worker, whether it waits for a channel or a lock. While a worker waits, other workers must
+    /// run.
     waiting: Vec<bool>,
     done: Vec<bool>,
     end_ns: u64,
     channels: Vec<Channel>,
-    /// For each lock: the number of shared holders, and whether there is an exclusive holder.
+    /// For each lock: the number of workers that share it, and whether a worker holds it exclusively.
     locks: Vec<(u32, bool)>,
     blocks: HashMap<u64, (Order, CpuId, u64)>,
     next_pfn: u64,
@@ -175,7 +176,7 @@ impl State {
         workers.min_by_key(|worker| (self.waiting[*worker], self.clocks[*worker], *worker))
     }
 
-    /// A worker has ended.
+    /// Records that a worker has ended.
     fn leave(&mut self, index: usize) {
         self.done[index] = true;
         self.wake(index);

@@ -24,7 +24,7 @@ const IDS_MAX: u64 = 1 << 20;
 const HEAD_BYTES: u64 = 104;
 /// Offset in an attribute of the word that lists the fields of samples.
 const SAMPLE_TYPE_AT: usize = 24;
-/// Maximum bytes of a text. The longest is a kernel's name.
+/// Maximum bytes of a text. The longest text of the head is a kernel's name.
 const TEXT_BYTES_MAX: u32 = 4096;
 
 /// Bits of the further parts.

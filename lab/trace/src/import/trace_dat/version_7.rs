@@ -21,7 +21,7 @@ use crate::{
     input::Seekable,
 };
 
-/// Maximum bytes of all options. There are some hundred bytes per CPU.
+/// Largest number of bytes of all options together. There are some hundred bytes per CPU.
 const OPTIONS_BYTES_MAX: u64 = 16 << 20;
 /// Window of the zstd decoder, as a power of two. The windows that trace-cmd uses are far smaller.
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;

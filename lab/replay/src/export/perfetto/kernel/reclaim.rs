@@ -26,7 +26,7 @@ pub(super) struct Reclaim {
     /// The time when each task began to reclaim, by pid. Idle tasks share a pid, so these are told apart by
     /// CPU.
     tasks: HashMap<(u32, u16), u64>,
-    /// Beginnings without an end, and ends without a beginning.
+    /// Number of reclaims whose beginning or end the recording does not show.
     pub(super) unpaired: u64,
 }
 

@@ -1,10 +1,10 @@
-//! A build without the feature `perf` counts nothing.
+//! Replaces the counters in a build without the feature `perf`.
 
-/// Takes the place of the counters in a build without `perf`. No value of this type exists.
+/// The counters of a build without the feature `perf`. No value of this type exists.
 pub(in super::super) enum Counters {}
 
 impl Counters {
-    /// Fails with the name of the missing feature.
+    /// Always fails, with an error that names the missing feature.
     pub(in super::super) fn of_this_thread() -> Result<Self, String> {
         Err("pageset was built without its feature `perf`; the default build has it".to_owned())
     }

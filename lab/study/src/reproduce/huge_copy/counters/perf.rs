@@ -17,7 +17,7 @@ impl Counters {
     ///
     /// # Errors
     ///
-    /// Returns the reason of the system if it does not count.
+    /// Returns the system's error if the system does not provide the counters.
     pub(in super::super) fn of_this_thread() -> Result<Self, String> {
         let counters = || -> io::Result<Self> {
             let counter = |event| {
