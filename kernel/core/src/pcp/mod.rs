@@ -2,7 +2,7 @@
 //!
 //! Files: `pageset` (the lock, and the steps under it), `set` (lists and numbers), `tuning` (decides how much
 //! a refill fetches and when a free drains). `refill` and `drain` move blocks under the zone's lock; `visit`
-//! says which lists give. `decay` is the tick. `owned` does the same for CPUs that own pageblocks, and
+//! says which lists give. `decay` is the tick. `traffic` plays several operations in one step. `owned` does the same for CPUs that own pageblocks, and
 //! `remote_list` has the blocks that other CPUs freed for them.
 //!
 //! An allocator's page sets are reached only through [`PageAllocator`](crate::PageAllocator). [`Pcp`] is
@@ -16,6 +16,7 @@ mod pageset;
 mod refill;
 mod remote_list;
 mod set;
+mod traffic;
 mod tuning;
 mod visit;
 
@@ -28,6 +29,7 @@ pub use decay::{Decayed, Place};
 pub use pageset::{Activity, Pageset};
 pub(crate) use pageset::{Claimed, CpuZone, Pagesets};
 pub use set::{BlockCount, BlockList, ListIndex, ListScheme, Pcp};
+pub use traffic::Traffic;
 pub(crate) use tuning::scaled;
 pub use tuning::{DueDrain, Limits};
 pub use visit::DrainFrom;

@@ -14,6 +14,7 @@
 
 mod act;
 mod acts;
+mod bundles;
 mod candidate;
 mod error;
 mod exchange;
@@ -302,7 +303,8 @@ impl Played {
     ) -> Result<Self, ReplayError> {
         let ReadRecording { prepared, info, lost, said } = read;
         prepared.require_load(&info)?;
-        let forecaster = prepared.forecaster(&options.cancel);
+        let bundles = forecast::bundles(&prepared.load, prepared.window);
+        let forecaster = prepared.forecaster(&bundles, &options.cancel);
         let Prepared { policy, window, ref load, .. } = prepared;
 
         let kernel_itself = kernel_itself(load, window);
@@ -321,19 +323,32 @@ impl Played {
         };
         let (own, forecasts) = on_few(&mut || {
             let own = own.map(|own| forecaster.forecast(&own).map(|forecast| (own, forecast))).transpose()?;
-            let forecasts = options.candidates.as_slice().into_par_iter().map(|candidate| {
-                let kind = forecaster.kind(candidate);
+            // Candidates that decide alike in this recording are played once.
+            let mut groups: Vec<(Candidate, Vec<usize>)> = Vec::new();
+            let deciding = options.candidates.iter().map(|candidate| forecaster.deciding(candidate));
+            let deciding = deciding.collect::<Result<Vec<_>, ReplayError>>()?;
+            for (at, candidate) in options.candidates.iter().enumerate() {
+                match groups.iter_mut().find(|(_, members)| deciding[members[0]] == deciding[at]) {
+                    Some((_, members)) => members.push(at),
+                    None => groups.push((*candidate, vec![at])),
+                }
+            }
+            let played = groups.into_par_iter().map(|(candidate, members)| {
+                let kind = forecaster.kind(&candidate);
                 let forecast = match &own {
                     // This candidate is the own row, which was played already.
                     Some((own, forecast)) if kind == Kind::Recorded && own.policy == candidate.policy => {
                         forecast.clone()
                     }
-                    _ => forecaster.forecast(candidate)?,
+                    _ => forecaster.forecast(&candidate)?,
                 };
-                progress(Stage::Played);
-                Ok((kind, forecast))
+                members.iter().for_each(|_| progress(Stage::Played));
+                Ok(members.into_iter().map(move |at| (at, (kind, forecast.clone()))))
             });
-            let forecasts = forecasts.collect::<Result<Vec<_>, ReplayError>>()?;
+            let played = played.collect::<Result<Vec<_>, ReplayError>>()?;
+            let mut forecasts: Vec<_> = played.into_iter().flatten().collect();
+            forecasts.sort_by_key(|(at, _)| *at);
+            let forecasts = forecasts.into_iter().map(|(_, forecast)| forecast).collect();
             Ok((own, forecasts))
         })?;
         let off = own.as_ref().map_or_else(OwnDistance::default, |(_, own)| own_distance(own, kernel_itself));
