@@ -4,6 +4,7 @@
 //! - `prepared` reads the recording, and `load` turns it into acts.
 //! - `start` finds the page sets' contents at the beginning of the recording, and `window` the part that is
 //!   counted.
+//! - `bundles` adds up acts that page sets can play in one step.
 //! - `forecast` plays the recording under a policy, on the simulated page sets of `page_sets`. `exchange`
 //!   moves acts to other CPUs.
 //! - `interval` computes how certain the result is, and `outcome` has the counts of a row.
@@ -177,8 +178,8 @@ pub enum Stage {
 }
 
 /// Replays a recording under each candidate. The recording is read once. Each allocation and free takes eight
-/// bytes, in memory up to 128 MiB and else in a file; candidates are played side by side. `progress` gets the
-/// number of events read, and each finished candidate.
+/// bytes, in memory up to 96 MiB and else in a file, and its share of sums up to 32 MiB. Candidates are played
+/// side by side. `progress` gets the number of events read, and each finished candidate.
 ///
 /// If a setting changed during the recording, the longest part without a change is replayed.
 ///
