@@ -6,7 +6,9 @@ mod layout;
 mod perfetto;
 
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use anyhow::{Result, anyhow, bail};
 use pageset_trace::{
@@ -70,8 +72,11 @@ fn native(args: &ConvertArgs, output: &Path, existing: Existing) -> Result<()> {
     let mut progress = Progress::new("converting", "events", source.info().events);
     let info = source.info().clone();
     let mut left_out = None;
+    // More threads than this would wait for the one that reads.
+    let encoders = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(8);
+    let options = WriteOptions::default().encoders(encoders);
     let mut write = |reader: &mut dyn TraceReader| {
-        convert(reader, &mut file, WriteOptions::default(), |events| progress.show(events)).map_err(|error| {
+        convert(reader, &mut file, options, |events| progress.show(events)).map_err(|error| {
             match error {
                 TraceError::Io { source, action: CONVERT_WRITES, .. } => {
                     // Add nothing to this error, because it names the file.

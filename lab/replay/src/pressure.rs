@@ -19,6 +19,8 @@ pub(crate) struct ZonePressure {
     threshold: i32,
     high: i64,
     protection: Vec<i64>,
+    /// The largest of `protection`.
+    reserve_max: i64,
     /// Pages that are free but do not count in the watermark checks, such as a reserve for atomic requests.
     /// No event reports their number, so it is inferred from the kernel's decisions.
     unusable: i64,
@@ -31,17 +33,16 @@ pub(crate) struct ZonePressure {
 impl ZonePressure {
     pub(crate) fn new(zone: &ZoneDescription, cpus: u32) -> Self {
         let free = i64::try_from(zone.free).unwrap_or(i64::MAX / 2);
+        let protection: Vec<i64> =
+            zone.protection.iter().map(|pages| i64::try_from(*pages).unwrap_or(i64::MAX / 4)).collect();
         Self {
             free,
             visible: free,
             pending: vec![0; cpus as usize],
             threshold: stat_threshold(cpus, zone.managed),
             high: i64::try_from(zone.high).unwrap_or(i64::MAX / 2),
-            protection: zone
-                .protection
-                .iter()
-                .map(|pages| i64::try_from(*pages).unwrap_or(i64::MAX / 4))
-                .collect(),
+            reserve_max: protection.iter().copied().max().unwrap_or(0),
+            protection,
             unusable: 0,
             cleared_at: None,
             below_high: false,
@@ -123,6 +124,12 @@ impl ZonePressure {
         }
     }
 
+    /// Whether walks by allocations of up to eight pages leave the flag as it is.
+    #[inline]
+    pub(crate) fn ignores_walks(&self) -> bool {
+        self.below_high || self.visible - self.unusable - 7 > self.high + self.reserve_max
+    }
+
     /// Models an allocation that found too few pages in this zone, and then tried another zone or reclaimed
     /// memory.
     pub(crate) fn passed(&mut self) {
@@ -138,6 +145,7 @@ impl ZonePressure {
         }
     }
 
+    #[inline]
     fn reserve(&self, zone: usize) -> i64 {
         let last = self.protection.len().saturating_sub(1);
         self.protection.get(zone.min(last)).copied().unwrap_or(0)

@@ -5,6 +5,7 @@
 mod block;
 mod column;
 mod description;
+mod encoders;
 mod format;
 mod index;
 mod reader;

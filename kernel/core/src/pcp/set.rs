@@ -149,6 +149,14 @@ pub trait BlockList: Copy {
 #[derive(Clone, Copy, Debug)]
 pub struct BlockCount(u32);
 
+impl BlockCount {
+    /// Adds blocks, or takes them away.
+    #[inline]
+    pub(super) fn gain(&mut self, blocks: i32) {
+        self.0 = self.0.saturating_add_signed(blocks);
+    }
+}
+
 impl BlockList for BlockCount {
     type Block = ();
     type Frames<'f> = ();

@@ -16,13 +16,16 @@ use crate::memory;
 pub(super) const PORTION: usize = 1 << 18;
 const ACT_BYTES: usize = size_of::<Act>();
 const PORTION_BYTES: usize = PORTION * ACT_BYTES;
-/// Maximum number of portions in memory: 128 MiB, half of the memory that a verb may take for a recording.
-const IN_MEMORY_MAX: usize = 64;
-/// Minimum number of portions in memory: 8 MiB.
+/// Maximum bytes of the bundles of a portion (`bundles`): a third of the acts' bytes.
+pub(super) const BUNDLES_BYTES_MAX: usize = PORTION_BYTES / 3;
+/// Maximum number of portions in memory: with their bundles 128 MiB, half of the memory that a verb may take
+/// for a recording.
+const IN_MEMORY_MAX: usize = 48;
+/// Minimum number of portions in memory: 8 MiB, without bundles.
 const IN_MEMORY_MIN: usize = 4;
 /// One portion may stay in memory for this much free memory, so that all portions take at most a quarter of
 /// the free memory.
-const BYTES_FOR_ONE: usize = 4 * PORTION_BYTES;
+const BYTES_FOR_ONE: usize = 4 * (PORTION_BYTES + BUNDLES_BYTES_MAX);
 
 /// All acts.
 #[derive(Debug)]
@@ -223,6 +226,15 @@ impl Acts {
             from = end;
         }
         Ok(())
+    }
+
+    /// The acts of each portion; `None` if they are in the file.
+    pub(super) fn portions_in_memory(&self) -> Vec<Option<&[Act]>> {
+        let acts = self.portions.iter().map(|portion| match portion {
+            Portion::Memory(acts) => Some(acts.as_slice()),
+            Portion::File(_) => None,
+        });
+        acts.collect()
     }
 
     /// Passes all acts on, one by one.

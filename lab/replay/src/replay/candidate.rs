@@ -1,5 +1,6 @@
 //! A candidate: a kernel and settings to replay under.
 
+use pageset_core::policy::LINUX_6_6;
 use pageset_core::{POLICIES, Policy};
 
 use super::error::ReplayError;
@@ -42,4 +43,17 @@ pub fn replayable() -> Vec<Policy> {
 pub(super) fn check(candidate: &Candidate) -> Result<(), ReplayError> {
     let policy = &candidate.policy;
     if policy.is_of_page_sets_alone() { Ok(()) } else { Err(ReplayError::NeedsZone(policy.name)) }
+}
+
+/// The policy without what no play depends on: its name, how long a drain holds locks, the zone's free lists,
+/// and the rules that compute limits, because the limits are known.
+pub(super) fn rules_in_play(mut policy: Policy) -> Policy {
+    let any = &LINUX_6_6;
+    (policy.name, policy.kernel, policy.summary, policy.source) =
+        (any.name, any.kernel, any.summary, any.source);
+    (policy.batch, policy.high) = (any.batch, any.high);
+    (policy.drain_picks, policy.split_frees, policy.demand_drain) =
+        (any.drain_picks, any.split_frees, any.demand_drain);
+    policy.buddy = any.buddy;
+    policy
 }

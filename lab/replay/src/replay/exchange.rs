@@ -3,56 +3,48 @@
 //! The recording has stretches of equal length. In each, every CPU's acts go to the CPU that is a random
 //! number of places further on its node. Ticks stay: they are work of the CPU, and not of a task.
 
-use super::act::{Act, ActKind};
-
-/// Moves acts, which it gets in the order of the recording.
+/// The CPU that plays the part of each CPU, stretch by stretch.
 pub(super) struct Exchange {
     /// CPUs of each node.
     nodes: Vec<Vec<usize>>,
-    /// The CPU that plays the part of each CPU in this stretch.
-    places: Vec<usize>,
+    /// The page set that plays the part of each page set in this stretch.
+    places: Vec<u32>,
+    cpus: usize,
     stretches: usize,
     /// Stretches that began.
     begun: usize,
-    /// Acts of the whole recording, acts moved so far, and the act that the next stretch begins with.
+    /// Acts of the whole recording, and the act that the next stretch begins with.
     all: usize,
-    moved: usize,
     next: usize,
-    there: Vec<Act>,
 }
 
 impl Exchange {
-    /// The recording has `all` acts, and the machine has CPUs of these nodes.
-    pub(super) fn new(node_of_cpu: &[u16], stretches: usize, all: usize) -> Self {
+    /// The recording has `all` acts, and the machine has CPUs of these nodes, and so many page sets.
+    pub(super) fn new(node_of_cpu: &[u16], sets: usize, stretches: usize, all: usize) -> Self {
         let mut numbers = node_of_cpu.to_vec();
         numbers.sort_unstable();
         numbers.dedup();
         let cpus_of = |node| (0..node_of_cpu.len()).filter(|cpu| node_of_cpu[*cpu] == node).collect();
         Self {
             nodes: numbers.into_iter().map(cpus_of).collect(),
-            places: (0..node_of_cpu.len()).collect(),
+            places: (0..sets as u32).collect(),
+            cpus: node_of_cpu.len(),
             stretches,
             begun: 0,
             all,
-            moved: 0,
             next: 0,
-            there: Vec::new(),
         }
     }
 
-    /// The next acts of the recording, on their new CPUs.
-    pub(super) fn acts(&mut self, acts: &[Act]) -> &[Act] {
-        self.there.clear();
-        for act in acts {
-            while self.moved == self.next && self.begun < self.stretches {
-                self.draw(random(self.stretches + self.begun));
-                self.begun += 1;
-                self.next = (self.begun as u128 * self.all as u128 / self.stretches as u128) as usize;
-            }
-            self.moved += 1;
-            self.there.push(self.moved_act(*act));
+    /// The page set that plays the part of each page set from act `at` on, and the act before which this
+    /// ends. Acts are asked for in the order of the recording.
+    pub(super) fn places_from(&mut self, at: usize) -> (&[u32], usize) {
+        while at == self.next && self.begun < self.stretches {
+            self.draw(random(self.stretches + self.begun));
+            self.begun += 1;
+            self.next = border(self.begun, self.stretches, self.all);
         }
-        &self.there
+        (&self.places, self.next)
     }
 
     /// Moves each CPU `turn` places further on its node.
@@ -60,21 +52,17 @@ impl Exchange {
         for cpus in &self.nodes {
             let turn = (turn % cpus.len() as u64) as usize;
             for (at, cpu) in cpus.iter().enumerate() {
-                self.places[*cpu] = cpus[(at + turn) % cpus.len()];
+                let place = cpus[(at + turn) % cpus.len()];
+                let zones = self.places.chunks_mut(self.cpus).zip(0..);
+                zones.for_each(|(zone, first)| zone[*cpu] = (first * self.cpus + place) as u32);
             }
         }
     }
+}
 
-    fn moved_act(&self, act: Act) -> Act {
-        let cpus = self.places.len();
-        let (zone, cpu) = (act.at as usize / cpus, act.at as usize % cpus);
-        match act.kind {
-            ActKind::Nothing | ActKind::Tick | ActKind::ReclaimStarts | ActKind::ReclaimStops => act,
-            ActKind::Alloc | ActKind::BulkAlloc | ActKind::Free | ActKind::PastSet => {
-                Act { at: (zone * cpus + self.places[cpu]) as u32, ..act }
-            }
-        }
-    }
+/// The act that a stretch of the recording begins with.
+pub(super) fn border(stretch: usize, stretches: usize, all: usize) -> usize {
+    (stretch as u128 * all as u128 / stretches as u128) as usize
 }
 
 /// A number that looks random, the same in each replay: SplitMix64 of `seed`.
@@ -87,27 +75,27 @@ fn random(seed: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::act::BlockKind;
     use super::*;
 
-    fn act(kind: ActKind, at: u32) -> Act {
-        Act { kind, block: BlockKind::PAGE, count: 1, at }
-    }
-
-    /// Four CPUs, two on each node, and acts of CPU 1 in zones 0 and 1.
-    fn moved(portion: usize) -> Vec<Act> {
-        let mut exchange = Exchange::new(&[0, 0, 1, 1], 64, 6400);
-        let acts: Vec<Act> = (0..6400).map(|at| act(ActKind::Free, 1 + 4 * (at % 2))).collect();
-        acts.chunks(portion).flat_map(|acts| exchange.acts(acts).to_vec()).collect()
+    /// Four CPUs, two on each node, and two zones: the page set that plays the part of CPU 1's, for each act.
+    fn places(portion: usize) -> Vec<[u32; 2]> {
+        let (mut exchange, mut at, mut places) = (Exchange::new(&[0, 0, 1, 1], 8, 64, 6400), 0, Vec::new());
+        while at < 6400 {
+            let (now, end) = exchange.places_from(at);
+            let end = end.min(at + portion);
+            places.extend((at..end).map(|_| [now[1], now[4 + 1]]));
+            at = end;
+        }
+        places
     }
 
     #[test]
     fn a_stretch_is_played_by_one_cpu_of_the_same_node_in_the_same_zone() {
-        let moved = moved(6400);
+        let places = places(6400);
         let mut seen = [0; 2];
-        for stretch in moved.chunks(100) {
-            let cpu = stretch[0].at % 4;
-            assert!(stretch.iter().zip(0..).all(|(act, at)| act.at == cpu + 4 * (at % 2)), "{stretch:?}");
+        for stretch in places.chunks(100) {
+            let cpu = stretch[0][0];
+            assert!(stretch.iter().all(|sets| *sets == [cpu, cpu + 4]), "{stretch:?}");
             seen[cpu as usize] += 1;
         }
         assert!(seen.iter().all(|stretches| *stretches > 16), "{seen:?}");
@@ -116,21 +104,27 @@ mod tests {
     /// Acts come from memory or from a file, in portions of any length.
     #[test]
     fn portions_change_nothing() {
-        assert_eq!(moved(6400), moved(77));
-    }
-
-    #[test]
-    fn ticks_and_reclaimers_stay() {
-        let mut exchange = Exchange::new(&[0, 0], 1024, 3072);
-        let kinds = [ActKind::Tick, ActKind::ReclaimStarts, ActKind::ReclaimStops];
-        let acts: Vec<Act> = (0..3072).map(|at| act(kinds[at % 3], 1)).collect();
-        assert_eq!(exchange.acts(&acts), acts);
+        assert_eq!(places(6400), places(77));
     }
 
     #[test]
     fn one_cpu_has_nobody_to_exchange_with() {
-        let mut exchange = Exchange::new(&[0], 64, 200);
-        let acts = vec![act(ActKind::Alloc, 0); 200];
-        assert_eq!(exchange.acts(&acts), acts);
+        let mut exchange = Exchange::new(&[0], 3, 64, 200);
+        let mut at = 0;
+        while at < 200 {
+            let (places, end) = exchange.places_from(at);
+            assert_eq!(places, [0, 1, 2]);
+            at = end;
+        }
+    }
+
+    /// Bundles end at the borders of the shortest stretches, so those must be borders of all.
+    #[test]
+    fn stretches_begin_where_shorter_ones_begin() {
+        for all in [1, 1000, 1025, 98_761] {
+            for stretch in 0..64 {
+                assert_eq!(border(stretch, 64, all), border(16 * stretch, 1024, all));
+            }
+        }
     }
 }

@@ -14,13 +14,15 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pageset_core::Policy;
+use pageset_core::pcp::Limits;
 use pageset_trace::Snapshot;
 use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
 
-use super::act::Act;
-use super::candidate::{Candidate, check};
+use super::acts::PORTION;
+use super::bundles::Bundles;
+use super::candidate::{Candidate, check, rules_in_play};
 use super::error::{ReplayError, go_on};
-use super::exchange::Exchange;
+use super::exchange::{Exchange, border};
 use super::interval::Kind;
 use super::load::PageSetLoad;
 use super::machine::Machine;
@@ -46,6 +48,8 @@ pub(super) struct Forecaster<'r> {
     pub(super) machine: &'r Machine,
     pub(super) before: Option<&'r Snapshot>,
     pub(super) load: &'r PageSetLoad,
+    /// Bundles of each portion of acts; empty if all acts are played one by one.
+    pub(super) bundles: &'r [Bundles],
     pub(super) window: Window,
     /// The recorded kernel's policy, and the contents of its page sets at the beginning; `None` if either is
     /// not known.
@@ -53,6 +57,16 @@ pub(super) struct Forecaster<'r> {
     /// A flag that stops a play. The play reads the flag before each portion of acts, about every ten
     /// milliseconds. A play that was stopped gives no forecast.
     pub(super) cancel: &'r AtomicBool,
+}
+
+/// What decides about a forecast. Candidates for which it is equal have the same forecast.
+#[derive(PartialEq)]
+pub(super) struct Deciding {
+    kind: Kind,
+    settings: VmSettings,
+    rules: Policy,
+    /// The limits in each zone.
+    limits: Vec<Limits>,
 }
 
 /// The plays of a recording under one policy.
@@ -70,6 +84,16 @@ fn steady_range(all: usize) -> Range<usize> {
     all.saturating_sub(STEADY_ACTS_MAX)..all
 }
 
+/// Bundles the acts of a load, for all plays of it.
+pub(super) fn bundles(load: &PageSetLoad, window: Window) -> Vec<Bundles> {
+    let all = load.acts.len();
+    let shortest = STRETCHES[STRETCHES.len() - 1];
+    let mut borders: Vec<usize> = (0..shortest).map(|stretch| border(stretch, shortest, all)).collect();
+    borders.extend([window.first_act(), steady_range(all).start]);
+    borders.sort_unstable();
+    Bundles::of_portions(&load.acts, &borders)
+}
+
 impl Forecaster<'_> {
     /// Which run of the load the candidate's forecast is for. A candidate may also name a setting with its
     /// recorded value.
@@ -82,6 +106,19 @@ impl Forecaster<'_> {
             Some(_) => Kind::Setting,
             None => Kind::Policy,
         }
+    }
+
+    /// What decides about the candidate's forecast.
+    pub(super) fn deciding(&self, candidate: &Candidate) -> Result<Deciding, ReplayError> {
+        let machine = self.machine_of(candidate)?;
+        let rules = rules_in_play(candidate.policy);
+        let mut limits: Vec<Limits> =
+            self.zone_starts(&machine, candidate).iter().map(|start| start.limits).collect();
+        if rules.tuning.is_none() {
+            // Without tuning, `high` is its lower limit.
+            limits.iter_mut().for_each(|limits| limits.high_max = limits.high_min);
+        }
+        Ok(Deciding { kind: self.kind(candidate), settings: candidate.settings, rules, limits })
     }
 
     /// Whether the candidate is the recorded kernel with its recorded settings.
@@ -150,7 +187,7 @@ impl Forecaster<'_> {
     /// Page sets in their steady state: after a play of the recording, or of its end if it is long.
     fn steady<'m>(&self, machine: &'m Machine, candidate: &Candidate) -> Result<PageSets<'m>, ReplayError> {
         let mut sets = self.empty(machine, candidate);
-        self.play(&mut sets, steady_range(self.load.acts.len()))?;
+        self.play(&mut sets, steady_range(self.load.acts.len()), None)?;
         sets.play(&self.load.remainder);
         sets.begin();
         Ok(sets)
@@ -174,30 +211,41 @@ impl Forecaster<'_> {
     /// exchange their acts in so many stretches of the recording.
     fn play_window(&self, sets: &mut PageSets<'_>, stretches: Option<usize>) -> Result<(), ReplayError> {
         let (first, all) = (self.window.first_act(), self.load.acts.len());
-        let mut exchange = stretches.map(|stretches| Exchange::new(&self.machine.nodes, stretches, all));
-        let mut play = |sets: &mut PageSets<'_>, range| match &mut exchange {
-            Some(exchange) => self.portions(range, |acts| sets.play(exchange.acts(acts))),
-            None => self.play(sets, range),
-        };
+        let (nodes, of_all) = (&self.machine.nodes, self.machine.sets());
+        let mut exchange = stretches.map(|stretches| Exchange::new(nodes, of_all, stretches, all));
         if first > 0 {
-            play(sets, 0..first)?;
+            self.play(sets, 0..first, exchange.as_mut())?;
             sets.begin();
         }
-        play(sets, first..all)
+        self.play(sets, first..all, exchange.as_mut())
     }
 
-    fn play(&self, sets: &mut PageSets<'_>, range: Range<usize>) -> Result<(), ReplayError> {
-        self.portions(range, |acts| sets.play(acts))
-    }
-
-    /// Passes acts to `each`, portion by portion, unless the replay is cancelled.
-    fn portions(&self, range: Range<usize>, mut each: impl FnMut(&[Act])) -> Result<(), ReplayError> {
-        let acts = &self.load.acts;
-        let played = acts.each(range, |acts| {
-            each(acts);
+    /// Plays acts, portion by portion, unless the replay is cancelled.
+    fn play(
+        &self,
+        sets: &mut PageSets<'_>,
+        range: Range<usize>,
+        mut exchange: Option<&mut Exchange>,
+    ) -> Result<(), ReplayError> {
+        let none = Bundles::default();
+        let mut at = range.start;
+        let played = self.load.acts.each(range, |acts| {
+            let bundles = self.bundles.get(at / PORTION).unwrap_or(&none);
+            let (portion, first, end) = (at - at % PORTION, at % PORTION, at + acts.len());
+            while at < end {
+                let (places, next) = match &mut exchange {
+                    Some(exchange) => {
+                        let (places, next) = exchange.places_from(at);
+                        (Some(places), next.min(end))
+                    }
+                    None => (None, end),
+                };
+                sets.play_bundled((acts, first), at - portion..next - portion, bundles, places);
+                at = next;
+            }
             !self.cancel.load(Relaxed)
         });
-        played.map_err(|error| ReplayError::no_room(acts, error))
+        played.map_err(|error| ReplayError::no_room(&self.load.acts, error))
     }
 
     fn zone_starts(&self, machine: &Machine, candidate: &Candidate) -> Vec<ZoneStart> {

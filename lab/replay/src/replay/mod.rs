@@ -4,6 +4,7 @@
 //! - `prepared` reads the recording, and `load` turns it into acts.
 //! - `start` finds the page sets' contents at the beginning of the recording, and `window` the part that is
 //!   counted.
+//! - `bundles` adds up acts that page sets can play in one step.
 //! - `forecast` plays the recording under a policy, on the simulated page sets of `page_sets`. `exchange`
 //!   moves acts to other CPUs.
 //! - `interval` computes how certain the result is, and `outcome` has the counts of a row.
@@ -14,6 +15,7 @@
 
 mod act;
 mod acts;
+mod bundles;
 mod candidate;
 mod error;
 mod exchange;
@@ -176,8 +178,8 @@ pub enum Stage {
 }
 
 /// Replays a recording under each candidate. The recording is read once. Each allocation and free takes eight
-/// bytes, in memory up to 128 MiB and else in a file; candidates are played side by side. `progress` gets the
-/// number of events read, and each finished candidate.
+/// bytes, in memory up to 96 MiB and else in a file, and its share of sums up to 32 MiB. Candidates are played
+/// side by side. `progress` gets the number of events read, and each finished candidate.
 ///
 /// If a setting changed during the recording, the longest part without a change is replayed.
 ///
@@ -302,7 +304,8 @@ impl Played {
     ) -> Result<Self, ReplayError> {
         let ReadRecording { prepared, info, lost, said } = read;
         prepared.require_load(&info)?;
-        let forecaster = prepared.forecaster(&options.cancel);
+        let bundles = forecast::bundles(&prepared.load, prepared.window);
+        let forecaster = prepared.forecaster(&bundles, &options.cancel);
         let Prepared { policy, window, ref load, .. } = prepared;
 
         let kernel_itself = kernel_itself(load, window);
@@ -321,19 +324,32 @@ impl Played {
         };
         let (own, forecasts) = on_few(&mut || {
             let own = own.map(|own| forecaster.forecast(&own).map(|forecast| (own, forecast))).transpose()?;
-            let forecasts = options.candidates.as_slice().into_par_iter().map(|candidate| {
-                let kind = forecaster.kind(candidate);
+            // Candidates that decide alike in this recording are played once.
+            let mut groups: Vec<(Candidate, Vec<usize>)> = Vec::new();
+            let deciding = options.candidates.iter().map(|candidate| forecaster.deciding(candidate));
+            let deciding = deciding.collect::<Result<Vec<_>, ReplayError>>()?;
+            for (at, candidate) in options.candidates.iter().enumerate() {
+                match groups.iter_mut().find(|(_, members)| deciding[members[0]] == deciding[at]) {
+                    Some((_, members)) => members.push(at),
+                    None => groups.push((*candidate, vec![at])),
+                }
+            }
+            let played = groups.into_par_iter().map(|(candidate, members)| {
+                let kind = forecaster.kind(&candidate);
                 let forecast = match &own {
                     // This candidate is the own row, which was played already.
                     Some((own, forecast)) if kind == Kind::Recorded && own.policy == candidate.policy => {
                         forecast.clone()
                     }
-                    _ => forecaster.forecast(candidate)?,
+                    _ => forecaster.forecast(&candidate)?,
                 };
-                progress(Stage::Played);
-                Ok((kind, forecast))
+                members.iter().for_each(|_| progress(Stage::Played));
+                Ok(members.into_iter().map(move |at| (at, (kind, forecast.clone()))))
             });
-            let forecasts = forecasts.collect::<Result<Vec<_>, ReplayError>>()?;
+            let played = played.collect::<Result<Vec<_>, ReplayError>>()?;
+            let mut forecasts: Vec<_> = played.into_iter().flatten().collect();
+            forecasts.sort_by_key(|(at, _)| *at);
+            let forecasts = forecasts.into_iter().map(|(_, forecast)| forecast).collect();
             Ok((own, forecasts))
         })?;
         let off = own.as_ref().map_or_else(OwnDistance::default, |(_, own)| own_distance(own, kernel_itself));

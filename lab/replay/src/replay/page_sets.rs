@@ -1,11 +1,14 @@
 //! A machine's page sets under one policy. These page sets decide as the core's page sets do, but their lists
 //! hold counts of blocks in place of the blocks. So a play needs no memory for frames.
 
-use pageset_core::pcp::{Activity, BlockCount, DrainFrom, DueDrain, Limits, ListIndex, Pcp, Place};
+use std::ops::Range;
+
+use pageset_core::pcp::{Activity, BlockCount, DrainFrom, DueDrain, Limits, ListIndex, Pcp, Place, Traffic};
 use pageset_core::policy::DecayDrain;
 use pageset_core::{DrainReason, Order, Policy};
 
 use super::act::{Act, ActKind, BlockKind};
+use super::bundles::{Bundle, Bundles, OfList, OfSet};
 use super::machine::{Machine, index_of};
 use super::start::SetStart;
 use super::totals::Totals;
@@ -164,24 +167,112 @@ impl<'m> PageSets<'m> {
 
     /// Plays acts.
     pub(super) fn play(&mut self, acts: &[Act]) {
-        for act in acts {
-            match act.kind {
-                ActKind::Nothing => {}
-                ActKind::Alloc | ActKind::BulkAlloc => (0..act.count).for_each(|_| self.alloc(*act)),
-                ActKind::Free => (0..act.count).for_each(|_| self.free(*act)),
-                ActKind::PastSet => {
-                    self.totals.frees += 1;
-                    self.past_set(act.at as usize, act.block, 1);
-                }
-                ActKind::Tick => self.recorded_tick(act.at as usize),
-                ActKind::ReclaimStarts | ActKind::ReclaimStops => {
-                    let node = act.at;
-                    for zone in self.zones.iter_mut().filter(|zone| u32::from(zone.node) == node) {
-                        zone.pressure.reclaim_active = act.kind == ActKind::ReclaimStarts;
-                    }
+        acts.iter().for_each(|act| self.play_one(*act));
+    }
+
+    /// Plays the acts at `range` of a portion, of which `acts` are those from act `first` on. `places` names
+    /// the page set that plays the part of each page set.
+    pub(super) fn play_bundled(
+        &mut self,
+        (acts, first): (&[Act], usize),
+        range: Range<usize>,
+        bundles: &Bundles,
+        places: Option<&[u32]>,
+    ) {
+        let place = |at: u32| places.map_or(at, |places| places[at as usize]);
+        let each = |sets: &mut Self, range: Range<usize>| {
+            for act in &acts[range.start - first..range.end - first] {
+                let at = if act.kind.is_of_set() { place(act.at) } else { act.at };
+                sets.play_one(Act { at, ..*act });
+            }
+        };
+        let mut from = range.start;
+        for bundle in bundles.within(range.clone()) {
+            let of_bundle = bundle.range();
+            each(self, from..of_bundle.start);
+            if !self.pass(bundles, bundle, place) {
+                each(self, of_bundle.clone());
+            }
+            from = of_bundle.end;
+        }
+        each(self, from..range.end);
+    }
+
+    #[inline]
+    fn play_one(&mut self, act: Act) {
+        match act.kind {
+            ActKind::Nothing => {}
+            ActKind::Alloc | ActKind::BulkAlloc => (0..act.count).for_each(|_| self.alloc(act)),
+            ActKind::Free => (0..act.count).for_each(|_| self.free(act)),
+            ActKind::PastSet => {
+                self.totals.frees += 1;
+                self.past_set(act.at as usize, act.block, 1);
+            }
+            ActKind::Tick => self.recorded_tick(act.at as usize),
+            ActKind::ReclaimStarts | ActKind::ReclaimStops => {
+                let node = act.at;
+                for zone in self.zones.iter_mut().filter(|zone| u32::from(zone.node) == node) {
+                    zone.pressure.reclaim_active = act.kind == ActKind::ReclaimStarts;
                 }
             }
         }
+    }
+
+    /// Plays the acts of a bundle in one step. If an act could lead to a decision, nothing is played, and the
+    /// result is false.
+    fn pass(&mut self, bundles: &Bundles, bundle: &Bundle, place: impl Fn(u32) -> u32) -> bool {
+        let sets = bundles.sets_of(bundle);
+        if !sets.iter().all(|of| self.can_pass(place(of.at) as usize, of, bundles.lists_of(of))) {
+            return false;
+        }
+        self.totals.passed(bundle);
+        for of in sets {
+            let at = place(of.at) as usize;
+            let pages = i64::from(of.traffic.pages());
+            let set = &mut self.sets[at];
+            set.pcp.pass(&self.policy, set.limits, &of.traffic);
+            for list in bundles.lists_of(of) {
+                let number = self.policy.lists.list(list.block.order(), list.block.migratetype());
+                set.pcp.gain(number.expect("this scheme holds the bundles' orders"), i32::from(list.gained));
+            }
+            self.totals.note_held_after(at, set.pcp.count);
+            let zone = &mut self.zones[at / self.machine.cpus()];
+            zone.outside = zone.outside.saturating_add_signed(-pages);
+        }
+        true
+    }
+
+    /// Whether a page set can play its acts of a bundle without a decision, and without an effect on its
+    /// zones.
+    fn can_pass(&self, at: usize, of: &OfSet, lists: &[OfList]) -> bool {
+        let number = at / self.machine.cpus();
+        let (zone, set) = (&self.zones[number], &self.sets[at]);
+        if let Some(highest) = of.highest_zone.map(usize::from) {
+            let mut higher = self.zones[number + 1..].iter();
+            if !zone.pressure.ignores_walks()
+                || zone.index < highest
+                    && higher.any(|higher| {
+                        higher.node == zone.node
+                            && higher.index <= highest
+                            && !higher.pressure.flags().below_high
+                    })
+            {
+                return false;
+            }
+        }
+        // Other page sets of the zone take pages too, so there is room for all that a bundle may free.
+        if zone.outside < (Traffic::BLOCKS_MAX << Traffic::ORDER_MAX) as u64
+            || !set.pcp.has_room_for(&self.policy, set.limits, zone.pressure.flags(), &of.traffic)
+        {
+            return false;
+        }
+        let number = |list: &OfList| self.policy.lists.list(list.block.order(), list.block.migratetype());
+        lists.iter().enumerate().all(|(at, list)| {
+            // Several types of a high order may share a list.
+            let earlier = lists[..at].iter().filter(|earlier| number(earlier) == number(list));
+            let needed = earlier.fold(u32::from(list.needed), |sum, list| sum + u32::from(list.needed));
+            number(list).is_some_and(|number| set.pcp.has_blocks(number, needed))
+        })
     }
 
     #[inline]
@@ -351,6 +442,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::replay::candidate::rules_in_play;
     use crate::replay::replayable;
     use crate::replay::tests::small_layout;
 
@@ -440,5 +532,126 @@ mod tests {
             prop_assert_eq!(totals.held_now() + taken + totals.drained_pages, totals.refilled_pages + given);
             prop_assert!(totals.held_peak() >= totals.held_now());
         }
+
+        /// Tests that bundles, exchanged page sets and any division into portions change no count, under any
+        /// policy, also where the zone is short of free pages, or its reclaimer runs.
+        #[test]
+        fn bundles_change_nothing(
+            acts in any_acts(),
+            policy in 0..replayable().len(),
+            (batch, high) in (1..20_i32, 1..200_i32),
+            idle in prop_oneof![100..400_i64, Just(30_000)],
+            cut in 0..2000_usize,
+            is_exchanged: bool,
+        ) {
+            let policy = replayable()[policy];
+            let limits = Limits { batch, high_min: high, high_max: 3 * high };
+            let starts = [ZoneStart { limits, idle }; 2];
+            assert_bundles_change_nothing(policy, starts, &acts, cut.min(acts.len()), is_exchanged);
+        }
+
+        /// Tests that a play depends on no rule that [`rules_in_play`] leaves out.
+        #[test]
+        fn other_rules_change_nothing(
+            acts in any_acts(),
+            policy in 0..replayable().len(),
+        ) {
+            let policy = replayable()[policy];
+            let machine = Machine::new(small_layout()).unwrap();
+            let limits = Limits { batch: 7, high_min: 60, high_max: 60 };
+            let play = |policy, high_max| {
+                let starts = [ZoneStart { limits: Limits { high_max, ..limits }, idle: 400 }; 2];
+                let mut sets = PageSets::new(&machine, policy, &starts);
+                sets.begin();
+                sets.play(&acts);
+                (sets.totals().clone(), sets.rest())
+            };
+            let high_max = if policy.tuning.is_some() { 60 } else { 100 };
+            prop_assert_eq!(play(policy, 60), play(rules_in_play(policy), high_max));
+        }
+    }
+
+    /// Plays acts one by one and in bundles, in two parts, and compares everything except what only `verify`
+    /// reads.
+    #[track_caller]
+    fn assert_bundles_change_nothing(
+        policy: Policy,
+        starts: [ZoneStart; 2],
+        acts: &[Act],
+        cut: usize,
+        is_exchanged: bool,
+    ) {
+        let machine = Machine::new(small_layout()).unwrap();
+        let places = is_exchanged.then_some([1, 0, 3, 2]);
+        let (bundles, none) = (Bundles::of(acts, 0, &[cut]), Bundles::default());
+        let moved = acts.iter().map(|act| match places {
+            Some(places) if act.kind.is_of_set() => Act { at: places[act.at as usize], ..*act },
+            _ => *act,
+        });
+        let moved: Vec<Act> = moved.collect();
+        let [one_by_one, bundled] =
+            [(&moved[..], &none, None), (acts, &bundles, places)].map(|(acts, bundles, places)| {
+                let mut sets = PageSets::new(&machine, policy, &starts);
+                sets.begin();
+                for range in [0..cut, cut..acts.len()] {
+                    let of_range = (&acts[range.clone()], range.start);
+                    sets.play_bundled(of_range, range, bundles, places.as_ref().map(|places| &places[..]));
+                }
+                let zones = sets.zones.iter();
+                let zones = zones
+                    .map(|zone| (zone.outside, zone.pressure.free, zone.pressure.flags().below_high))
+                    .collect::<Vec<_>>();
+                (format!("{:?} {zones:?}", sets.sets), sets.totals)
+            });
+        assert_eq!(one_by_one, bundled);
+    }
+
+    /// Regression tests: what random acts seldom meet.
+    #[test]
+    fn bundles_change_nothing_in_rare_cases() {
+        let start =
+            |high, idle| ZoneStart { limits: Limits { batch: 1, high_min: high, high_max: high }, idle };
+        let runs = |runs: &[(ActKind, u8, usize)]| -> Vec<Act> {
+            runs.iter().flat_map(|(kind, order, count)| vec![act(*kind, 2, *order); *count]).collect()
+        };
+        let of_type = |mut act: Act| {
+            act.block = act.block.of_type(pageset_core::MigrateType::Unmovable);
+            act
+        };
+        // Two types share a list: each finds its blocks there, and both together do not.
+        let freed = runs(&[(ActKind::Free, 1, 3)]);
+        let taken = runs(&[(ActKind::Alloc, 1, 2)]);
+        let taken = taken.iter().copied().chain(taken.iter().copied().map(of_type));
+        let acts: Vec<Act> = freed.into_iter().chain(taken).collect();
+        let v5 = *Policy::named("linux-4.9-highorder-v5").unwrap();
+        assert_bundles_change_nothing(v5, [start(100, 30_000); 2], &acts, 3, false);
+        // The zone is at its watermark before the first allocation, which finds a page in the page set.
+        let acts = runs(&[(ActKind::Free, 0, 5), (ActKind::Alloc, 0, 5)]);
+        assert_bundles_change_nothing(LINUX_6_12, [start(100, 150); 2], &acts, 5, false);
+        // The count of freed pages is at its cap, and is halved.
+        let acts = runs(&[(ActKind::Free, 0, 40), (ActKind::Alloc, 0, 2), (ActKind::Free, 0, 5)]);
+        assert_bundles_change_nothing(LINUX_6_12, [start(1000, 30_000); 2], &acts, 40, false);
+    }
+
+    /// Acts come in runs, as in recordings: short runs meet decisions, and long ones are passed.
+    fn any_acts() -> impl Strategy<Value = Vec<Act>> {
+        let kinds = [ActKind::Alloc; 20].into_iter().chain([ActKind::Free; 20]);
+        let kinds = kinds.chain([ActKind::BulkAlloc, ActKind::Nothing, ActKind::PastSet, ActKind::Tick]);
+        let kinds = kinds.chain([ActKind::ReclaimStarts, ActKind::ReclaimStops]);
+        let orders = [0; 20].into_iter().chain([1, 2, 3, 3, 3, 3, 4, 9]);
+        let kind = prop::sample::select(kinds.collect::<Vec<_>>());
+        let order = prop::sample::select(orders.collect::<Vec<_>>());
+        let act = (kind, order, 0..2_u8, 0..3_usize, 0..4_u32, 1..3_u16);
+        let act = act.prop_map(|(kind, order, of, highest, at, count)| {
+            let order = Order::new(order).unwrap();
+            let migratetype = pageset_core::MigrateType::ALL[usize::from(of)];
+            let at = if kind.is_of_set() { at } else { at % 2 };
+            Act { kind, block: BlockKind::new(order, migratetype, highest), count, at }
+        });
+        let run = (act, prop_oneof![1..4_usize, 1..60_usize]);
+        let runs = prop::collection::vec(run, 0..100);
+        runs.prop_map(|runs| {
+            runs.into_iter().flat_map(|(act, count)| std::iter::repeat_n(act, count)).collect()
+        })
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use pageset_core::Policy;
 use pageset_trace::{Layout, Snapshot, TraceInfo, TraceReader};
 
+use super::bundles::Bundles;
 use super::error::ReplayError;
 use super::forecast::Forecaster;
 use super::load::{PageSetLoad, Times};
@@ -72,9 +73,10 @@ impl Prepared {
         Ok(self.load.recorded.require(needs::LOAD, info)?)
     }
 
-    /// Makes a player of the recording, which stops when `cancel` is set.
-    pub(super) fn forecaster<'r>(&'r self, cancel: &'r AtomicBool) -> Forecaster<'r> {
+    /// Makes a player of the recording, which stops when `cancel` is set. It passes these bundles of acts.
+    pub(super) fn forecaster<'r>(&'r self, bundles: &'r [Bundles], cancel: &'r AtomicBool) -> Forecaster<'r> {
         Forecaster {
+            bundles,
             machine: &self.machine,
             before: self.before.as_ref(),
             load: &self.load,

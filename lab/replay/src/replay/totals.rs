@@ -1,5 +1,7 @@
 //! Counts of the page sets' decisions during a play.
 
+use super::bundles::Bundle;
+
 /// Counts since the beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
@@ -50,8 +52,24 @@ impl Totals {
 
     #[inline]
     pub(super) fn note_held(&mut self, set: usize, pages: i32) {
-        self.held_now += i64::from(pages - std::mem::replace(&mut self.held[set], pages));
+        self.note_held_after(set, pages);
         self.held_peak = self.held_peak.max(self.held_now);
+    }
+
+    /// Adds a bundle that needed no refill and no drain, before its page sets change.
+    #[inline]
+    pub(super) fn passed(&mut self, bundle: &Bundle) {
+        self.allocs += u64::from(bundle.allocs);
+        self.pcp_allocs += u64::from(bundle.allocs);
+        self.frees += u64::from(bundle.frees);
+        self.asked_pages += u64::from(bundle.asked_pages);
+        self.held_peak = self.held_peak.max(self.held_now + i64::from(bundle.most));
+    }
+
+    /// Notes what a page set holds after a bundle, whose peak was noted.
+    #[inline]
+    pub(super) fn note_held_after(&mut self, set: usize, pages: i32) {
+        self.held_now += i64::from(pages - std::mem::replace(&mut self.held[set], pages));
     }
 
     pub(super) fn held_peak(&self) -> u64 {

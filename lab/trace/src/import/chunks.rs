@@ -4,7 +4,7 @@
 //! chunks independently. The caller receives the chunks in order, and handles everything that depends on
 //! earlier lines. Only a few chunks exist at a time, so memory is bounded.
 
-use std::io::{self, ErrorKind};
+use std::io::{self, Read as _};
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -102,17 +102,12 @@ impl<T: Send + 'static> Chunks<T> {
 fn cut(mut stream: Box<dyn ByteStream>, mut give: impl FnMut(Raw) -> bool) -> io::Result<()> {
     let (mut tail, mut is_passing_over) = (Vec::new(), false);
     loop {
-        let mut bytes: Vec<u8> = std::mem::take(&mut tail);
-        let from = bytes.len();
-        bytes.resize(from + CHUNK_BYTES, 0);
-        let count = loop {
-            match stream.read(&mut bytes[from..]) {
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                read => break read?,
-            }
-        };
-        bytes.truncate(from + count);
-        if count == 0 {
+        // `read_to_end` fills memory that nobody has cleared before.
+        let mut bytes = Vec::with_capacity(tail.len() + CHUNK_BYTES);
+        bytes.append(&mut tail);
+        let before = bytes.len();
+        let read = stream.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut bytes);
+        if read.is_ok() && bytes.len() == before {
             if is_passing_over {
                 give(Raw { is_too_long: true, ..Raw::default() });
             } else if !bytes.is_empty() {
@@ -121,7 +116,10 @@ fn cut(mut stream: Box<dyn ByteStream>, mut give: impl FnMut(Raw) -> bool) -> io
             return Ok(());
         }
         if is_passing_over {
-            let Some(end) = memchr::memchr(b'\n', &bytes) else { continue };
+            let Some(end) = memchr::memchr(b'\n', &bytes) else {
+                read?;
+                continue;
+            };
             bytes.drain(..=end);
             is_passing_over = false;
             if !give(Raw { is_too_long: true, ..Raw::default() }) {
@@ -134,6 +132,7 @@ fn cut(mut stream: Box<dyn ByteStream>, mut give: impl FnMut(Raw) -> bool) -> io
         if !bytes.is_empty() && !give(Raw { bytes, ..Raw::default() }) {
             return Ok(());
         }
+        read?;
         if tail.len() > LINE_BYTES_MAX {
             tail.clear();
             is_passing_over = true;
@@ -143,7 +142,7 @@ fn cut(mut stream: Box<dyn ByteStream>, mut give: impl FnMut(Raw) -> bool) -> io
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Cursor, Read};
+    use std::io::{Cursor, ErrorKind, Read};
 
     use super::*;
 
@@ -187,6 +186,19 @@ mod tests {
         assert_eq!(lines(Drip(Cursor::new(text[..100].to_vec()), 1, None)).0, text[..100]);
         assert_eq!(lines(Cursor::new(text.clone())), (text, 0, false, None));
         assert_eq!(lines(Cursor::new(b"a\nb".to_vec())), (b"a\nb".to_vec(), 0, true, None));
+        assert_eq!(lines(Cursor::new(Vec::new())), (Vec::new(), 0, false, None), "no chunk");
+    }
+
+    /// Lines that lie across the border of two chunks, end there, or are as long as a chunk.
+    #[test]
+    fn lines_at_the_border_of_chunks_are_whole() {
+        for before in [CHUNK_BYTES - 9, CHUNK_BYTES - 2, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1] {
+            for end in ["\n", "\r\n", ""] {
+                let text = format!("{}\nline{end}", "short\n".repeat(CHUNK_BYTES)[..before].to_owned());
+                let expected = (text.clone().into_bytes(), 0, end.is_empty(), None);
+                assert_eq!(lines(Cursor::new(text.into_bytes())), expected);
+            }
+        }
     }
 
     #[test]

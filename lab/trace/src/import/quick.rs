@@ -14,9 +14,9 @@ use crate::gfp::gfp_bits;
 #[derive(Default)]
 pub(super) struct Quick {
     legend: Legend,
-    /// The flag characters after the CPU in the previous line: up to eight characters, their number, and
-    /// their meaning under the current legend.
-    state: ([u8; 8], usize, (u8, u8)),
+    /// The flag characters after the CPU in the previous line, in eight bytes that begin with them; the
+    /// number of these characters with the space behind them, or 0; their meaning under the current legend.
+    state: (u64, usize, (u8, u8)),
     gfp_text: Vec<u8>,
     gfp: (u32, u32),
 }
@@ -25,25 +25,25 @@ pub(super) struct Quick {
 struct Rest<'line>(&'line [u8]);
 
 impl<'line> Rest<'line> {
+    /// Skips a word. Its length is known where this is compiled, so it is compared without a call.
     #[inline(always)]
-    fn skip(&mut self, word: &[u8]) -> Option<()> {
-        self.0 = self.0.strip_prefix(word)?;
-        Some(())
+    fn skip<const LENGTH: usize>(&mut self, word: &[u8; LENGTH]) -> Option<()> {
+        let (begin, rest) = self.0.split_first_chunk::<LENGTH>()?;
+        (begin == word).then(|| self.0 = rest)
     }
 
     #[inline(always)]
     fn skip_spaces(&mut self) {
-        let spaces = self.0.iter().take_while(|byte| **byte == b' ').count();
-        self.0 = &self.0[spaces..];
+        self.word(|byte| byte == b' ');
     }
 
-    /// The text before the next byte `end`, which is skipped.
+    /// Takes the bytes before the first one that does not belong to a word.
     #[inline(always)]
-    fn until(&mut self, end: u8) -> Option<&'line [u8]> {
-        let at = self.0.iter().position(|byte| *byte == end)?;
-        let word = &self.0[..at];
-        self.0 = &self.0[at + 1..];
-        Some(word)
+    fn word(&mut self, belongs: impl Fn(u8) -> bool) -> &'line [u8] {
+        let end = self.0.iter().position(|byte| !belongs(*byte)).unwrap_or(self.0.len());
+        let (word, rest) = self.0.split_at(end);
+        self.0 = rest;
+        word
     }
 
     /// A decimal number with at least one digit and at most `most`, and the number of digits.
@@ -87,20 +87,21 @@ impl Quick {
         }
     }
 
-    /// The event of a line, and the number of unknown allocation-flag names. `None` if the line has another
-    /// form.
-    pub(super) fn event(&mut self, line: &[u8], style: HeaderStyle) -> Option<(Event, u32)> {
-        let bracket = line.iter().position(|byte| *byte == b'[')?;
-        let pid = pid(&line[..bracket], style)?;
-        let mut rest = Rest(&line[bracket + 1..]);
+    /// The event of the first line of `text`, the number of unknown allocation-flag names, and the line's
+    /// length without its end. `None` if the line has another form, or no end. The end is not searched first:
+    /// no step below passes it.
+    pub(super) fn event(&mut self, text: &[u8], style: HeaderStyle) -> Option<(Event, u32, usize)> {
+        let mut rest = Rest(text);
+        let task = rest.word(|byte| byte != b'[' && byte != b'\n');
+        rest.skip(b"[")?;
+        let pid = pid(task, style)?;
         let (cpu, _) = rest.decimal(5)?;
         rest.skip(b"] ")?;
         rest.skip_spaces();
         let (mut irq_flags, mut preempt) = (0, 0);
         if style == HeaderStyle::Dash {
             // The time also contains a dot, but is not the word with the flags.
-            let word = rest.until(b' ')?;
-            (irq_flags, preempt) = self.state(word)?;
+            (irq_flags, preempt) = self.state(&mut rest)?;
             rest.skip_spaces();
         }
         let (seconds, _) = rest.decimal(10)?;
@@ -111,20 +112,19 @@ impl Quick {
         if style == HeaderStyle::Space {
             rest.skip(b"kmem:")?;
         }
-        let kind = match rest.until(b':')? {
-            b"mm_page_alloc" => EventKind::MmPageAlloc,
-            b"mm_page_free" => EventKind::MmPageFree,
-            b"mm_page_free_batched" => EventKind::MmPageFreeBatched,
-            b"mm_page_alloc_zone_locked" => EventKind::MmPageAllocZoneLocked,
-            b"mm_page_pcpu_drain" => EventKind::MmPagePcpuDrain,
-            _ => return None,
+        rest.skip(b"mm_page_")?;
+        let kind = match () {
+            () if rest.skip(b"alloc: ").is_some() => EventKind::MmPageAlloc,
+            () if rest.skip(b"free: ").is_some() => EventKind::MmPageFree,
+            () if rest.skip(b"free_batched: ").is_some() => EventKind::MmPageFreeBatched,
+            () if rest.skip(b"alloc_zone_locked: ").is_some() => EventKind::MmPageAllocZoneLocked,
+            () if rest.skip(b"pcpu_drain: ").is_some() => EventKind::MmPagePcpuDrain,
+            () => return None,
         };
-        rest.skip(b" ")?;
         rest.skip_spaces();
         rest.skip(b"page=")?;
-        if !rest.until(b' ')?.iter().all(u8::is_ascii_alphanumeric) {
-            return None;
-        }
+        rest.word(|byte| byte.is_ascii_alphanumeric());
+        rest.skip(b" ")?;
         rest.skip(b"pfn=")?;
         let pfn = match rest.skip(b"0x") {
             Some(()) => rest.hexadecimal()?,
@@ -152,39 +152,50 @@ impl Quick {
             }
             EventKind::MmPageAlloc => {
                 rest.skip(b" gfp_flags=")?;
-                (event.gfp, unknown) = self.gfp(rest.0)?;
-                rest.0 = b"";
+                (event.gfp, unknown) = self.gfp(&mut rest)?;
             }
             _ => {}
         }
-        rest.0.is_empty().then_some((event, unknown))
+        (rest.0.first() == Some(&b'\n')).then_some((event, unknown, text.len() - rest.0.len()))
     }
 
+    /// The meaning of the word with the flags, and of the space behind it.
     #[inline(always)]
-    fn state(&mut self, word: &[u8]) -> Option<(u8, u8)> {
+    fn state(&mut self, rest: &mut Rest<'_>) -> Option<(u8, u8)> {
         let (known, length, said) = &self.state;
-        if known[..*length] == *word {
+        let begin = u64::from_le_bytes(*rest.0.first_chunk()?);
+        // Of eight bytes, those of the word and of the space count.
+        if *length > 0 && (begin ^ known) << (8 * (8 - length)) == 0 {
+            rest.0 = &rest.0[*length..];
             return Some(*said);
         }
+        let word = rest.word(|byte| byte != b' ' && byte != b'\n');
+        rest.skip(b" ")?;
         let said = self.legend.state(word)?;
-        self.state = ([0; 8], word.len(), said);
-        self.state.0.get_mut(..word.len())?.copy_from_slice(word);
+        let length = word.len() + 1;
+        // A word of eight flags fills the bytes alone, so it is not remembered.
+        self.state = if length <= 8 { (begin, length, said) } else { Default::default() };
         Some(said)
     }
 
+    /// The flags until the line's end.
     #[inline(always)]
-    fn gfp(&mut self, text: &[u8]) -> Option<(u32, u32)> {
-        if self.gfp_text != text {
-            // Flags are one word of names and numbers.
-            if text.is_empty()
-                || !text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_|".contains(byte))
-            {
-                return None;
-            }
-            self.gfp = gfp_bits(text);
-            self.gfp_text.clear();
-            self.gfp_text.extend(text);
+    fn gfp(&mut self, rest: &mut Rest<'_>) -> Option<(u32, u32)> {
+        if let Some(after) = rest.0.strip_prefix(self.gfp_text.as_slice())
+            && after.first() == Some(&b'\n')
+            && !self.gfp_text.is_empty()
+        {
+            rest.0 = after;
+            return Some(self.gfp);
         }
+        // Flags are one word of names and numbers.
+        let text = rest.word(|byte| byte.is_ascii_alphanumeric() || b"_|".contains(&byte));
+        if text.is_empty() {
+            return None;
+        }
+        self.gfp = gfp_bits(text);
+        self.gfp_text.clear();
+        self.gfp_text.extend(text);
         Some(self.gfp)
     }
 }
@@ -257,15 +268,36 @@ mod tests {
 
     #[test]
     fn usual_lines_are_read_quickly_and_others_are_left() {
-        let read = LINES.map(|(style, line)| Quick::default().event(line.as_bytes(), style).is_some());
+        let read = LINES.map(|(style, line)| {
+            let read = Quick::default().event(format!("{line}\nnext").as_bytes(), style);
+            read.map(|(.., length)| assert_eq!(length, line.len())).is_some()
+        });
         assert_eq!(read, [true, true, true, true, true, true, false, false, false]);
+    }
+
+    /// Tests that a line that is cut anywhere, or has another end, is left, whatever follows: chunks and
+    /// files end anywhere, and some programs write CRLF.
+    #[test]
+    fn lines_without_their_end_are_left() {
+        for (style, line) in LINES {
+            for length in 0..=line.len() {
+                let cut = &line.as_bytes()[..length];
+                for next in [&b""[..], b"\r\n", b" \n", line.as_bytes()] {
+                    let text = [cut, next].concat();
+                    let read = Quick::default().event(&text, style);
+                    assert_eq!(read, None, "{}", text.escape_ascii());
+                }
+                let read = Quick::default().event(&[cut, b"\n", line.as_bytes()].concat(), style);
+                assert!(read.is_none_or(|(.., of_line)| of_line == length), "{}", cut.escape_ascii());
+            }
+        }
     }
 
     /// Tests that remembered characters are not used under another legend.
     #[test]
     fn what_is_remembered_is_of_one_legend() {
         let mut quick = Quick::default();
-        let line = b"a-2 [001] d..1. 5.1: mm_page_free: page=1 pfn=0x1 order=0";
+        let line = b"a-2 [001] d..1. 5.1: mm_page_free: page=1 pfn=0x1 order=0\n";
         let read = |quick: &mut Quick| quick.event(line, HeaderStyle::Dash).unwrap().0.preempt;
         assert_eq!(read(&mut quick), 1);
         let mut legend = Legend::default();
@@ -281,7 +313,7 @@ mod tests {
         #[test]
         fn quick_is_as_slow(
             which in 0..LINES.len(),
-            edits in prop::collection::vec((any::<prop::sample::Index>(), 0..4_u8, prop::sample::select(b"0123456789af x[]().,:=-|_>\t\xff".to_vec())), 0..4),
+            edits in prop::collection::vec((any::<prop::sample::Index>(), 0..4_u8, prop::sample::select(b"0123456789af x[]().,:=-|_>\t\n\xff".to_vec())), 0..4),
         ) {
             let (style, line) = LINES[which];
             let mut line = line.as_bytes().to_vec();
@@ -294,8 +326,11 @@ mod tests {
                     _ => line.iter_mut().skip(at).take(1).for_each(|old| *old = byte),
                 }
             }
+            line.push(b'\n');
+            let first = line.split(|byte| *byte == b'\n').next().unwrap();
             let read = Quick::default().event(&line, style);
-            prop_assert!(read.is_none() || read == slowly(&line, style), "{}", line.escape_ascii());
+            let slowly = slowly(first, style).map(|(event, unknown)| (event, unknown, first.len()));
+            prop_assert!(read.is_none() || read == slowly, "{}", line.escape_ascii());
         }
     }
 }

@@ -371,27 +371,30 @@ impl Parser {
         }
         let bytes = &raw.bytes;
         let mut items = Vec::with_capacity((bytes.len() - start) / LINE_BYTES_USUAL);
-        let (from, mut start) = (start, start);
+        let mut start = start;
         self.quick.under(legend);
-        for end in memchr::memchr_iter(b'\n', &bytes[start..]).map(|end| from + end) {
-            items.push(self.line::<F>(&bytes[start..end], legend, frames).unwrap_or(Item::Other(start, end)));
+        while start < bytes.len() {
+            if frames == Frames::Numbers
+                && let Some((event, unknown, length)) = self.quick.event(&bytes[start..], F::STYLE)
+                && length <= LINE_BYTES_MAX
+            {
+                items.push(Item::Event(event, unknown, false));
+                start += length + 1;
+                continue;
+            }
+            let end = memchr::memchr(b'\n', &bytes[start..]).map(|length| start + length);
+            let read = end.and_then(|end| self.line::<F>(&bytes[start..end], legend, frames));
+            let end = end.unwrap_or(bytes.len());
+            items.push(read.unwrap_or(Item::Other(start, end)));
             start = end + 1;
-        }
-        if start < bytes.len() {
-            items.push(Item::Other(start, bytes.len()));
         }
         items
     }
 
-    /// The line's result. `None` if it depends on earlier lines.
+    /// The result of a line that is not read quickly. `None` if it depends on earlier lines.
     fn line<F: TextFormat>(&mut self, line: &[u8], legend: &Legend, frames: Frames) -> Option<Item> {
         if line.len() > LINE_BYTES_MAX {
             return None;
-        }
-        if frames == Frames::Numbers
-            && let Some((event, unknown)) = self.quick.event(line, F::STYLE)
-        {
-            return Some(Item::Event(event, unknown, false));
         }
         let Some(header) = header::parse(line, F::STYLE, legend) else {
             // A function in a call chain.

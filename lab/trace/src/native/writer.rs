@@ -1,10 +1,11 @@
 //! Writes a native file from front to back, with one block of events in memory.
 
 use std::io::{self, Write};
+use std::mem;
 
 use super::{
-    block::Encoder,
     description,
+    encoders::{Encoded, Encoders, Wait},
     format::{BLOCKS_MAX, FileHeader, Footer, VERSION_MAJOR, VERSION_MINOR, VERSION_MINOR_CLOSING},
     index::Index,
 };
@@ -14,11 +15,12 @@ use crate::{event::Event, info::LostEvents, info::TraceInfo, reader::BLOCK_EVENT
 #[derive(Clone, Copy, Debug)]
 pub struct WriteOptions {
     level: i32,
+    encoders: usize,
 }
 
 impl Default for WriteOptions {
     fn default() -> Self {
-        Self { level: 9 }
+        Self { level: 9, encoders: 0 }
     }
 }
 
@@ -35,6 +37,14 @@ impl WriteOptions {
         self.level = level.clamp(1, 22);
         self
     }
+
+    /// Encodes and compresses on so many further threads. Each holds up to three blocks of events in memory.
+    /// The default is none: the caller's thread encodes.
+    #[must_use]
+    pub fn encoders(mut self, threads: usize) -> Self {
+        self.encoders = threads;
+        self
+    }
 }
 
 /// Writes a native file. The file is complete only after [`NativeWriter::finish`].
@@ -42,9 +52,8 @@ pub struct NativeWriter<W: Write> {
     out: W,
     offset: u64,
     level: i32,
-    encoder: Encoder,
+    encoders: Encoders,
     pending: Vec<Event>,
-    payload: Vec<u8>,
     index: Index,
 }
 
@@ -88,14 +97,14 @@ impl<W: Write> NativeWriter<W> {
             out,
             offset: (header.len() + stored.len()) as u64,
             level: options.level,
-            encoder: Encoder::new(options.level)?,
+            encoders: Encoders::new(options.level, options.encoders)?,
             pending: Vec::with_capacity(BLOCK_EVENTS_MAX),
-            payload: Vec::new(),
             index: Index::default(),
         })
     }
 
-    /// Adds events. Adds an event. As soon as a block is full, it is written to `out`.
+    /// Adds events. As soon as a block is full, it is encoded. Without further threads it is then written to
+    /// `out`, and with them, a few blocks later.
     ///
     /// # Errors
     /// `out` cannot be written.
@@ -118,7 +127,7 @@ impl<W: Write> NativeWriter<W> {
     /// # Errors
     /// `out` cannot be written.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.flush_block()?;
+        self.flush_all()?;
         self.out.flush()
     }
 
@@ -126,16 +135,33 @@ impl<W: Write> NativeWriter<W> {
         if self.pending.is_empty() {
             return Ok(());
         }
+        let events = mem::replace(&mut self.pending, self.encoders.spare());
+        self.encoders.give(events)?;
+        while let Some(encoded) = self.encoders.take(Wait::UnlessThereIsRoom)? {
+            self.write_encoded(encoded)?;
+        }
+        Ok(())
+    }
+
+    fn flush_all(&mut self) -> io::Result<()> {
+        self.flush_block()?;
+        while let Some(encoded) = self.encoders.take(Wait::ForAll)? {
+            self.write_encoded(encoded)?;
+        }
+        Ok(())
+    }
+
+    fn write_encoded(&mut self, encoded: Encoded) -> io::Result<()> {
         if self.index.blocks.len() == BLOCKS_MAX {
             return Err(io::Error::other("a trace of more than 2^36 events does not fit one file"));
         }
-        let header = self.encoder.encode(&self.pending, &mut self.payload)?;
-        self.index.add(self.offset, &header, &self.pending);
+        let Encoded { events, header, payload } = encoded;
+        self.index.add(self.offset, &header, &events);
         let bytes = header.to_bytes();
         self.out.write_all(&bytes)?;
-        self.out.write_all(&self.payload)?;
-        self.offset += (bytes.len() + self.payload.len()) as u64;
-        self.pending.clear();
+        self.out.write_all(&payload)?;
+        self.offset += (bytes.len() + payload.len()) as u64;
+        self.encoders.recycle(events);
         Ok(())
     }
 
@@ -144,7 +170,7 @@ impl<W: Write> NativeWriter<W> {
     /// # Errors
     /// `out` cannot be written.
     pub fn finish(mut self, lost: LostEvents) -> io::Result<(W, u64)> {
-        self.flush_block()?;
+        self.flush_all()?;
         self.close(lost)
     }
 
@@ -153,7 +179,7 @@ impl<W: Write> NativeWriter<W> {
     /// # Errors
     /// `out` cannot be written, or the description is larger than 64 MiB.
     pub fn finish_with(mut self, info: &TraceInfo, lost: LostEvents) -> io::Result<(W, u64)> {
-        self.flush_block()?;
+        self.flush_all()?;
         let (header, stored) = description::pack(info, self.level)?;
         let header = header.to_bytes();
         self.out.write_all(&header)?;
@@ -171,5 +197,61 @@ impl<W: Write> NativeWriter<W> {
         self.out.write_all(&footer)?;
         self.out.flush()?;
         Ok((self.out, self.offset + (index.len() + footer.len()) as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::EventKind;
+
+    /// Three and a half blocks, and one that is flushed early.
+    fn file(encoders: usize) -> Vec<u8> {
+        let options = WriteOptions::new().level(1).encoders(encoders);
+        let mut writer = NativeWriter::new(Vec::new(), &TraceInfo::default(), options).unwrap();
+        let event = |at: u64| Event {
+            pfn: (at * at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40,
+            ..Event::new(EventKind::MmPageAlloc, at * (1 + at % 3), (at % 4) as u16)
+        };
+        let events: Vec<Event> = (0..BLOCK_EVENTS_MAX as u64 * 7 / 2).map(event).collect();
+        for some in events.chunks(50_000) {
+            writer.write(some).unwrap();
+        }
+        writer.write(&events[..100]).unwrap();
+        writer.flush().unwrap();
+        let before = writer.offset;
+        assert_eq!(writer.out.len() as u64, before, "what is flushed is written");
+        writer.write(&events[100..200]).unwrap();
+        writer.finish(LostEvents::default()).unwrap().0
+    }
+
+    #[test]
+    fn further_threads_write_the_same_file() {
+        let here = file(0);
+        assert!(here.len() > 100_000);
+        for threads in [1, 3] {
+            assert!(file(threads) == here, "{threads} threads");
+        }
+    }
+
+    /// An error of `out` reaches the caller, at the end at the latest, and ends the threads.
+    #[test]
+    fn errors_of_the_output_are_returned() {
+        struct Full(usize);
+        impl Write for Full {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let options = WriteOptions::new().level(1).encoders(2);
+        let mut writer = NativeWriter::new(Full(2000), &TraceInfo::default(), options).unwrap();
+        let event = |at: u64| Event { pfn: at * at, ..Event::new(EventKind::MmPageFree, at, 0) };
+        let events: Vec<Event> = (0..2 * BLOCK_EVENTS_MAX as u64).map(event).collect();
+        let written = writer.write(&events).and_then(|()| writer.finish(LostEvents::default()).map(drop));
+        assert_eq!(written.unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

@@ -1,0 +1,179 @@
+//! Several allocations and frees of one page set in one step, for a page set that only counts its blocks.
+//!
+//! Between a refill and a drain, allocations and frees only change numbers, and the changes add up. So they
+//! can be added up once, and played on any number of page sets, under any policy whose lists hold their
+//! orders. If a page set would be refilled or drained in between, or would move its limit, it refuses, and
+//! the allocations and frees are played one by one.
+
+use super::set::{BlockCount, BlockList as _};
+use super::tuning::scaled;
+use super::{Limits, ListIndex, Pcp};
+use crate::policy::{BelowHigh, FreeHistory, Policy, RefillRule};
+use crate::zone::Pressure;
+use crate::{COSTLY_ORDER, Order};
+
+/// Allocations and frees of one page set, added up.
+///
+/// # Invariants
+/// At most [`BLOCKS_MAX`](Self::BLOCKS_MAX) blocks, of orders up to [`ORDER_MAX`](Self::ORDER_MAX). So no
+/// field overflows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traffic {
+    /// Pages of all frees, each times two for each allocation before it. `n` pages of history become `(n +
+    /// history) >> halvings`: to halve, round down and add is to add twice as much, halve and round down.
+    history: u64,
+    /// Pages that the page set gains.
+    pages: i16,
+    /// The most pages that it gains up to a free, and the fewest up to an allocation.
+    most: i16,
+    fewest: i16,
+    freed_pages: u16,
+    halvings: u8,
+    frees: u8,
+    /// Whether a free is of order 1 to 3, and whether the last one is.
+    has_high_order: bool,
+    ends_high_order: bool,
+}
+
+impl Traffic {
+    /// Nothing.
+    pub const NONE: Self = Self {
+        history: 0,
+        pages: 0,
+        most: i16::MIN,
+        fewest: i16::MAX,
+        freed_pages: 0,
+        halvings: 0,
+        frees: 0,
+        has_high_order: false,
+        ends_high_order: false,
+    };
+    /// The most blocks that can be added up.
+    pub const BLOCKS_MAX: usize = 32;
+    /// The highest order.
+    pub const ORDER_MAX: usize = COSTLY_ORDER;
+
+    /// Adds an allocation of a block.
+    pub fn alloc(&mut self, order: Order) {
+        self.halvings += 1;
+        self.bulk_alloc(order);
+    }
+
+    /// Adds an allocation of a block in bulk, which leaves the history of frees alone.
+    pub fn bulk_alloc(&mut self, order: Order) {
+        self.pages -= order.frames() as i16;
+        self.fewest = self.fewest.min(self.pages);
+    }
+
+    /// Adds a free of a block.
+    pub fn free(&mut self, order: Order) {
+        let pages = order.frames() as u16;
+        self.frees += 1;
+        self.freed_pages += pages;
+        self.history += u64::from(pages) << self.halvings;
+        self.pages += pages as i16;
+        self.most = self.most.max(self.pages);
+        self.ends_high_order = order != Order::ZERO;
+        self.has_high_order |= self.ends_high_order;
+    }
+
+    /// Pages that the page set gains; negative if it loses pages.
+    #[must_use]
+    pub const fn pages(&self) -> i32 {
+        self.pages as i32
+    }
+
+    /// Pages of all frees.
+    #[must_use]
+    pub const fn freed_pages(&self) -> u32 {
+        self.freed_pages as u32
+    }
+}
+
+impl Pcp<BlockCount> {
+    /// Whether no free of `traffic` drains this page set or moves its limit. `false` may also mean that this
+    /// is not known.
+    #[inline]
+    #[must_use]
+    pub fn has_room_for(
+        &self,
+        policy: &Policy,
+        limits: Limits,
+        pressure: Pressure,
+        traffic: &Traffic,
+    ) -> bool {
+        if traffic.frees == 0 {
+            return true;
+        }
+        let is_within_limits = match policy.tuning {
+            Some(_) => limits.high_min <= self.high && self.high <= limits.high_max,
+            None => self.high == limits.high_min,
+        };
+        let heeds_below_high = || policy.tuning.is_some_and(|tuning| tuning.below_high != BelowHigh::Ignored);
+        let is_calm = !(pressure.reclaim_active || pressure.below_high && heeds_below_high());
+        if !is_within_limits || !is_calm || self.count + i32::from(traffic.most) >= self.high {
+            return false;
+        }
+        let freed = i32::from(traffic.freed_pages);
+        let drains = policy.free_high.filter(|_| traffic.has_high_order);
+        match policy.free_history {
+            FreeHistory::None => true,
+            FreeHistory::Factor { .. } => drains.is_none() || self.free_factor == 0,
+            FreeHistory::Count { .. } => {
+                let counted = self.free_count.saturating_add(freed);
+                (self.stops_counting(policy, limits, traffic) || counted < count_cap(policy, limits))
+                    && drains
+                        .is_none_or(|rule| !rule.threshold.is_reached(counted, limits.batch, limits.high_min))
+            }
+        }
+    }
+
+    /// Whether the count of freed pages is at its cap and stays there.
+    #[inline]
+    fn stops_counting(&self, policy: &Policy, limits: Limits, traffic: &Traffic) -> bool {
+        traffic.halvings == 0 && self.free_count >= count_cap(policy, limits)
+    }
+
+    /// Whether a list has at least this many blocks.
+    #[inline]
+    #[must_use]
+    pub fn has_blocks(&self, list: ListIndex, blocks: u32) -> bool {
+        self.lists[list].len(&()) >= blocks
+    }
+
+    /// Plays traffic that the page set has [room for](Self::has_room_for) and [blocks for](Self::has_blocks),
+    /// except that it leaves the lists alone: see [`gain`](Self::gain).
+    #[inline]
+    pub fn pass(&mut self, policy: &Policy, limits: Limits, traffic: &Traffic) {
+        match policy.free_history {
+            FreeHistory::Factor { .. } => {
+                self.free_factor = self.free_factor.checked_shr(u32::from(traffic.halvings)).unwrap_or(0);
+            }
+            FreeHistory::Count { .. } if !self.stops_counting(policy, limits, traffic) => {
+                let counted = u64::from(self.free_count.unsigned_abs()) + traffic.history;
+                self.free_count = (counted >> traffic.halvings) as i32;
+            }
+            FreeHistory::Count { .. } | FreeHistory::None => {}
+        }
+        if policy.refill == RefillRule::Doubling {
+            self.alloc_factor = self.alloc_factor.checked_shr(u32::from(traffic.frees)).unwrap_or(0);
+        }
+        if traffic.frees > 0 {
+            self.previous_was_high_order = traffic.ends_high_order;
+        }
+        self.count_min = self.count_min.min(self.count + i32::from(traffic.fewest));
+        self.count += i32::from(traffic.pages);
+    }
+
+    /// Adds `blocks` to a list that traffic passed; negative numbers take blocks away.
+    #[inline]
+    pub fn gain(&mut self, list: ListIndex, blocks: i32) {
+        self.lists[list].gain(blocks);
+    }
+}
+
+/// From this count on, freed pages are not counted.
+#[inline]
+fn count_cap(policy: &Policy, limits: Limits) -> i32 {
+    scaled(limits.batch, policy.scale_max)
+}

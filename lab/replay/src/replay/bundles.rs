@@ -1,0 +1,292 @@
+//! Bundles: up to 32 acts that follow one another, added up by page set and list.
+//!
+//! A page set refills or drains once in dozens or thousands of acts. Between, its acts only change numbers,
+//! by the same amounts under each policy and on each CPU. So acts are added up once, and each play passes
+//! whole bundles (`PageSets::pass`). Where a page set cannot pass a bundle, its acts are played one by one.
+
+use std::ops::Range;
+
+use pageset_core::pcp::Traffic;
+use rayon::iter::{IndexedParallelIterator as _, IntoParallelIterator as _, ParallelIterator as _};
+
+use super::act::{Act, ActKind, BlockKind};
+use super::acts::{Acts, BUNDLES_BYTES_MAX, PORTION};
+
+/// Fewer acts are not worth a bundle.
+const ACTS_MIN: usize = 4;
+
+/// The bundles of a portion of acts.
+#[derive(Debug, Default)]
+pub(super) struct Bundles {
+    bundles: Vec<Bundle>,
+    sets: Vec<OfSet>,
+    lists: Vec<OfList>,
+}
+
+/// Acts that follow one another, added up over all page sets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bundle {
+    /// The acts' places in their portion.
+    from: u32,
+    to: u32,
+    /// Where its page sets begin in [`Bundles::sets`], and how many they are.
+    first_set: u32,
+    sets: u8,
+    pub(super) allocs: u8,
+    pub(super) frees: u8,
+    /// Pages of all acts.
+    pub(super) asked_pages: u16,
+    /// The most pages that all page sets together gain on the way.
+    pub(super) most: i16,
+}
+
+/// The acts of a bundle on one page set.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OfSet {
+    /// `zone * CPUs + CPU`.
+    pub(super) at: u32,
+    first_list: u32,
+    lists: u8,
+    /// The highest zone that an allocation may use; `None` without an allocation.
+    pub(super) highest_zone: Option<u8>,
+    pub(super) traffic: Traffic,
+}
+
+/// The acts of a bundle on one list of a page set.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OfList {
+    /// Order and type.
+    pub(super) block: BlockKind,
+    /// Blocks that must be on the list before.
+    pub(super) needed: u8,
+    /// Blocks that the list gains.
+    pub(super) gained: i8,
+}
+
+impl Bundles {
+    /// The bundles of each portion in memory. No bundle crosses a border. Borders are sorted.
+    pub(super) fn of_portions(acts: &Acts, borders: &[usize]) -> Vec<Self> {
+        let portions = acts.portions_in_memory().into_par_iter().enumerate();
+        let bundles = portions.map(|(at, acts)| match acts {
+            Some(acts) => Self::of(acts, at * PORTION, borders),
+            None => Self::default(),
+        });
+        bundles.collect()
+    }
+
+    /// The bundles of acts, the first of which is act number `first` of the recording.
+    pub(super) fn of(acts: &[Act], first: usize, borders: &[usize]) -> Self {
+        let mut all = Self::default();
+        let mut borders = borders.iter().map(|border| border.saturating_sub(first)).peekable();
+        let mut open = Open::default();
+        for (at, act) in acts.iter().enumerate() {
+            let is_border = borders.peek() == Some(&at);
+            while borders.next_if(|border| *border <= at).is_some() {}
+            let blocks = usize::from(act.count);
+            if is_border || open.blocks + blocks > Traffic::BLOCKS_MAX || !is_passable(*act) {
+                open.close(&mut all, at);
+                if all.bytes() > BUNDLES_BYTES_MAX {
+                    return all;
+                }
+            }
+            if is_passable(*act) {
+                open.add(*act, at);
+            }
+        }
+        open.close(&mut all, acts.len());
+        all
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(&*self.bundles) + size_of_val(&*self.sets) + size_of_val(&*self.lists)
+    }
+
+    /// The bundles within `range` of the portion, in order.
+    pub(super) fn within(&self, range: Range<usize>) -> &[Bundle] {
+        let from = self.bundles.partition_point(|bundle| (bundle.from as usize) < range.start);
+        let to = self.bundles.partition_point(|bundle| (bundle.to as usize) <= range.end);
+        &self.bundles[from..to.max(from)]
+    }
+
+    pub(super) fn sets_of(&self, bundle: &Bundle) -> &[OfSet] {
+        let first = bundle.first_set as usize;
+        &self.sets[first..first + usize::from(bundle.sets)]
+    }
+
+    pub(super) fn lists_of(&self, set: &OfSet) -> &[OfList] {
+        let first = set.first_list as usize;
+        &self.lists[first..first + usize::from(set.lists)]
+    }
+}
+
+impl Bundle {
+    /// The acts' places in their portion.
+    pub(super) fn range(&self) -> Range<usize> {
+        self.from as usize..self.to as usize
+    }
+}
+
+/// Whether an act only changes page sets that hold its order, or does nothing.
+fn is_passable(act: Act) -> bool {
+    match act.kind {
+        ActKind::Nothing => true,
+        ActKind::Alloc | ActKind::BulkAlloc | ActKind::Free => {
+            act.block.order().index() <= Traffic::ORDER_MAX && usize::from(act.count) <= Traffic::BLOCKS_MAX
+        }
+        ActKind::PastSet | ActKind::Tick | ActKind::ReclaimStarts | ActKind::ReclaimStops => false,
+    }
+}
+
+/// A bundle that is being made.
+#[derive(Default)]
+struct Open {
+    from: usize,
+    blocks: usize,
+    allocs: u8,
+    frees: u8,
+    asked_pages: u16,
+    pages: i16,
+    most: i16,
+    sets: Vec<OfSet>,
+    /// The lists, each with the place of its page set in `sets`.
+    lists: Vec<(usize, OfList)>,
+}
+
+impl Open {
+    fn add(&mut self, act: Act, at: usize) {
+        if self.blocks == 0 {
+            self.from = at;
+        }
+        if act.kind == ActKind::Nothing || act.count == 0 {
+            return;
+        }
+        let set = self.sets.iter().position(|set| set.at == act.at).unwrap_or_else(|| {
+            self.sets.push(OfSet {
+                at: act.at,
+                first_list: 0,
+                lists: 0,
+                highest_zone: None,
+                traffic: Traffic::NONE,
+            });
+            self.sets.len() - 1
+        });
+        let block = act.block.without_zone();
+        let list = self.lists.iter().position(|(of, list)| (*of, list.block) == (set, block));
+        let list = list.unwrap_or_else(|| {
+            self.lists.push((set, OfList { block, needed: 0, gained: 0 }));
+            self.lists.len() - 1
+        });
+        let (set, list, order) = (&mut self.sets[set], &mut self.lists[list].1, block.order());
+        let pages = order.frames() as i16;
+        for _ in 0..act.count {
+            match act.kind {
+                ActKind::Free => {
+                    set.traffic.free(order);
+                    self.frees += 1;
+                    list.gained += 1;
+                    self.pages += pages;
+                    self.most = self.most.max(self.pages);
+                }
+                kind => {
+                    match kind {
+                        ActKind::Alloc => set.traffic.alloc(order),
+                        _ => set.traffic.bulk_alloc(order),
+                    }
+                    set.highest_zone = set.highest_zone.max(Some(act.block.highest_zone() as u8));
+                    self.allocs += 1;
+                    list.gained -= 1;
+                    list.needed = list.needed.max(list.gained.min(0).unsigned_abs());
+                    self.pages -= pages;
+                }
+            }
+            self.blocks += 1;
+            self.asked_pages += pages as u16;
+        }
+    }
+
+    /// Ends the bundle before act `to`.
+    fn close(&mut self, all: &mut Bundles, to: usize) {
+        if to - self.from.min(to) >= ACTS_MIN && self.blocks > 0 {
+            let first_set = all.sets.len() as u32;
+            for (at, set) in self.sets.iter().enumerate() {
+                let first_list = all.lists.len();
+                all.lists.extend(self.lists.iter().filter(|(of, _)| *of == at).map(|(_, list)| *list));
+                let lists = (all.lists.len() - first_list) as u8;
+                all.sets.push(OfSet { first_list: first_list as u32, lists, ..*set });
+            }
+            all.bundles.push(Bundle {
+                from: self.from as u32,
+                to: to as u32,
+                first_set,
+                sets: self.sets.len() as u8,
+                allocs: self.allocs,
+                frees: self.frees,
+                asked_pages: self.asked_pages,
+                most: self.most,
+            });
+        }
+        self.sets.clear();
+        self.lists.clear();
+        let (sets, lists) = (std::mem::take(&mut self.sets), std::mem::take(&mut self.lists));
+        *self = Self { sets, lists, ..Self::default() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pageset_core::{MigrateType, Order};
+
+    use super::*;
+
+    fn act(kind: ActKind, order: u8) -> Act {
+        let block = BlockKind::new(Order::new(order).unwrap(), MigrateType::Movable, 1);
+        Act { kind, block, count: 1, at: 0 }
+    }
+
+    fn ranges(acts: &[Act], first: usize, borders: &[usize]) -> Vec<Range<usize>> {
+        Bundles::of(acts, first, borders).bundles.iter().map(Bundle::range).collect()
+    }
+
+    #[test]
+    fn bundles_end_at_borders_and_at_acts_that_cannot_be_passed() {
+        let mut acts = vec![act(ActKind::Free, 0); 100];
+        assert_eq!(ranges(&acts, 0, &[]), [0..32, 32..64, 64..96, 96..100]);
+        assert_eq!(ranges(&acts, 0, &[0, 10, 10, 13]), [0..10, 13..45, 45..77, 77..100], "three are too few");
+        assert_eq!(ranges(&acts, 1000, &[9, 1040]), [0..32, 32..40, 40..72, 72..100]);
+        for other in [act(ActKind::Tick, 0), act(ActKind::PastSet, 0), act(ActKind::Alloc, 4)] {
+            acts[20] = other;
+            assert_eq!(ranges(&acts, 0, &[]), [0..20, 21..53, 53..85, 85..100]);
+        }
+        acts[20] = act(ActKind::Nothing, 0);
+        assert_eq!(ranges(&acts, 0, &[])[0], 0..33);
+        acts[20].kind = ActKind::BulkAlloc;
+        acts[20].count = 13;
+        assert_eq!(ranges(&acts, 0, &[])[..2], [0..20, 20..40], "32 blocks in 20 acts");
+        assert!(ranges(&[act(ActKind::Nothing, 0); 50], 0, &[]).is_empty());
+    }
+
+    #[test]
+    fn bundles_within_a_range_lie_in_it_whole() {
+        let bundles = Bundles::of(&[act(ActKind::Free, 0); 100], 0, &[50]);
+        let within =
+            |range: Range<usize>| bundles.within(range).iter().map(Bundle::range).collect::<Vec<_>>();
+        assert_eq!(within(0..100), [0..32, 32..50, 50..82, 82..100]);
+        assert_eq!(within(0..50), [0..32, 32..50]);
+        assert_eq!(within(50..100), [50..82, 82..100]);
+        assert_eq!(within(1..49), []);
+        assert_eq!(within(40..45), []);
+    }
+
+    /// A list must hold what is taken before something is put back.
+    #[test]
+    fn a_bundle_needs_what_a_list_lacks_on_the_way() {
+        let kinds = [ActKind::Alloc, ActKind::Alloc, ActKind::Free, ActKind::Free, ActKind::Free];
+        let bundles = Bundles::of(&kinds.map(|kind| act(kind, 1)), 0, &[]);
+        let bundle = bundles.within(0..5)[0];
+        assert_eq!((bundle.allocs, bundle.frees, bundle.asked_pages, bundle.most), (2, 3, 10, 2));
+        let set = bundles.sets_of(&bundle)[0];
+        assert_eq!((set.highest_zone, set.traffic.pages()), (Some(1), 2));
+        let lists = bundles.lists_of(&set);
+        assert_eq!((lists.len(), lists[0].needed, lists[0].gained), (1, 2, 1));
+    }
+}

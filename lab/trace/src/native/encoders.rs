@@ -1,0 +1,114 @@
+//! Encodes blocks of events, on the caller's thread or on further threads, and returns them in order.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use super::{block::Encoder, format::BlockHeader};
+use crate::event::Event;
+use crate::reader::BLOCK_EVENTS_MAX;
+
+/// A block, encoded.
+pub(super) struct Encoded {
+    pub(super) events: Vec<Event>,
+    pub(super) header: BlockHeader,
+    pub(super) payload: Vec<u8>,
+}
+
+/// The encoders of a file.
+pub(super) struct Encoders {
+    /// The encoder of the caller's thread. `None` if there are further threads.
+    here: Option<Encoder>,
+    /// Takes blocks, each with the place for its result. The threads end when this sender is dropped.
+    queue: Option<SyncSender<(Vec<Event>, Place)>>,
+    /// The results in order.
+    places: VecDeque<Receiver<io::Result<Encoded>>>,
+    /// Results that may be outstanding before the caller waits.
+    room: usize,
+    spare: Vec<Vec<Event>>,
+}
+
+type Place = SyncSender<io::Result<Encoded>>;
+
+/// When the caller waits for a block that is not encoded yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// When too many blocks are outstanding.
+    UnlessThereIsRoom,
+    /// Always.
+    ForAll,
+}
+
+impl Encoders {
+    /// Starts so many threads, or fewer if the system refuses them. Without any, the caller's thread encodes.
+    pub(super) fn new(level: i32, threads: usize) -> io::Result<Self> {
+        let (queue, blocks) = sync_channel::<(Vec<Event>, Place)>(threads.max(1));
+        let blocks = Arc::new(Mutex::new(blocks));
+        let mut started = 0;
+        for _ in 0..threads {
+            let (blocks, mut encoder) = (Arc::clone(&blocks), Encoder::new(level)?);
+            let work = move || {
+                loop {
+                    let next = blocks.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let Ok((events, place)) = next else { return };
+                    // The send fails only if the caller has given up, and then the block is not needed.
+                    drop(place.send(encode(&mut encoder, events)));
+                }
+            };
+            started += usize::from(thread::Builder::new().name("encode".to_owned()).spawn(work).is_ok());
+        }
+        let here = if started == 0 { Some(Encoder::new(level)?) } else { None };
+        Ok(Self {
+            here,
+            queue: (started > 0).then_some(queue),
+            places: VecDeque::new(),
+            room: 2 * started,
+            spare: Vec::new(),
+        })
+    }
+
+    /// Takes a block, which must not be empty.
+    pub(super) fn give(&mut self, events: Vec<Event>) -> io::Result<()> {
+        let (place, result) = sync_channel(1);
+        match (&mut self.here, &self.queue) {
+            (Some(encoder), _) => drop(place.send(encode(encoder, events))),
+            (None, Some(queue)) => queue.send((events, place)).map_err(|_| ended())?,
+            (None, None) => return Err(ended()),
+        }
+        self.places.push_back(result);
+        Ok(())
+    }
+
+    /// The next block in order. `None` if there is none, or none for which the caller should wait.
+    pub(super) fn take(&mut self, wait: Wait) -> io::Result<Option<Encoded>> {
+        if wait == Wait::UnlessThereIsRoom && self.places.len() <= self.room {
+            return Ok(None);
+        }
+        let Some(place) = self.places.pop_front() else { return Ok(None) };
+        place.recv().map_err(|_| ended())?.map(Some)
+    }
+
+    /// An empty buffer for a block.
+    pub(super) fn spare(&mut self) -> Vec<Event> {
+        self.spare.pop().unwrap_or_else(|| Vec::with_capacity(BLOCK_EVENTS_MAX))
+    }
+
+    /// Takes back the buffer of a block.
+    pub(super) fn recycle(&mut self, mut events: Vec<Event>) {
+        events.clear();
+        self.spare.push(events);
+    }
+}
+
+fn encode(encoder: &mut Encoder, events: Vec<Event>) -> io::Result<Encoded> {
+    let mut payload = Vec::new();
+    let header = encoder.encode(&events, &mut payload)?;
+    Ok(Encoded { events, header, payload })
+}
+
+/// If an encoder's thread is gone, it has panicked and printed a message.
+fn ended() -> io::Error {
+    io::Error::other("a thread that encodes blocks has ended")
+}
