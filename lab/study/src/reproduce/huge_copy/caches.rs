@@ -1,5 +1,5 @@
-//! A model of the caches while processes copy or clear huge pages and then write them. It shows which order
-//! leaves more of a page in a cache, and what the misses cost if all wait for the same memory. It does not show
+//! A model of the caches while processes copy or clear huge pages and then write them. It shows how much of a
+//! page each order leaves in a cache, and the cost of misses if all wait for the same memory. It does not show
 //! latencies of single lines, prefetching (a lost prefetch is a price in [`Chip::jump_ns`]), TLBs, or a second
 //! socket's memory.
 //!
@@ -20,10 +20,13 @@ use super::chip::{Act, Chip, PAGES, Walk};
 
 /// Huge pages that each process has while the model counts. Chosen.
 const COUNTED: u64 = 24;
+/// Longest pause of a process after a huge page, as a part of the time for three passes over a page. Chosen.
+/// Without pauses, processes fall into step and wait for memory all at once. Pauses are not counted.
+const PAUSE: f64 = 0.1;
 /// The base pages that are written are counted in this many parts, from the first written to the last.
 pub(super) const PARTS: usize = 8;
 
-/// What was counted. Times are means over huge pages.
+/// The counts of a play. Times are means over huge pages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Played {
     pub(super) system_us: f64,
@@ -104,9 +107,13 @@ impl Model<'_> {
             agenda.push(Reverse((self.random.random_range(0..=(page_ns * 1000.0) as u64), process, 0_u64)));
         }
         while let Some(Reverse((now_ps, process, done))) = agenda.pop() {
-            let spent_ns = self.step(now_ps as f64 / 1000.0, process, done);
-            if done + 1 < (self.warm + COUNTED) * 2 * PAGES as u64 {
-                agenda.push(Reverse((now_ps + (spent_ns * 1000.0) as u64, process, done + 1)));
+            let mut spent_ns = self.step(now_ps as f64 / 1000.0, process, done);
+            let done = done + 1;
+            if done % (2 * PAGES as u64) == 0 {
+                spent_ns += self.random.random_range(0.0..PAUSE * page_ns);
+            }
+            if done < (self.warm + COUNTED) * 2 * PAGES as u64 {
+                agenda.push(Reverse((now_ps + (spent_ns * 1000.0) as u64, process, done)));
             }
         }
         let pages = COUNTED as f64 * self.chip.processes as f64;

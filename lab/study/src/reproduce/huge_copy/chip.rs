@@ -1,4 +1,4 @@
-//! What the model plays: a chip with its prices, what the kernel does, and how the program writes.
+//! The parts of a play: a chip with its prices, the act of the kernel, and the program's writes.
 
 use anyhow::{Context as _, Result};
 use pageset_core::CpuId;
@@ -10,7 +10,7 @@ use crate::reproduce::published::published;
 /// Base pages of a huge page.
 pub(super) const PAGES: usize = 512;
 
-/// What shares one last-level cache, and what it costs.
+/// The processes below one last-level cache, with sizes and prices.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Chip {
     /// Processes below this cache.
@@ -19,13 +19,13 @@ pub(super) struct Chip {
     pub(super) own_kib: usize,
     /// Size of the last-level cache.
     pub(super) shared_kib: usize,
-    /// Places in which the last-level cache looks for the oldest line.
+    /// Number of base pages that the last-level cache compares before it evicts the oldest of them.
     pub(super) ways: usize,
-    /// What the program takes for a word that a cache has.
+    /// The program's time for a word that a cache has.
     pub(super) word_ns: f64,
-    /// What memory gives to all processes below this cache.
+    /// Bandwidth of memory for all processes below this cache.
     pub(super) memory_gb_per_s: f64,
-    /// What one process moves to or from memory, if it is alone.
+    /// Bandwidth of memory for a process that is alone.
     pub(super) process_gb_per_s: f64,
     /// Lost at each base page that does not follow the one before it. A copy loses it once, too.
     pub(super) jump_ns: f64,
@@ -35,14 +35,14 @@ pub(super) struct Chip {
     pub(super) shares_source: bool,
 }
 
-/// What the kernel does with a huge page.
+/// The act of the kernel on a huge page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     Copy,
     Clear,
 }
 
-/// The order in which a process writes its page.
+/// The order of a process's writes to its page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Walk {
     Up,

@@ -2,7 +2,7 @@
 //! with each order of copying the pages of a huge page, and plays the orders on models of the caches where they
 //! were measured.
 //!
-//! `workload` is the load, `counters` the CPU's counters. `caches` is the model, `chip` what it plays, `orders`
+//! `workload` is the load, `counters` the CPU's counters. `caches` is the model, `chip` its parts, `orders`
 //! its tables.
 
 mod caches;
@@ -69,7 +69,11 @@ impl Study for HugeCopy {
                 ),
                 table("anon-cow-seq-1", "anon-cow-seq, 1 child", &machine, &alone, None),
             ],
-            more: vec![orders::winners(&modelled, every_cpu.change_percent()?), orders::hits()?],
+            more: vec![
+                orders::winners(&modelled, every_cpu.change_percent()?),
+                orders::rooms()?,
+                orders::hits()?,
+            ],
             figures: vec![("huge-copy".to_owned(), figure(&every_cpu, &alone))],
             notes: prose.below(NOTES).to_vec(),
             explanations: [verdict(&every_cpu, &claims)?]
@@ -184,7 +188,7 @@ impl Results {
         row.throughput.median / self.base().throughput.median * 100.0
     }
 
-    /// What the order of 2018 changes in the throughput, in percent.
+    /// The change of the throughput by the order of 2018, in percent.
     fn change_percent(&self) -> Result<f64> {
         let row = self.rows.get(1).context("the order of 2018 was measured")?;
         Ok(self.throughput_percent(row) - 100.0)

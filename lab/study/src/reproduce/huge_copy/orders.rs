@@ -28,7 +28,7 @@ struct Change {
     is_given: bool,
 }
 
-/// A change with what the model says.
+/// A change with the model's figures.
 pub(super) struct Modelled {
     change: Change,
     base: Played,
@@ -38,7 +38,7 @@ pub(super) struct Modelled {
 /// How many changes [`model`] plays.
 pub(super) const CHANGES: usize = 11;
 
-/// An assumption: its name, and what differs.
+/// An assumption: its name, and its change of the chip.
 type Variant = (&'static str, fn(&mut Chip));
 
 /// The copy of 2018 under other assumptions.
@@ -179,7 +179,7 @@ impl Change {
     }
 }
 
-/// Which order wins on which cache. `measured_percent` is the change of throughput on this machine.
+/// The winner for each cache. `measured_percent` is the change of throughput on this machine.
 pub(super) fn winners(all: &[Modelled], measured_percent: f64) -> Table {
     let mut table = Table::new(
         "Which order wins: change of the throughput in percent",
@@ -213,7 +213,8 @@ pub(super) fn winners(all: &[Modelled], measured_percent: f64) -> Table {
          writes them, with the old and the new order.",
     );
     table.note(
-        "Page: page-by-page. Converge: converge-2018; on Broadwell with a wrong and with the right target.",
+        "Page: page-by-page. Converge: converge-2018. The old order of Broadwell is the same with a wrong target: \
+         the program writes from the end, and the kernel expects the begin.",
     );
     table
 }
@@ -235,6 +236,33 @@ pub(super) fn hits() -> Result<Table> {
             let name = Cell::from(format!("{}, {name}", order.name()));
             table.push(Row::new([name].into_iter().chain(hits)));
         }
+    }
+    Ok(table)
+}
+
+/// Hits for caches of several sizes: the processor of 2018 with another last level.
+pub(super) fn rooms() -> Result<Table> {
+    let mut table = Table::new(
+        "Cache of a process, and hits of the writes to a cleared page (as haswell-ep-18)",
+        vec![
+            Column::ratio("room_pages", "cache each").with_unit("huge pages"),
+            Column::ratio("page_by_page_percent", "page-by-page").with_unit("% hits"),
+            Column::ratio("converge_2018_percent", "converge-2018").with_unit("% hits"),
+            Column::ratio("throughput_percent", "throughput").with_unit("change, %"),
+        ],
+    );
+    let chip = Chip::named("haswell-ep-18")?;
+    for room in [0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0] {
+        let shared_kib = (room * 2048.0 * chip.processes as f64) as usize;
+        let chip = Chip { shared_kib, ..chip.clone() };
+        let [base, changed] = [VisitOrder::PageByPage, VisitOrder::Converge2018]
+            .map(|order| play(&chip, Act::Clear, order, Some(0), Walk::Up));
+        table.push(Row::new([
+            Cell::real(room, 2),
+            Cell::real(base.hit_share() * 100.0, 0),
+            Cell::real(changed.hit_share() * 100.0, 0),
+            Cell::real((base.page_us() / changed.page_us() - 1.0) * 100.0, 1),
+        ]));
     }
     Ok(table)
 }
