@@ -1,9 +1,14 @@
 //! The study of the 2018 patch series on copying huge pages. The study runs vm-scalability's anon-cow-seq
-//! with each order of copying the pages of a huge page.
+//! with each order of copying the pages of a huge page, and plays the orders on models of the caches where they
+//! were measured.
 //!
-//! `workload` is the load, `counters` the CPU's counters.
+//! `workload` is the load, `counters` the CPU's counters. `caches` is the model, `chip` its parts, `orders`
+//! its tables.
 
+mod caches;
+mod chip;
 mod counters;
+mod orders;
 mod workload;
 
 use anyhow::{Context as _, Result};
@@ -15,6 +20,7 @@ use pageset_report::Spread;
 use pageset_report::comparison::{Comparison, Pair, Quantity};
 use pageset_report::plot::{Axis, Figure, Mark, Panel, Point, Series};
 
+use super::prose::{EXPLANATIONS, NOTES, Prose};
 use super::published::{Published, published};
 use super::study::{Findings, Options, Study};
 use crate::jobs::Stage;
@@ -45,12 +51,15 @@ impl Study for HugeCopy {
         let rounds = if options.is_quick { ROUNDS_QUICK } else { ROUNDS };
         let machine = host::line();
         let claims = Claims::read()?;
+        let prose = Prose::parse("data/tables/huge-copy/huge-copy.md", PROSE)?;
+        let modelled = orders::model(&mut Stage::begin(progress, "modelling", "changes", orders::CHANGES))?;
         let mut stage = Stage::begin(progress, "copying", "rounds", 2 * rounds);
         let every_cpu = measure(&usable_cpus(), rounds, &mut stage)?;
         let alone = measure(&usable_cpus()[..1], rounds, &mut stage)?;
         let children = usable_cpus().len();
         let mut findings = Findings {
             tables: vec![
+                orders::comparison(&modelled),
                 table(
                     "anon-cow-seq",
                     &format!("anon-cow-seq, {children} children"),
@@ -60,11 +69,16 @@ impl Study for HugeCopy {
                 ),
                 table("anon-cow-seq-1", "anon-cow-seq, 1 child", &machine, &alone, None),
             ],
+            more: vec![
+                orders::winners(&modelled, every_cpu.change_percent()?),
+                orders::rooms()?,
+                orders::hits()?,
+            ],
             figures: vec![("huge-copy".to_owned(), figure(&every_cpu, &alone))],
-            notes: NOTES.map(str::to_owned).to_vec(),
+            notes: prose.below(NOTES).to_vec(),
             explanations: [verdict(&every_cpu, &claims)?]
                 .into_iter()
-                .chain(options.reasons(&[WHY]))
+                .chain(options.reasons(prose.below(EXPLANATIONS)))
                 .collect(),
             machine,
             ..Findings::default()
@@ -76,32 +90,7 @@ impl Study for HugeCopy {
     }
 }
 
-const NOTES: [&str; 6] = [
-    "Throughput and user time are relative to copying page by page, as Linux did before the series. Each \
-     value is the median of several runs. The runs of all orders alternate.",
-    "The load: a parent has memory of huge pages. Each child writes all of this memory, 8 bytes at a time, \
-     from the first word to the last. A page is copied when its first word is written, so the written word \
-     is always at the start of the page.",
-    "Differences from the published run: children are threads and not processes, each pinned to one CPU. \
-     The kernel takes no part: a copy is a call and not a page fault, and all memory is resident before. \
-     The parent has 256 MiB.",
-    "User time is the time that children write. In the published run, children did nothing else in user \
-     mode, and copying was system time.",
-    "Pages are copied with the instruction rep movs, as in Linux, except in the last row, which is this \
-     library's choice.",
-    "Only the first two rows were published: the base, and the 2018 order.",
-];
-
-const WHY: &str = "\
-Why: the series was measured on a processor where two threads shared 2.5 MB of cache. Together, the two \
-threads copied 4 MiB, so the part that was copied first had left the cache when the program used it. On such \
-a processor it matters which part is copied last. If the third-level cache holds the whole copied page, the \
-order does not matter to writing: writing takes the same time after each order, as the last column shows. In \
-that case only the time of the copy itself counts. Copying single base pages in an order that jumps or \
-descends is slower, because CPUs fetch ahead along ascending addresses. String instructions of 4 KiB are \
-slower than those of 2 MiB. Copying past the caches gains less here than in `pageset bench pages`. The \
-presumed reason: the program's own writes have left a page of dirty lines in the caches, and these lines go \
-to memory while the next page is copied there.";
+const PROSE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tables/huge-copy/huge-copy.md"));
 
 /// The results that the published series claims for this load.
 struct Claims {
@@ -199,6 +188,12 @@ impl Results {
         row.throughput.median / self.base().throughput.median * 100.0
     }
 
+    /// The change of the throughput by the order of 2018, in percent.
+    fn change_percent(&self) -> Result<f64> {
+        let row = self.rows.get(1).context("the order of 2018 was measured")?;
+        Ok(self.throughput_percent(row) - 100.0)
+    }
+
     fn write_percent(&self, row: &OrderResult) -> f64 {
         row.write.median / self.base().write.median * 100.0
     }
@@ -243,7 +238,7 @@ fn table(id: &str, title: &str, machine: &str, results: &Results, claims: Option
 /// Returns a sentence that says whether this machine shows the published result.
 fn verdict(results: &Results, claims: &Claims) -> Result<String> {
     let row = results.rows.get(1).context("the order of 2018 was measured")?;
-    let change = results.throughput_percent(row) - 100.0;
+    let change = results.change_percent()?;
     let is_apart = row.throughput.is_apart_from(&results.base().throughput);
     let outcome = match change {
         change if change >= claims.throughput_percent / 2.0 => "The published result reproduces here",
