@@ -71,7 +71,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         };
         match (suiting, needy.places) {
             (None, Places::All) if needy.is_movable() => Some(nearest),
-            (None, Places::All) => self.to_taint(zone),
+            (None, Places::All) => self.to_taint(zone, needy),
             _ => suiting,
         }
     }
@@ -194,24 +194,24 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.set(Members::Whole).first_missing(unit).is_none()
     }
 
-    /// A whole pageblock of the clean unit that has the most whole pageblocks.
+    /// A whole pageblock of the clean unit that has the most whole pageblocks, in the CPU's own part of it.
     #[cold]
-    fn to_taint(&self, zone: &Zone) -> Option<BlockIndex> {
+    fn to_taint(&self, zone: &Zone, needy: Needy<'_>) -> Option<BlockIndex> {
         let whole = self.set(Members::Whole);
-        let (mut most, mut found, mut from) = (0, None, zone.blocks.start);
+        let (mut most, mut found, mut from) = (0, zone.blocks.start..zone.blocks.start, zone.blocks.start);
         for _ in 0..UNITS_SEARCHED {
             let Some(block) = whole.find_from(&zone.blocks, from) else { break };
             let unit = zone.unit_of(block);
             let there = whole.count(&unit);
+            from = unit.end;
             if there > most {
-                (most, found) = (there, Some(block));
+                (most, found) = (there, unit);
             }
             if most == UNIT {
                 break;
             }
-            from = unit.end;
         }
-        found
+        whole.find(&found, self.own_part(needy, &found))
     }
 }
 
