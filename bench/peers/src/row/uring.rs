@@ -88,6 +88,10 @@ pub(super) fn run<T: Target>(target: &T, direction: Direction, effort: &Effort) 
             client.check_written(&requests);
         }
         target.detach(member.cpu);
+        if is_registered {
+            // A closed ring may count against `ulimit -l` for a while, when the next child registers.
+            client.ring.submitter().unregister_buffers().expect("they are registered");
+        }
         Ok(vec![cost])
     })
     .swap_remove(0)
