@@ -8,7 +8,10 @@ use super::bulk::{
 };
 use super::client::{Client, Sizes};
 use super::mix::Orders;
-use super::{bulk, burst, client, handoff, huge, latency, mix, overhead, page_cache, pair, resident, touch};
+use super::uring::Direction;
+use super::{
+    bulk, burst, client, handoff, huge, latency, mix, overhead, page_cache, pair, resident, touch, uring,
+};
 use crate::effort::Effort;
 use crate::target::{Line, PAGE, Target};
 
@@ -32,6 +35,7 @@ enum Work {
     Overhead,
     PageCache,
     Client(Client),
+    Uring(Direction),
 }
 
 /// Orders that are constants in the measured loop, as in programs.
@@ -94,11 +98,18 @@ impl Job {
         match self.work {
             Work::Bulk { count: MILLION, .. } => self.threads << 20,
             Work::Client(client) => client.pages(),
+            // 4 MiB. On many systems `ulimit -l` is 8 MiB, and the ring itself takes a part of it.
+            Work::Uring(_) => 1 << 10,
             Work::Burst | Work::Resident | Work::Huge | Work::Overhead | Work::PageCache => {
                 effort.burst / PAGE / 64 * 65
             }
             _ => 1 << 20,
         }
+    }
+
+    /// Whether the kernel may pin the target's memory.
+    pub(crate) fn pins(&self) -> bool {
+        matches!(self.work, Work::Uring(_))
     }
 
     /// The reason why the floor is meaningless here, if it is.
@@ -149,6 +160,7 @@ const fn job(name: &'static str, threads: usize, rows: &'static [RowInfo], work:
             | Work::HandoffOrder3
             | Work::Bulk { count: 10_000, .. }
             | Work::BulkHuge
+            | Work::Uring(_)
     );
     Job {
         name,
@@ -287,12 +299,20 @@ pub(crate) const JOBS: &[Job] = &[
         ],
         Work::PageCache,
     ),
+    job("client-uring-read", 1, rows!["client-uring-read": "ns/request"], Work::Uring(Direction::Read)),
+    job("client-uring-write", 1, rows!["client-uring-write": "ns/request"], Work::Uring(Direction::Write)),
     job("metadata", 1, rows!["metadata": "KiB/GiB"], Work::Overhead),
 ];
 
-/// Does a job with an opened target. `before` is the resident memory before it was opened.
-pub(crate) fn run<T: Target>(target: &T, job: &Job, before: u64, effort: &Effort) -> Vec<f64> {
-    match job.work {
+/// Does a job with an opened target. `before` is the resident memory before it was opened. The error is what
+/// the system lacks.
+pub(crate) fn run<T: Target>(
+    target: &T,
+    job: &Job,
+    before: u64,
+    effort: &Effort,
+) -> Result<Vec<f64>, String> {
+    Ok(match job.work {
         Work::Pair(Constant::Order0) => vec![pair::run::<T, 0>(target, job.threads, effort)],
         Work::Pair(Constant::Order3) => vec![pair::run::<T, 3>(target, job.threads, effort)],
         Work::Pair(Constant::Order9) => vec![pair::run::<T, 9>(target, job.threads, effort)],
@@ -315,7 +335,8 @@ pub(crate) fn run<T: Target>(target: &T, job: &Job, before: u64, effort: &Effort
         Work::PageCache => page_cache::run(target, before, effort),
         Work::Client(client) => client::run(target, client, effort),
         Work::Overhead => vec![overhead::run(target, before, effort)],
-    }
+        Work::Uring(direction) => uring::run(target, direction, effort)?,
+    })
 }
 
 /// The jobs with a row whose name begins with one of these. All jobs if there are no names.

@@ -14,6 +14,7 @@
 //! - `overhead`: memory besides the pages themselves.
 //! - `page_cache`: a cache of pages, half of whose operations write.
 //! - `client`: blocks of many sizes that use a steady part of all memory.
+//! - `uring`: blocks as the buffers of a ring that reads or writes a file.
 
 mod bulk;
 mod burst;
@@ -28,8 +29,12 @@ mod page_cache;
 mod pair;
 mod resident;
 mod touch;
+mod uring;
 
 pub(crate) use list::{JOBS, Job, RowInfo, run, selected};
+
+/// The beginning of the reason if the system refuses what a row needs.
+pub(crate) const NOT_HERE: &str = "not to be had here";
 
 /// The panic of a row when a target has no block.
 pub(crate) const EXHAUSTED: &str = "the target has a block";

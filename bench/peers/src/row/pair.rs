@@ -14,7 +14,7 @@ pub(super) fn run<T: Target, const ORDER: u32>(target: &T, threads: usize, effor
         let cost = batches::cost(effort.window, |count| {
             for _ in 0..count {
                 let block = target.alloc(member.cpu, ORDER).expect(EXHAUSTED);
-                std::hint::black_box(block.address());
+                std::hint::black_box(block.start());
                 target.free(member.cpu, block, ORDER);
             }
         });

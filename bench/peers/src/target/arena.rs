@@ -9,6 +9,7 @@ const ALIGN: usize = 1 << 22;
 #[derive(Debug)]
 pub(super) struct Arena {
     start: *mut u8,
+    bytes: usize,
 }
 
 // SAFETY: an arena only computes addresses; who may use the memory behind them is up to the target.
@@ -17,11 +18,11 @@ unsafe impl Sync for Arena {}
 impl Arena {
     /// Reserves address space for `pages` pages.
     pub(super) fn new(pages: usize) -> Result<Self, String> {
-        let bytes = pages * PAGE + ALIGN;
+        let bytes = pages * PAGE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new anonymous mapping touches no memory that exists.
-        let map = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0) };
+        let map = unsafe { libc::mmap(std::ptr::null_mut(), bytes + ALIGN, access, flags, -1, 0) };
         if map == libc::MAP_FAILED {
             return Err(format!("no address space: {}", std::io::Error::last_os_error()));
         }
@@ -29,12 +30,17 @@ impl Arena {
         // SAFETY: the mapping is longer than the arena by one alignment, so the aligned address is inside.
         let start = unsafe { map.cast::<u8>().add(offset) };
         start.expose_provenance();
-        Ok(Self { start })
+        Ok(Self { start, bytes })
     }
 
     /// Address of its first page.
     pub(super) fn start(&self) -> usize {
         self.start.addr()
+    }
+
+    /// All of it.
+    pub(super) fn memory(&self) -> *mut [u8] {
+        std::ptr::slice_from_raw_parts_mut(self.start, self.bytes)
     }
 
     /// The block that begins with this page.

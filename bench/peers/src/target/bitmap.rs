@@ -28,6 +28,10 @@ impl Target for Bitmap {
         Ok(Self { arena: Arena::new(pages)? })
     }
 
+    fn memory(&self) -> Option<*mut [u8]> {
+        Some(self.arena.memory())
+    }
+
     #[inline]
     fn alloc(&self, _: usize, order: u32) -> Option<Block> {
         let mut bits = BITS.lock();

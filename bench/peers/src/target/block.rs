@@ -30,12 +30,12 @@ impl Line {
 
 /// The operations of rows on a block, besides freeing it.
 pub(crate) trait Held: Send {
-    /// The block's address.
-    fn address(&self) -> usize;
+    /// The block's first byte.
+    fn start(&self) -> *mut u8;
 
     /// The number of the block's first page.
     fn page(&self) -> usize {
-        self.address() / PAGE
+        self.start().addr() / PAGE
     }
 
     /// Writes to each of its pages. The block was allocated with `order`.
@@ -71,8 +71,8 @@ impl Block {
 
 impl Held for Block {
     #[inline]
-    fn address(&self) -> usize {
-        self.0.addr().get()
+    fn start(&self) -> *mut u8 {
+        self.0.as_ptr()
     }
 
     #[inline]

@@ -11,6 +11,7 @@ use super::{Target, bytes};
 
 /// A buddy system with free lists in the free blocks.
 pub(super) struct Buddies {
+    arena: Arena,
     heap: Mutex<Spin, Heap>,
 }
 
@@ -24,11 +25,16 @@ impl Target for Buddies {
     type Block = Block;
 
     fn open(pages: usize) -> Result<Self, String> {
-        let start = Arena::new(pages)?.start();
-        let param = BuddyAllocParam::new(std::ptr::with_exposed_provenance(start), pages * PAGE, PAGE);
+        let arena = Arena::new(pages)?;
+        let param =
+            BuddyAllocParam::new(std::ptr::with_exposed_provenance(arena.start()), pages * PAGE, PAGE);
         // SAFETY: the arena is writable, as long as this, and nobody else's.
         let heap = unsafe { BuddyAlloc::new(param) };
-        Ok(Self { heap: Mutex::new(Heap(heap)) })
+        Ok(Self { arena, heap: Mutex::new(Heap(heap)) })
+    }
+
+    fn memory(&self) -> Option<*mut [u8]> {
+        Some(self.arena.memory())
     }
 
     #[inline]

@@ -26,6 +26,10 @@ impl Target for BuddySystem {
         Ok(Self { arena: Arena::new(pages)?, frames: Mutex::new(frames) })
     }
 
+    fn memory(&self) -> Option<*mut [u8]> {
+        Some(self.arena.memory())
+    }
+
     #[inline]
     fn alloc(&self, _: usize, order: u32) -> Option<Block> {
         let page = self.frames.lock().alloc(1 << order)?;

@@ -30,8 +30,8 @@ impl Target for Floor {
 
 impl Held for Number {
     #[inline]
-    fn address(&self) -> usize {
-        self.0
+    fn start(&self) -> *mut u8 {
+        std::ptr::without_provenance_mut(self.0)
     }
 
     fn touch(&mut self, _: u32, _: Line) {}

@@ -68,6 +68,10 @@ impl Target for FrameAlloc {
         Ok(Self { arena })
     }
 
+    fn memory(&self) -> Option<*mut [u8]> {
+        Some(self.arena.memory())
+    }
+
     fn attach(&self, cpu: usize) {
         CPU.set(cpu);
     }

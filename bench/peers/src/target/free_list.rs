@@ -31,6 +31,10 @@ impl Target for Ranges {
         Ok(Self { arena, list: Mutex::new(list) })
     }
 
+    fn memory(&self) -> Option<*mut [u8]> {
+        Some(self.arena.memory())
+    }
+
     #[inline]
     fn alloc(&self, _: usize, order: u32) -> Option<Block> {
         let layout = PageLayout::from_size_align(bytes(order), bytes(order)).ok()?;

@@ -62,6 +62,17 @@ pub(crate) trait Target: Sync + Sized {
     /// Prepares for `pages` pages in this process; called once. The error says why the target is unavailable.
     fn open(pages: usize) -> Result<Self, String>;
 
+    /// Prepares as `open` does, for a process that lets the kernel pin the memory: it stays as it is then.
+    fn open_pinned(pages: usize) -> Result<Self, String> {
+        Self::open(pages)
+    }
+
+    /// The memory that has all blocks, and stays mapped until the process ends. `None` if there is no such memory,
+    /// as in a malloc.
+    fn memory(&self) -> Option<*mut [u8]> {
+        None
+    }
+
     /// The version of the loaded library, if only the running process knows it.
     fn version() -> Option<String> {
         None

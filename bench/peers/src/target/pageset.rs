@@ -1,6 +1,6 @@
 //! The pool of the crate `pageset`, with default settings except for its size.
 
-use pageset::{Order, Pages, Pool};
+use pageset::{Builder, Order, Pages, Pool};
 
 use super::{Held, Line, PAGE, Target, bytes};
 
@@ -10,12 +10,26 @@ pub(super) struct Pageset {
     pool: &'static Pool,
 }
 
+impl Pageset {
+    fn of(builder: Builder) -> Result<Self, String> {
+        let pool = builder.build().map_err(|error| error.to_string())?;
+        Ok(Self { pool: Box::leak(Box::new(pool)) })
+    }
+}
+
 impl Target for Pageset {
     type Block = Pages<'static>;
 
     fn open(pages: usize) -> Result<Self, String> {
-        let pool = Pool::builder().size(pages * bytes(0)).build().map_err(|error| error.to_string())?;
-        Ok(Self { pool: Box::leak(Box::new(pool)) })
+        Self::of(Pool::builder().size(pages * bytes(0)))
+    }
+
+    fn open_pinned(pages: usize) -> Result<Self, String> {
+        Self::of(Pool::builder().size(pages * bytes(0)).pinned())
+    }
+
+    fn memory(&self) -> Option<*mut [u8]> {
+        Some(self.pool.memory().as_ptr())
     }
 
     #[inline]
@@ -41,8 +55,8 @@ impl Target for Pageset {
 
 impl Held for Pages<'static> {
     #[inline]
-    fn address(&self) -> usize {
-        self.as_ptr().addr().get()
+    fn start(&self) -> *mut u8 {
+        self.as_ptr().as_ptr()
     }
 
     #[inline]

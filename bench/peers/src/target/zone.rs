@@ -20,6 +20,10 @@ pub(super) fn of_pages<A>(
 /// The operations of a target with an `arena` and an allocator `pages`, which is called with a CPU number.
 macro_rules! operations {
     () => {
+        fn memory(&self) -> Option<*mut [u8]> {
+            Some(self.arena.memory())
+        }
+
         #[inline]
         fn alloc(&self, cpu: usize, order: u32) -> Option<Block> {
             let request = Request::new(Order::new(order as u8)?).movable();
@@ -112,6 +116,10 @@ macro_rules! block_targets {
 
             fn open(count: usize) -> Result<Self, String> {
                 Ok(Self { alone: Box::leak(Box::new(Alone::open(count)?)) })
+            }
+
+            fn memory(&self) -> Option<*mut [u8]> {
+                self.alone.memory()
             }
 
             fn attach(&self, cpu: usize) {
