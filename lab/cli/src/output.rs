@@ -3,10 +3,13 @@
 //! of the crate writes to a terminal.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::fs::{self, Metadata};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, bail};
 use clap::ArgMatches;
 pub(crate) use pageset_replay::file::{
     AtomicFile, Existing, begin_file, check_file, remove_begun, write_file,
@@ -32,8 +35,7 @@ pub(crate) fn write(target: &TargetArgs, make: impl FnOnce(&mut dyn Write) -> Re
 pub(crate) fn print(make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let result = made(make)?;
     let mut out = io::stdout().lock();
-    out.write_all(&result)?;
-    Ok(out.flush()?)
+    out.write_all(&result).and_then(|()| out.flush()).context("cannot write to the standard output")
 }
 
 /// A result in memory. Binary results for other programs contain no text for terminals, so nothing in them is
@@ -62,8 +64,25 @@ pub(crate) fn check(matches: &ArgMatches) -> Result<()> {
     let force = matches.try_get_one::<bool>("force").ok().flatten();
     for option in ["output", "html"] {
         let path = matches.try_get_one::<PathBuf>(option).ok().flatten();
-        if let (Some(path), Some(false)) = (path, force) {
-            check_file(path, Existing::Refuse)?;
+        if let (Some(path), Some(force)) = (path, force) {
+            check_file(path, if *force { Existing::Replace } else { Existing::Refuse })?;
+            check_inputs(matches, option, path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses an output file that another argument names, too: with `--force`, the result would replace an input.
+fn check_inputs(matches: &ArgMatches, option: &str, output: &Path) -> Result<()> {
+    let file = |path: &Path| fs::metadata(path).ok().filter(Metadata::is_file);
+    let Some(existing) = file(output) else { return Ok(()) };
+    let others = matches.ids().filter(|id| id.as_str() != option);
+    for value in others.filter_map(|id| matches.try_get_raw(id.as_str()).ok().flatten()).flatten() {
+        // A workload names a recording as `trace:FILE`.
+        let name = value.to_str().and_then(|value| value.strip_prefix("trace:")).map_or(value, OsStr::new);
+        let is_same = |input: Metadata| (input.dev(), input.ino()) == (existing.dev(), existing.ino());
+        if file(Path::new(name)).is_some_and(is_same) {
+            bail!("{}: is also an input; choose another name for the output", output.display());
         }
     }
     Ok(())

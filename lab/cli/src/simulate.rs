@@ -24,6 +24,9 @@ pub(crate) fn execute(args: &SimulateArgs, invocation: &Invocation) -> Result<()
         return list::print(&args.output);
     }
     if let Some(recording) = &args.recording {
+        if args.page.is_asked_for() {
+            bail!("--html makes a page of simulated runs; `pageset report FILE` makes one of a recording");
+        }
         return recording::run(args, recording.as_deref(), invocation);
     }
     let specs = specs(args);

@@ -44,6 +44,45 @@ fn an_output_file_has_what_would_have_been_printed() {
     assert_eq!(fs::read_dir(directory.path()).expect("a directory can be listed").count(), 1);
 }
 
+/// With `--force`, a result replaced the recording that it was made of, also through a symlink.
+#[test]
+fn an_output_never_replaces_an_input() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let input = directory.path().join("in.pgtrace");
+    fs::copy(TRACE, &input).expect("the recording can be copied");
+    std::os::unix::fs::symlink("in.pgtrace", directory.path().join("link.pgtrace"))
+        .expect("a link can be made");
+    for arguments in [
+        &["stat", "in.pgtrace", "-o", "in.pgtrace", "--force"][..],
+        &["stat", "in.pgtrace", "-o", "link.pgtrace", "--force"],
+        &["advise", "in.pgtrace", "-o", "in.pgtrace", "--force"],
+        &["report", "in.pgtrace", "-o", "in.pgtrace", "--force"],
+        &["replay", "in.pgtrace", "-o", "in.pgtrace", "--force"],
+        &["convert", "in.pgtrace", "link.pgtrace", "--force"],
+        &["simulate", "-w", "trace:in.pgtrace", "-o", "in.pgtrace", "--force"],
+        &["simulate", "--recording", "in.pgtrace", "-o", "in.pgtrace", "--force"],
+    ] {
+        let output = pageset(directory.path(), arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(text(&output.stderr).contains("is also an input"), "{arguments:?}: {}", text(&output.stderr));
+    }
+    assert_eq!(fs::read(&input).expect("it is there"), fs::read(TRACE).expect("it is bundled"));
+    // A result replaces another result.
+    for _ in 0..2 {
+        let output = pageset(directory.path(), &["stat", "in.pgtrace", "-o", "out.txt", "--force"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_full_standard_output_is_named() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("there is one");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pageset"));
+    let output = command.args(["stat", TRACE]).stdout(full).output().expect("pageset can be started");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("standard output"), "{}", text(&output.stderr));
+}
+
 #[test]
 fn a_converted_trace_has_the_same_contents() {
     let directory = tempfile::tempdir().expect("a directory can be made");

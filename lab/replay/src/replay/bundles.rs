@@ -74,7 +74,7 @@ impl Bundles {
         bundles.collect()
     }
 
-    /// The bundles of acts, the first of which is act number `first` of the recording.
+    /// The bundles of `acts`. Their first act is act number `first` of the recording.
     pub(super) fn of(acts: &[Act], first: usize, borders: &[usize]) -> Self {
         let mut all = Self::default();
         let mut borders = borders.iter().map(|border| border.saturating_sub(first)).peekable();

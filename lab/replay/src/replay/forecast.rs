@@ -59,7 +59,7 @@ pub(super) struct Forecaster<'r> {
     pub(super) cancel: &'r AtomicBool,
 }
 
-/// What decides about a forecast. Candidates for which it is equal have the same forecast.
+/// The facts that decide a forecast. If they are equal for two candidates, the forecasts are equal, too.
 #[derive(PartialEq)]
 pub(super) struct Deciding {
     kind: Kind,
@@ -108,7 +108,7 @@ impl Forecaster<'_> {
         }
     }
 
-    /// What decides about the candidate's forecast.
+    /// The facts that decide the candidate's forecast.
     pub(super) fn deciding(&self, candidate: &Candidate) -> Result<Deciding, ReplayError> {
         let machine = self.machine_of(candidate)?;
         let rules = rules_in_play(candidate.policy);

@@ -170,8 +170,8 @@ impl<'m> PageSets<'m> {
         acts.iter().for_each(|act| self.play_one(*act));
     }
 
-    /// Plays the acts at `range` of a portion, of which `acts` are those from act `first` on. `places` names
-    /// the page set that plays the part of each page set.
+    /// Plays the acts at `range` of a portion. `acts` begins with act `first` of the portion. `places` names the
+    /// page set that plays the part of each page set.
     pub(super) fn play_bundled(
         &mut self,
         (acts, first): (&[Act], usize),

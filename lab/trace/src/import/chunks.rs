@@ -102,7 +102,7 @@ impl<T: Send + 'static> Chunks<T> {
 fn cut(mut stream: Box<dyn ByteStream>, mut give: impl FnMut(Raw) -> bool) -> io::Result<()> {
     let (mut tail, mut is_passing_over) = (Vec::new(), false);
     loop {
-        // `read_to_end` fills memory that nobody has cleared before.
+        // `read_to_end` needs no cleared memory.
         let mut bytes = Vec::with_capacity(tail.len() + CHUNK_BYTES);
         bytes.append(&mut tail);
         let before = bytes.len();

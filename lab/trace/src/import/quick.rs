@@ -164,7 +164,7 @@ impl Quick {
     fn state(&mut self, rest: &mut Rest<'_>) -> Option<(u8, u8)> {
         let (known, length, said) = &self.state;
         let begin = u64::from_le_bytes(*rest.0.first_chunk()?);
-        // Of eight bytes, those of the word and of the space count.
+        // Compare only the bytes of the word and of the space, not all eight.
         if *length > 0 && (begin ^ known) << (8 * (8 - length)) == 0 {
             rest.0 = &rest.0[*length..];
             return Some(*said);

@@ -466,7 +466,9 @@ fn strange<F: TextFormat>(line: &[u8], lost: &mut LostEvents) -> Found {
     }
     let has = |word: &[u8]| memchr::memmem::find(line, word).is_some();
     if has(b"mm_page") && has(b"pfn") {
-        return malformed::<F>("a page event without task, CPU or time in seconds before it".to_owned());
+        return malformed::<F>(
+            "a page event whose task, CPU or time in seconds is missing or out of range".to_owned(),
+        );
     }
     lost.unrecognised_lines += 1;
     Found::Nothing

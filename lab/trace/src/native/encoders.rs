@@ -81,7 +81,7 @@ impl Encoders {
         Ok(())
     }
 
-    /// The next block in order. `None` if there is none, or none for which the caller should wait.
+    /// The next block in order. `None` if all blocks are taken, or if the caller should not wait for the next.
     pub(super) fn take(&mut self, wait: Wait) -> io::Result<Option<Encoded>> {
         if wait == Wait::UnlessThereIsRoom && self.places.len() <= self.room {
             return Ok(None);
