@@ -719,7 +719,7 @@ int pageset_get_stats(struct pageset_pool *pool, struct pageset_stats *stats, si
 
 /*
  Reads a counter of the allocator of pageblocks by name: "adopted", "claimed", "published", "closed",
- "settled", "rescued", "foreign", "retyped", "double_frees", "damaged", "line_transfers",
+ "settled", "rescued", "fallbacks", "retyped", "double_frees", "damaged", "line_transfers",
  "contended_lines", "below_low", "failed". The guide to the C library explains each.
 
  Errors: ENOENT (no counter has this name), EINVAL (NULL), EBADF, EPERM.

@@ -160,7 +160,7 @@ pub extern "C" fn pageset_get_stats(pool: *mut PoolHandle, stats: *mut Stats, st
 }
 
 /// Reads a counter of the allocator of pageblocks by name: "adopted", "claimed", "published", "closed",
-/// "settled", "rescued", "foreign", "retyped", "double_frees", "damaged", "line_transfers",
+/// "settled", "rescued", "fallbacks", "retyped", "double_frees", "damaged", "line_transfers",
 /// "contended_lines", "below_low", "failed". The guide to the C library explains each.
 ///
 /// Errors: ENOENT (no counter has this name), EINVAL (NULL), EBADF, EPERM.

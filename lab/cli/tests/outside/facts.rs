@@ -176,7 +176,7 @@ fn defaults_in_the_guides_are_those_of_the_command() {
             "docs/book/src/guide/reproduce.md",
             "Every simulation runs with five seeds.",
         ),
-        ("advise", "for", "30s", "docs/book/src/guide/advise.md", "It counts for 30 seconds"),
+        ("advise", "for", "30s", "docs/book/src/guide/advise.md", "`advise` counts events for 30 seconds"),
         ("top", "interval", "1s", "docs/book/src/guide/top.md", "once a second"),
     ] {
         assert_eq!(default_of(command, option), default, "{command} --{option}");
