@@ -47,6 +47,7 @@ mod tasks;
 mod visit_cost;
 mod without_names;
 mod without_recorder;
+mod workers;
 mod xz;
 mod zone_name;
 

@@ -81,9 +81,9 @@ impl PerCpu {
             return false;
         }
         self.refused.store(0, Relaxed);
-        let grown = self.share().grown();
-        self.halvings.store(grown.unwrap_or(self.share()).halvings, Relaxed);
-        grown.is_some()
+        let Some(grown) = self.share().grown() else { return false };
+        self.halvings.store(grown.halvings, Relaxed);
+        true
     }
 
     /// Notes that the base refused a request while arrays held blocks. Makes the arrays smaller if it refused

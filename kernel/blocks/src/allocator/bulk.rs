@@ -8,7 +8,6 @@ use crate::access::Access;
 use crate::index::Several;
 use crate::row::{ROW_FRAMES, ROW_ORDER, ROWS};
 use crate::row_blocks::RowBlocks;
-use crate::state::Phase;
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
@@ -171,14 +170,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let mut freed = Several::NONE;
         for index in indices {
             let block = index / FRAMES;
-            let is_freed = index % FRAMES == 0
-                && zone.blocks.contains(&block)
-                && self.states[block]
-                    .update::<A>(|state| {
-                        let is_block = state.is_block_of(Order::PAGEBLOCK) && !state.is_isolated();
-                        is_block.then(|| state.closed_as(Phase::Whole))
-                    })
-                    .is_ok();
+            let is_freed = index % FRAMES == 0 && zone.blocks.contains(&block) && self.end_block(block);
             if !is_freed {
                 otherwise(index);
             } else if !freed.add(block) {

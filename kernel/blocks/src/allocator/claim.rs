@@ -48,7 +48,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Claims up to `limit` whole pageblocks that lie together.
     pub(super) fn claim_several(&self, needy: Needy<'_>, limit: usize) -> Several {
         let zone = &self.zones[needy.zone.index()];
-        let limit = limit.min(zone.open_blocks(limit, needy.highatomic));
+        let limit = zone.open_blocks(limit, needy.highatomic);
         let whole = self.set(Members::Whole);
         while limit > 0
             && let Some(first) = self.find_whole(needy)

@@ -27,11 +27,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Frees a block of pageblock size and keeps it in the CPU's stock. `false` if there is no such block in
     /// use and in service, or if this allocator keeps no stocks.
     pub(super) fn free_to_stock(&self, cpu: CpuId, zone: ZoneId, block: BlockIndex) -> bool {
-        let to_whole = |state: State| {
-            let is_block = state.is_block_of(Order::PAGEBLOCK) && !state.is_isolated();
-            is_block.then(|| state.closed_as(Phase::Whole))
-        };
-        let is_freed = self.steers() && self.states[block].update::<A>(to_whole).is_ok();
+        let is_freed = self.steers() && self.end_block(block);
         if is_freed {
             self.add_to_stock(cpu, &self.zones[zone.index()], block);
         }

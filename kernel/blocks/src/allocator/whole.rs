@@ -1,6 +1,6 @@
 //! Whole pageblocks, which any CPU may claim.
 
-use pageset_core::CpuId;
+use pageset_core::{CpuId, Order};
 
 use super::BlockAllocator;
 use super::sets::Members;
@@ -53,6 +53,16 @@ impl<A: Access> BlockAllocator<'_, A> {
         if self.make_whole(block) {
             self.publish(block);
         }
+    }
+
+    /// Turns a block in use of pageblock size into a whole pageblock. The caller then has it as if it had claimed
+    /// it. `false` if there is no such block in service.
+    pub(super) fn end_block(&self, block: BlockIndex) -> bool {
+        let to_whole = |state: State| {
+            let is_block = state.is_block_of(Order::PAGEBLOCK) && !state.is_isolated();
+            is_block.then(|| state.closed_as(Phase::Whole))
+        };
+        self.states[block].update::<A>(to_whole).is_ok()
     }
 
     /// Gives a claimed pageblock the phase `Whole`. `false` if it is isolated: then it stays out of service.

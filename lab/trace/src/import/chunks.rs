@@ -13,6 +13,7 @@ use std::thread;
 use super::flags::Legend;
 use super::lines::LINE_BYTES_MAX;
 use crate::packing::ByteStream;
+use crate::workers;
 
 /// Number of bytes that are read at a time.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -60,16 +61,11 @@ impl<T: Send + 'static> Chunks<T> {
         let queue = Arc::new(Mutex::new(queue));
         let legend = Arc::new(Mutex::new(legend));
         for _ in 0..parsers {
-            let (queue, legend, mut parse) = (Arc::clone(&queue), Arc::clone(&legend), parser());
-            thread::Builder::new().name("parse".to_owned()).spawn(move || {
-                loop {
-                    let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                    let Ok((raw, done)) = next else { return };
-                    let legend = *legend.lock().unwrap_or_else(PoisonError::into_inner);
-                    let parsed = parse(&raw, &legend);
-                    // The send fails only if the caller has ended, and then the chunk is not needed.
-                    drop(done.send(Chunk { raw, legend, parsed }));
-                }
+            let (legend, mut parse) = (Arc::clone(&legend), parser());
+            workers::start("parse", &queue, move |raw| {
+                let legend = *legend.lock().unwrap_or_else(PoisonError::into_inner);
+                let parsed = parse(&raw, &legend);
+                Chunk { raw, legend, parsed }
             })?;
         }
         thread::Builder::new().name("read".to_owned()).spawn(move || {

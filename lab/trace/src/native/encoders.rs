@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::{Arc, Mutex};
 
 use super::{block::Encoder, format::BlockHeader};
 use crate::event::Event;
 use crate::reader::BLOCK_EVENTS_MAX;
+use crate::workers;
 
 /// A block, encoded.
 pub(super) struct Encoded {
@@ -48,16 +48,9 @@ impl Encoders {
         let blocks = Arc::new(Mutex::new(blocks));
         let mut started = 0;
         for _ in 0..threads {
-            let (blocks, mut encoder) = (Arc::clone(&blocks), Encoder::new(level)?);
-            let work = move || {
-                loop {
-                    let next = blocks.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                    let Ok((events, place)) = next else { return };
-                    // The send fails only if the caller has given up, and then the block is not needed.
-                    drop(place.send(encode(&mut encoder, events)));
-                }
-            };
-            started += usize::from(thread::Builder::new().name("encode".to_owned()).spawn(work).is_ok());
+            let mut encoder = Encoder::new(level)?;
+            let work = move |events| encode(&mut encoder, events);
+            started += usize::from(workers::start("encode", &blocks, work).is_ok());
         }
         let here = if started == 0 { Some(Encoder::new(level)?) } else { None };
         Ok(Self {
