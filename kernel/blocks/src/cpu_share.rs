@@ -54,7 +54,7 @@ pub struct CpuShare {
     pub(crate) near: AtomicU32,
     pub(crate) stock: Stock,
     pub(crate) activity: Activity,
-    /// For each type, three reserved pageblocks: for single frames, for larger blocks, and for frees.
+    /// For each type, two reserved pageblocks: for single frames, and for larger blocks.
     reservations: [[Reservation; KINDS]; TYPES],
     /// For each order, the first frame of the block that the CPU freed last, plus 1. A hint: it may be out of
     /// date.
@@ -64,7 +64,7 @@ pub struct CpuShare {
 
 /// The pageblocks that a CPU may reserve in a zone.
 pub(crate) const RESERVATIONS: usize = TYPES * KINDS;
-const KINDS: usize = 3;
+const KINDS: usize = 2;
 
 impl Default for CpuShare {
     fn default() -> Self {
@@ -93,12 +93,6 @@ impl CpuShare {
     #[inline]
     pub(crate) fn reservation(&self, wanted: Wanted) -> &Reservation {
         &self.reservations[wanted.migratetype.index()][usize::from(wanted.order > Order::ZERO)]
-    }
-
-    /// The pageblock of this type that was full before this CPU freed to it.
-    #[inline]
-    pub(crate) fn freed_to(&self, migratetype: MigrateType) -> &Reservation {
-        &self.reservations[migratetype.index()][2]
     }
 
     /// Notes that the CPU freed this block. Larger blocks than a row are not noted.

@@ -193,25 +193,6 @@ impl Row {
         runs(self.free(), order.index()) >> (frames_in(order) - 1)
     }
 
-    /// Whether a block of this order is free in this row. `false` if the order is larger than a row's.
-    #[inline]
-    pub(crate) const fn has_free(self, order: usize) -> bool {
-        runs(self.free(), order) != 0
-    }
-
-    /// The orders of the free blocks, a bit each. A block that is part of a larger free block in this row
-    /// does not count.
-    #[inline]
-    pub(crate) const fn free_orders(self) -> usize {
-        let (mut blocks, mut orders, mut order) = (self.free(), 0, 0);
-        while order < ROW_ORDER {
-            let larger = larger_blocks(blocks, order);
-            orders |= (blocks != larger | larger << (1 << order)) as usize * (1 << order);
-            (blocks, order) = (larger, order + 1);
-        }
-        orders | (blocks & 1) << ROW_ORDER
-    }
-
     /// Whether every frame of this block is free. The order is at most a row's.
     #[inline]
     pub(crate) const fn is_free_at(self, at: usize, order: Order) -> bool {

@@ -423,31 +423,17 @@ impl<A: Access> Rows<A> {
         self.free_frames().iter().all(|frames| *frames == usize::MAX)
     }
 
-    /// The orders of the free blocks in a row, a bit each. If the whole row is free, the order of the free
-    /// block around it.
-    pub(crate) fn orders_at(&self, row: usize) -> usize {
-        let is_free = |row: usize| self.row_in_order(row) == Row::FREE;
-        let now = self.row_in_order(row);
-        if now != Row::FREE {
-            return now.free_orders();
-        }
-        let (mut first, mut rows) = (row, 1);
-        while rows < ROWS && ((first ^ rows)..(first ^ rows) + rows).all(is_free) {
-            first &= !rows;
-            rows *= 2;
-        }
-        rows << ROW_ORDER
-    }
-
     /// The largest order that has a free block; a pageblock's if all frames are free. `None` if no frame is
     /// free.
     pub(crate) fn largest_free(&self) -> Option<usize> {
-        self.free_orders().checked_ilog2().map(|order| order as usize)
+        self.free_orders().0.checked_ilog2().map(|order| order as usize)
     }
 
-    /// The orders of the free blocks that are not part of a larger free block, a bit each.
-    pub(crate) fn free_orders(&self) -> usize {
+    /// The orders of the free blocks that are not part of a larger free block, a bit each. And the number of
+    /// free frames.
+    pub(crate) fn free_orders(&self) -> (usize, usize) {
         let (mut blocks, mut orders) = (self.free_frames(), 0);
+        let free = blocks.iter().map(|frames| frames.count_ones() as usize).sum();
         for order in 0..ROW_ORDER {
             let mut alone = 0;
             for blocks in &mut blocks {
@@ -464,7 +450,7 @@ impl<A: Access> Rows<A> {
             orders |= usize::from(alone != 0) << order;
             rows = larger;
         }
-        orders | usize::from(rows != 0) << PAGEBLOCK_ORDER
+        (orders | usize::from(rows != 0) << PAGEBLOCK_ORDER, free)
     }
 
     /// Takes a free block of `order` out of the smallest free block that is large enough, so that larger

@@ -4,7 +4,7 @@ use pageset_core::{CpuId, MigrateType, Order, PAGEBLOCK_ORDER};
 
 use crate::access::{Access, update};
 use crate::atomic::{AtomicU32, Relaxed, SeqCst, constant};
-use crate::row::{ROW_ORDER, Row};
+use crate::row::Row;
 
 /// The phase of a pageblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ const PHASE: u32 = 0b111;
 const PAIR: u32 = 1 << 3;
 const TYPE_AT: u32 = 4;
 const TYPE: u32 = 0b111 << TYPE_AT;
-const COUNTED: u32 = 1 << 11;
+const SETTLED: u32 = 1 << 11;
 const HOLED: u32 = 1 << 12;
 const ISOLATED: u32 = 1 << 13;
 const BAD: u32 = 1 << 14;
@@ -120,18 +120,11 @@ impl State {
         if self.is_idle() { self.mark().checked_sub(1) } else { None }
     }
 
-    /// Whether a CPU must settle or recount the pageblock after a free that left this row. `false` if a CPU
-    /// reserves the pageblock: that CPU does so when it gives the pageblock up.
+    /// Whether a CPU must look after the pageblock after a free that left this row. `false` if a CPU reserves
+    /// the pageblock: that CPU settles it when it gives the pageblock up.
     #[inline]
     pub(crate) const fn needs_look(self, row: Row) -> bool {
-        if !self.is_idle() {
-            return false;
-        }
-        if self.0 & COUNTED != 0 || row.0 == Row::FREE.0 {
-            return true;
-        }
-        let mark = self.mark();
-        mark <= ROW_ORDER && row.has_free(mark)
+        self.is_idle() && (self.0 & SETTLED != 0 || row.0 == Row::FREE.0)
     }
 
     /// The order of a block of one or two pageblocks.
@@ -230,17 +223,18 @@ impl State {
     #[inline]
     #[must_use]
     pub(crate) const fn unreserved(self) -> Self {
-        Self(self.0 & !(RESERVED | u32::MAX << OWNER_AT | COUNTED))
+        Self(self.0 & !(RESERVED | u32::MAX << OWNER_AT | SETTLED))
     }
 
-    /// Whether the zone counts all free frames of the pageblock.
-    pub(crate) const fn is_counted(self) -> bool {
-        self.0 & COUNTED != 0
+    /// Whether a CPU has settled the pageblock, and no frame was freed since. If so, the zone counts all of
+    /// its free frames, and [`orders`](Self::orders) lacks none.
+    pub(crate) const fn is_settled(self) -> bool {
+        self.0 & SETTLED != 0
     }
 
     #[must_use]
-    pub(crate) const fn counted(self, is_counted: bool) -> Self {
-        if is_counted { Self(self.0 | COUNTED) } else { Self(self.0 & !COUNTED) }
+    pub(crate) const fn settled(self, is_settled: bool) -> Self {
+        if is_settled { Self(self.0 | SETTLED) } else { Self(self.0 & !SETTLED) }
     }
 
     /// Whether some frames of the pageblock are no memory.
@@ -375,22 +369,14 @@ mod tests {
     }
 
     #[test]
-    fn a_free_is_minded_where_it_changes_the_index() {
-        let [one, two] = [0b1, 0b11].map(|frames| Row::SINGLES.with_part_freed(frames).expect("in use"));
+    fn a_free_is_noted_where_another_cpu_must_look() {
+        let one = Row::SINGLES.with_part_freed(0b1).expect("in use");
         let open = State::open(MigrateType::Movable);
-        assert!(
-            open.needs_look(one)
-                && !open.with_orders(0b1).needs_look(one)
-                && open.with_orders(0b1).needs_look(two)
-        );
-        assert!(
-            !open.with_orders(0b10).needs_look(one),
-            "smaller ones are noted when a CPU looks at all rows"
-        );
-        assert!(open.with_orders(0b1_1111_1111).needs_look(Row::FREE), "it may be whole now");
-        assert!(open.with_orders(0b111).counted(true).needs_look(one), "the zone's count is old now");
-        assert!(
-            !open.reserved_by(CpuId(0)).needs_look(Row::FREE) && !open.isolated(true).needs_look(Row::FREE)
-        );
+        assert!(!open.needs_look(one) && open.settled(true).needs_look(one));
+        assert!(open.needs_look(Row::FREE), "it may be whole now");
+        for row in [one, Row::FREE] {
+            assert!(!open.settled(true).reserved_by(CpuId(0)).needs_look(row));
+            assert!(!open.settled(true).isolated(true).needs_look(row));
+        }
     }
 }

@@ -91,7 +91,6 @@ impl<A: Access> BlockAllocator<'_, A> {
             added += bits.count_ones() as usize;
         }
         self.settle(block);
-        self.count_free(block);
         added
     }
 }

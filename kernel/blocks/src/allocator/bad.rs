@@ -46,7 +46,6 @@ impl<A: Access> BlockAllocator<'_, A> {
                 self.give_stock_with(block);
                 if self.claim_whole_at(zone, block, 1) {
                     self.open(block, State::open(MigrateType::Movable));
-                    self.count_free(block);
                 }
                 false
             }

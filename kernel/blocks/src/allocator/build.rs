@@ -149,7 +149,6 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
         }
         self.states[block].set(State::open(MigrateType::Movable).holed());
         self.settle(block);
-        self.count_free(block);
     }
 
     /// Lets CPUs begin their searches for whole pageblocks far from each other.

@@ -150,7 +150,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 && let Ok(left) = rows.put_blocks(at, order, heads)
             {
                 self.note_line(zone.blocks.start + block, cpu);
-                self.note_free_of(cpu, zone.blocks.start + block, state.get(), at, left);
+                self.note_free_of(cpu, zone.blocks.start + block, state.get(), left);
             } else {
                 let refused = (0..ROW_FRAMES).filter(|at| heads >> at & 1 == 1);
                 refused.for_each(|at| otherwise((row * ROW_FRAMES + at).wrapping_add(first)));

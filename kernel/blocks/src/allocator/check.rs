@@ -2,6 +2,7 @@
 
 use pageset_core::{FrameCensus, Order, PAGEBLOCK_ORDER, Pfn, Violation, ZoneId};
 
+use super::sets::Members;
 use super::{BlockAllocator, FRAMES, head_of};
 use crate::access::Access;
 use crate::atomic::Relaxed;
@@ -182,8 +183,11 @@ impl<A: Access> BlockAllocator<'_, A> {
             return Ok(());
         }
         let orders = self.rows[block].largest_free().map_or(0, |order| order.min(PAGEBLOCK_ORDER - 1) + 1);
-        if orders > state.mark() {
-            return Err("a pageblock's state has the largest order of its free blocks");
+        if !state.is_settled() && !self.set(Members::Unsettled).has(block) {
+            return Err("a pageblock that is not settled is in the set of unsettled ones");
+        }
+        if state.is_settled() && orders > state.mark() {
+            return Err("a settled pageblock's state has the largest order of its free blocks");
         }
         let is_there =
             |order: usize| order < PAGEBLOCK_ORDER && self.set_of(state.type_index(), order).has(block);

@@ -119,6 +119,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         let opened = self.turn_into(block, |_| open);
         if opened {
             self.rows[block].open();
+            if open.owner().is_none() {
+                self.set(Members::Unsettled).add(block);
+            }
             let now = self.states[block].get();
             if now.is_isolated() {
                 self.unreserve(block, None, |_| true);

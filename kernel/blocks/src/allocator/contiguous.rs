@@ -270,7 +270,6 @@ impl<A: Access> BlockAllocator<'_, A> {
             if !self.open(block, State::open(of)) {
                 return false;
             }
-            self.count_free(block);
         }
         if !self.states[block].get().gives() {
             return false;

@@ -24,7 +24,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let row = frame / ROW_FRAMES;
             if let Ok(left) = self.rows[block].put_in_row(row, frame % ROW_FRAMES, order) {
                 self.note_line(block, cpu);
-                if self.note_free(cpu, block, row, left).may_be_used_by(cpu) {
+                if self.note_free(cpu, block, left).may_be_used_by(cpu) {
                     self.share_at(zone.id, cpu).note_freed(index, order);
                 }
                 return Ok(());
@@ -56,7 +56,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn put(&self, cpu: CpuId, block: BlockIndex, frame: usize, order: Order) -> bool {
         let Ok(left) = self.rows[block].put(frame, order) else { return false };
         self.note_line(block, cpu);
-        self.note_free(cpu, block, frame / ROW_FRAMES, left);
+        self.note_free(cpu, block, left);
         true
     }
 

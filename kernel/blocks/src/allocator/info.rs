@@ -40,7 +40,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// The use of each zone's frames. O(pageblocks).
     pub fn zones(&self) -> impl Iterator<Item = ZoneUse> {
         self.zones.iter().map(|zone| {
-            self.count_frees(zone);
+            self.settle_all(zone);
             let is_isolated = |block: &usize| self.states[*block].get().is_isolated();
             let reserved = || self.reserved_in(zone.id);
             let stocked = self.stocked(zone.id);
@@ -71,7 +71,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     #[must_use]
     pub fn free_frames(&self) -> u64 {
         let free_of = |zone: &Zone| {
-            self.count_frees(zone);
+            self.settle_all(zone);
             let of_reserved: usize = self.reserved_in(zone.id).map(|block| self.rows[block].free()).sum();
             zone.free_at_least() + (of_reserved + self.stocked(zone.id) * FRAMES) as u64
         };

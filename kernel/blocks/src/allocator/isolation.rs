@@ -67,7 +67,6 @@ impl<A: Access> BlockAllocator<'_, A> {
             self.note_use(migratetype, block);
         }
         self.settle(block);
-        self.count_free(block);
         Ok(())
     }
 }

@@ -155,7 +155,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         let Ok(left) = self.rows[block].put_blocks(row, order, heads) else { return false };
         self.note_line(block, cpu);
-        self.note_free(cpu, block, row, left);
+        self.note_free(cpu, block, left);
         true
     }
 

@@ -9,7 +9,7 @@ use super::{BlockAllocator, FRAMES, blocks_in, head_of};
 use crate::access::Access;
 use crate::cpu_share::Wanted;
 use crate::index::BlockIndex;
-use crate::row::ROW_FRAMES;
+
 use crate::rows::{Refused, Use};
 use crate::state::{Phase, State};
 use crate::zone::Zone;
@@ -91,7 +91,6 @@ impl<A: Access> BlockAllocator<'_, A> {
             if !self.open(block, State::open(wanted.migratetype)) {
                 return false;
             }
-            self.count_free(block);
         }
         let taken = self.states[block].get().gives() && self.rows[block].take_at(frame, wanted.order);
         if taken && !self.states[block].get().gives() {
@@ -289,7 +288,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         while rest.start < rest.end {
             match self.rows[block].free_first(rest.clone()) {
                 Ok((freed, left)) => {
-                    self.note_free(cpu, block, rest.start / ROW_FRAMES, left);
+                    self.note_free(cpu, block, left);
                     rest.start += freed;
                 }
                 Err(Refused::Changing) => return Ok(Attempt::Again),
@@ -368,7 +367,6 @@ impl<A: Access> BlockAllocator<'_, A> {
         // Race: another CPU freed a part meanwhile, and saw the phase `Changing`, so it did not settle the
         // pageblock.
         self.settle(block);
-        self.count_free(block);
     }
 }
 

@@ -24,34 +24,31 @@ const RESERVED_FOR_MAX: Order = match Order::new(3) {
     None => Order::ZERO,
 };
 
+/// How many pageblocks a search settles before it looks. Chosen.
+const SETTLED_FIRST: usize = 4;
+
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Takes a block of another pageblock: first of the one that the CPU frees to, then in units that suit,
-    /// then anywhere.
+    /// Takes a block of another pageblock. Settles some pageblocks first, so that the search finds what was
+    /// freed in them. If it finds nothing, settles more, as long as there are any.
     pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
-        let of_freed = self.take_from_freed(needy);
-        if of_freed.is_some() {
-            return of_freed;
+        let zone = &self.zones[needy.zone.index()];
+        let settle = || self.settle_some(zone, self.search_start(needy), SETTLED_FIRST);
+        settle();
+        loop {
+            let taken = self.take_settled(needy);
+            if taken.is_some() || !settle() {
+                return taken;
+            }
         }
+    }
+
+    /// Takes a block of another settled pageblock: first in units that suit, then anywhere.
+    fn take_settled(&self, needy: Needy<'_>) -> Option<usize> {
         if !self.steers() || !self.has_tainted(needy) {
             return self.take_from(needy);
         }
         let suiting = Needy { places: Places::Suiting, ..needy };
         self.take_from(suiting).or_else(|| self.retype_in_tainted(needy)).or_else(|| self.take_from(needy))
-    }
-
-    /// Takes a block of the pageblock that the CPU frees to. From then on the CPU takes from this pageblock.
-    fn take_from_freed(&self, needy: Needy<'_>) -> Option<usize> {
-        let freed_to = needy.share.freed_to(needy.wanted.migratetype);
-        let (block, _) = freed_to.get()?;
-        let least = if needy.wanted.order == Order::ZERO { RICH } else { needy.wanted.order.index() };
-        if !self.is_reserved_by(needy.cpu, block) || self.rows[block].largest_free() < Some(least) {
-            return None;
-        }
-        // Race: another thread of this CPU frees to another pageblock, and gives this one up. Then this CPU
-        // does not reserve it any more, and `take_from_own` takes nothing.
-        self.set_reservation(needy.share.reservation(needy.wanted), Some(block), needy.cpu);
-        freed_to.forget::<A>(block);
-        self.take_from_own(needy)
     }
 
     fn has_tainted(&self, needy: Needy<'_>) -> bool {

@@ -53,7 +53,6 @@ impl<A: Access> BlockAllocator<'_, A> {
             if self.open(block, State::open(needy.wanted.migratetype)) {
                 let taken = self.take_one(block, needy.wanted);
                 self.settle(block);
-                self.count_free(block);
                 return taken;
             }
         };

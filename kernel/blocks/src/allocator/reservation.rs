@@ -2,18 +2,14 @@
 
 use pageset_core::{CpuId, MigrateType, ZoneId};
 
+use super::BlockAllocator;
 use super::needy::Needy;
-use super::{BlockAllocator, FRAMES};
 use crate::access::Access;
 use crate::atomic::Relaxed;
-use crate::cpu_share::{Reservation, TYPES};
+use crate::cpu_share::Reservation;
 use crate::index::BlockIndex;
 use crate::state::{Phase, State};
 use crate::zone::Zone;
-
-/// Chosen: a CPU that frees in the order of addresses passes this count at once. With 1, a CPU that frees and
-/// allocates at random took six times as long (`mix` of `pageset-peers`).
-const FEW_FREE: usize = FRAMES / 16;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Reserves a pageblock of this type whose largest free block has at least this order, and gives it the
@@ -33,32 +29,6 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.leave_set_of(block, before);
         self.uncount(block);
         needy.share.near.store(block as u32, Relaxed);
-        true
-    }
-
-    /// Reserves a full pageblock for a CPU that has just freed a block of it. The CPU's next frees then
-    /// change no set, until it gives the pageblock up or takes from it. Returns `false` in these cases:
-    ///
-    /// - The pageblock was not full: it is in a set already.
-    /// - The CPU reserves another such pageblock, which has few free frames. So it frees here and there, and
-    ///   would give up a pageblock with each free.
-    /// - No pageblock is whole. Then requests need the free blocks of every set.
-    pub(super) fn reserve_freed(&self, cpu: CpuId, block: BlockIndex) -> bool {
-        let (zone, state) = (self.zone_at(block), self.states[block].get());
-        if !state.is_idle() || state.mark() > 0 || state.type_index() >= TYPES || zone.whole_blocks() == 0 {
-            return false;
-        }
-        let freed_to = self.share_at(zone.id, cpu).freed_to(state.migratetype());
-        let has_few =
-            |before: BlockIndex| self.is_reserved_by(cpu, before) && self.rows[before].free() < FEW_FREE;
-        let reserve = |now: State| (now == state).then(|| now.reserved_by(cpu));
-        if freed_to.get().is_some_and(|(before, _)| has_few(before))
-            || self.states[block].update::<A>(reserve).is_err()
-        {
-            return false;
-        }
-        self.uncount(block);
-        self.set_reservation(freed_to, Some(block), cpu);
         true
     }
 
@@ -91,7 +61,6 @@ impl<A: Access> BlockAllocator<'_, A> {
         if let Ok(before) = of_block.update::<A>(|state| is_this(state).then(|| state.unreserved())) {
             self.note_unreserved(block, before);
             self.settle_for(block, keeper);
-            self.count_free(block);
         }
     }
 

@@ -16,8 +16,8 @@ pub(super) enum Members {
     /// Pairs of whole pageblocks, by the first pageblock of each pair. The set may contain pairs that are no
     /// longer whole.
     Pairs,
-    /// Pageblocks with frees since their zone counted them.
-    Uncounted,
+    /// Pageblocks with frees since a CPU settled them.
+    Unsettled,
     /// Tainted units, by the first pageblock of each unit.
     Tainted,
     /// Units whose pageblocks are all whole, by the first pageblock of each unit. The set may contain units

@@ -15,24 +15,24 @@ use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Looks after a pageblock if necessary, after a CPU freed a block of it and left `row` at place `at`.
-    /// Returns the state of the pageblock.
+    /// Looks after a pageblock if necessary, after a CPU freed a block of it and left this row. Returns the
+    /// state of the pageblock.
     ///
     /// Race: one CPU frees a frame and then reads the state here, while another CPU gives up the pageblock:
     /// it changes the state and then reads the rows. At least one of the two sees the other's change, and
     /// settles the pageblock.
     #[inline]
-    pub(super) fn note_free(&self, cpu: CpuId, block: BlockIndex, at: usize, row: Row) -> State {
+    pub(super) fn note_free(&self, cpu: CpuId, block: BlockIndex, row: Row) -> State {
         let state = self.states[block].get();
-        self.note_free_of(cpu, block, state, at, row);
+        self.note_free_of(cpu, block, state, row);
         state
     }
 
     /// Does the same as [`note_free`](Self::note_free) for a caller that read `state` after the free.
     #[inline(always)]
-    pub(super) fn note_free_of(&self, cpu: CpuId, block: BlockIndex, state: State, at: usize, row: Row) {
+    pub(super) fn note_free_of(&self, cpu: CpuId, block: BlockIndex, state: State, row: Row) {
         if state.needs_look(row) {
-            self.mind(cpu, block, state, at);
+            self.mind(block, state, Some(cpu));
         }
     }
 
@@ -42,16 +42,15 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn note_rows(&self, block: BlockIndex) {
         let state = self.states[block].get();
         if state.needs_look(Row::FREE) {
-            self.note_old_count(block, state);
-            self.settle(block);
+            self.mind(block, state, None);
         }
     }
 
-    /// Settles a pageblock if necessary, after a CPU tried in vain to take a block of this order.
+    /// Notes that a CPU tried in vain to take a block of this order.
     ///
     /// Race: a larger block has several rows. This CPU took some of them before it found a row in use, and
     /// gave them back. If another CPU settled the pageblock meanwhile, it did not see those rows as free. So
-    /// the failed attempt counts as a free: this CPU settles the pageblock.
+    /// the failed attempt counts as a free.
     #[inline]
     pub(super) fn note_missed(&self, block: BlockIndex, order: Order) {
         if order.index() > ROW_ORDER {
@@ -59,51 +58,58 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Looks after an unreserved pageblock that has a larger free block than its set says, or whose count is
-    /// out of date. If it was full, the CPU that freed reserves it, so that its further frees change no set.
+    /// Adds an unreserved pageblock to the set of unsettled ones, after a free. If all of its frames are free
+    /// now, makes it whole.
+    ///
+    /// Race: several CPUs free the last frames at once. Each looks after its own free, so the last CPU sees
+    /// that all frames are free.
     #[cold]
     #[inline(never)]
-    fn mind(&self, cpu: CpuId, block: BlockIndex, state: State, at: usize) {
-        self.note_old_count(block, state);
-        // Race: several CPUs free the last rows of a block at once. Each looks after its own free, so the
-        // last CPU sees that the whole block is free.
-        let new = self.rows[block].orders_at(at) & !state.orders();
-        // Only the largest order decides the set, so a smaller order is just noted.
-        let is_smaller = |now: State| now.set_order().is_some() && new >> now.mark() == 0;
-        let noted = |now: State| is_smaller(now).then(|| now.with_orders(now.orders() | new));
-        if new == 0 || self.states[block].update::<A>(noted).is_ok() {
-            return;
-        }
-        if new >> PAGEBLOCK_ORDER != 0 || !self.reserve_freed(cpu, block) {
-            self.settle_for(block, Some(cpu));
-        }
-    }
-
-    /// Marks the zone's count of a pageblock as out of date.
-    fn note_old_count(&self, block: BlockIndex, state: State) {
-        if state.is_counted() {
-            let changed = self.states[block].update::<A>(|now| now.is_counted().then(|| now.counted(false)));
-            if changed.is_ok() {
-                self.set(Members::Uncounted).add(block);
+    fn mind(&self, block: BlockIndex, state: State, keeper: Option<CpuId>) {
+        if state.is_settled() {
+            let unsettle = |now: State| now.is_settled().then(|| now.settled(false));
+            if self.states[block].update::<A>(unsettle).is_ok() {
+                self.add_unsettled(block);
             }
         }
+        if self.rows[block].is_free() {
+            self.settle_for(block, keeper);
+        }
     }
 
-    /// Settles a pageblock that no CPU reserves: makes it whole if all frames are free, or moves it to its
-    /// set.
+    fn add_unsettled(&self, block: BlockIndex) {
+        self.set(Members::Unsettled).add(block);
+        #[cfg(feature = "line-counts")]
+        self.rows[block].last_change.note_move();
+    }
+
+    /// Settles a pageblock that no CPU reserves: makes it whole if all frames are free. Otherwise counts its
+    /// free frames in the zone, and moves it to the set of its largest free block.
     pub(super) fn settle(&self, block: BlockIndex) {
         self.settle_for(block, None);
     }
 
     /// Does the same as [`settle`](Self::settle). If the pageblock becomes whole, `keeper` keeps it in its
     /// stock.
+    ///
+    /// Race: another CPU frees a frame meanwhile. The flag is set before this CPU looks at the rows. So
+    /// either this CPU sees the frame, or the other CPU sees the flag, and makes the pageblock unsettled
+    /// again.
     pub(super) fn settle_for(&self, block: BlockIndex, keeper: Option<CpuId>) {
         loop {
             let state = self.states[block].get();
             if !state.is_idle() {
                 return;
             }
-            let orders = self.rows[block].free_orders();
+            if !state.is_settled() {
+                // Removed before the flag is set: a free after that adds the pageblock again.
+                self.set(Members::Unsettled).remove(block);
+                let settle = |now: State| (now == state).then(|| now.settled(true));
+                if self.states[block].update::<A>(settle).is_err() {
+                    continue;
+                }
+            }
+            let (orders, free) = self.rows[block].free_orders();
             if orders >> PAGEBLOCK_ORDER != 0 {
                 if self.close(block, keeper) {
                     return;
@@ -111,29 +117,38 @@ impl<A: Access> BlockAllocator<'_, A> {
                 // Another CPU has taken a frame, or is changing the pageblock: look again.
                 continue;
             }
-            if orders == state.orders() {
-                return;
-            }
-            let settled = state.with_orders(orders);
-            if self.states[block].update::<A>(|now| (now == state).then_some(settled)).is_err() {
+            let is_same = |now: State| now.is_idle() && now.is_like(state) && now.orders() == state.orders();
+            let note = |now: State| is_same(now).then(|| now.with_orders(orders));
+            if orders != state.orders() && self.states[block].update::<A>(note).is_err() {
                 continue;
             }
-            let (before, mark) = (state.mark(), settled.mark());
-            if mark == before {
-                return;
+            let settled = state.with_orders(orders);
+            self.move_between_sets(block, state, settled);
+            if settled.mark() < state.mark() && A::IS_SHARED {
+                // Race: another CPU settled the pageblock after this CPU looked at its rows, and saw a
+                // larger free block. So look again.
+                continue;
             }
-            #[cfg(feature = "line-counts")]
-            self.rows[block].last_change.note_move();
-            if let Some(order) = mark.checked_sub(1) {
-                self.set_of(state.type_index(), order).add(block);
+            self.recount(block, free);
+            if !self.states[block].get().is_idle() {
+                // Race: another CPU has reserved or isolated the pageblock, and uncounted it before this CPU
+                // had counted it.
+                self.uncount(block);
             }
-            self.leave_set_of(block, state);
-            if mark > before || !A::IS_SHARED {
-                return;
-            }
-            // The largest order fell. Race: a CPU has just freed a larger block. It saw the old order, and
-            // so did not settle the pageblock. Look again.
+            return;
         }
+    }
+
+    fn move_between_sets(&self, block: BlockIndex, before: State, now: State) {
+        if now.mark() == before.mark() {
+            return;
+        }
+        #[cfg(feature = "line-counts")]
+        self.rows[block].last_change.note_move();
+        if let Some(order) = now.mark().checked_sub(1) {
+            self.set_of(now.type_index(), order).add(block);
+        }
+        self.leave_set_of(block, before);
     }
 
     /// Makes an open pageblock whole, if all of its frames are free.
@@ -142,18 +157,16 @@ impl<A: Access> BlockAllocator<'_, A> {
         let Ok(before) = self.states[block].update::<A>(begin) else { return false };
         if !self.rows[block].close() {
             // Race: another CPU found the pageblock in its set, saw the phase `Changing`, and removed it
-            // from the set. So the state must say that the pageblock is in no set.
+            // from the set. So the state must say that the pageblock is in no set. Another CPU freed a
+            // frame, saw the phase `Changing`, and did nothing. So the pageblock is unsettled.
             let reopened = self.states[block]
-                .update::<A>(|state| Some(state.in_phase(Phase::Open).with_orders(0).counted(false)));
+                .update::<A>(|state| Some(state.in_phase(Phase::Open).with_orders(0).settled(false)));
             self.leave_set_of(block, before);
+            self.add_unsettled(block);
             if reopened.is_ok_and(|state| state.is_isolated()) {
                 // Race: another CPU took the pageblock out of service. It could not uncount the pageblock,
                 // because the phase was `Changing`.
                 self.uncount(block);
-            } else if before.is_counted() {
-                // Race: another CPU freed a frame. It saw the phase `Changing`, and so did not mark the
-                // count as out of date.
-                self.set(Members::Uncounted).add(block);
             }
             return false;
         }
@@ -172,22 +185,6 @@ impl<A: Access> BlockAllocator<'_, A> {
             }
         }
         true
-    }
-
-    /// Counts the free frames of an unreserved pageblock in its zone.
-    ///
-    /// Race: another CPU frees a frame during the count. This CPU sets `counted` in the state before it
-    /// begins to count. So the freeing CPU sees `counted`, and marks the count as out of date.
-    pub(super) fn count_free(&self, block: BlockIndex) {
-        if self.states[block].update::<A>(|state| state.is_idle().then(|| state.counted(true))).is_err() {
-            return;
-        }
-        self.recount(block, self.rows[block].free());
-        if !self.states[block].get().is_idle() {
-            // Race: another CPU has reserved or isolated the pageblock, and uncounted it before this CPU had
-            // counted it.
-            self.uncount(block);
-        }
     }
 
     fn recount(&self, block: BlockIndex, free: usize) {
@@ -214,21 +211,28 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Counts each pageblock again that had a free since it was counted last. O(number of such pageblocks).
-    pub(super) fn count_frees(&self, zone: &Zone) {
-        let uncounted = self.set(Members::Uncounted);
-        // At most one round, because other CPUs may free without end.
-        for _ in zone.blocks.clone() {
-            let Some(block) = uncounted.find(&zone.blocks, zone.blocks.start) else { return };
-            uncounted.remove(block);
-            self.count_free(block);
+    /// Settles at most `limit` unsettled pageblocks of a zone, first the next ones from `near` on. Returns
+    /// whether there was one.
+    pub(super) fn settle_some(&self, zone: &Zone, near: BlockIndex, limit: usize) -> bool {
+        let unsettled = self.set(Members::Unsettled);
+        for count in 0..limit {
+            let Some(block) = unsettled.find(&zone.blocks, near) else { return count > 0 };
+            unsettled.remove(block);
+            self.settle(block);
         }
+        limit > 0
+    }
+
+    /// Settles each unsettled pageblock of a zone. O(number of such pageblocks).
+    pub(super) fn settle_all(&self, zone: &Zone) {
+        // At most one round, because other CPUs may free without end.
+        self.settle_some(zone, zone.blocks.start, zone.blocks.len());
     }
 
     /// Whether at least this many frames of a zone are free. Free frames of reserved pageblocks do not count.
     pub(super) fn is_free_at_least(&self, zone: &Zone, frames: u64) -> bool {
         zone.free_at_least() >= frames || {
-            self.count_frees(zone);
+            self.settle_all(zone);
             zone.free_at_least() >= frames
         }
     }
