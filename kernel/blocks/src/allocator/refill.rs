@@ -24,26 +24,24 @@ const RESERVED_FOR_MAX: Order = match Order::new(3) {
     None => Order::ZERO,
 };
 
-/// How many pageblocks a search settles before it looks. Chosen.
-const SETTLED_FIRST: usize = 4;
+/// How many unsettled pageblocks a search looks at. Chosen.
+const LOOKS: usize = 8;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Takes a block of another pageblock. Settles some pageblocks first, so that the search finds what was
-    /// freed in them. If it finds nothing, settles more, as long as there are any.
+    /// Takes a block of another pageblock. While it finds none, it settles some more pageblocks and tries
+    /// again, as long as there are any that are not settled.
     pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
         let zone = &self.zones[needy.zone.index()];
-        let settle = || self.settle_some(zone, self.search_start(needy), SETTLED_FIRST);
-        settle();
         loop {
-            let taken = self.take_settled(needy);
-            if taken.is_some() || !settle() {
+            let taken = self.take_anywhere(needy);
+            if taken.is_some() || !self.settle_some(zone, self.search_start(needy), LOOKS) {
                 return taken;
             }
         }
     }
 
-    /// Takes a block of another settled pageblock: first in units that suit, then anywhere.
-    fn take_settled(&self, needy: Needy<'_>) -> Option<usize> {
+    /// Takes a block of another pageblock: first in units that suit, then anywhere.
+    fn take_anywhere(&self, needy: Needy<'_>) -> Option<usize> {
         if !self.steers() || !self.has_tainted(needy) {
             return self.take_from(needy);
         }
@@ -95,6 +93,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         if order == Order::ZERO {
             return self
                 .take_from_indexed(needy, RICH)
+                .or_else(|| self.take_from_unsettled(needy, RICH))
                 .or_else(|| self.take_from_whole(needy))
                 .or_else(|| (0..RICH).rev().find_map(|order| self.take_from_indexed(needy, order)));
         }
@@ -103,7 +102,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         let is_short = self.zones[needy.zone.index()].whole_blocks() == 0;
         let from_indexed = if order <= RESERVED_FOR_MAX && !is_short {
             self.take_from_indexed(needy, order.index())
+                .or_else(|| self.take_from_unsettled(needy, order.index()))
         } else {
+            self.settle_some(&self.zones[needy.zone.index()], self.search_start(needy), LOOKS);
             self.take_alone(needy, needy.wanted)
         };
         from_indexed.or_else(|| self.take_from_whole(needy))
@@ -119,13 +120,37 @@ impl<A: Access> BlockAllocator<'_, A> {
             if !self.reserve_indexed(needy, block, needy.wanted.migratetype, order) {
                 continue;
             }
-            count::<A>(&needy.share.counters.adopted);
             self.set_reservation(needy.share.reservation(needy.wanted), Some(block), needy.cpu);
             // Race: other CPUs have taken the pageblock's last free block. Then try the next pageblock.
             if let Some(index) = self.take_from_own(needy) {
                 return Some(index);
             }
         }
+    }
+
+    /// Reserves an unsettled pageblock of the right type that has a free block of at least this order, and
+    /// takes a block of the wanted order. Settles those that it passes over.
+    fn take_from_unsettled(&self, needy: Needy<'_>, order: usize) -> Option<usize> {
+        let zone = &self.zones[needy.zone.index()];
+        let unsettled = self.set(Members::Unsettled);
+        for _ in 0..LOOKS {
+            let block = self.find_open(zone, &unsettled, needy, self.search_start(needy))?;
+            unsettled.remove(block);
+            let reserve = |state: State| {
+                let is_there = state.is_idle() && state.serves(needy.wanted.migratetype);
+                is_there.then(|| state.reserved_by(needy.cpu))
+            };
+            if self.rows[block].largest_free() >= Some(order)
+                && self.reserve_if(needy, block, reserve)
+            {
+                self.set_reservation(needy.share.reservation(needy.wanted), Some(block), needy.cpu);
+                if let Some(index) = self.take_from_own(needy) {
+                    return Some(index);
+                }
+            }
+            self.settle(block);
+        }
+        None
     }
 
     /// Reserves a whole pageblock, and takes a block of it.
