@@ -53,6 +53,8 @@ pub struct CpuShare {
     /// The pageblock that this CPU found last. The next search begins there.
     pub(crate) near: AtomicU32,
     pub(crate) stock: Stock,
+    /// The pageblock that a free of this CPU made unsettled last. It is not in the set of unsettled ones yet.
+    pub(crate) unsettled: OneBlock,
     pub(crate) activity: Activity,
     /// For each type, two reserved pageblocks: for single frames, and for larger blocks.
     reservations: [[Reservation; KINDS]; TYPES],
@@ -81,6 +83,7 @@ impl CpuShare {
                 offset: 0,
                 near: AtomicU32::new(0),
                 stock: Stock::new(),
+                unsettled: OneBlock::new(),
                 activity: Activity::new(),
                 reservations: array!(array!(Reservation::new())),
                 freed: array!(AtomicU32::new(0)),
@@ -116,6 +119,28 @@ impl CpuShare {
     /// All pageblocks that the CPU may reserve.
     pub(crate) fn reservations(&self) -> &[Reservation] {
         self.reservations.as_flattened()
+    }
+}
+
+/// A pageblock, or none.
+#[derive(Debug)]
+pub(crate) struct OneBlock(AtomicU32);
+
+impl OneBlock {
+    constant! {
+        fn new() -> Self {
+            Self(AtomicU32::new(0))
+        }
+    }
+
+    pub(crate) fn get(&self) -> Option<BlockIndex> {
+        (self.0.load(SeqCst) as usize).checked_sub(1)
+    }
+
+    /// Replaces the pageblock. Returns the one before.
+    pub(crate) fn replace<A: Access>(&self, block: Option<BlockIndex>) -> Option<BlockIndex> {
+        let new = block.map_or(0, |block| block as u32 + 1);
+        (update::<A, _>(&self.0, SeqCst, |_| Some(new)).unwrap_or(0) as usize).checked_sub(1)
     }
 }
 

@@ -183,7 +183,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             return Ok(());
         }
         let orders = self.rows[block].largest_free().map_or(0, |order| order.min(PAGEBLOCK_ORDER - 1) + 1);
-        if !state.is_settled() && !self.set(Members::Unsettled).has(block) {
+        let is_kept = || self.shares.iter().any(|share| share.unsettled.get() == Some(block));
+        if !state.is_settled() && !self.set(Members::Unsettled).has(block) && !is_kept() {
             return Err("a pageblock that is not settled is in the set of unsettled ones");
         }
         if state.is_settled() && orders > state.mark() {

@@ -131,11 +131,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Reserves an unsettled pageblock of the right type that has a free block of at least this order, and
     /// takes a block of the wanted order. Settles those that it passes over.
     fn take_from_unsettled(&self, needy: Needy<'_>, order: usize) -> Option<usize> {
-        let zone = &self.zones[needy.zone.index()];
-        let unsettled = self.set(Members::Unsettled);
         for _ in 0..LOOKS {
-            let block = self.find_open(zone, &unsettled, needy, self.search_start(needy))?;
-            unsettled.remove(block);
+            let block = self.next_unsettled(needy)?;
             let reserve = |state: State| {
                 let is_there = state.is_idle() && state.serves(needy.wanted.migratetype);
                 is_there.then(|| state.reserved_by(needy.cpu))
@@ -151,6 +148,19 @@ impl<A: Access> BlockAllocator<'_, A> {
             self.settle(block);
         }
         None
+    }
+
+    /// Removes an unsettled pageblock from the set, first the one that a free of this CPU made unsettled.
+    fn next_unsettled(&self, needy: Needy<'_>) -> Option<BlockIndex> {
+        let zone = &self.zones[needy.zone.index()];
+        let own = needy.share.unsettled.get().filter(|block| self.suits(zone, needy, *block));
+        if own.is_some() && needy.share.unsettled.replace::<A>(None) == own {
+            return own;
+        }
+        let unsettled = self.set(Members::Unsettled);
+        let block = self.find_open(zone, &unsettled, needy, self.search_start(needy))?;
+        unsettled.remove(block);
+        Some(block)
     }
 
     /// Reserves a whole pageblock, and takes a block of it.

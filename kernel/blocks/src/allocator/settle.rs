@@ -8,7 +8,7 @@ use super::sets::Members;
 use crate::access::{Access, update};
 use crate::atomic::{Relaxed, SeqCst};
 use crate::bad_bits::BadBits;
-use crate::cpu_share::count;
+use crate::cpu_share::{CpuShare, count};
 use crate::index::BlockIndex;
 use crate::row::{ROW_ORDER, Row};
 use crate::state::{Phase, State};
@@ -69,12 +69,29 @@ impl<A: Access> BlockAllocator<'_, A> {
         if state.is_settled() {
             let unsettle = |now: State| now.is_settled().then(|| now.settled(false));
             if self.states[block].update::<A>(unsettle).is_ok() {
-                self.add_unsettled(block);
+                match keeper {
+                    Some(cpu) => self.replace_unsettled(self.share_at(self.zone_of_block(block), cpu), Some(block)),
+                    None => self.add_unsettled(block),
+                }
             }
         }
         if self.rows[block].is_free() {
             self.settle_for(block, keeper);
         }
+    }
+
+    /// Replaces the pageblock that a CPU's free made unsettled last. Adds the one before to the set.
+    pub(super) fn replace_unsettled(&self, share: &CpuShare, block: Option<BlockIndex>) {
+        if let Some(before) = share.unsettled.replace::<A>(block)
+            && self.is_unsettled(before)
+        {
+            self.add_unsettled(before);
+        }
+    }
+
+    /// Whether frames of an unreserved pageblock were freed since a CPU settled it.
+    fn is_unsettled(&self, block: BlockIndex) -> bool {
+        self.states.get(block).is_some_and(|state| state.get().is_idle() && !state.get().is_settled())
     }
 
     fn add_unsettled(&self, block: BlockIndex) {
@@ -225,6 +242,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Settles each unsettled pageblock of a zone. O(number of such pageblocks).
     pub(super) fn settle_all(&self, zone: &Zone) {
+        self.shares_in(zone.id).for_each(|share| self.replace_unsettled(share, None));
         // At most one round, because other CPUs may free without end.
         self.settle_some(zone, zone.blocks.start, zone.blocks.len());
     }
