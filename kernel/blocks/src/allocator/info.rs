@@ -40,7 +40,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// The use of each zone's frames. O(pageblocks).
     pub fn zones(&self) -> impl Iterator<Item = ZoneUse> {
         self.zones.iter().map(|zone| {
-            self.settle_all(zone);
+            // Counts without settling: a look changes nothing, so that a program may look often.
+            let is_idle = |block: &usize| self.states[*block].get().is_idle();
+            let idle = zone.blocks.clone().filter(is_idle).map(|block| self.rows[block].free() as u64);
             let is_isolated = |block: &usize| self.states[*block].get().is_isolated();
             let reserved = || self.reserved_in(zone.id);
             let stocked = self.stocked(zone.id);
@@ -51,7 +53,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 kind: zone.kind,
                 node: zone.node,
                 managed: zone.managed(),
-                free: zone.free_at_least().saturating_add(at_hand),
+                free: (zone.whole_blocks() * FRAMES) as u64 + idle.sum::<u64>() + at_hand,
                 at_hand,
                 whole_pageblocks: zone.whole_blocks().saturating_add(whole_at_hand + stocked) as u64,
                 isolated_pageblocks: zone.blocks.clone().filter(is_isolated).count() as u64,
