@@ -133,6 +133,7 @@ impl OneBlock {
         }
     }
 
+    #[inline]
     pub(crate) fn get(&self) -> Option<BlockIndex> {
         (self.0.load(SeqCst) as usize).checked_sub(1)
     }
@@ -141,6 +142,11 @@ impl OneBlock {
     pub(crate) fn replace<A: Access>(&self, block: Option<BlockIndex>) -> Option<BlockIndex> {
         let new = block.map_or(0, |block| block as u32 + 1);
         (update::<A, _>(&self.0, SeqCst, |_| Some(new)).unwrap_or(0) as usize).checked_sub(1)
+    }
+
+    #[inline]
+    pub(crate) fn take<A: Access>(&self) -> Option<BlockIndex> {
+        self.get().and_then(|_| self.replace::<A>(None))
     }
 }
 

@@ -29,6 +29,11 @@ impl LastChange {
         self.moves.fetch_add(1, Relaxed);
     }
 
+    /// Forgets the changes of sets that building the allocator took.
+    pub(crate) fn forget_moves(&self) {
+        self.moves.store(0, Relaxed);
+    }
+
     pub(crate) fn moves(&self) -> usize {
         self.moves.load(Relaxed) as usize
     }

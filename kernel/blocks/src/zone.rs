@@ -118,8 +118,12 @@ impl Zone {
     /// counts the frame as free. Then the estimate is too high by that block until the pageblock is counted
     /// again.
     pub(crate) fn free_at_least(&self) -> u64 {
-        let whole = (self.whole_blocks() as u64).saturating_mul(u64::from(PAGEBLOCK_FRAMES));
-        whole.saturating_add(self.idle_frames().max(0) as u64)
+        self.whole_frames().saturating_add(self.idle_frames().max(0) as u64)
+    }
+
+    /// The frames of whole pageblocks that any CPU can claim.
+    pub(crate) fn whole_frames(&self) -> u64 {
+        (self.whole_blocks() as u64).saturating_mul(u64::from(PAGEBLOCK_FRAMES))
     }
 
     /// Counted free frames of open pageblocks.

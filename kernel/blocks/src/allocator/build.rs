@@ -149,6 +149,8 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
         }
         self.states[block].set(State::open(MigrateType::Movable).holed());
         self.settle(block);
+        #[cfg(feature = "line-counts")]
+        self.rows[block].last_change.forget_moves();
     }
 
     /// Lets CPUs begin their searches for whole pageblocks far from each other.

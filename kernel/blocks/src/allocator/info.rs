@@ -53,7 +53,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 kind: zone.kind,
                 node: zone.node,
                 managed: zone.managed(),
-                free: (zone.whole_blocks() * FRAMES) as u64 + idle.sum::<u64>() + at_hand,
+                free: zone.whole_frames().saturating_add(idle.sum::<u64>()).saturating_add(at_hand),
                 at_hand,
                 whole_pageblocks: zone.whole_blocks().saturating_add(whole_at_hand + stocked) as u64,
                 isolated_pageblocks: zone.blocks.clone().filter(is_isolated).count() as u64,

@@ -31,10 +31,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Takes a block of another pageblock. While it finds none, it settles some more pageblocks and tries
     /// again, as long as there are any that are not settled.
     pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
-        let zone = &self.zones[needy.zone.index()];
         loop {
             let taken = self.take_anywhere(needy);
-            if taken.is_some() || !self.settle_some(zone, self.search_start(needy), LOOKS) {
+            if taken.is_some() || !self.settle_some(needy) {
                 return taken;
             }
         }
@@ -104,7 +103,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             self.take_from_indexed(needy, order.index())
                 .or_else(|| self.take_from_unsettled(needy, order.index()))
         } else {
-            self.settle_some(&self.zones[needy.zone.index()], self.search_start(needy), LOOKS);
+            self.settle_some(needy);
             self.take_alone(needy, needy.wanted)
         };
         from_indexed.or_else(|| self.take_from_whole(needy))
@@ -150,12 +149,23 @@ impl<A: Access> BlockAllocator<'_, A> {
         None
     }
 
+    /// Settles some unsettled pageblocks. Returns whether there was one.
+    pub(super) fn settle_some(&self, needy: Needy<'_>) -> bool {
+        for count in 0..LOOKS {
+            let Some(block) = self.next_unsettled(needy) else { return count > 0 };
+            self.settle(block);
+        }
+        true
+    }
+
     /// Removes an unsettled pageblock from the set, first the one that a free of this CPU made unsettled.
     fn next_unsettled(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
-        let own = needy.share.unsettled.get().filter(|block| self.suits(zone, needy, *block));
-        if own.is_some() && needy.share.unsettled.replace::<A>(None) == own {
-            return own;
+        if let Some(own) = needy.share.unsettled.take::<A>().filter(|block| self.is_unsettled(*block)) {
+            if self.suits(zone, needy, own) {
+                return Some(own);
+            }
+            self.add_unsettled(own);
         }
         let unsettled = self.set(Members::Unsettled);
         let block = self.find_open(zone, &unsettled, needy, self.search_start(needy))?;

@@ -16,7 +16,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn rescue(&self, needy: Needy<'_>, request: &Request) -> Option<(ZoneId, usize)> {
         let zone = &self.zones[needy.zone.index()];
         self.give_stocks(zone);
-        self.shares_in(zone.id).for_each(|share| self.replace_unsettled(share, None));
+        self.add_all_unsettled(zone);
         let floor = zone.floor(request, Watermark::Min);
         let mut is_tight = false;
         if floor > 0 && !self.is_free_at_least(zone, floor.saturating_add(FRAMES as u64)) {

@@ -112,6 +112,6 @@ impl<A: Access> BlockAllocator<'_, A> {
             self.set_reservation(reservation, None, cpu);
         }
         self.give_stock(&self.zones[zone.index()], self.share_at(zone, cpu));
-        self.replace_unsettled(self.share_at(zone, cpu), None);
+        self.add_unsettled_of(self.share_at(zone, cpu));
     }
 }

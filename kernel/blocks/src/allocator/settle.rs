@@ -70,7 +70,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let unsettle = |now: State| now.is_settled().then(|| now.settled(false));
             if self.states[block].update::<A>(unsettle).is_ok() {
                 match keeper {
-                    Some(cpu) => self.replace_unsettled(self.share_at(self.zone_of_block(block), cpu), Some(block)),
+                    Some(cpu) => self.keep_unsettled(block, cpu),
                     None => self.add_unsettled(block),
                 }
             }
@@ -80,21 +80,34 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Replaces the pageblock that a CPU's free made unsettled last. Adds the one before to the set.
-    pub(super) fn replace_unsettled(&self, share: &CpuShare, block: Option<BlockIndex>) {
-        if let Some(before) = share.unsettled.replace::<A>(block)
-            && self.is_unsettled(before)
-        {
-            self.add_unsettled(before);
+    /// Notes that a CPU's free made this pageblock unsettled. The CPU keeps it, and adds the one before to
+    /// the set. So a CPU that frees all of a pageblock changes no set before the pageblock is whole.
+    fn keep_unsettled(&self, block: BlockIndex, cpu: CpuId) {
+        let share = self.share_at(self.zone_of_block(block), cpu);
+        if let Some(before) = share.unsettled.replace::<A>(Some(block)) {
+            self.add_if_unsettled(before);
+        }
+    }
+
+    /// Adds the pageblock that a CPU's free made unsettled last to the set.
+    pub(super) fn add_unsettled_of(&self, share: &CpuShare) {
+        if let Some(block) = share.unsettled.take::<A>() {
+            self.add_if_unsettled(block);
+        }
+    }
+
+    fn add_if_unsettled(&self, block: BlockIndex) {
+        if self.is_unsettled(block) {
+            self.add_unsettled(block);
         }
     }
 
     /// Whether frames of an unreserved pageblock were freed since a CPU settled it.
-    fn is_unsettled(&self, block: BlockIndex) -> bool {
+    pub(super) fn is_unsettled(&self, block: BlockIndex) -> bool {
         self.states.get(block).is_some_and(|state| state.get().is_idle() && !state.get().is_settled())
     }
 
-    fn add_unsettled(&self, block: BlockIndex) {
+    pub(super) fn add_unsettled(&self, block: BlockIndex) {
         self.set(Members::Unsettled).add(block);
         #[cfg(feature = "line-counts")]
         self.rows[block].last_change.note_move();
@@ -228,23 +241,21 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Settles at most `limit` unsettled pageblocks of a zone, first the next ones from `near` on. Returns
-    /// whether there was one.
-    pub(super) fn settle_some(&self, zone: &Zone, near: BlockIndex, limit: usize) -> bool {
+    /// Settles each unsettled pageblock of a zone. O(number of such pageblocks, and CPUs).
+    pub(super) fn settle_all(&self, zone: &Zone) {
+        self.add_all_unsettled(zone);
         let unsettled = self.set(Members::Unsettled);
-        for count in 0..limit {
-            let Some(block) = unsettled.find(&zone.blocks, near) else { return count > 0 };
+        // At most one round, because other CPUs may free without end.
+        for _ in zone.blocks.clone() {
+            let Some(block) = unsettled.find(&zone.blocks, zone.blocks.start) else { return };
             unsettled.remove(block);
             self.settle(block);
         }
-        limit > 0
     }
 
-    /// Settles each unsettled pageblock of a zone. O(number of such pageblocks).
-    pub(super) fn settle_all(&self, zone: &Zone) {
-        self.shares_in(zone.id).for_each(|share| self.replace_unsettled(share, None));
-        // At most one round, because other CPUs may free without end.
-        self.settle_some(zone, zone.blocks.start, zone.blocks.len());
+    /// Adds to the set of unsettled pageblocks those that CPUs keep. O(CPUs).
+    pub(super) fn add_all_unsettled(&self, zone: &Zone) {
+        self.shares_in(zone.id).for_each(|share| self.add_unsettled_of(share));
     }
 
     /// Whether at least this many frames of a zone are free. Free frames of reserved pageblocks do not count.

@@ -11,7 +11,6 @@ mod every_cpu;
 #[path = "../../../core/tests/family/mod.rs"]
 mod family;
 mod fit;
-mod freed_to;
 mod highatomic;
 mod isolation;
 #[path = "../../examples/kernel.rs"]
