@@ -25,12 +25,13 @@ const RESERVED_FOR_MAX: Order = match Order::new(3) {
 };
 
 /// How many unsettled pageblocks a search looks at. Chosen.
-const LOOKS: usize = 8;
+const LOOKS: usize = 4;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Takes a block of another pageblock. While it finds none, it settles some more pageblocks and tries
     /// again, as long as there are any that are not settled.
     pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
+        self.settle_some(needy);
         loop {
             let taken = self.take_anywhere(needy);
             if taken.is_some() || !self.settle_some(needy) {
@@ -92,7 +93,6 @@ impl<A: Access> BlockAllocator<'_, A> {
         if order == Order::ZERO {
             return self
                 .take_from_indexed(needy, RICH)
-                .or_else(|| self.take_from_unsettled(needy, RICH))
                 .or_else(|| self.take_from_whole(needy))
                 .or_else(|| (0..RICH).rev().find_map(|order| self.take_from_indexed(needy, order)));
         }
@@ -101,9 +101,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let is_short = self.zones[needy.zone.index()].whole_blocks() == 0;
         let from_indexed = if order <= RESERVED_FOR_MAX && !is_short {
             self.take_from_indexed(needy, order.index())
-                .or_else(|| self.take_from_unsettled(needy, order.index()))
         } else {
-            self.settle_some(needy);
             self.take_alone(needy, needy.wanted)
         };
         from_indexed.or_else(|| self.take_from_whole(needy))
@@ -125,28 +123,6 @@ impl<A: Access> BlockAllocator<'_, A> {
                 return Some(index);
             }
         }
-    }
-
-    /// Reserves an unsettled pageblock of the right type that has a free block of at least this order, and
-    /// takes a block of the wanted order. Settles those that it passes over.
-    fn take_from_unsettled(&self, needy: Needy<'_>, order: usize) -> Option<usize> {
-        for _ in 0..LOOKS {
-            let block = self.next_unsettled(needy)?;
-            let reserve = |state: State| {
-                let is_there = state.is_idle() && state.serves(needy.wanted.migratetype);
-                is_there.then(|| state.reserved_by(needy.cpu))
-            };
-            if self.rows[block].largest_free() >= Some(order)
-                && self.reserve_if(needy, block, reserve)
-            {
-                self.set_reservation(needy.share.reservation(needy.wanted), Some(block), needy.cpu);
-                if let Some(index) = self.take_from_own(needy) {
-                    return Some(index);
-                }
-            }
-            self.settle(block);
-        }
-        None
     }
 
     /// Settles some unsettled pageblocks. Returns whether there was one.
