@@ -144,9 +144,15 @@ impl<A: Access> BlockAllocator<'_, A> {
             self.add_unsettled(own);
         }
         let unsettled = self.set(Members::Unsettled);
-        let block = self.find_open(zone, &unsettled, needy, self.search_start(needy))?;
-        unsettled.remove(block);
-        Some(block)
+        loop {
+            let block = self.find_open(zone, &unsettled, needy, self.search_start(needy))?;
+            unsettled.remove(block);
+            // Race: another CPU frees a frame, and adds the pageblock just before this removal. So this CPU
+            // reads the state after the removal.
+            if self.is_unsettled(block) {
+                return Some(block);
+            }
+        }
     }
 
     /// Reserves a whole pageblock, and takes a block of it.

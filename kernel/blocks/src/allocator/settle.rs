@@ -132,8 +132,6 @@ impl<A: Access> BlockAllocator<'_, A> {
                 return;
             }
             if !state.is_settled() {
-                // Removed before the flag is set: a free after that adds the pageblock again.
-                self.set(Members::Unsettled).remove(block);
                 let settle = |now: State| (now == state).then(|| now.settled(true));
                 if self.states[block].update::<A>(settle).is_err() {
                     continue;
