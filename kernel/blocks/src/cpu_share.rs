@@ -53,7 +53,8 @@ pub struct CpuShare {
     /// The pageblock that this CPU found last. The next search begins there.
     pub(crate) near: AtomicU32,
     pub(crate) stock: Stock,
-    /// The pageblock that a free of this CPU made unsettled last. It is not in the set of unsettled ones yet.
+    /// The pageblock that a free of this CPU made unsettled last. It is not in the set of unsettled ones yet. A
+    /// hint: the pageblock may be settled or reserved meanwhile.
     pub(crate) unsettled: OneBlock,
     pub(crate) activity: Activity,
     /// For each type, two reserved pageblocks: for single frames, and for larger blocks.
@@ -358,8 +359,8 @@ counters! {
     published,
     /// How often an open pageblock became whole, because its last frame in use was freed.
     closed,
-    /// How often a CPU moved a pageblock to another set because the order of its largest free block changed.
-    /// Counted only with the feature `line-counts`.
+    /// How often a CPU added a pageblock to the set of unsettled ones, or moved it to another set because the
+    /// order of its largest free block changed. Counted only with the feature `line-counts`.
     settled,
     /// Blocks that were found only after no suitable pageblock was free: in a pageblock that another CPU
     /// reserves, or in a pageblock of another type.

@@ -266,10 +266,8 @@ impl<A: Access> BlockAllocator<'_, A> {
                 && self.hand_out(block, Order::PAGEBLOCK, of);
         }
         self.give_stock_with(block);
-        if self.claim_whole_at(self.zone_at(block), block, 1) {
-            if !self.open(block, State::open(of)) {
-                return false;
-            }
+        if self.claim_whole_at(self.zone_at(block), block, 1) && !self.open(block, State::open(of)) {
+            return false;
         }
         if !self.states[block].get().gives() {
             return false;

@@ -87,10 +87,10 @@ impl<A: Access> BlockAllocator<'_, A> {
     fn take_place(&self, index: usize, wanted: Wanted) -> bool {
         let (block, frame) = (index / FRAMES, index % FRAMES);
         self.give_stock_with(block);
-        if self.claim_whole_at(self.zone_at(block), block, 1) {
-            if !self.open(block, State::open(wanted.migratetype)) {
-                return false;
-            }
+        if self.claim_whole_at(self.zone_at(block), block, 1)
+            && !self.open(block, State::open(wanted.migratetype))
+        {
+            return false;
         }
         let taken = self.states[block].get().gives() && self.rows[block].take_at(frame, wanted.order);
         if taken && !self.states[block].get().gives() {

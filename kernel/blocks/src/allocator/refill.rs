@@ -24,12 +24,13 @@ const RESERVED_FOR_MAX: Order = match Order::new(3) {
     None => Order::ZERO,
 };
 
-/// How many unsettled pageblocks a search looks at. Chosen.
-const LOOKS: usize = 4;
+/// How many pageblocks a CPU settles before it searches. Chosen: with 3, pages that were freed at random stayed
+/// in 24 pageblocks where 16 would do, with 4 in 20 at most.
+const SETTLED_AT_ONCE: usize = 4;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Takes a block of another pageblock. While it finds none, it settles some more pageblocks and tries
-    /// again, as long as there are any that are not settled.
+    /// Takes a block of another pageblock. Settles some pageblocks first, so that the search knows what was freed
+    /// in them. While the search finds none, settles more and searches again, as long as there are any.
     pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
         self.settle_some(needy);
         loop {
@@ -127,25 +128,24 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Settles some unsettled pageblocks. Returns whether there was one.
     pub(super) fn settle_some(&self, needy: Needy<'_>) -> bool {
-        for count in 0..LOOKS {
+        for count in 0..SETTLED_AT_ONCE {
             let Some(block) = self.next_unsettled(needy) else { return count > 0 };
             self.settle(block);
         }
         true
     }
 
-    /// Removes an unsettled pageblock from the set, first the one that a free of this CPU made unsettled.
+    /// Removes an unsettled pageblock from the set. Prefers the one that this CPU keeps: its frames are in the
+    /// CPU's caches.
     fn next_unsettled(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
-        if let Some(own) = needy.share.unsettled.take::<A>().filter(|block| self.is_unsettled(*block)) {
-            if self.suits(zone, needy, own) {
-                return Some(own);
-            }
-            self.add_unsettled(own);
+        let kept = needy.share.unsettled.take::<A>().filter(|block| self.is_unsettled(*block));
+        if kept.is_some() {
+            return kept;
         }
         let unsettled = self.set(Members::Unsettled);
         loop {
-            let block = self.find_open(zone, &unsettled, needy, self.search_start(needy))?;
+            let block = unsettled.find(&zone.blocks, self.search_start(needy))?;
             unsettled.remove(block);
             // Race: another CPU frees a frame, and adds the pageblock just before this removal. So this CPU
             // reads the state after the removal.

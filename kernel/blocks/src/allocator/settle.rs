@@ -1,5 +1,9 @@
-//! Settles unreserved pageblocks: looks at the rows, and makes the pageblock whole or moves it to the set of
-//! its largest free block.
+//! Unreserved pageblocks after frees. A free only notes that the pageblock is *unsettled*. The next search for
+//! free blocks *settles* it: looks at its rows, and makes it whole or moves it to the set of its largest free
+//! block. So many frees cost one change of the sets.
+//!
+//! An open pageblock in service that no CPU reserves is settled, or in the set of unsettled ones, or the one
+//! that a CPU keeps in its share, or a CPU is about to settle it or to add it to the set.
 
 use pageset_core::{CpuId, Order, PAGEBLOCK_ORDER};
 
@@ -15,12 +19,12 @@ use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Looks after a pageblock if necessary, after a CPU freed a block of it and left this row. Returns the
+    /// Makes a pageblock unsettled if necessary, after a CPU freed a block of it and left this row. Returns the
     /// state of the pageblock.
     ///
-    /// Race: one CPU frees a frame and then reads the state here, while another CPU gives up the pageblock:
-    /// it changes the state and then reads the rows. At least one of the two sees the other's change, and
-    /// settles the pageblock.
+    /// Race: one CPU frees a frame and then reads the state here, while another CPU gives up or settles the
+    /// pageblock: it changes the state and then reads the rows. At least one of the two sees the other's
+    /// change: the frame is seen, or the pageblock becomes unsettled.
     #[inline]
     pub(super) fn note_free(&self, cpu: CpuId, block: BlockIndex, row: Row) -> State {
         let state = self.states[block].get();
@@ -32,7 +36,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     #[inline(always)]
     pub(super) fn note_free_of(&self, cpu: CpuId, block: BlockIndex, state: State, row: Row) {
         if state.needs_look(row) {
-            self.mind(block, state, Some(cpu));
+            self.unsettle(block, state, Some(cpu));
         }
     }
 
@@ -42,7 +46,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn note_rows(&self, block: BlockIndex) {
         let state = self.states[block].get();
         if state.needs_look(Row::FREE) {
-            self.mind(block, state, None);
+            self.unsettle(block, state, None);
         }
     }
 
@@ -58,17 +62,17 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Adds an unreserved pageblock to the set of unsettled ones, after a free. If all of its frames are free
-    /// now, makes it whole.
+    /// Makes a pageblock unsettled, after a free. If all of its frames are free now, makes it whole. A CPU given
+    /// as `keeper` keeps the unsettled pageblock in its share, or the whole one in its stock.
     ///
     /// Race: several CPUs free the last frames at once. Each looks after its own free, so the last CPU sees
     /// that all frames are free.
     #[cold]
     #[inline(never)]
-    fn mind(&self, block: BlockIndex, state: State, keeper: Option<CpuId>) {
+    fn unsettle(&self, block: BlockIndex, state: State, keeper: Option<CpuId>) {
         if state.is_settled() {
-            let unsettle = |now: State| now.is_settled().then(|| now.settled(false));
-            if self.states[block].update::<A>(unsettle).is_ok() {
+            let to_unsettled = |now: State| now.is_settled().then(|| now.settled(false));
+            if self.states[block].update::<A>(to_unsettled).is_ok() {
                 match keeper {
                     Some(cpu) => self.keep_unsettled(block, cpu),
                     None => self.add_unsettled(block),
@@ -80,8 +84,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Notes that a CPU's free made this pageblock unsettled. The CPU keeps it, and adds the one before to
-    /// the set. So a CPU that frees all of a pageblock changes no set before the pageblock is whole.
+    /// Keeps an unsettled pageblock in a CPU's share, and adds the one before to the set. So a CPU that frees
+    /// all of a pageblock changes no set before the pageblock is whole.
     fn keep_unsettled(&self, block: BlockIndex, cpu: CpuId) {
         let share = self.share_at(self.zone_of_block(block), cpu);
         if let Some(before) = share.unsettled.replace::<A>(Some(block)) {
@@ -89,7 +93,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Adds the pageblock that a CPU's free made unsettled last to the set.
+    /// Adds the unsettled pageblock that a CPU keeps to the set.
     pub(super) fn add_unsettled_of(&self, share: &CpuShare) {
         if let Some(block) = share.unsettled.take::<A>() {
             self.add_if_unsettled(block);
@@ -107,7 +111,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.states.get(block).is_some_and(|state| state.get().is_idle() && !state.get().is_settled())
     }
 
-    pub(super) fn add_unsettled(&self, block: BlockIndex) {
+    fn add_unsettled(&self, block: BlockIndex) {
         self.set(Members::Unsettled).add(block);
         #[cfg(feature = "line-counts")]
         self.rows[block].last_change.note_move();
@@ -251,7 +255,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Adds to the set of unsettled pageblocks those that CPUs keep. O(CPUs).
+    /// Adds the unsettled pageblocks that CPUs keep to the set. O(CPUs).
     pub(super) fn add_all_unsettled(&self, zone: &Zone) {
         self.shares_in(zone.id).for_each(|share| self.add_unsettled_of(share));
     }

@@ -27,5 +27,6 @@ mod split;
 mod stock;
 mod threads;
 mod units;
+mod unsettled;
 mod whole_use;
 mod zones;
