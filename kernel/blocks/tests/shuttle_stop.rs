@@ -169,7 +169,7 @@ fn others_go_on(world: &World, missing_max: u64) {
 }
 
 /// Violations that `validate` may report in the middle of a change.
-const AT_WORK: [&str; 14] = [
+const AT_WORK: [&str; 15] = [
     "a whole pageblock, and no other, is in the set of whole ones or in a stock",
     "the zone counts free frames of pageblocks that no CPU reserves, and no others",
     "a CPU reserves a pageblock",
@@ -182,7 +182,8 @@ const AT_WORK: [&str; 14] = [
     "a block of two pageblocks has both of them",
     "the second half of a block of two pageblocks has a first one",
     "no block is being changed while no CPU is inside the allocator",
-    "a pageblock's state has the largest order of its free blocks",
+    "a settled pageblock's state has the largest order of its free blocks",
+    "a pageblock that is not settled is in the set of unsettled ones, or a CPU keeps it",
     "a pageblock is in the set of its largest free block",
 ];
 
