@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Bytes of code that a kernel links at least (`bench/size`), for x86_64-unknown-none at opt-level z. Fails if either allocator grew
-# beyond the bytes below. Each is to be at most 30720; neither is yet.
+# Bytes of code that a kernel links at least (`bench/size`), for x86_64-unknown-none at opt-level z: with `pageset-blocks`, the same with
+# its feature `units`, and with `pageset-core`. Fails if one grew beyond the bytes below. The first and the last are to be at most 30720; core is not yet.
 #
-#   cargo xtask ci night size              both figures
+#   cargo xtask ci night size              all figures
 #   cargo xtask ci night size -- 40           and the 40 largest functions of each
 #
 # Needs binutils and the target: rustup target add x86_64-unknown-none.
@@ -13,7 +13,7 @@ export CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target}/size")
 program=$CARGO_TARGET_DIR/x86_64-unknown-none/release/pageset-size
 kept="-u boot -u page_alloc -u page_free --gc-sections --entry=boot"
 status=0
-for row in "blocks 33600" "core 39550"; do
+for row in "blocks 29800" "units 33450" "core 39550"; do
     read -r allocator most <<<"$row"
     cargo rustc --quiet --manifest-path bench/size/Cargo.toml --release --target x86_64-unknown-none --features "$allocator" \
         -- -C link-args="$kept"

@@ -4,7 +4,7 @@ use pageset_core::{CpuId, MigrateType, Order, ZoneId};
 
 use super::needy::{Highatomic, Needy};
 use super::sets::Members;
-use super::{BlockAllocator, WholeUse, blocks_in};
+use super::{BlockAllocator, blocks_in};
 use crate::access::Access;
 use crate::atomic::Relaxed;
 use crate::cpu_share::count;
@@ -97,19 +97,17 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// The pageblock at which a search for free blocks begins.
     pub(super) fn search_start(&self, needy: Needy<'_>) -> BlockIndex {
-        match self.whole_use {
-            WholeUse::Nearest => needy.share.near.load(Relaxed) as usize,
-            WholeUse::LowestFirst => self.zones[needy.zone.index()].blocks.start,
+        if self.steers() {
+            needy.share.near.load(Relaxed) as usize
+        } else {
+            self.zones[needy.zone.index()].blocks.start
         }
     }
 
     /// The pageblock at which a search for whole pageblocks begins.
     fn whole_start(&self, needy: Needy<'_>) -> BlockIndex {
         let start = self.zones[needy.zone.index()].blocks.start;
-        match self.whole_use {
-            WholeUse::Nearest => self.find_whole(needy).unwrap_or(start),
-            WholeUse::LowestFirst => start,
-        }
+        if self.steers() { self.find_whole(needy).unwrap_or(start) } else { start }
     }
 
     /// Opens a claimed whole pageblock, with all of its frames free. Returns `false` in the cases of

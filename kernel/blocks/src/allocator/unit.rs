@@ -32,25 +32,28 @@ const UNITS_SEARCHED: usize = 512;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WholeUse {
     /// A pageblock near the pageblock that the CPU used or freed last, if its unit suits. So CPUs stay apart.
+    /// Needs the feature `units`, and is then the default.
+    #[cfg(feature = "units")]
     #[default]
     Nearest,
     /// The lowest whole pageblock, so that memory at the end stays free. For hosts that return memory from
-    /// the end.
+    /// the end. CPUs keep no stocks of whole pageblocks.
+    #[cfg_attr(not(feature = "units"), default)]
     LowestFirst,
 }
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Sets the rule for choosing whole pageblocks. The default is [`WholeUse::Nearest`].
+    /// Sets the rule for choosing whole pageblocks.
     #[must_use]
     pub fn with_whole_use(mut self, rule: WholeUse) -> Self {
         self.whole_use = rule;
         self
     }
 
-    /// Whether units matter. They do not for a host that returns memory from the end: it needs the lowest
-    /// pageblocks.
+    /// Whether units matter, and CPUs keep stocks. They do not for a host that returns memory from the end: it
+    /// needs the lowest pageblocks.
     pub(super) fn steers(&self) -> bool {
-        self.whole_use == WholeUse::Nearest
+        self.whole_use != WholeUse::LowestFirst
     }
 
     /// The whole pageblock to claim next.
@@ -85,7 +88,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         needy: Needy<'_>,
         near: BlockIndex,
     ) -> Option<BlockIndex> {
-        if needy.places == Places::Suiting && needy.is_movable() {
+        if self.steers() && needy.places == Places::Suiting && needy.is_movable() {
             return self.find_clean(zone, set, near);
         }
         set.find(&zone.blocks, near)
