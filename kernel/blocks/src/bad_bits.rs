@@ -10,7 +10,7 @@ use crate::row::{ROW_FRAMES, ROWS, rows_of};
 /// The frames of one pageblock that are out of service.
 #[derive(Debug)]
 #[cfg_attr(all(feature = "alloc", not(any(loom, shuttle))), derive(zerocopy::FromZeros))]
-pub struct BadBits {
+pub(crate) struct BadBits {
     /// Number of the pageblock, plus 1; 0 if the entry is unused. Once set, it never changes.
     block: AtomicU32,
     rows: [AtomicUsize; ROWS],
@@ -26,7 +26,7 @@ impl BadBits {
     constant! {
         /// An entry of a table, to be filled when the allocator is built.
         #[must_use]
-        pub fn new() -> Self {
+        pub(crate) fn new() -> Self {
             Self { block: AtomicU32::new(0), rows: array!(AtomicUsize::new(0)) }
         }
     }

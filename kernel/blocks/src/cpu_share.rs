@@ -18,7 +18,7 @@ pub(crate) fn types() -> impl Iterator<Item = MigrateType> {
 
 /// The node and the zones that a CPU's requests try first.
 #[derive(Clone, Copy, Debug)]
-pub struct CpuHome {
+pub(crate) struct CpuHome {
     pub(crate) node: NodeId,
     /// For each kind, the first zone that a request for this kind or a lower one uses.
     pub(crate) zones: [ZoneId; ZoneKind::COUNT],
@@ -38,7 +38,7 @@ impl CpuHome {
         /// An entry of a table, to be filled when the allocator is built. All zeros, so a static table lies
         /// in `.bss`.
         #[must_use]
-        pub fn new() -> Self {
+        pub(crate) fn new() -> Self {
             Self { node: NodeId(0), zones: [ZoneId(0); ZoneKind::COUNT] }
         }
     }
@@ -47,7 +47,7 @@ impl CpuHome {
 /// One CPU's share of one zone.
 #[derive(Debug)]
 #[repr(C, align(128))]
-pub struct CpuShare {
+pub(crate) struct CpuShare {
     /// The zone's offset: frame number minus frame index, modulo 2^64.
     pub(crate) offset: u64,
     /// The pageblock that this CPU found last. The next search begins there.
@@ -79,7 +79,7 @@ impl CpuShare {
     constant! {
         /// An entry of a table, to be filled when the allocator is built.
         #[must_use]
-        pub fn new() -> Self {
+        pub(crate) fn new() -> Self {
             Self {
                 offset: 0,
                 near: AtomicU32::new(0),

@@ -29,7 +29,7 @@ pub(crate) type BlockIndex = usize;
 /// A word of the index. Zeros mean empty sets.
 #[derive(Debug)]
 #[cfg_attr(all(feature = "alloc", not(any(loom, shuttle))), derive(zerocopy::FromZeros))]
-pub struct IndexWord(AtomicUsize);
+pub(crate) struct IndexWord(AtomicUsize);
 
 impl Default for IndexWord {
     fn default() -> Self {
@@ -41,7 +41,7 @@ impl IndexWord {
     constant! {
         /// An entry of a table, to be filled when the allocator is built.
         #[must_use]
-        pub fn new() -> Self {
+        pub(crate) fn new() -> Self {
             Self(AtomicUsize::new(0))
         }
     }

@@ -62,15 +62,11 @@ pub use allocator::{
 };
 #[cfg(all(feature = "observed", not(any(loom, shuttle))))]
 pub use atomic::{LineUse, observe_lines};
-pub use bad_bits::BadBits;
-pub use cpu_share::{BlockCounters, CpuHome, CpuShare};
+pub use cpu_share::BlockCounters;
 #[cfg(feature = "alloc")]
 pub use every_cpu::EveryCpu;
-pub use index::IndexWord;
 pub use row_blocks::RowBlocks;
 pub use rows::Rows;
-pub use state::BlockState;
-pub use zone::Zone;
 
 /// The crate's README, its example run as a test.
 #[cfg(doctest)]

@@ -286,7 +286,7 @@ impl core::fmt::Debug for State {
 /// A pageblock's state, and how many of its free frames the zone counts. Zeros mean that all frames are free.
 #[derive(Debug)]
 #[cfg_attr(all(feature = "alloc", not(any(loom, shuttle))), derive(zerocopy::FromZeros))]
-pub struct BlockState {
+pub(crate) struct BlockState {
     state: AtomicU32,
     pub(crate) counted_frames: AtomicU32,
 }
@@ -301,7 +301,7 @@ impl BlockState {
     constant! {
         /// An entry of a table, to be filled when the allocator is built.
         #[must_use]
-        pub fn new() -> Self {
+        pub(crate) fn new() -> Self {
             Self { state: AtomicU32::new(State::WHOLE.0), counted_frames: AtomicU32::new(0) }
         }
     }

@@ -12,7 +12,7 @@ use crate::index::BlockIndex;
 /// zone and the limits that seldom change.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub struct Zone {
+pub(crate) struct Zone {
     pub(crate) span: Range<u64>,
     /// Frame number minus frame index, modulo 2^64.
     pub(crate) offset: u64,
@@ -53,7 +53,7 @@ impl Zone {
     constant! {
         /// A zone without memory.
         #[must_use]
-        pub fn empty() -> Self {
+        pub(crate) fn empty() -> Self {
             Self {
                 id: ZoneId(0),
                 // The kind with number 0, so that the whole value is zeros.

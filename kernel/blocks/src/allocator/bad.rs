@@ -20,7 +20,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// [`FreeError::Foreign`] if the frame is not memory of this allocator, [`FreeError::Leaked`] if it is
     /// out of service already, [`FreeError::BadCpu`] for an unknown CPU. [`FreeError::Busy`] if another CPU
     /// is changing the pageblock and has not finished: try again. [`FreeError::NoRoom`] if more pageblocks
-    /// have bad frames than [`Tables::bad`](crate::Tables::bad) has entries.
+    /// have bad frames than [`TableCounts::bad`](crate::TableCounts::bad).
     pub fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));

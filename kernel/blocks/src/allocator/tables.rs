@@ -28,40 +28,40 @@ use crate::zone::Zone;
 #[derive(Debug)]
 pub struct Tables<'a, A = Shared> {
     /// The frames of each pageblock.
-    pub rows: Storage<'a, Rows<A>>,
+    pub(super) rows: Storage<'a, Rows<A>>,
     /// The frames of each pageblock that are out of service.
-    pub bad: Storage<'a, BadBits>,
+    pub(super) bad: Storage<'a, BadBits>,
     /// The state of each pageblock.
-    pub states: Storage<'a, BlockState>,
+    pub(super) states: Storage<'a, BlockState>,
     /// The sets of pageblocks.
-    pub index: Storage<'a, IndexWord>,
+    pub(super) index: Storage<'a, IndexWord>,
     /// Each CPU's share of each zone.
-    pub shares: Storage<'a, CpuShare>,
+    pub(super) shares: Storage<'a, CpuShare>,
     /// The zones that each CPU's requests try first.
-    pub homes: Storage<'a, CpuHome>,
+    pub(super) homes: Storage<'a, CpuHome>,
     /// Zones.
-    pub zones: Storage<'a, Zone>,
+    pub(super) zones: Storage<'a, Zone>,
     /// The zonelist of each node: all zones, in the order that requests try them.
-    pub zonelists: Storage<'a, ZoneId>,
+    pub(super) zonelists: Storage<'a, ZoneId>,
 }
 
 /// How many entries each table needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableCounts {
-    /// Pageblocks: entries of [`rows`](Tables::rows) and [`states`](Tables::states).
+    /// Pageblocks, each with its rows and its state.
     pub pageblocks: usize,
-    /// Entries of [`Tables::bad`]: 16; from 512 pageblocks on, a 32nd of the pageblocks.
+    /// Pageblocks that can have bad frames: 16; from 512 pageblocks on, a 32nd of the pageblocks.
     pub bad: usize,
-    /// Entries of [`Tables::index`].
+    /// Words of the sets of pageblocks.
     pub index: usize,
-    /// Entries of [`Tables::shares`].
+    /// Shares: one for each CPU and zone.
     pub shares: usize,
-    /// Entries of [`Tables::homes`].
+    /// CPUs.
     pub cpus: usize,
-    /// Entries of [`Tables::zones`].
+    /// Zones.
     pub zones: usize,
-    /// Entries of [`Tables::zonelists`].
+    /// Entries of the zonelists: one for each zone and node.
     pub zonelists: usize,
 }
 
@@ -87,8 +87,7 @@ impl TableCounts {
     };
 
     /// Counts the entries of all tables of an allocator with so many pageblocks, zones, CPUs and nodes.
-    /// `const`, for the lengths of
-    /// statics.
+    /// `const`, for the lengths of statics.
     ///
     /// Pageblocks are 512 frames, counted over the spans of the zones, each rounded to 1024 frames at both
     /// ends.

@@ -106,8 +106,8 @@ fn configurations_that_contradict_themselves() {
     assert_eq!(build(&[zone(0..100, &[10..20])]), Ok(()));
     let zones = [zone(0..4096, &[0..4096])];
     let config = Config::new(&zones, &[NodeId(0)]);
-    let mut tables = Tables::on_heap(&config).unwrap();
-    tables.rows = pageset_core::Storage::owned(0, || unreachable!()).unwrap();
+    let no_rows = pageset_core::Storage::owned(0, || unreachable!()).unwrap();
+    let tables = Tables::with_rows(no_rows, &config).unwrap();
     assert_eq!(BlockAllocator::new(&config, tables).map(drop), Err(ConfigError::TableLength("rows", 8)));
 }
 
