@@ -5,8 +5,7 @@
 //! they need no names. And a replay corrects an earlier event when a later event shows more, while this
 //! module reads events strictly in order.
 
-use std::collections::HashMap;
-
+use foldhash::HashMap;
 use pageset_core::{MigrateType, Order, ZoneKind};
 use pageset_trace::{Event, EventKind, TraceError, TraceReader};
 use serde::Serialize;

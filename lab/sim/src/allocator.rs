@@ -133,18 +133,8 @@ fn linux(config: &Config<'_>, machine: &Machine) -> Result<(Allocator, LockTable
 fn owned_blocks(config: &Config<'_>) -> Result<(BlockAllocator<'static>, Lines), ConfigError> {
     assert!(*IS_OBSERVED, "another part of this process already observes the allocators' cache lines");
     let tables = pageset_blocks::Tables::on_heap(config)?;
-    // List the tables in the order of `LineTraffic::TABLES`. The table that is used most often comes first.
-    let lines = Lines::new(
-        [
-            addresses(&tables.rows),
-            addresses(&tables.states),
-            addresses(&tables.shares),
-            addresses(&tables.zones),
-            addresses(&tables.index),
-            addresses(&tables.bad),
-        ],
-        config.cpus.len() as u32,
-    );
+    // The addresses are in the order of `LineTraffic::TABLES`.
+    let lines = Lines::new(tables.addresses(), config.cpus.len() as u32);
     Ok((BlockAllocator::new(config, tables)?.with_clock(now_ns), lines))
 }
 

@@ -201,6 +201,18 @@ impl<A: Access> Tables<'_, A> {
             + size_of_val(&*self.zonelists)
     }
 
+    /// The address range of each table that CPUs share: `rows`, `states`, `shares`, `zones`, `index`, `bad`. An
+    /// observer of atomic operations finds out from them which table an operation used.
+    #[cfg(all(feature = "observed", not(any(loom, shuttle))))]
+    #[must_use]
+    pub fn addresses(&self) -> [core::ops::Range<usize>; 6] {
+        fn of<T>(table: &[T]) -> core::ops::Range<usize> {
+            let range = table.as_ptr_range();
+            range.start.addr()..range.end.addr()
+        }
+        [of(&self.rows), of(&self.states), of(&self.shares), of(&self.zones), of(&self.index), of(&self.bad)]
+    }
+
     pub(super) fn check(&self, needed: TableCounts) -> Result<(), ConfigError> {
         for (table, len, needed) in [
             ("rows", self.rows.len(), needed.pageblocks),

@@ -3,8 +3,7 @@
 //! The table consists of chunks of 4096 frames. A chunk is made when one of its frames is first allocated.
 //! Chunks are aligned and larger than the largest block, so no block lies in two chunks.
 
-use std::collections::HashMap;
-
+use foldhash::HashMap;
 use pageset_core::{NR_ORDERS, Order, Pfn};
 
 /// Frames in a chunk.
@@ -60,7 +59,7 @@ impl LiveBlocks {
     pub(super) fn new(bytes_max: u64) -> Self {
         Self {
             chunks: Vec::new(),
-            numbers: HashMap::new(),
+            numbers: HashMap::default(),
             last: None,
             chunks_max: (bytes_max / CHUNK_BYTES).max(1),
         }

@@ -1,8 +1,7 @@
 //! The state of a comparison: page sets with the contents of their lists, zones, and CPUs. Other files change
 //! this state for each kind of event.
 
-use std::collections::HashMap;
-
+use foldhash::HashMap;
 use pageset_core::pcp::{Limits, ListIndex};
 use pageset_core::{FrameIndex, Order, PAGEBLOCK_FRAMES, Policy, ZoneKind};
 use pageset_trace::{Event, EventKind, Layout, Sample, TraceInfo};
@@ -93,7 +92,7 @@ impl Engine {
             has_begun: false,
             out: Verification::default(),
             explainer,
-            split: HashMap::new(),
+            split: HashMap::default(),
             run: Vec::new(),
             observed: Vec::new(),
             predicted: Vec::new(),

@@ -1,8 +1,7 @@
 //! Links from each event to others: the next event on the same CPU, the next and the previous event of the
 //! same task, and the next event about the same frame.
 
-use std::collections::HashMap;
-
+use foldhash::HashMap;
 use pageset_trace::{Event, EventKind};
 
 use super::geometry::Geometry;
@@ -51,7 +50,7 @@ impl Chunk {
         let unlinked =
             Link { on_cpu: NEVER, of_frame: NEVER, in_task: NEVER, before_in_task: NEVER, order: 0 };
         self.links.resize(self.events.len(), unlinked);
-        let mut next_in_task = HashMap::new();
+        let mut next_in_task = HashMap::default();
         for index in (0..self.events.len()).rev() {
             let event = &self.events[index];
             let mut link =
