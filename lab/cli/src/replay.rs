@@ -82,7 +82,7 @@ fn policy_of(info: &TraceInfo) -> Option<Policy> {
 const RELEASES: [&str; 7] =
     ["linux-5.14", "linux-6.1", "linux-6.6", "linux-6.7", "linux-6.12", "linux-6.18", "linux-6.19"];
 
-/// The recorded kernel's policy, if it is known, and the releases.
+/// The recorded kernel's policy, if it is known, and then the other policies of [`RELEASES`].
 fn releases(recorded: Option<Policy>) -> Vec<Policy> {
     let others = RELEASES.into_iter().filter_map(|name| Policy::named(name).copied());
     let is_other = |policy: &Policy| recorded.is_none_or(|recorded| recorded.name != policy.name);

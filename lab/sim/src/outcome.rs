@@ -49,7 +49,8 @@ pub struct SharedCounts {
     /// CPU changed data that all CPUs of a zone share.
     pub shared_visits: u64,
     /// Number of times that a CPU changed the free frames of a pageblock that another CPU had changed last.
-    /// Changes of a page set that receives pages from other CPUs count too.
+    /// If recordings are played on whole allocators, also the number of times that a CPU changed a page set
+    /// that another CPU had changed last.
     pub line_transfers: u64,
     /// The part of `line_transfers` that came less than 10 us after the other CPU's change.
     pub contended_lines: u64,
@@ -228,7 +229,7 @@ pub struct Outcome {
     /// For each allocation, the part of its time spent waiting for a lock while another CPU drained a page
     /// set under it.
     pub behind_drains: Latency,
-    /// How long each single free took.
+    /// How long each free of one block took. Frees of lists are not timed.
     pub free: Latency,
     /// Largest number of pages in page sets at once, while measured.
     pub cached_peak: u64,

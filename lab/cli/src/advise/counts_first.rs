@@ -99,7 +99,7 @@ mod tests {
         }
     }
 
-    /// Judges counts by `verdict`, and events by advice to change a setting.
+    /// Runs `counts_first` with a judge that answers `verdict` for counts, and `Verdict::Set` for events.
     fn judged(load: &Asked, verdict: Verdict) -> (String, Runs, Verdict, Vec<String>) {
         let advice = |paths: &[PathBuf]| {
             let verdict = match paths[0].to_str() {

@@ -29,8 +29,8 @@ pub(crate) enum Benchmark {
 const READING_PAGES: &str = "\
 How to read this:
   A huge page is cleared or copied because a program touches one place in it,
-  the target. The cost is the sum of two times: until the page is ready, and
-  until the program has read the bytes around the target.
+  the target. The cost is the sum of two times: the time to make the page ready,
+  and then the time to read the bytes around the target.
 
   order     the order in which base pages are cleared or copied. Linux has had
             page-by-page (until 2017), converge-2018, sequential and

@@ -82,7 +82,7 @@ pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
     rule("memory of another type", fallback_rule(buddy.fallback).to_owned());
     rule("type of a drained block", drain_type_rule(buddy.drain_type).to_owned());
     rule("reclaimer woken after a boost by", boost_rule(buddy.boost_consumer).to_owned());
-    rule("pgfree counts frees past a page set", diverted_rule(buddy.diverted_frees).to_owned());
+    rule("pgfree counts frees that bypass a set", diverted_rule(buddy.diverted_frees).to_owned());
     rule("reserve for atomic requests", highatomic_rule(buddy.highatomic).to_owned());
     rule("requests by units of 1 GiB", buddy.steering.map_or("not steered".to_owned(), steering_rule));
     match ownership {

@@ -59,7 +59,7 @@ pub(crate) struct SimulateArgs {
     /// Bundled machine, or a machine file
     #[arg(short, long, value_name = "MACHINE", default_value = "epyc-2", value_hint = ValueHint::FilePath)]
     pub(crate) machine: String,
-    /// Workload to run; trace:FILE plays a recording on all CPUs
+    /// Workload to run; with trace:FILE, each CPU plays the events of one recorded CPU
     #[arg(short, long, value_name = "NAME", default_value = "page_fault1")]
     pub(crate) workload: String,
     /// Run the workload on the first N CPUs [default: all]

@@ -16,8 +16,9 @@ How to read this:
                     made, and how many of them the policy makes at the same
                     moment and of the same size
   drains, exact     the same for drains after frees
-  same pages        how many of the drained pages the policy drains at the same
-                    place; counted where a list's contents are known
+  same pages        of the pages that the kernel drained, how many the policy
+                    drains at the same place of the same drain; counted where a
+                    list's contents are known
   ticks             ticks at which kernel and policy drain the same pages
   count, high       page sets whose values in /proc/zoneinfo equal the policy's
   differ            decisions that differ; the line below the table has the

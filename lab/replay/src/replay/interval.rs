@@ -11,9 +11,9 @@
 //!   shows what the kernel did.
 //! - The effect of another setting ([`SETTING`]) or kernel ([`POLICY`]) on the load itself.
 //! - The share of the load's pages that page sets keep, squared. If all pages pass to and from the zone, a
-//!   load varies little. If page sets keep nearly all pages, visits are the small difference of two large
-//!   numbers, allocations and frees, and the spread is a factor of e, 2.7. Several recordings of one load
-//!   replace this estimate by the differences that they show.
+//!   load varies little. If page sets keep nearly all pages, the number of visits depends on a small difference
+//!   of two large numbers, allocations and frees. Then one standard deviation is a factor of e (2.7). Several
+//!   recordings of one load replace this estimate by the differences that they show.
 //!
 //! The two constants were chosen on pairs of recordings, and checked on loads that were left out. The
 //! example `coverage` measures how they hold; the book's pages `forecasts` and `guide/advise` have the

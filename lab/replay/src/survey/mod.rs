@@ -5,8 +5,9 @@
 //! the recorded kernel.
 //!
 //! The files:
-//! - `orders` counts blocks by size and type, `cpus` counts frees of blocks from other CPUs, and `lifetimes`
-//!   and `bursts` have what their names say.
+//! - `orders` counts blocks by size and type, `cpus` counts frees of blocks from other CPUs. `lifetimes` has
+//!   how long blocks stay allocated. `bursts` has how many pages a CPU allocates before its next free, and frees
+//!   before its next allocation.
 //! - `kernel` has the kernel's refills and drains, `zone_lock` has waits for its locks, and `zones` has the
 //!   zones before and after the recording.
 //! - `who` has totals of each task, `groups` combines tasks, and `extent` says whether only a part of the

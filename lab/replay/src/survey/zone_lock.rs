@@ -323,11 +323,11 @@ mod tests {
         let by_caller: Vec<_> =
             found.by_caller().map(|(caller, found)| (caller, found.waits, found.wait_ns)).collect();
         assert_eq!(by_caller, [(Caller::Refill, 1, 7), (Caller::Drain, 2, 11)]);
-        assert_eq!((found.waits, found.wait_ns), (4, 118), "one of them by what came next");
+        assert_eq!((found.waits, found.wait_ns), (4, 118), "one of them is told by the next event");
         assert_eq!((found.other_waits, found.other_wait_ns), (1, 8));
         let waits = |waits, wait_ns| CallerWaits { waits, wait_ns };
         let sites = [(None, waits(1, 100)), (Some(1), waits(2, 11)), (Some(2), waits(1, 7))];
-        assert_eq!(found.sites, sites, "the call site of what follows from what came next is unknown");
+        assert_eq!(found.sites, sites, "a wait that is told by the next event has no call site");
         let other = OtherLock { address: Some(3), site: Some(3), waits: waits(1, 8) };
         assert_eq!(found.others, [other]);
     }

@@ -129,8 +129,8 @@ pub fn verify(
             }
         }
         engine.link(&mut chunk).map_err(|problem| unusable(problem, "verify a part of it"))?;
-        // The last events are compared together with the next chunk. Comparisons of earlier events may search
-        // them now.
+        // The last events are compared together with the next chunk. Until then, comparisons of earlier events
+        // may search them.
         let seen = if is_read { 0 } else { LOOK_AHEAD };
         let end = chunk.events.len().saturating_sub(seen);
         engine.compare(&mut chunk, end);

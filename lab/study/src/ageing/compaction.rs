@@ -15,8 +15,8 @@ use super::memory::Memory;
 pub enum Compaction {
     /// No page is moved.
     None,
-    /// Pages are moved as Linux moves them: from the lowest pageblocks to the highest. The kernel's
-    /// documentation describes one scanner from each end of memory. The amount of work is a guess: while less
+    /// Pages are moved as Linux moves them: out of the lowest pageblocks, into free places of the highest. The
+    /// kernel's documentation describes one scanner from each end of memory. The amount of work is a guess: while less
     /// than 1 % of all pageblocks is free, a step of the day empties up to 32 pageblocks.
     Linux,
     /// Pages are moved as Linux moves them, and also by the rule of the RFC of 2026. That rule moves pages

@@ -173,7 +173,8 @@ impl Quick {
         rest.skip(b" ")?;
         let said = self.legend.state(word)?;
         let length = word.len() + 1;
-        // A word of eight flags fills the bytes alone, so it is not remembered.
+        // The eight bytes that are compared hold a word of up to seven flags and the space behind it. A longer
+        // word is not remembered.
         self.state = if length <= 8 { (begin, length, said) } else { Default::default() };
         Some(said)
     }

@@ -24,7 +24,7 @@ const DELTA_BITS: u32 = 27;
 /// Number of time bits in two words.
 const STAMP_BITS: u32 = 59;
 
-/// The places of a page's parts.
+/// Where the time, the length and the data lie in a page of the kernel's ring buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageLayout {
     timestamp: Field,

@@ -76,8 +76,9 @@ pub struct PerfettoSummary {
 }
 
 /// Writes a recording as a trace of Perfetto. `open` opens the recording from its beginning: once for the
-/// recorded kernel, and once more if there are policies. The recorded kernel takes memory that does not
-/// depend on the number of events; policies take 16 bytes for each allocation and free.
+/// recorded kernel, and once more if there are policies. The pass for the recorded
+/// kernel needs the same memory for any number of events. The pass for policies needs 16 bytes for each allocation
+/// and free.
 ///
 /// # Errors
 /// The recording cannot be read, or no machine can be built of its description; `out` cannot be written; the

@@ -73,8 +73,8 @@ const NOTES: [&str; 6] = [
 
 const REASONS: [&str; 1] = [
     "Linux's rows: a request that finds no memory of its type takes the largest block of another type, the \
-     first on its list, in whatever unit it is. So each unit gets some pageblocks that cannot be moved, \
-     and one such page keeps a unit from being clean.",
+     first on its list, in whatever unit it is. So each unit gets some pageblocks that cannot be moved. A \
+     unit with one page that cannot be moved is not clean.",
 ];
 
 #[cfg(test)]

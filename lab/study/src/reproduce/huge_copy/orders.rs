@@ -1,5 +1,5 @@
-//! The orders on the caches where they were measured: published values beside the model's, as
-//! `data/tables/huge-copy` has them.
+//! Published effects of the order in which the base pages of a huge page are cleared or copied, beside those
+//! of a model of the published machines' caches. The published values are in `data/tables/huge-copy`.
 
 use anyhow::{Context as _, Result, ensure};
 use pageset_pageops::VisitOrder;
