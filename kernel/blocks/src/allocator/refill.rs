@@ -32,10 +32,12 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Takes a block of another pageblock. Settles some pageblocks first, so that the search knows what was freed
     /// in them. While the search finds none, settles more and searches again, as long as there are any.
     pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
-        self.settle_some(needy);
+        // Larger orders search at each request. So one pageblock suffices, unless memory is short.
+        let is_seldom = needy.wanted.order <= RESERVED_FOR_MAX || self.is_short(needy);
+        self.settle_some(needy, if is_seldom { SETTLED_AT_ONCE } else { 1 });
         loop {
             let taken = self.take_anywhere(needy);
-            if taken.is_some() || !self.settle_some(needy) {
+            if taken.is_some() || !self.settle_some(needy, SETTLED_AT_ONCE) {
                 return taken;
             }
         }
@@ -48,6 +50,10 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         let suiting = Needy { places: Places::Suiting, ..needy };
         self.take_from(suiting).or_else(|| self.retype_in_tainted(needy)).or_else(|| self.take_from(needy))
+    }
+
+    fn is_short(&self, needy: Needy<'_>) -> bool {
+        self.zones[needy.zone.index()].whole_blocks() == 0
     }
 
     fn has_tainted(&self, needy: Needy<'_>) -> bool {
@@ -99,8 +105,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         // With no whole pageblock left, orders 1 to 3, too, take a block that fits without reserving its
         // pageblock.
-        let is_short = self.zones[needy.zone.index()].whole_blocks() == 0;
-        let from_indexed = if order <= RESERVED_FOR_MAX && !is_short {
+        let from_indexed = if order <= RESERVED_FOR_MAX && !self.is_short(needy) {
             self.take_from_indexed(needy, order.index())
         } else {
             self.take_alone(needy, needy.wanted)
@@ -126,9 +131,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Settles some unsettled pageblocks. Returns whether there was one.
-    pub(super) fn settle_some(&self, needy: Needy<'_>) -> bool {
-        for count in 0..SETTLED_AT_ONCE {
+    /// Settles up to `limit` unsettled pageblocks. Returns whether there was one.
+    fn settle_some(&self, needy: Needy<'_>, limit: usize) -> bool {
+        for count in 0..limit {
             let Some(block) = self.next_unsettled(needy) else { return count > 0 };
             self.settle(block);
         }

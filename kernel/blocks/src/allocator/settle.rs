@@ -130,6 +130,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// either this CPU sees the frame, or the other CPU sees the flag, and makes the pageblock unsettled
     /// again.
     pub(super) fn settle_for(&self, block: BlockIndex, keeper: Option<CpuId>) {
+        let mut had_frees = false;
         loop {
             let state = self.states[block].get();
             if !state.is_idle() {
@@ -140,6 +141,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 if self.states[block].update::<A>(settle).is_err() {
                     continue;
                 }
+                had_frees = true;
             }
             let (orders, free) = self.rows[block].free_orders();
             if orders >> PAGEBLOCK_ORDER != 0 {
@@ -160,6 +162,10 @@ impl<A: Access> BlockAllocator<'_, A> {
                 // Race: another CPU settled the pageblock after this CPU looked at its rows, and saw a
                 // larger free block. So look again.
                 continue;
+            }
+            // Without frees, the count is right: whoever took frames has lowered it.
+            if !had_frees {
+                return;
             }
             self.recount(block, free);
             if !self.states[block].get().is_idle() {
