@@ -24,13 +24,13 @@ const RESERVED_FOR_MAX: Order = match Order::new(3) {
     None => Order::ZERO,
 };
 
-/// How many pageblocks a CPU settles before it searches. Chosen: with 4, pages that were freed at random stayed
-/// in 22 pageblocks where 16 would do, with 8 in at most 20.
+/// How many pageblocks a CPU settles before it searches. Chosen: with 4, pages that were freed at random
+/// stayed in 22 pageblocks where 16 would do, with 8 in at most 20.
 const SETTLED_AT_ONCE: usize = 8;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Takes a block of another pageblock. Settles some pageblocks first, so that the search knows what was freed
-    /// in them. While the search finds none, settles more and searches again, as long as there are any.
+    /// Takes a block of another pageblock. Settles some pageblocks first, so that the search knows what was
+    /// freed in them. While the search finds none, settles more and searches again, as long as there are any.
     pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
         // Larger orders search at each request. So one pageblock suffices, unless memory is short.
         let is_seldom = needy.wanted.order <= RESERVED_FOR_MAX || self.is_short(needy);
@@ -69,8 +69,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         if needy.is_movable() {
             return None;
         }
-        // Whole pageblocks that are left are those of clean units. If there are none, `rescue` looks for the
-        // rest of all pageblocks, and retypes only those that are half free.
+        // The whole pageblocks that are left are in clean units. If there are none, `rescue` takes from
+        // pageblocks of other types in any unit, and changes the type only of those that are half free.
         let would_taint = self.zones[needy.zone.index()].whole_blocks() > 0;
         let types = needy.wanted.fallbacks().into_iter().rev();
         for migratetype in types.filter(|other| *other == MigrateType::Movable || would_taint) {
@@ -140,8 +140,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         true
     }
 
-    /// Removes an unsettled pageblock from the set. Prefers the one that this CPU keeps: its frames are in the
-    /// CPU's caches.
+    /// Removes an unsettled pageblock from the set. Prefers the one that this CPU keeps: its frames are in
+    /// the CPU's caches.
     fn next_unsettled(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
         let kept = needy.share.unsettled.take::<A>().filter(|block| self.is_unsettled(*block));

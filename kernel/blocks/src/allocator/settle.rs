@@ -1,6 +1,6 @@
-//! Unreserved pageblocks after frees. A free only notes that the pageblock is *unsettled*. The next search for
-//! free blocks *settles* it: looks at its rows, and makes it whole or moves it to the set of its largest free
-//! block. So many frees cost one change of the sets.
+//! Unreserved pageblocks after frees. A free only notes that the pageblock is *unsettled*. The next search
+//! for free blocks *settles* it: looks at its rows, and makes it whole or moves it to the set of its largest
+//! free block. So many frees cost one change of the sets.
 //!
 //! An open pageblock in service that no CPU reserves is settled, or in the set of unsettled ones, or the one
 //! that a CPU keeps in its share, or a CPU is about to settle it or to add it to the set.
@@ -19,8 +19,8 @@ use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Makes a pageblock unsettled if necessary, after a CPU freed a block of it and left this row. Returns the
-    /// state of the pageblock.
+    /// Makes a pageblock unsettled if necessary, after a CPU freed a block of it and left this row. Returns
+    /// the state of the pageblock.
     ///
     /// Race: one CPU frees a frame and then reads the state here, while another CPU gives up or settles the
     /// pageblock: it changes the state and then reads the rows. At least one of the two sees the other's
@@ -62,11 +62,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Makes a pageblock unsettled, after a free. If all of its frames are free now, makes it whole. A CPU given
-    /// as `keeper` keeps the unsettled pageblock in its share, or the whole one in its stock.
+    /// Makes a pageblock unsettled, after a free. If all of its frames are free now, makes it whole. A CPU
+    /// given as `keeper` keeps the unsettled pageblock in its share, or the whole one in its stock.
     ///
-    /// Race: several CPUs free the last frames at once. Each looks after its own free, so the last CPU sees
-    /// that all frames are free.
+    /// Race: several CPUs free the last frames at once. Each CPU reads the rows after its own free, so the
+    /// last one sees that all frames are free.
     #[cold]
     #[inline(never)]
     fn unsettle(&self, block: BlockIndex, state: State, keeper: Option<CpuId>) {
