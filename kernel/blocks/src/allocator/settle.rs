@@ -2,8 +2,8 @@
 //! for free blocks *settles* it: looks at its rows, and makes it whole or moves it to the set of its largest
 //! free block. So many frees cost one change of the sets.
 //!
-//! An open pageblock in service that no CPU reserves is settled, or in the set of unsettled ones, or the one
-//! that a CPU keeps in its share, or a CPU is about to settle it or to add it to the set.
+//! What holds for an open pageblock in service that no CPU reserves: It is settled, or it is in the set of unsettled
+//! ones. Or a CPU keeps it in its share, or is about to settle it or to add it.
 
 use pageset_core::{CpuId, Order, PAGEBLOCK_ORDER};
 
@@ -163,7 +163,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 // larger free block. So look again.
                 continue;
             }
-            // Without frees, the count is right: whoever took frames has lowered it.
+            // Without frees, the count is right: each CPU that took frames has lowered it.
             if !had_frees {
                 return;
             }

@@ -1,5 +1,5 @@
-//! Published effects of the order in which the base pages of a huge page are cleared or copied, beside those
-//! of a model of the published machines' caches. The published values are in `data/tables/huge-copy`.
+//! Orders of clearing and copying the base pages of a huge page: their published effects, beside the effects in a
+//! model of the published machines' caches. The published values are in `data/tables/huge-copy`.
 
 use anyhow::{Context as _, Result, ensure};
 use pageset_pageops::VisitOrder;
