@@ -2,8 +2,8 @@
 //! for free blocks *settles* it: looks at its rows, and makes it whole or moves it to the set of its largest
 //! free block. So many frees cost one change of the sets.
 //!
-//! What holds for an open pageblock in service that no CPU reserves: It is settled, or it is in the set of unsettled
-//! ones. Or a CPU keeps it in its share, or is about to settle it or to add it.
+//! What holds for an open pageblock in service that no CPU reserves: It is settled, or it is in the set of
+//! unsettled ones. Or a CPU keeps it in its share, or is about to settle it or to add it.
 
 use pageset_core::{CpuId, Order, PAGEBLOCK_ORDER};
 
