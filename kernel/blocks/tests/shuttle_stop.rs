@@ -385,7 +385,7 @@ fn a_frame_out_of_service() {
     });
 }
 
-/// The other CPUs get all memory that was there before, whatever CPU 0 has added until it stops.
+/// CPU 0 stops in the middle of `add_memory`. The other CPUs can still take all memory that was there before.
 #[test]
 fn memory_that_is_added() {
     const BEFORE: u64 = 4 * PAGEBLOCK;

@@ -43,11 +43,11 @@ pub enum Violation {
     /// An address space's counts differ from its page table. Holds the counts, then the numbers found in the
     /// page table.
     Counts(Counts, Counts),
-    /// The allocator has handed out more or fewer frames than are in use. Holds the allocator's number, then
-    /// the number in use.
+    /// The allocator has handed out more or fewer frames than are in use. The fields are the
+    /// allocator's number and the number in use.
     Frames(u64, u64),
-    /// The number of blocks on the lists of pages in use differs from the number of blocks in use. Holds the
-    /// number on the lists, then the number in use.
+    /// The number of blocks on the lists of pages in use differs from the number of blocks in use. The
+    /// fields are the number on the lists and the number in use.
     Listed(u64, u64),
 }
 

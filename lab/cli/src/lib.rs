@@ -96,7 +96,7 @@ fn print(help: &clap::Error) -> Result<()> {
     help.print().and_then(|()| io::stdout().flush()).context("cannot write to the standard output")
 }
 
-/// The status with which the command ends. Prints the error.
+/// Prints the error, if there is one. Returns the exit status.
 fn status(ended: Result<()>, words: &[String]) -> u8 {
     match ended {
         Ok(()) => 0,

@@ -141,8 +141,8 @@ impl Builder {
         self
     }
 
-    /// How idle memory goes back. The default, `ReturnPolicy::default()`, returns idle memory. If a device or
-    /// the kernel knows the pool by its pages, use [`pinned`](Self::pinned) instead.
+    /// How idle memory goes back. The default, `ReturnPolicy::default()`, returns idle memory. If the
+    /// pool's memory is registered with a device or with the kernel, use [`pinned`](Self::pinned) instead.
     #[must_use]
     pub fn returns(mut self, returns: ReturnPolicy) -> Self {
         self.returns = returns;
@@ -210,7 +210,8 @@ impl Builder {
     /// See [`BuildError`]. After an error nothing stays mapped.
     pub fn build(self) -> Result<Pool, BuildError> {
         let pool = Pool::new(Shared::new(self.inner()?)?);
-        // From here on, threads run the pool's code, and the kernel may interrupt them in it.
+        // From here on, the kernel may hold a descriptor that lies in the library, for a thread that it
+        // interrupted. So the library must stay loaded.
         sys::stay_loaded();
         if self.fork == Some(Fork::HandOver) {
             pool.prepare_forks()?;

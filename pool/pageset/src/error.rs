@@ -100,7 +100,7 @@ pub enum ValidateError {
         /// The page, counted from the pool's start.
         page: u32,
     },
-    /// The number of allocated pages differs from the sum of their owners: pages are lost or doubled.
+    /// The number of allocated pages differs from the sum of the counts below: pages are lost or doubled.
     Sum {
         /// Pages that are allocated in the base.
         allocated: u64,

@@ -109,8 +109,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         refused
     }
 
-    /// Frees blocks by the indices of their first frames. Blocks of one row are freed together. `otherwise`
-    /// gets the blocks that this function cannot free.
+    /// Frees blocks by the indices of their first frames. Consecutive blocks of one row are freed together.
+    /// `otherwise` gets the blocks that this function cannot free.
     #[inline(always)]
     pub(super) fn free_indices(
         &self,

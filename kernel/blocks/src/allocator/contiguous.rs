@@ -196,9 +196,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// The places in whole pageblocks that have room for this many frames, at least one pageblock. Places of
-    /// whole units begin at a member of their set. Otherwise this reads the set of whole pageblocks once:
-    /// where one is missing, the next place begins after it.
+    /// The aligned ranges of so many frames whose pageblocks are all whole. `frames` is at least a
+    /// pageblock's. Ranges of whole units begin at a member of their set. Otherwise this reads the set of
+    /// whole pageblocks once: where one is missing, the next range begins after it.
     fn whole_places(&self, zone: &Zone, frames: usize, align: u64) -> impl Iterator<Item = Range<usize>> {
         let whole = self.set(Members::Whole);
         let of_units = frames.min(usize::try_from(align).unwrap_or(usize::MAX)) >= UNIT * FRAMES;

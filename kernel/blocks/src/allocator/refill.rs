@@ -140,8 +140,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         true
     }
 
-    /// Removes an unsettled pageblock from the set. Prefers the one that this CPU keeps: its frames are in
-    /// the CPU's caches.
+    /// Removes an unsettled pageblock from the set. Prefers the pageblock that this CPU made unsettled last: its
+    /// frames are in the CPU's caches.
     fn next_unsettled(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
         let kept = needy.share.unsettled.take::<A>().filter(|block| self.is_unsettled(*block));

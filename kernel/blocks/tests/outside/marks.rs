@@ -65,7 +65,7 @@ fn the_minimum_is_left_whatever_orders_types_and_cpus_take_the_rest() {
             }
             held += took;
             assert!(8192 - held >= min, "{} frames are left", 8192 - held);
-            // By then, each CPU has tried each order.
+            // After 5000 rounds, each CPU has tried each order of the list.
             if took == 0 && round > 5000 {
                 break;
             }

@@ -322,7 +322,7 @@ fn misuse(
     }
 }
 
-/// Runs threads that free frames which they do not own, at random.
+/// Runs threads that allocate and free at random. Some of their frees are of frames that they do not own.
 fn run_misuse(seed: u64, calls: u64) -> BlockAllocator<'static> {
     const THREADS: u64 = 4;
     const FRAMES: u64 = 12 * 512;

@@ -357,8 +357,8 @@ fn a_boosted_zone_wakes_the_reclaimer_once() {
         machine.allocator.alloc(CPU, &quiet).expect("32 are free");
         assert_eq!(wakes(&machine.events()), 0, "{}: it may not", policy.name);
         assert_eq!(machine.allocator.zones().next().map(|zone| zone.boost), Some(512));
-        // The first event comes because the zone fell below the low watermark. A second event comes for the
-        // boost, if a request mixes types in a pageblock again.
+        // One wake-up comes because the zone fell below the low watermark. A second one comes for the boost,
+        // if the request mixes types in a pageblock again.
         while machine.allocator.alloc(CPU, &direct(Unmovable)).is_ok() {}
         give(&machine.allocator, 1024..1056);
         machine.events();

@@ -3,7 +3,8 @@
 //!
 //! ```sh
 //! cargo run --profile dist -p pageset-fault --example speed            # 15 rounds, magazines of 16 frames
-//! cargo run --profile dist -p pageset-fault --example speed -- 31 0    # 31 rounds, an allocator call per fault
+//! cargo run --profile dist -p pageset-fault --example speed -- 31 0    # 31 rounds, an allocator call per
+//! fault
 //! ```
 //!
 //! Each figure is the median of the rounds, followed by the lower and upper quartile. The measurements take
@@ -17,10 +18,10 @@ mod measure;
 
 use measure::{Contestant, Series, arena, pair_of};
 
-/// Strategies of the first table: three from 2005, the one of today's Linux, and two whose faults write no
-/// cache line that CPUs share.
+/// Strategies that `one_thread` prints: three from 2005, the one of today's Linux, and two whose faults write
+/// no cache line that CPUs share.
 const ONE_THREAD: [&str; 6] = ["P0,V1,R0", "P1,V1,R1", "P2,V1,R1", "P1,V2,R4", "P2,V7,R3", "P3,V0,R3"];
-/// Strategies of the second table.
+/// Strategies that `two_threads` prints.
 const TWO_THREADS: [&str; 8] =
     ["P0,V1,R0", "P0n,V1,R0", "P1,V1,R1", "P2,V1,R1", "P0,V7,R3", "P1,V7,R3", "P2,V7,R3", "P3,V0,R3"];
 

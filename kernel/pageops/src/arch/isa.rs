@@ -32,7 +32,7 @@ pub enum Isa {
     /// x86-64: 64-byte vectors, which hold a whole cache line.
     Avx512,
     /// aarch64: `dc zva` clears, and pairs of general registers copy; `stnp` for streamed stores. If the
-    /// system forbids `dc zva`, pairs of registers clear too. Uses only general registers.
+    /// system forbids `dc zva`, stores of register pairs clear instead. Uses only general registers.
     Zva,
 }
 

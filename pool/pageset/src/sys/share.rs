@@ -48,7 +48,7 @@ impl<T> Shared<T> {
     /// # Safety
     /// A share of this kind exists, and no other code will drop it.
     pub(crate) unsafe fn drop_lost(&self) {
-        // SAFETY: the caller promises that a lost share exists. This drops that share in its place.
+        // SAFETY: the caller promises that a lost share exists, which no other code drops. This copy is it.
         drop(unsafe { ptr::read(self) });
     }
 
