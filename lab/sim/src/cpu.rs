@@ -151,8 +151,9 @@ impl VirtualCpu {
         result
     }
 
-    /// Allocates a block, but fails where a kernel would reclaim memory itself. A refused request counts as a
-    /// direct reclaim and not as a failure, because the caller should reclaim and try again.
+    /// Allocates a block. Fails in those cases in which a kernel would make the requesting task reclaim
+    /// memory. A refused request counts as a direct reclaim and not as a failure, because the caller should
+    /// reclaim and try again.
     ///
     /// # Errors
     /// Returns the allocator's error.
@@ -225,7 +226,8 @@ impl VirtualCpu {
         result
     }
 
-    /// Empties the page sets of all CPUs. The CPU that calls this function does the work.
+    /// Empties the page sets of all CPUs. The CPU that calls this function gives all of their pages back to
+    /// the zones.
     pub fn drain_all(&self) {
         self.begin(0);
         self.world.allocator.frames().drain_all(self.id).expect("a CPU of this machine");
@@ -247,7 +249,7 @@ impl VirtualCpu {
         if let (Some(zone), Allocator::Linux(allocator)) =
             (self.world.main_zones.get(node.index()), &self.world.allocator)
         {
-            allocator.set_reclaim_active(*zone, reclaim).expect("a zone of this machine");
+            allocator.set_reclaim_active(*zone, reclaim).expect("the zone belongs to this machine");
         }
     }
 

@@ -136,16 +136,16 @@ impl Simulation {
         Ok(())
     }
 
-    /// Returns the allocator, so that the caller can prepare memory before the run, for example fill it. The
-    /// caller may use any CPU number. Operations before the run cost no virtual time.
+    /// Returns the allocator. The caller can use it to prepare memory before the run, for example to fill
+    /// memory. The caller may use any CPU number. Operations before the run cost no virtual time.
     #[must_use]
     pub fn allocator(&self) -> &dyn FrameAllocator {
         self.world.allocator.frames()
     }
 
     /// Fills memory before the run. The filled pages are in use until all bodies have ended. Each zone keeps
-    /// as many free pages as its high watermark. `left` adds free pages to the highest zone of a node. Does
-    /// nothing if the allocator has no watermarks.
+    /// as many free pages as its high watermark. `left` lists nodes, each with a number of further free pages
+    /// that the node's highest zone keeps. Does nothing if the allocator has no watermarks.
     pub fn fill_memory(&mut self, left: &[(NodeId, u64)]) {
         let Allocator::Linux(allocator) = &self.world.allocator else { return };
         for zone in allocator.zones() {
@@ -155,7 +155,7 @@ impl Simulation {
             let request =
                 Request::new(Order::MAX).movable().on(NodeChoice::Only(zone.node)).in_zone(zone.kind);
             let is_above = || {
-                let memory = allocator.zone_memory(zone.id).expect("a zone of this machine");
+                let memory = allocator.zone_memory(zone.id).expect("the zone belongs to this machine");
                 memory.free > memory.watermarks.high + left + u64::from(Order::MAX.frames())
             };
             while is_above() {
@@ -315,22 +315,22 @@ impl Builder<'_> {
         self
     }
 
-    /// Uses Linux's allocator, under this policy.
+    /// Simulates Linux's allocator with this policy.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.choice = Choice::Linux(policy);
         self
     }
 
-    /// Uses this project's own allocator instead of Linux's. Each CPU has an array of free blocks above the
-    /// allocator, as in a kernel.
+    /// Simulates this project's own allocator instead of Linux's allocator. Each CPU has an array of free
+    /// blocks above the allocator, as in a kernel.
     #[must_use]
     pub fn owned_blocks(mut self) -> Self {
         self.choice = Choice::OwnedBlocks;
         self
     }
 
-    /// Uses this project's own allocator without arrays: bodies call the allocator directly.
+    /// Simulates this project's own allocator without arrays: bodies call the allocator directly.
     #[must_use]
     pub fn owned_blocks_straight(mut self) -> Self {
         self.choice = Choice::OwnedBlocksStraight;

@@ -35,7 +35,8 @@ pub trait Target {
     /// Returns the allocator's error. The worker should go on without the block.
     fn alloc(&mut self, order: Order, migratetype: MigrateType, fill: Fill) -> Result<Pfn, AllocError>;
 
-    /// Allocates like [`alloc`](Self::alloc), but fails where a kernel would reclaim memory itself.
+    /// Allocates like [`alloc`](Self::alloc), but fails in those cases in which a kernel would make the
+    /// requesting task reclaim memory.
     ///
     /// # Errors
     /// Returns the allocator's error. The worker should reclaim, and try again.
@@ -102,12 +103,13 @@ pub trait Target {
     /// Takes one of the workload's locks; waits while the lock is not free.
     fn lock(&mut self, lock: LockId, hold: Hold);
 
-    /// Releases a lock that this worker took with the same `hold`.
+    /// Releases a lock that this worker took. `hold` must be the value that the worker passed to
+    /// [`lock`](Self::lock).
     fn unlock(&mut self, lock: LockId, hold: Hold);
 }
 
-/// Makes the request for a worker's allocation. If the memory can be moved, the request may use the `Movable`
-/// zones.
+/// Makes the request for a worker's allocation. If the memory can be moved, the request may get memory from
+/// `Movable` zones.
 pub(crate) fn request(order: Order, migratetype: MigrateType) -> Request {
     match migratetype {
         MigrateType::Movable => Request::new(order).movable(),

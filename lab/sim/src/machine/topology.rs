@@ -14,15 +14,15 @@ pub struct Topology {
     pub sockets: u32,
     /// Number of nodes, of all sockets together.
     pub nodes: u32,
-    /// The CPUs are on one node, under different last-level caches.
+    /// Number of cores of one node.
     pub cores_per_node: u32,
-    /// The CPUs are hardware threads of one core.
+    /// Number of hardware threads of one core.
     pub threads_per_core: u32,
-    /// Cores that share one last-level cache.
+    /// Number of cores that share one last-level cache.
     pub cores_per_cache: u32,
-    /// Cache sizes.
+    /// Sizes of the data caches.
     pub caches: Caches,
-    /// Distances between nodes, row by row (10 is local).
+    /// Distances between nodes, row by row. Distance 10 stands for the node itself.
     pub distances: Vec<u8>,
 }
 
@@ -101,7 +101,7 @@ impl Topology {
         }
     }
 
-    /// The distance between two nodes; 10 is local.
+    /// The distance between two nodes. Distance 10 stands for the node itself.
     #[must_use]
     pub fn distance(&self, one: NodeId, other: NodeId) -> u8 {
         self.distances[one.index() * self.nodes as usize + other.index()]
@@ -122,7 +122,8 @@ impl Topology {
 mod tests {
     use super::*;
 
-    /// Two nodes of four cores with two threads each; two cores share a cache.
+    /// A machine of two nodes with four cores each. Each core has two hardware threads, and two cores share a
+    /// last-level cache.
     fn small() -> Topology {
         Topology {
             sockets: 2,

@@ -38,7 +38,7 @@ pub enum Event {
 /// How urgent a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
-    /// The caller waits until memory is free.
+    /// The caller waits until the request gets memory.
     Waits,
     /// The caller is an interrupt handler and cannot wait.
     Atomic,
@@ -130,7 +130,7 @@ impl Day {
     }
 
     fn is_day(&self) -> bool {
-        // Whether it is day: from six in the morning to nine in the evening.
+        // Whether the step is by day: from six in the morning to nine in the evening.
         let (step, steps) = (u64::from(self.step), u64::from(self.parameters.steps));
         (steps / 4..steps * 7 / 8).contains(&step)
     }

@@ -18,8 +18,8 @@ pub struct Parameters {
     pub memory_gib: u32,
     /// Number of CPUs. Guess.
     pub cpus: u32,
-    /// Number of steps of a day. With one second for each step, a day lasts about an hour. So everything
-    /// happens less often than on a real day, and less memory is allocated and freed.
+    /// Number of steps of a day. With one second for each step, a day lasts about an hour. So fewer processes
+    /// run than on a real day, and less memory is allocated and freed.
     pub steps: u32,
     /// Memory that the reclaimer keeps free. Guess: the amount that `free` shows on servers that have run for
     /// days.
@@ -74,7 +74,7 @@ pub struct Builds {
     pub unmovable_permille: u32,
     /// Share of a build's memory that is requested as huge pages. Guess.
     pub huge_permille: u32,
-    /// Share of the pages that another CPU frees than the one that allocated them: 4.7 % in
+    /// Share of a process's pages that are freed on another CPU than the one that allocated them: 4.7 % in
     /// `k618_2c_make_lua_j4`, 15 % in `k618_2c_make_openssl_j4`.
     pub remote_permille: u32,
 }
@@ -95,8 +95,8 @@ pub struct Jobs {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Files {
-    /// Memory that files are read into in one step by day. Guess: over the day, about twice the size of the
-    /// memory.
+    /// Amount of file data that processes read into memory in one step by day. Guess: in one day, processes
+    /// read about twice as much as the memory holds.
     pub read_permille_of_permille: u32,
     /// Pages of the largest file; sizes are spread evenly by their logarithm. With 20 files for each block of
     /// inodes, inode pages have the same share as in the recording `k618_2c_make_openssl_j4`: 129 reclaimable
@@ -151,7 +151,7 @@ pub struct Network {
     /// How many blocks in a thousand have 8 pages. In `k612_2c_tcp` nearly all unmovable blocks have 8 pages
     /// (8285 of 8371), in `k618_2c_hackbench_sock` none has. Guess: half.
     pub eights_permille: u32,
-    /// Share of the buffers whose requests come from interrupts and cannot wait. Guess.
+    /// Share of the buffers that interrupt handlers request. These requests cannot wait. Guess.
     pub atomic_permille: u32,
     /// Share of the buffers that are freed on another CPU than the one that allocated them: 48 % in
     /// `k618_2c_hackbench_sock`.
@@ -313,13 +313,13 @@ impl Parameters {
             ("slabs.long_life_steps", self.slabs.long_life_steps),
         ];
         if let Some((name, _)) = at_least_one.into_iter().find(|(_, value)| *value == 0) {
-            return Err(format!("{name} is at least 1"));
+            return Err(format!("{name} must be at least 1"));
         }
         if self.memory_gib > 1024 || self.cpus > 4096 || self.steps > 1_000_000 {
-            return Err("at most 1024 GiB, 4096 CPUs and 1000000 steps".to_owned());
+            return Err("a day has at most 1024 GiB, 4096 CPUs and 1000000 steps".to_owned());
         }
         if self.builds.pages_min > self.builds.pages_max {
-            return Err("builds.pages_min is at most builds.pages_max".to_owned());
+            return Err("builds.pages_min must not exceed builds.pages_max".to_owned());
         }
         if used > USED_MOST_PERMILLE {
             return Err(format!(
@@ -359,7 +359,7 @@ mod tests {
         };
         let name = file.path().display().to_string();
         for (text, mistake) in [
-            ("steps = 0", "steps is at least 1"),
+            ("steps = 0", "steps must be at least 1"),
             ("[files]\nsize = 3", "unknown field `size`"),
             ("cpus = -1", "invalid value"),
         ] {
@@ -374,6 +374,6 @@ mod tests {
         full.services.permille = 900;
         assert!(full.check().unwrap_err().contains("there is no room for files"));
         let none = Parameters { steps: 0, ..Parameters::default() };
-        assert_eq!(none.check().unwrap_err(), "steps is at least 1");
+        assert_eq!(none.check().unwrap_err(), "steps must be at least 1");
     }
 }

@@ -19,7 +19,7 @@ const COMPILER_PAGES: Parameter = Parameter {
     key: "compiler_pages",
     default: 1000,
     min: 1,
-    meaning: "anonymous pages of the smallest compiler; the largest has 50 times as many, all sizes are as likely",
+    meaning: "anonymous pages of the smallest compiler; the largest has 50 times as many; small sizes are more frequent",
     source: "spec fault.md §4.3: 1000 to 50000 per cc1",
 };
 /// Memory of the largest compiler process, divided by the memory of the smallest. Source: spec fault.md §4.3,
@@ -42,7 +42,7 @@ const PAGE_NS: Parameter = Parameter {
     key: "page_ns",
     default: 15_000,
     min: 0,
-    meaning: "what a process computes for each page that it faults in, in ns",
+    meaning: "time that a process computes for each page that it faults in, in ns",
     source: "the recording k618_2c_make_lua_j4: 3.587 s of user time (side file), 236898 movable pages (`pageset stat`)",
 };
 
@@ -50,7 +50,7 @@ const CACHED: Parameter = Parameter {
     key: "cached_pages",
     default: 8192,
     min: 1,
-    meaning: "pages of output, and new files, that each CPU's processes leave behind before the oldest goes",
+    meaning: "pages of output, and new files, that each CPU keeps before it frees the oldest",
     source: "guess: keeps memory bounded",
 };
 
@@ -301,7 +301,8 @@ impl Slot {
         }
     }
 
-    /// Keeps the stack of a dead process for the next one, or returns its pages if enough are kept.
+    /// Keeps the stack of a dead process for the next process. If enough stacks are kept already, returns the
+    /// pages of the stack.
     fn stack_kept(&mut self, stack: Vec<Block>) -> Vec<Block> {
         if self.stacks.len() >= STACKS_KEPT {
             return stack;

@@ -61,17 +61,17 @@ const CREATION: Span = Span::from_us(40);
 const MAPPING: Span = Span::from_ms(1);
 /// Virtual time at which all threads begin to touch pages. By then, all threads have mapped their memory.
 const TOUCHING: Span = Span::from_ms(100_000);
-/// End of the simulation in virtual time. Every run ends before.
+/// End of the simulation in virtual time. Every run ends before this time.
 const END: Span = Span::from_ms(100_000_000);
 /// The time between two calls of the scheduler by a thread. Guess: the default time slice of Linux 2.6, 100
 /// ms.
 const SLICE: Span = Span::from_ms(100);
 /// The number of pages that a page set fetches in one refill. A page set holds at most six times that number.
-/// Source: 2.6.13's rule for a zone of 4 GiB with 16 KiB pages, 512 KiB / 4 brought to 2^n - 1, and six
-/// batches.
+/// Source: the rule of Linux 2.6.13 for a zone of 4 GiB with 16 KiB pages. The rule takes a quarter of 512
+/// KiB, and makes it 2^n - 1 pages. The limit is six batches.
 const BATCH: i32 = 7;
 const HIGH: i32 = 6 * BATCH;
-/// Largest memory of a simulated node, as a multiple of the pages of one thread. No node needs more.
+/// Largest memory of a simulated node, as a multiple of the pages of one thread. No node needs more memory.
 const NODE_SHARES_MAX: u64 = 4;
 
 /// Runs the test. `machine` is any simulated machine with the shape's page size.
@@ -137,8 +137,8 @@ pub fn run(machine: &Machine, spec: &VirtualSpec) -> Result<Run> {
 }
 
 /// Returns a machine whose nodes have `scale` times less memory than those of `machine`, or even less if the
-/// threads cannot fill that. Nodes that no thread would use are left out. Threads take memory from the
-/// nearest nodes, which are the first nodes.
+/// threads cannot fill so much memory. Nodes that no thread would use are left out. Threads take memory from
+/// the nearest nodes, which are the first nodes.
 fn shrunk(machine: &Machine, scale: f64, shape: &Shape) -> Machine {
     let (all, cpus_per_node) = (machine.topology.nodes, machine.topology.cpus_per_node());
     let real = machine.memory.pages() / u64::from(all);
@@ -254,8 +254,8 @@ impl Shared {
                 self.engine.world().shares(cpu.id(), Line::MmapLock { space: task.space().id() });
             }
             let backing = task.fault(address, Access::Write)?;
-            // The lines of a page that was cleared just now are in this CPU's caches. The lines of a page
-            // that was cleared long ago come from memory.
+            // The lines of a page that was cleared just now are in this CPU's caches. The CPU fetches the
+            // lines of a page that was cleared long ago from memory.
             if self.writes_lines
                 && let Backing::Frame(pfn) = backing
             {

@@ -63,7 +63,7 @@ impl PlanWithGoals {
         runs(&plan)
     }
 
-    /// Makes the table of goals, with the number of places that meet each of them.
+    /// Makes the table of goals. For each goal, the table has the number of places that meet the goal.
     fn verdict(&self, places: &[Place]) -> Table {
         let Goals { policy, beside, base, goals, .. } = &self.goals;
         let mut columns = vec![Column::label("axis", "axis"), Column::label("goal", "goal, beside Linux's")];
@@ -256,7 +256,7 @@ fn matches<'a>(places: &'a [Place], goal: &Goal, policy: &str, other: &str) -> V
     places.iter().filter_map(|place| Some((place, place.compare(goal, policy, other)?))).collect()
 }
 
-/// The geometric mean of the ratios.
+/// The geometric mean of the ratios of all matches.
 fn mean(matches: &[(&Place, Match)]) -> Cell {
     if matches.is_empty() {
         return Cell::Absent;
@@ -286,7 +286,11 @@ mod tests {
             runs.len() / 6
         });
         assert_eq!(counts, [32, 3]);
-        assert_eq!(Sweep::new(&study.plan).unwrap().run_count(), 32 * 6 * 5, "only the plan has all seeds");
+        assert_eq!(
+            Sweep::new(&study.plan).unwrap().run_count(),
+            32 * 6 * 5,
+            "the sweep runs each run of the plan with five seeds"
+        );
     }
 
     #[test]
@@ -330,7 +334,10 @@ mod tests {
         );
         assert!(matched("pages held, mean", result(1.0, 50.0), result(1.0, 100.0)).is_met);
         assert!(!matched("pages held, mean", result(1.0, 51.0), result(1.0, 100.0)).is_met);
-        assert!(matched("fallbacks", result(1.0, 0.0), result(1.0, 0.0)).is_met, "none beside none");
+        assert!(
+            matched("fallbacks", result(1.0, 0.0), result(1.0, 0.0)).is_met,
+            "the goal is met if no request of either policy falls back"
+        );
         let busy = RunResult { shared: SharedUse { visits: 30, ..SharedUse::default() }, ..result(4.0, 0.0) };
         let slow = RunResult { shared: SharedUse { visits: 10, ..SharedUse::default() }, ..result(1.0, 0.0) };
         assert!(!matched("visits to shared state", busy.clone(), slow.clone()).is_met);

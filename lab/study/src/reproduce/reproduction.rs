@@ -277,7 +277,8 @@ mod tests {
 
     use super::*;
 
-    /// Makes a table with a base row and one row for each pair of a published change and ours.
+    /// Makes a table with a base row and one row for each pair of a published value and our value. The base
+    /// row has the value 100.
     fn table(id: &str, changes: &[(f64, f64)]) -> Comparison {
         let pair = |published, ours| vec![Pair::new(Some(published), Some(ours), Origin::Simulated)];
         let mut table = Comparison::new(id, id, "m", vec![Quantity::relative("score", "score", "", 0)]);
@@ -314,7 +315,7 @@ mod tests {
         }
         assert_eq!(json["groups"][0]["group"], "good ones");
         assert_eq!(json["groups"][0]["has_skill"], true);
-        assert_eq!(json["groups"][1]["has_skill"], false, "none of its changes is met");
+        assert_eq!(json["groups"][1]["has_skill"], false, "our values meet none of the published changes");
         assert_eq!(json["withdrawn"]["directions"], 2);
         assert_eq!(json["withdrawn"]["tables"][0]["id"], "withdrawn");
         assert_eq!(json["tables"].as_array().unwrap().len(), 2);

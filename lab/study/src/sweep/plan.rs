@@ -15,8 +15,8 @@ const RUNS_MAX: usize = 1_000_000;
 /// Largest number of bytes of memory for all runs of a plan. This memory suffices for a million runs with
 /// short names and a few parameters.
 const BYTES_MAX: usize = 512 << 20;
-/// Number of bytes of memory that a run takes without its names and parameters. A parameter takes the same
-/// number of bytes without its name. Guess.
+/// Number of bytes of memory that a run takes in addition to its names and parameters. A parameter takes the
+/// same number of bytes in addition to its name. Guess.
 const RUN_BYTES: usize = 256;
 const PARAMETER_BYTES: usize = 64;
 
@@ -44,7 +44,7 @@ pub struct Plan {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grid {
-    /// Names or files of machines.
+    /// Names of machines, or paths of machine files.
     pub machine: Several<String>,
     /// Names of workloads.
     pub workload: Several<String>,
@@ -119,14 +119,14 @@ pub struct Question {
     pub title: String,
     /// Name of the figure's file, without ending.
     pub file: FileName,
-    /// The key of a run whose values are on the x axis.
+    /// The key of a run whose values the x axis shows.
     pub x: String,
     /// Names of the results on the y axis.
     pub y: Several<String>,
-    /// The key of a run for whose values the figure has one panel each.
+    /// The key of a run that tells panels apart: the figure has one panel for each value of the key.
     #[serde(default)]
     pub panel: Option<String>,
-    /// The key of a run for whose values the figure has one series each.
+    /// The key of a run that tells series apart: the figure has one series for each value of the key.
     #[serde(default)]
     pub series: Option<String>,
     /// The axes that have a logarithmic scale.

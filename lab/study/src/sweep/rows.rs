@@ -146,8 +146,8 @@ impl Rows {
         self.read_from(&mut BufReader::new(file))
     }
 
-    /// Reads rows. A line that is not a row of a sweep is an error, even at the end of the file, because the
-    /// file may be the only copy of something else.
+    /// Reads rows. A line that is not a row of a sweep is an error, even at the end of the file, because a
+    /// user may have named a file with other contents by mistake.
     pub fn read_from(&mut self, reader: &mut impl BufRead) -> Result<Extent> {
         const REMEDY: &str = "name another file, or remove the line";
         let mut rows = 0;
@@ -237,8 +237,8 @@ mod tests {
         FinishedRun { key: format!("{seed:032x}"), spec, result }
     }
 
-    /// Opens a file of two rows, with these bytes at its end, to add rows. Returns the result and the file's
-    /// contents afterwards.
+    /// Makes a file of two rows without its last `cut` bytes, appends `end`, and opens the file to add rows.
+    /// Returns the result and the file's contents afterwards.
     fn opened(cut: usize, end: &[u8]) -> (Result<Rows>, Vec<u8>) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rows.jsonl");

@@ -13,7 +13,7 @@ use pageset_pageops::Method;
 
 use super::counters::Counters;
 
-/// Number of huge pages of the parent: 256 MiB, more than a cache holds.
+/// Number of huge pages of the parent. They have 256 MiB, more than a cache holds.
 const PAGES: usize = if cfg!(test) { 2 } else { 128 };
 
 /// The load: the memory of the parent and of its children.
@@ -30,11 +30,11 @@ struct Child {
 /// The result of one run of all children.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
-    /// Bytes copied in a second, by all children together, as in the published runs.
+    /// Bytes that all children together copy in a second. The published runs count the same.
     pub(super) bytes_per_s: f64,
     /// Mean time of copying one huge page.
     pub(super) copy_us: f64,
-    /// Mean time of writing one huge page.
+    /// Mean time in which a child writes one huge page.
     pub(super) write_us: f64,
     /// Instructions per cycle of all children, or the reason why they were not counted.
     pub(super) ipc: Result<f64, String>,

@@ -17,7 +17,7 @@ pub(crate) struct Experiment {
     pub(crate) columns: Vec<(Quantity, Compared)>,
     /// Name of the group of tables that the table is scored with. Default: the whole study.
     pub(crate) group: Option<String>,
-    /// How the author withdrew the table. `None` if the author did not.
+    /// A text that says how the author withdrew the table. `None` if the table is not withdrawn.
     pub(crate) withdrawn: Option<String>,
     /// The rows, from top to bottom; the first is a base row.
     pub(crate) cases: Vec<Case>,

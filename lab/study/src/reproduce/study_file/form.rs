@@ -104,7 +104,7 @@ pub(super) struct TableForm {
     pub(super) title: Option<String>,
     /// Name of the group of tables that the table is scored with.
     pub(super) group: Option<String>,
-    /// How the author withdrew the table. `None` if the author did not.
+    /// A text that says how the author withdrew the table. `None` if the table is not withdrawn.
     pub(super) withdrawn: Option<String>,
     /// The file of published values.
     pub(super) csv: Option<Spanned<String>>,
@@ -141,7 +141,7 @@ pub(super) struct TableForm {
     pub(super) each: Vec<Spanned<TableForm>>,
 }
 
-/// One column.
+/// A column of a table.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ColumnForm {
@@ -200,7 +200,7 @@ pub(super) enum PrintedAs {
     Change,
 }
 
-/// One row.
+/// A row of a table.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RowForm {
@@ -266,7 +266,8 @@ pub(super) struct FitForm {
 pub(super) struct BorrowForm {
     pub(super) parameters: Vec<String>,
     pub(super) table: String,
-    /// The row that the parameters were fitted on. Default: the row with the name of this row's base row.
+    /// The row that the parameters were fitted on. Default: the row of the other table that has the same name
+    /// as this row's base row.
     pub(super) row: Option<String>,
 }
 

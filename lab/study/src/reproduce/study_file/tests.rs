@@ -181,7 +181,7 @@ fn batch_size_has_every_published_row_of_phase_two() {
     assert_eq!(two.iter().map(|experiment| experiment.cases.len()).sum::<usize>(), 181 * 3);
     let oltp = two.iter().find(|experiment| experiment.id.contains("oltp")).unwrap();
     let corrected = oltp.cases.iter().find(|case| case.name == "lkp-skl-d01 31").unwrap();
-    assert_eq!(corrected.published, [Some(4_418_485.0)], "a digit is missing in the text");
+    assert_eq!(corrected.published, [Some(4_418_485.0)], "the correction adds a digit that the text lacks");
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn a_choice_is_the_first_of_the_further_tables() {
     assert_eq!(lost("published_lost_31_percent"), Some(16.7));
     assert_eq!(lost("published_lost_127_percent"), Some(0.0));
     assert_eq!(table["rows"].as_array().unwrap().len(), 1);
-    // The row that the simulation chooses has a loss in the published values too.
+    // The published values also say how much worse the row is that our values choose.
     let ours = row["ours_choice"].as_str().unwrap();
     let of_ours = [("31", 16.7), ("63", 8.3), ("127", 0.0)].iter().find(|(name, _)| *name == ours);
     assert_eq!(lost("ours_costs_percent"), of_ours.map(|(_, lost)| *lost), "{row}");

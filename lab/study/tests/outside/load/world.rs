@@ -13,7 +13,7 @@ use pageset_core::{AllocError, CpuId, MigrateType, Order, Pfn};
 use pageset_study::load::{Generation, Plan, Settings, Setup, Topology, Workload};
 use pageset_study::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Received, Target};
 
-/// Time of each call that is not a computation.
+/// Virtual time that each call of a workload takes, except calls that compute.
 const CALL_NS: u64 = 10;
 
 /// One allocation or free of a workload.
@@ -24,7 +24,7 @@ pub(crate) enum Act {
         migratetype: MigrateType,
         fill: Fill,
     },
-    /// Where and when the block was allocated, and whether it was freed in a list.
+    /// A block is freed: where and when the block was allocated, and whether it was freed in a list.
     Free {
         order: Order,
         allocated_on: CpuId,
@@ -34,12 +34,12 @@ pub(crate) enum Act {
     Lock(LockId, Hold),
 }
 
-/// All acts.
+/// All allocations and frees of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Log {
     pub(crate) acts: Vec<(u64, CpuId, Act)>,
     pub(crate) score: u64,
-    /// Blocks that were not freed.
+    /// Number of blocks that the workload has not freed.
     pub(crate) left: usize,
     /// Largest number of pages in use at once.
     pub(crate) pages_peak: u64,
@@ -109,8 +109,11 @@ pub(crate) fn run_plan(plan: Plan, duration_ns: u64) -> Log {
     }
     let mut state = state.borrow_mut();
     state.log.left = state.blocks.len();
-    assert!(state.channels.iter().all(|channel| channel.queue.is_empty()), "messages are left in a channel");
-    assert!(state.locks.iter().all(|lock| *lock == (0, false)), "a lock is left held");
+    assert!(
+        state.channels.iter().all(|channel| channel.queue.is_empty()),
+        "no channel may have a message left"
+    );
+    assert!(state.locks.iter().all(|lock| *lock == (0, false)), "no worker may hold a lock at the end");
     std::mem::take(&mut state.log)
 }
 
@@ -169,8 +172,8 @@ impl State {
         self.waiting[actor] = false;
     }
 
-    /// Returns the worker that runs next: the earliest worker that does not wait. If all workers wait,
-    /// returns the earliest of them.
+    /// Returns the worker that runs next: the worker with the earliest clock among the workers that do not
+    /// wait. If all workers wait, returns the worker with the earliest clock.
     fn next(&self) -> Option<usize> {
         let workers = (0..self.clocks.len()).filter(|worker| !self.done[*worker]);
         workers.min_by_key(|worker| (self.waiting[*worker], self.clocks[*worker], *worker))
