@@ -11,8 +11,8 @@ use crate::link::Link;
 const NOBODY: u32 = u32::MAX;
 
 /// Models the cost of a cache line that several CPUs change by atomic operations. Each operation moves the
-/// line to the CPU that does the operation. The time of a move grows with the distance. Operations on the
-/// line happen one after another. The line holds no data.
+/// line to the CPU that does the operation. The time of a move grows with the distance between the two CPUs.
+/// Operations on the line happen one after another. The line holds no data.
 #[derive(Debug)]
 pub struct SharedLine {
     last: AtomicU32,

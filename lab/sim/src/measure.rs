@@ -24,8 +24,8 @@ pub(crate) struct Measure {
     result: Option<Measured>,
 }
 
-/// Number of samples of memory use in a run. Guess: taking one sample takes as long as some thousand
-/// allocations, so there are few.
+/// Number of samples of memory use in a run. Guess: one sample takes as long as some thousand allocations, so
+/// a run takes only a few samples.
 const LOOKS: u64 = 20;
 
 /// Samples of the use of memory.
@@ -89,7 +89,8 @@ impl Measure {
         }
     }
 
-    /// Takes a sample of the use of memory if one is due. The scheduler calls this whenever a CPU continues.
+    /// Takes a sample of the use of memory if one is due. The scheduler calls this function whenever a CPU
+    /// continues.
     #[inline]
     pub(crate) fn look(&mut self, world: &World, cpu: u32) {
         let now_ps = world.engine.cpus[cpu as usize].clock.get();

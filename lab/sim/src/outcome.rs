@@ -17,7 +17,7 @@ pub struct Counts {
     pub allocs: u64,
     /// Requests that failed.
     pub failures: u64,
-    /// Pages obtained.
+    /// Pages of all blocks that the bodies obtained.
     pub allocated_pages: u64,
     /// Pages of blocks that came directly from a zone, not from a page set.
     pub direct_pages: u64,
@@ -126,8 +126,8 @@ impl CacheCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineTraffic {
     /// Number of times that a CPU fetched a line that other CPUs had, for each table of
-    /// [`LineTraffic::TABLES`]. A CPU fetches a line if it reads a line that another CPU wrote, or writes a
-    /// line that other CPUs have read or written.
+    /// [`LineTraffic::TABLES`]. A CPU fetches a line to read it if another CPU wrote the line last. A CPU
+    /// fetches a line to write it if other CPUs have read or written the line.
     pub passes: [u64; Self::TABLES.len()],
     /// Number of times that a CPU waited because the line was still on its way to another CPU.
     pub contended: u64,
@@ -160,17 +160,18 @@ impl LineTraffic {
 /// Use of memory in pages, in the terms of [`FrameUsage`](pageset_core::FrameUsage).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MemoryUse {
-    /// Free pages that one CPU held, so that other CPUs could not take them: average over the measured time.
+    /// Average number of free pages that single CPUs held during the measured time. Other CPUs could not take
+    /// these pages.
     pub held_mean: f64,
-    /// Largest number of free pages in any sample that one CPU held.
+    /// Largest number of free pages that single CPUs held together, over all samples.
     pub held_peak: u64,
-    /// Number of free pages that single CPUs held at the end of the measured time.
+    /// Number of free pages that single CPUs held together at the end of the measured time.
     pub held_at_end: u64,
-    /// Largest number of pages in any sample that were in use or held by a CPU. Tools such as `free` call
-    /// this used memory.
+    /// Largest number of pages, over all samples, that were in use or held by single CPUs. Tools such as
+    /// `free` call this number used memory.
     pub used_peak: u64,
-    /// Free pages that are reserved for one CPU, but that other CPUs could take if they found no other pages:
-    /// average over the measured time.
+    /// Average number of free pages that were reserved for one CPU during the measured time. Other CPUs could
+    /// take these pages if they found no other pages.
     pub at_hand_mean: f64,
     /// Pageblocks that were free as a whole at the end of the measured time.
     pub whole_at_end: u64,
@@ -180,7 +181,7 @@ pub struct MemoryUse {
     pub apart_at_end: u64,
     /// Free pages that CPUs held after all bodies had ended and each CPU had ticked twice.
     pub held_after_two_ticks: u64,
-    /// Whole pageblocks that were free after the idle time that follows the load.
+    /// Number of pageblocks that were completely free at the end of the idle time that follows the load.
     pub whole_when_gone: u64,
 }
 
@@ -226,8 +227,8 @@ pub struct Outcome {
     pub memory: MemoryUse,
     /// How long each allocation took.
     pub alloc: Latency,
-    /// For each allocation, the part of its time spent waiting for a lock while another CPU drained a page
-    /// set under it.
+    /// For each allocation, the time that the CPU waited for a lock while another CPU held this lock to drain
+    /// a page set.
     pub behind_drains: Latency,
     /// How long each free of one block took. Frees of lists are not timed.
     pub free: Latency,
@@ -235,7 +236,8 @@ pub struct Outcome {
     pub cached_peak: u64,
     /// Pages in page sets at the end of the measured time.
     pub cached_at_end: u64,
-    /// Pages in page sets after all bodies had ended and the machine had been idle for the time set.
+    /// Pages in page sets at the end of the idle time that follows the last body.
+    /// [`Builder::idle_after`](crate::Builder::idle_after) sets this time.
     pub cached_after_idle: u64,
     /// Numbers of free, cached, allocated and leaked frames after the run, as the allocator's `validate`
     /// counted them.

@@ -223,8 +223,8 @@ mod tests {
                 if let Some(step) = steps[line] {
                     let place = order.iter().position(|other| *other == line).unwrap() as u64;
                     let held = recency.holder(step);
-                    // Each step holds one line in this test, so `place` is the number of lines that were used
-                    // since then.
+                    // Each step holds one line in this test. So `place` is the number of lines that were used
+                    // after the last use of this line.
                     let expected = match place {
                         place if place < near => Held::Near,
                         place if place < all => Held::Shared,

@@ -1,5 +1,5 @@
-//! Checks of the parsers of option files, for fuzz targets and for ordinary tests. The assertions of these
-//! checks must hold for any input.
+//! Checks of the parsers of option files, for fuzz targets and for ordinary tests. Each check has assertions
+//! that must hold for any input.
 
 use std::collections::HashSet;
 
@@ -23,7 +23,7 @@ pub fn sweep_plan(text: &str) {
     for run in runs {
         let written = serde_json::to_string(&run).expect("a run has only text and numbers");
         assert_eq!(serde_json::from_str::<RunSpec>(&written).expect("a run is read"), run);
-        assert!(seen.insert(written), "a run is there twice");
+        assert!(seen.insert(written), "a plan has each run only once");
     }
 }
 

@@ -27,9 +27,9 @@ use crate::time::Time;
 use crate::variation::Variation;
 
 /// Largest lead of a CPU's clock over the earliest clock, while the CPU does nothing that other CPUs can see.
-/// In picoseconds: 20 µs. A CPU that reads a counter without a lock may miss the other CPUs' changes of at
-/// most this time. Guess: 20 µs are the time of forty allocations, so the simulator switches CPUs once in
-/// forty allocations instead of at each.
+/// In picoseconds: 20 µs. A CPU that reads a counter without a lock may miss changes that other CPUs made up
+/// to 20 µs before. Guess: 20 µs are the time of forty allocations, so the simulator switches CPUs once in
+/// forty allocations and not at each allocation.
 const RUN_AHEAD_PS: u64 = 20_000_000;
 
 /// The CPU number of agenda entries that belong to no CPU. Such an entry begins or ends the measured time.

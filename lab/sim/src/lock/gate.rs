@@ -100,8 +100,8 @@ impl Gate {
         engine.spin();
     }
 
-    /// Takes CPUs from the head of the queue and gives them the lock, as long as its state allows the next
-    /// one.
+    /// Gives the lock to CPUs from the head of the queue, one after another, until the lock's state does not
+    /// admit the next CPU.
     fn admit(&self, engine: &Engine) {
         engine.sync();
         let now = engine.cpu().clock.get();

@@ -18,17 +18,17 @@ pub struct Cost {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ByLevel {
-    /// Nanoseconds if the CPU's own caches (L1, L2) have the data.
+    /// Cost in nanoseconds if the CPU's own caches (L1, L2) have the data.
     pub near_ns: f64,
-    /// Nanoseconds if the last-level cache has the data.
+    /// Cost in nanoseconds if the last-level cache has the data.
     pub shared_ns: f64,
-    /// Nanoseconds if the data is in the own caches (L1, L2) of another core under the same last-level cache.
-    /// For a core that is farther away, the simulation multiplies this value by a factor: the cost of a line
-    /// from that core, divided by the cost of a line from this near core. The value is used for data only,
-    /// not for metadata. Default: `memory_ns`.
+    /// Cost in nanoseconds if the data is in the own caches (L1, L2) of another core under the same
+    /// last-level cache. For a core that is farther away, the simulation scales this value in proportion to
+    /// the cost of a cache line from that core. The value is used for data only, not for metadata. Default:
+    /// `memory_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_ns: Option<f64>,
-    /// Nanoseconds if only memory of the CPU's own node has the data.
+    /// Cost in nanoseconds if only memory of the CPU's own node has the data.
     pub memory_ns: f64,
     /// Source of the numbers.
     pub source: String,
@@ -43,8 +43,8 @@ pub enum FrameLayout {
     /// line of the block's first frame. Each buddy that a free reads costs a line too.
     #[default]
     LinePerFrame,
-    /// Frames share lines, as in this project's tables of nine bytes a frame. The metadata of a buddy is
-    /// mostly on a line that the CPU has already.
+    /// Frames share lines, as in this project's tables, which have nine bytes for each frame. The metadata of
+    /// a buddy is mostly on a line that the CPU has already.
     SharedLines,
 }
 
@@ -122,9 +122,9 @@ pub struct Costs {
 pub struct AtDistance {
     /// Distance to the node, as in the firmware's table (10 is the CPU's own node).
     pub distance: u8,
-    /// Nanoseconds from the other node's cache.
+    /// Cost of a line from the other node's cache, in nanoseconds.
     pub cache_ns: f64,
-    /// Nanoseconds from the other node's memory.
+    /// Cost of a line from the other node's memory, in nanoseconds.
     pub memory_ns: f64,
     /// Source of the numbers.
     pub source: String,

@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use pageset_core::{NodeId, ZoneKind};
 
-/// Bytes below which memory is [`ZoneKind::Dma`]. Source: spec pcp.md §0.2, x86-64.
+/// Memory below this address, in bytes, is [`ZoneKind::Dma`]. Source: spec pcp.md §0.2, x86-64.
 const DMA_END: u64 = 16 << 20;
-/// Bytes below which memory is [`ZoneKind::Dma32`]. Source: spec pcp.md §0.2, x86-64.
+/// Memory below this address, in bytes, is [`ZoneKind::Dma32`] unless it is [`ZoneKind::Dma`]. Source: spec
+/// pcp.md §0.2, x86-64.
 const DMA32_END: u64 = 4 << 30;
 
 /// The zones of a machine: the kind, node and frames of each zone.
@@ -57,7 +58,7 @@ impl ZoneLayout {
         self.zones.iter().map(|(_, _, frames)| frames.end - frames.start).sum()
     }
 
-    /// One more than the highest frame number.
+    /// The highest frame number, plus one.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.zones.iter().map(|(_, _, frames)| frames.end).max().unwrap_or(0)

@@ -2,8 +2,8 @@
 //! the same memory.
 //!
 //! Benchmarks begin with empty memory and end before it is mixed. Here the same memory is used again and
-//! again, which shows where an allocator puts pages that cannot be moved. Nothing is timed: one thread calls
-//! an allocator directly, and time is a number of steps.
+//! again, which shows where an allocator puts pages that cannot be moved. No operation takes time: one thread
+//! calls an allocator directly, and the day is a number of steps.
 //!
 //! `parameters` describes the day, each value with its source. `day` makes a stream of events from the
 //! parameters. Every allocator gets the same stream. `day` uses `sources` (processes and other users of

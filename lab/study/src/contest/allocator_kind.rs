@@ -56,7 +56,7 @@ impl AllocatorKind {
         match self {
             Self::Linux(policy) => policy.summary,
             Self::OwnedBlocks => "an allocator of our own: CPUs reserve pageblocks, no lock",
-            Self::OwnedBlocksStraight => "the same, without the arrays that each CPU has to itself",
+            Self::OwnedBlocksStraight => "as owned-blocks, without an array of free blocks for each CPU",
         }
     }
 

@@ -18,13 +18,13 @@ const PAGES: Parameter = Parameter {
     default: 2048,
     min: 1,
     meaning: "pages of the parent's memory, all of which each child copies",
-    source: "guess: 8 MiB; by definition (spec fault.md §3.5) half of memory, divided by the children and one",
+    source: "guess: 8 MiB; by definition (spec fault.md §3.5) half of memory, divided by the number of children plus one",
 };
 const ORDER: Parameter = Parameter {
     key: "page_order",
     default: 0,
     min: 0,
-    meaning: "order of the parent's pages, which is that of the copies: 0 to 10; 9 for the huge pages of 2018",
+    meaning: "order of the parent's pages and of the copies: 0 to 10; 9 for the huge pages of 2018",
     source: "spec fault.md §3.2: since 5.8 a huge page is split, and single pages are copied",
 };
 
@@ -49,8 +49,8 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let order = setup.at_most(&ORDER, Order::MAX.get().into())?;
     let order = Order::new(order as u8).unwrap_or(Order::MAX);
     let inherited = Inherited::default();
-    // These channels carry no messages. Closing one is a signal: either a child may begin, or the parent may
-    // end.
+    // These channels carry no messages. Closing a channel is a signal: either a child may begin, or the
+    // parent may end.
     let forks: Vec<_> = (1..setup.cpus).map(|_| plan.channel(1, 1)).collect();
     let exits = (setup.cpus > 1).then(|| plan.channel(1, setup.cpus - 1));
     let blocks = setup.get(&PAGES).div_ceil(u64::from(order.frames()));

@@ -1,5 +1,5 @@
 //! Pages that some CPUs allocate and other CPUs free. In the workload `producer-consumer`, each consumer has
-//! its own producer. In `purger`, a few CPUs free the pages of all others.
+//! its own producer. In `purger`, a few CPUs free the pages of all other CPUs.
 
 use pageset_core::{CpuId, MigrateType, Order};
 
@@ -29,7 +29,7 @@ const PURGERS: Parameter = Parameter {
     key: "purgers",
     default: 4,
     min: 1,
-    meaning: "CPUs that free what all others have faulted in; at most half of all",
+    meaning: "CPUs that free the pages of all other CPUs; at most half of the CPUs",
     source: "guess: the RFC of April 2026 says \"a few\"",
 };
 const RANGE_PAGES: Parameter = Parameter {
@@ -65,7 +65,7 @@ pub(super) const PRODUCER_CONSUMER: Workload = Workload {
 /// A few CPUs free the pages that all other CPUs have faulted in.
 pub(super) const PURGER: Workload = Workload {
     name: "purger",
-    summary: "faults on all CPUs but four, which free what the others have faulted in",
+    summary: "all CPUs but four fault in pages; these four free the pages",
     parameters: &[PURGERS, RANGE_PAGES, USER_NS, FAULT_NS, UNMAP_NS, lru::HOLD_NS],
     unit: "faults",
     build: build_purgers,

@@ -19,7 +19,7 @@ const COMPILER_PAGES: Parameter = Parameter {
     key: "compiler_pages",
     default: 1000,
     min: 1,
-    meaning: "anonymous pages of the smallest compiler; the largest has 50 times as many; small sizes are more frequent",
+    meaning: "anonymous pages of the smallest compiler; the largest has 50 times as many, most are small",
     source: "spec fault.md §4.3: 1000 to 50000 per cc1",
 };
 /// Memory of the largest compiler process, divided by the memory of the smallest. Source: spec fault.md §4.3,
@@ -58,7 +58,7 @@ const CGROUPS: Parameter = Parameter {
     key: "cgroups",
     default: 1,
     min: 1,
-    meaning: "builds that run at once, each in a memory cgroup of its own, which has LRU lists of its own",
+    meaning: "builds that run at once, each in its own memory cgroup with its own LRU lists",
     source: "one build",
 };
 

@@ -25,7 +25,7 @@ pub(super) const COPY_NS: Parameter = Parameter {
     key: "copy_fault_ns",
     default: 1400,
     min: 0,
-    meaning: "work of a fault to find and lock a file's page and to read what is copied of it, in ns",
+    meaning: "work of a fault to find and lock a file's page and to read the data to copy, in ns",
     source: "the 2018 study, batch 31 on the Skylake desktop: 8 CPUs / 2.31 M/s (page_fault2) - 8 CPUs / 3.91 M/s (page_fault1)",
 };
 pub(super) const UNMAP_NS: Parameter = Parameter {
@@ -77,7 +77,8 @@ impl Mapping {
         }
     }
 
-    /// Writes to the next page. If the page is the first one of a page table, allocates the table first.
+    /// Writes to the next page of the mapping. If this page is the first page of a page table, allocates the
+    /// table first.
     pub(super) fn fault(&mut self, target: &mut dyn Target) {
         self.take(target, Hold::Shared);
         target.compute(self.fault_ns);

@@ -50,11 +50,12 @@ struct Process {
     pages: u64,
 }
 
-/// Number of bytes of the message that tells processes not to begin again.
+/// Number of bytes of a message that tells processes to end for good. Other messages have 0 bytes.
 const LAST: u64 = 1;
 
 impl Process {
-    /// The leading process waits until all other processes have filled their memory, then tells them to end.
+    /// The process on the first CPU waits until all other processes have filled their memory. Then it tells
+    /// them to free their memory.
     fn lead(mut self, target: &mut dyn Target, full: ChannelId, others: &[ChannelId]) {
         let mut goes_on = true;
         while goes_on {
@@ -72,7 +73,7 @@ impl Process {
         others.iter().for_each(|other| target.close(*other));
     }
 
-    /// Any other process fills its memory, and ends when the leading process says so.
+    /// Each other process fills its memory, and frees the memory when the first process says so.
     fn follow(mut self, target: &mut dyn Target, full: ChannelId, signal: ChannelId) {
         let mut goes_on = true;
         while goes_on {

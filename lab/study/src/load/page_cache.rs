@@ -1,8 +1,9 @@
 //! The page cache of a machine whose memory is full, and its reclaim.
 //!
 //! Each node has a list of its cached pages and a reclaimer. The reclaimer wakes when the node's free pages
-//! fall below the low watermark, and works until they are above the high one. A reader that gets no page
-//! reclaims on all nodes itself, and then empties the page sets of all CPUs if it still gets none.
+//! fall below the low watermark, and works until they are above the high watermark. A reader that gets no
+//! page reclaims pages on all nodes itself. If the reader still gets no page, it empties the page sets of all
+//! CPUs.
 //!
 //! If the target has no watermarks, memory is never full, and the length of the list decides when to reclaim.
 

@@ -1,7 +1,7 @@
 //! Describes a benchmark: its name, its parameters, and the function that makes a plan of it.
 //!
-//! This file uses no file of a benchmark, so each of them can use this file. The module `load` lists all
-//! benchmarks.
+//! This file uses no file of a benchmark, so the file of each benchmark can use this file. The module `load`
+//! lists all benchmarks.
 
 use super::plan::Plan;
 use super::setup::{Parameter, PlanError, Settings, Setup};

@@ -1,9 +1,9 @@
 //! LRU lists. Each node and memory cgroup has one list and one lock. A CPU takes the lock once for several
 //! pages.
 //!
-//! The list is not part of the allocator, but every anonymous page and every file page goes through it. So
-//! the lock of the list is contended next after the zone lock (spec fault.md §4.1, the 2018 study of batch
-//! sizes).
+//! The list is not part of the allocator, but every anonymous page and every file page is added to a list. So
+//! the lock of a list is the most contended lock after the zone lock (spec fault.md §4.1, the 2018 study of
+//! batch sizes).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ pub(crate) const HOLD_NS: Parameter = Parameter {
     source: "guess: two or three cold lines of metadata",
 };
 
-/// One CPU's access to its node's list.
+/// One CPU's access to the LRU list of its node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lru {
     lock: LockId,

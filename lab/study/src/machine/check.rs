@@ -19,7 +19,7 @@ const WARM_UP_MS: u64 = 100;
 /// Measured time of each run on threads. A simulation can be shorter than a run on threads, because its
 /// results vary less.
 const THREADS_MS: u64 = 500;
-/// How many times each case runs on threads. The fastest run counts.
+/// How many times each case runs on threads. Only the fastest run is compared with the simulation.
 const THREADS_RUNS: u32 = 3;
 const SIMULATED_MS: u64 = 200;
 /// Largest accepted error of a prediction.
@@ -38,8 +38,8 @@ struct Case {
     what: &'static str,
 }
 
-/// The runs that are compared. Some leave out the work outside the allocator, so that most of their time is
-/// spent in the allocator.
+/// The runs that are compared. Some runs leave out the work outside the allocator, so that most of their time
+/// is spent in the allocator.
 const CASES: &[Case] = &[
     Case { workload: "page_fault1", cpus: 1, batch: 63, settings: &[], what: "one CPU" },
     Case { workload: "page_fault1", cpus: 2, batch: 63, settings: &[], what: "as published" },

@@ -58,7 +58,7 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
         cost("line_from_cache", line, line_source),
         cost("line_from_node", line, line_source),
         cost("lock_pass", lock_pass, &measured("two CPUs that want one zone's lock, less lines and work")),
-        cost("wakeup", wakeup, &measured("a message to a thread that looks for it, less lines and atomics")),
+        cost("wakeup", wakeup, &measured("a message to a thread that polls for it, less lines and atomics")),
         cost("fault", fault, &measured("first write to a page of new memory, less its clearing")),
         distances(shape, line, metadata_memory),
     ] {
@@ -109,7 +109,7 @@ fn header(shape: &Shape, last_level_kib: u32) -> String {
          [caches]\n\
          l1d_kib = {}\n\
          l2_kib = {}\n\
-         # As far as reads of so much are fast; the system tells of {} KiB.\n\
+         # Measured: reads of up to this size are fast. The system reports {} KiB.\n\
          l3_kib = {}\n\
          \n\
          [memory]\n\

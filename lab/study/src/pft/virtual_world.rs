@@ -83,7 +83,7 @@ pub(super) struct VirtualWorld {
 }
 
 impl VirtualWorld {
-    /// Makes a world. `span` are the machine's frames. The engine may use `tables` tables of
+    /// Makes a world. `span` is the range of the machine's frames. The engine may use `tables` tables of
     /// `lines_per_table` lines each. The memory of the address space is on one node. `planes` parallel
     /// networks connect this node with other bricks (groups of nodes). The cache lines of the address space
     /// are spread evenly over these networks.

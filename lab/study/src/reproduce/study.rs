@@ -42,8 +42,8 @@ pub trait Study: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Runs the study. Equal options give equal findings, except measured ones; `jobs` changes only the time
-    /// that the study takes.
+    /// Runs the study. Equal options give equal findings, except findings that are measured on this machine.
+    /// `jobs` changes only the time that the study takes.
     ///
     /// # Errors
     ///

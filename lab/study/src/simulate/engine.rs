@@ -21,7 +21,7 @@ use crate::load::{Plan, Setup, Topology};
 /// factor of 7/8 each second).
 const IDLE_SECONDS: u64 = 30;
 
-/// Runs a simulation; equal specs give equal results.
+/// Runs a simulation. Equal specs give equal results.
 ///
 /// # Errors
 ///
@@ -77,7 +77,7 @@ fn with_allocator<'m>(builder: Builder<'m>, allocator: &AllocatorKind) -> Builde
     }
 }
 
-/// Sets the kernel's settings, as `/proc/sys/vm` has them.
+/// Adds the settings of the kernel's directory `/proc/sys/vm` to a builder.
 fn with_vm<'m>(mut builder: Builder<'m>, vm: &VmSettings) -> Builder<'m> {
     let VmSettings {
         percpu_pagelist_high_fraction,
@@ -124,7 +124,7 @@ pub(crate) fn run_plan(mut simulation: Simulation, plan: Plan) -> Result<Outcome
     }
     if lost_frees.get() > 0 || outcome.census.allocated > 0 {
         let (refused, left) = (lost_frees.get(), outcome.census.allocated);
-        bail!("{refused} frees refused, {left} pages left; this is a bug");
+        bail!("{refused} frees were refused and {left} pages are left; this is a bug");
     }
     Ok(outcome)
 }
@@ -208,7 +208,8 @@ mod tests {
         assert!(after < 0.9 * before, "{before} pages before patch 8, {after} with it");
     }
 
-    /// Tests that a run fails if pages are left in use or the allocator's state is wrong.
+    /// Runs each workload with this project's own allocator. A run fails if pages are left in use, or if the
+    /// allocator's state is wrong.
     #[test]
     fn every_workload_runs_on_owned_pageblocks() {
         for workload in Workload::ALL {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::spec::Resolved;
 use crate::load::Played;
 
-/// A simulation's figures. All times are virtual; counts are of the measured time.
+/// The figures of one simulation. All times are virtual. All counts are of the measured time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// Units of work per second, of all CPUs together.
@@ -98,22 +98,23 @@ pub struct SharedUse {
     pub line_percent: f64,
     /// Requests that got memory of another migratetype.
     pub fallbacks: u64,
-    /// Free pages that one CPU held, so that other CPUs could not take them: average over the measured time.
+    /// Average number of free pages that single CPUs held during the measured time. Other CPUs could not take
+    /// these pages.
     pub held_mean: f64,
-    /// Largest number of pages that were in use or held by one CPU. A tool such as `free` reports these pages
-    /// as used memory.
+    /// Largest number of pages that were in use or held by single CPUs. A tool such as `free` reports these
+    /// pages as used memory.
     #[serde(default)]
     pub used_peak: u64,
     /// Free pages that single CPUs hold after two ticks of an idle machine.
     pub held_after_two_ticks: u64,
-    /// Free pages reserved for one CPU that other CPUs take if they find no other pages: average over the
-    /// measured time.
+    /// Average number of free pages that were reserved for one CPU during the measured time. Other CPUs could
+    /// take these pages if they found no other pages.
     pub at_hand_mean: f64,
     /// Pageblocks that are free as a whole at the end of the measured time.
     pub whole_at_end: u64,
     /// Free pages outside of whole pageblocks at the end of the measured time.
     pub apart_at_end: u64,
-    /// Whole pageblocks that are free after 30 idle seconds, when the load is gone.
+    /// Number of pageblocks that are completely free after 30 idle seconds, when the load is gone.
     pub whole_when_gone: u64,
 }
 

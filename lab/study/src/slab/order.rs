@@ -29,7 +29,8 @@ pub(crate) fn slab_order(size: u32, cpus: u32) -> Order {
     found.and_then(Order::new).unwrap_or(smallest)
 }
 
-/// The smallest order whose blocks have at least `bytes` bytes. If no order has so many, the largest order.
+/// Returns the smallest order whose blocks have at least `bytes` bytes. Returns the largest order if all
+/// blocks are smaller.
 pub(crate) fn order_of(bytes: u64) -> Order {
     Order::holding(bytes.div_ceil(u64::from(PAGE_BYTES)).max(1)).unwrap_or(Order::MAX)
 }

@@ -13,8 +13,8 @@ pub(super) enum PartialRule {
     /// collects one slab for each object of the limit. Most of these slabs are empty when the CPU gives them
     /// away.
     Objects(u32),
-    /// Since Linux 5.16 the unit is slabs. The limit is twice the number of slabs that would hold the wanted
-    /// objects.
+    /// Since Linux 5.16 the limit counts slabs. The kernel wants the CPU to keep a number of free objects,
+    /// and assumes that half of each slab is free.
     Slabs(u32),
 }
 
@@ -55,8 +55,8 @@ impl PartialRule {
         }
     }
 
-    /// Whether a CPU that takes slabs from a node's list stops when the slabs that it has taken have this
-    /// total weight.
+    /// Whether a CPU stops taking slabs from a node's list once the slabs that it has taken have this total
+    /// weight.
     pub(super) fn is_enough(self, counted: u32) -> bool {
         let (Self::Objects(limit) | Self::Slabs(limit)) = self;
         counted > limit / 2

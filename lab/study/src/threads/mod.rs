@@ -81,7 +81,7 @@ pub enum ThreadError {
         /// The allocator's reason.
         error: ConfigError,
     },
-    /// The allocator lost or doubled frames.
+    /// The allocator lost a frame, or handed out a frame twice.
     #[error("the allocator's state is wrong after the run, which is a bug: {0}")]
     Violation(Violation),
     /// The workload did not give back all blocks, or gave some back twice.

@@ -80,7 +80,8 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let pairs: Vec<_> = setup.each_pair()?.collect();
     let skbs = Arc::new(Skbs::new(&mut plan, setup, &[bytes]).used_by(2 * pairs.len()));
     let per_bundle = PACKET_BYTES_MAX / bytes;
-    // The memory of the messages limits how many are under way. A packet is sent before its messages.
+    // The memory of the messages limits the number of messages under way. A packet is sent before the
+    // messages that it carries.
     let bundle_bytes = per_bundle * (bytes + OVERHEAD_BYTES).next_power_of_two();
     let capacity = 2 * (SOCKET_BYTES / bundle_bytes).max(1);
     let moves_per_s = setup.at_most(&MOVES, MOVES_MAX)?;

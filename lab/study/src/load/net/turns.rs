@@ -8,13 +8,14 @@ use super::end::{End, Role};
 use crate::load::setup::Parameter;
 use crate::target::{Message, Target};
 
-/// Largest number of moves per second. With more moves, there is no time left to send anything between them.
+/// Largest number of moves per second. With more moves, no time would be left to send a message between two
+/// moves.
 pub(super) const MOVES_MAX: u64 = 10_000;
 pub(super) const MOVES: Parameter = Parameter {
     key: "moves_per_s",
     default: 10,
     min: 0,
-    meaning: "times a second that the system moves a task to another CPU, where it may meet the page sets of its other end; \
+    meaning: "times a second that the system moves a task to another CPU, where it may use the page sets of its peer; \
               0 for never, 10000 at most",
     source: "recording k612_8c_unix_stream (Linux 6.12, two streams on 8 CPUs): 39 to 61 moves of each task in 4.3 s",
 };

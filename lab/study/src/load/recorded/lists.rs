@@ -22,7 +22,7 @@ const BYTES: usize = 12;
 /// Number of acts that are read at once. Guess: a chunk is small compared with the other memory of a
 /// simulated CPU, and large enough that the system call to read it costs little per act.
 const CHUNK: usize = 1024;
-/// Largest number of bytes that are kept in memory. Longer lists go to a temporary file.
+/// Largest number of bytes of all lists that are kept in memory. Longer lists go to a temporary file.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
 
 /// The kinds of zones that a request may be limited to. The file stores the index of a kind in this list.
@@ -149,7 +149,7 @@ impl Lists {
         self.cpus[cpu].len
     }
 
-    /// Replaces the contents of `bytes` by a chunk.
+    /// Reads a chunk of a CPU's list from the file into `bytes`.
     fn read(&self, cpu: usize, chunk: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
         let list = &self.cpus[cpu];
         let left = list.len - (chunk * CHUNK) as u64;

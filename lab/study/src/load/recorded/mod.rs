@@ -25,7 +25,7 @@ use reading::Recording;
 #[derive(Debug)]
 pub struct Recorded {
     recording: Arc<Recording>,
-    /// Counts of the events that are repeated and of those that are left out.
+    /// Counts of the events that are repeated, and of the events that are left out.
     pub played: Played,
 }
 

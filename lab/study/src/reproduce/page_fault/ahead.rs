@@ -46,8 +46,8 @@ fn prefault(order: u8, threads: u32, skipped: u64) -> Key {
 /// threads. A page has 128 lines of 128 bytes.
 const LINES: [u32; 4] = [1, 16, 64, 128];
 const PREZERO_THREADS: [u32; 2] = [1, 16];
-/// Number of pages of each thread. The pages are ten times as large as a cache, so pages that were cleared
-/// early have left the cache.
+/// Number of pages of each thread. Together, the pages of a thread are ten times as large as a cache, so
+/// pages that were cleared early have left the cache.
 const PREZERO_PAGES: u64 = 4096;
 
 fn prezero(lines: u32, threads: u32, prezero: bool) -> Key {

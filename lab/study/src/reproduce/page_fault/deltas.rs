@@ -1,10 +1,11 @@
-//! Tests how the published text explains that deltas made the kernel slower. The test simulates the change by
-//! deltas with several kinds of planes (the networks between groups of nodes).
+//! Tests the published text's explanation of why deltas (counts of pages for each task) made the kernel
+//! slower. The test simulates the change by deltas with several kinds of planes (the networks between groups
+//! of nodes).
 //!
-//! With deltas no thread writes the counters' line, and the published text's kernel became slower. The author
-//! of the text explains: with atomic operations two lines move, each over its own plane. With deltas only one
-//! line moves, over one plane. Each case of this test has a kind of planes and a place of the counters under
-//! which the explanation could be true.
+//! With deltas, no thread writes the cache line of the counters, and still the kernel of the published text
+//! became slower. The author explains: with atomic operations two lines move, each over its own plane. With
+//! deltas only one line moves, over one plane. Each case of this test has a kind of planes and a place of the
+//! counters under which this explanation could be true.
 
 use anyhow::Result;
 use pageset_report::{Cell, Column, Row, Table};

@@ -131,7 +131,7 @@ impl<'a> BaseRow<'a> {
             let (_, compared) = self.experiment.columns[fit.column];
             compare::values(compared, &case, &case, &results).map(|values| values.mean).ok_or_else(|| {
                 let failures = results.failures().join(" ");
-                anyhow!("{}: no value with {values:?}. {failures}", self.experiment.id)
+                anyhow!("{}: no result with the parameters {values:?}. {failures}", self.experiment.id)
             })
         };
         self.fits.iter().map(result).collect()

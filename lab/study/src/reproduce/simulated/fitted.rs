@@ -61,7 +61,7 @@ impl Fitted {
     /// Reads a text that [`Self::text`] has written.
     pub fn parse(text: &str) -> Result<Self> {
         if !text.starts_with(Self::HEADING) {
-            bail!("--fit has not written it; choose a name that is free, or that of an older file of --fit");
+            bail!("--fit did not write this file; name a new file, or a file that --fit wrote");
         }
         Ok(toml::from_str(text)?)
     }
@@ -186,7 +186,10 @@ mod tests {
         for text in ["", "# precious\n", "[[fit]]\n"] {
             std::fs::write(&path, text).unwrap();
             let error = format!("{:#}", Fitted::read(&path).unwrap_err());
-            assert!(error.contains("these are not fitted parameters: --fit has not written it"), "{error}");
+            assert!(
+                error.contains("these are not fitted parameters: --fit did not write this file"),
+                "{error}"
+            );
         }
         Fitted::bundled().unwrap().write(&path, Existing::Refuse).unwrap_err();
         Fitted::bundled().unwrap().write(&path, Existing::Replace).unwrap();

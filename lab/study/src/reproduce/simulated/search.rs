@@ -2,14 +2,15 @@
 
 use anyhow::{Context as _, Result};
 
-/// Largest number of values that are tried.
+/// Largest number of values that a search tries.
 const STEPS: usize = 8;
-/// The first value tried is the guess multiplied or divided by this factor. For each further step, the factor
-/// is squared.
+/// The second value that the search tries is the guess multiplied or divided by this factor. For each further
+/// step, the factor is squared.
 const STRIDE: f64 = 1.15;
-/// The search ends when the error is at most this part of the wanted result.
+/// The search ends when the difference from the wanted result is at most this part of the wanted result.
 const NEAR: f64 = 0.005;
-/// The search also ends when the error is at most this part of the wanted result's rounding error.
+/// The search also ends when the difference from the wanted result is at most this part of the wanted
+/// result's rounding error.
 const PART: f64 = 0.2;
 
 /// A search for a parameter's value between the two `ends`, both included.
@@ -24,8 +25,8 @@ pub(crate) struct Range {
 }
 
 /// Tries values until a result is near the wanted result, which is known to within `rounding`. `result`
-/// returns the result of a value, and data that belongs to it. Returns the data of the value whose result is
-/// nearest. From a guess, the search moves in longer and longer strides until the wanted result lies between
+/// returns the result for a value, and data that belongs to this result. Returns the data of the nearest
+/// result. From a guess, the search moves in longer and longer strides until the wanted result lies between
 /// two values. Then the search halves the distance between these two values.
 pub(crate) fn nearest<T>(
     range: Range,

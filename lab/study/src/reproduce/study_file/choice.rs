@@ -97,7 +97,8 @@ struct Judged {
 }
 
 impl Judged {
-    /// `value` returns a value and its standard deviation in percent.
+    /// Computes the loss of each row. `value` returns a row's value and the value's standard deviation in
+    /// percent.
     fn new(
         options: &[Candidate<'_>],
         better: Better,

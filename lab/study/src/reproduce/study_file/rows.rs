@@ -180,7 +180,7 @@ impl Rows<'_> {
             self.set_from(&mut form, key, line.text(column(self.csv, name)?)?).at(name)?;
         }
         let needed = |key: &str, value: Option<String>| {
-            let problem = || format!("row `{}` has no `{key}` in its `run`, nor has its table", row.name);
+            let problem = || format!("neither row `{}` nor its table has `{key}` in `run`", row.name);
             value.with_context(problem).at(&row.form)
         };
         let machine = self.beside(needed("machine", form.machine)?);
@@ -220,7 +220,7 @@ impl Rows<'_> {
         if key == "machine" {
             let machine = self.table.study.machines.get(text);
             form.machine = Some(machine.cloned().with_context(|| {
-                format!("no machine stands for `{text}`: add it to [machines], with the simulated one's name")
+                format!("no machine stands for `{text}`: add it to [machines], with the name of a machine to simulate")
             })?);
             return Ok(());
         }

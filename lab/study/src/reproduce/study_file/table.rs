@@ -47,7 +47,7 @@ impl<'a> Table<'a> {
         mistake(&self.form, problem)
     }
 
-    /// The position in the file of the description of the rows' simulation.
+    /// Position of the key `run` in the file. The key describes the simulation of the table's rows.
     pub(super) fn run_span(&self) -> Range<usize> {
         self.form.get_ref().run.as_ref().map_or_else(|| self.form.span(), Spanned::span)
     }

@@ -393,7 +393,7 @@ fn a_mistake_is_told_with_its_file_its_line_and_a_remedy() {
         ),
         (
             ("policy = \"linux-4.18\", ", ""),
-            "mine.toml:13: row `31` has no `policy` in its `run`, nor has its table",
+            "mine.toml:13: neither row `31` nor its table has `policy` in `run`",
         ),
         (("\"63\"]", "\"64\"]"), "mine.toml:14: no row has the name `64`"),
         (
