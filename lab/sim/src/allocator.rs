@@ -161,8 +161,8 @@ fn tables(config: &Config<'_>) -> Result<Tables<'static, VirtualPlatform>, Confi
     })
 }
 
-/// The address range of a table. A table is on the heap, so it keeps its address when the value that owns it
-/// moves.
+/// The address range of a table. A table is on the heap. So a table keeps its address when the value that
+/// owns the table moves.
 fn addresses<T>(table: &[T]) -> std::ops::Range<usize> {
     let range = table.as_ptr_range();
     range.start.addr()..range.end.addr()

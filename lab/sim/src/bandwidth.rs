@@ -10,7 +10,7 @@ use std::cell::Cell;
 /// Length of a window, in picoseconds: longer than CPUs run ahead of each other, shorter than a phase of a
 /// workload.
 const WINDOW_PS: u64 = 20_000_000;
-/// Number of windows that are remembered. A CPU waits at most for the length of all of them.
+/// Number of windows that are remembered. A CPU waits at most for the length of all remembered windows.
 const WINDOWS: usize = 64;
 
 /// For each node, how long its memory is busy in each window.

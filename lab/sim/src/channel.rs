@@ -7,7 +7,8 @@ use std::rc::Rc;
 use crate::cpu::VirtualCpu;
 use crate::time::Time;
 
-/// A bounded queue that virtual CPUs send to and receive from. A clone refers to the same queue.
+/// A bounded queue that virtual CPUs send to and receive from. A clone of a `Channel` refers to the same
+/// queue as the original.
 ///
 /// A message arrives at the time on its sender's clock. The receiver fetches two cache lines from the sender:
 /// the queue's entry and the message's head (a guess). A CPU that waits is idle. A CPU that is woken
@@ -20,7 +21,7 @@ struct Inner<T> {
     messages: RefCell<VecDeque<Sent<T>>>,
     capacity: usize,
     senders: Cell<u32>,
-    /// CPUs that wait for room.
+    /// CPUs that wait for room in the queue.
     waiting_to_send: RefCell<VecDeque<u32>>,
     /// CPUs that wait for a message.
     waiting_to_receive: RefCell<VecDeque<u32>>,
@@ -155,10 +156,10 @@ mod tests {
     use super::*;
     use crate::{MACHINES, Simulation, Span};
 
-    /// Race: a waiting receiver does its periodic work and may wait for a lock there. Meanwhile a sender
-    /// wakes the receiver and removes it from the list of waiting receivers. The receiver must not wait
-    /// again, because no sender would wake it. A study found this bug: of 177 CPUs that built a program, one
-    /// never ended.
+    /// Race: a waiting receiver does its periodic work, and may wait for a lock during this work. Meanwhile a
+    /// sender wakes the receiver and removes the receiver from the list of waiting receivers. The receiver
+    /// must not wait again, because no sender would wake it. A study found this bug: of 177 CPUs that built a
+    /// program, one never ended.
     #[test]
     fn a_cpu_that_is_woken_during_its_periodic_work_does_not_wait_again() {
         let machine = MACHINES[0].parse();

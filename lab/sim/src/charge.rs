@@ -90,7 +90,7 @@ impl Engine {
             Touched::Metadata => &prices.metadata,
         };
         // The machine file has the cost of data from another core under the same last-level cache. For more
-        // distant cores, multiply the cost in proportion to the cost of a line.
+        // distant cores, multiply this cost in proportion to the cost of a line.
         let from = |last| self.line(last, me);
         let other = |last| match touched {
             Touched::Data(_, DataPrices { core: Some(core), .. }) => {

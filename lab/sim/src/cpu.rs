@@ -44,8 +44,8 @@ pub enum Touch {
 /// The CPU that a body runs on. Each operation begins at the time on the CPU's clock and moves the clock
 /// forward.
 ///
-/// A copy of this value stands for the same CPU. Only code that runs in that CPU's body may use the copy.
-/// Copies exist for code that cannot be given a reference, such as a global allocator.
+/// A copy of a `VirtualCpu` stands for the same CPU as the original. Only code that runs in that CPU's body
+/// may use the copy. Copies exist for code that cannot be given a reference, such as a global allocator.
 #[derive(Clone, Debug)]
 pub struct VirtualCpu {
     pub(crate) world: Rc<World>,
@@ -71,8 +71,8 @@ impl VirtualCpu {
         Time(self.engine().cpus[self.id.index()].clock.get())
     }
 
-    /// Whether the body should continue. Once the simulated time is over or the run is cancelled, this is
-    /// false, and the body should free everything and end.
+    /// Whether the body should continue. If the result is false, the simulated time is over or the run was
+    /// cancelled. The body should then free all of its memory and end.
     #[must_use]
     pub fn running(&self) -> bool {
         self.now() < self.world.deadline && !self.world.cancel.load(Relaxed)
@@ -267,7 +267,7 @@ impl VirtualCpu {
         let scratch = &self.engine().cpu().scratch;
         scratch.clear();
         // With Linux's allocator, each block of a list takes an atomic exchange on the page set's lock. The
-        // price of the operation already includes these exchanges.
+        // price of freeing a list already includes these exchanges.
         scratch.exchanges_included.set(blocks as u64);
     }
 
@@ -309,7 +309,8 @@ impl VirtualCpu {
         }
     }
 
-    /// Runs between two operations: lets other CPUs catch up, and does the CPU's periodic work if it is due.
+    /// Runs between two operations: lets other CPUs catch up, and does the CPU's periodic work if this work
+    /// is due.
     #[inline]
     pub(crate) fn interrupt(&self) {
         self.engine().keep_close();

@@ -3,8 +3,8 @@
 //!
 //! A frame's data and its metadata each have a mark: the CPU that touched them last, and when. The
 //! [`Recency`] of that CPU knows which of its caches still holds the lines that were used at that time. The
-//! model is a fully associative cache that evicts the least recently used line. A workload's own data takes
-//! part only if the workload touches it explicitly.
+//! model is a fully associative cache that evicts the least recently used line. The data of a workload is in
+//! the model only if the workload calls a function to touch the data.
 
 use pageset_core::{CpuId, Pfn};
 
@@ -28,7 +28,7 @@ const CPU_BITS: u32 = 14;
 
 impl Mark {
     fn new(cpu: u32, step: u64, lines: u64) -> Self {
-        debug_assert!(lines <= LINES_MAX, "the caches must count what the mark counts");
+        debug_assert!(lines <= LINES_MAX, "a mark must be able to count all touched lines");
         Self((step << CPU_BITS | u64::from(cpu + 1)) << LINES_BITS | lines)
     }
 
@@ -46,7 +46,7 @@ pub(crate) enum Touched<'p> {
     /// The frame's metadata: one line. The CPU waits for the line's whole latency.
     Metadata,
     /// Lines of the frame's data, or of the data of the block that begins with the frame. The CPU prefetches
-    /// these lines.
+    /// lines of data.
     Data(u64, &'p DataPrices),
 }
 
@@ -61,8 +61,8 @@ impl Touched<'_> {
     }
 }
 
-/// Records for each frame the CPU that touched it last, and when. Also records the lines that each CPU's
-/// caches hold.
+/// Records for each frame the CPU that touched it last, and when. For each CPU, also records the lines that
+/// its caches hold.
 pub(crate) struct Footprint {
     /// For each frame, the marks of its data and of its metadata, as integers: a vector of integers is zeroed
     /// by the system.

@@ -41,8 +41,8 @@ impl SharedLine {
         self.rmw_by(cpu.engine());
     }
 
-    /// Does the same as [`rmw`](Self::rmw), for the virtual CPU that runs on this OS thread now. Outside a
-    /// simulation the operation costs nothing.
+    /// Does an atomic read-modify-write like [`rmw`](Self::rmw), for the virtual CPU that runs on this OS
+    /// thread now. Outside a simulation the operation costs nothing.
     pub fn rmw_here(&self) {
         crate::engine::current::with(|engine| {
             if let Some(engine) = engine {

@@ -110,9 +110,10 @@ pub struct CacheCounts {
 }
 
 impl CacheCounts {
-    /// Misses of the last-level cache as a share of the references to it, as processors count them. A
-    /// reference is a line that the core's own caches do not have. A miss is a line that comes neither from
-    /// the last-level cache nor from a core under it. 0 if there was no reference.
+    /// Misses of the last-level cache, as a share of the references to the last-level cache. Processors count
+    /// both in the same way. A reference is a line that the core's own caches do not have. A miss is a line
+    /// that comes neither from the last-level cache nor from a core under it. The share is 0 if there was no
+    /// reference.
     #[must_use]
     pub fn miss_rate(&self) -> f64 {
         let misses = self.other_cache + self.memory;
@@ -161,7 +162,7 @@ impl LineTraffic {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MemoryUse {
     /// Average number of free pages that single CPUs held during the measured time. Other CPUs could not take
-    /// these pages.
+    /// the pages that a single CPU held.
     pub held_mean: f64,
     /// Largest number of free pages that single CPUs held together, over all samples.
     pub held_peak: u64,
@@ -171,7 +172,7 @@ pub struct MemoryUse {
     /// `free` call this number used memory.
     pub used_peak: u64,
     /// Average number of free pages that were reserved for one CPU during the measured time. Other CPUs could
-    /// take these pages if they found no other pages.
+    /// take reserved pages if they found no other pages.
     pub at_hand_mean: f64,
     /// Pageblocks that were free as a whole at the end of the measured time.
     pub whole_at_end: u64,
@@ -190,7 +191,7 @@ pub struct MemoryUse {
 pub struct Outcome {
     /// The machine.
     pub machine: String,
-    /// Name of the allocator's policy, or of the allocator if it is not Linux's.
+    /// Name of the allocator's policy. If the allocator is not Linux's, name of the allocator.
     pub policy: &'static str,
     /// The number of simulated CPUs.
     pub cpus: u32,
@@ -273,8 +274,8 @@ impl Outcome {
         self.share_pct(self.lock(class).wait_ps)
     }
 
-    /// Share of the workers' busy time spent waiting for zone locks or holding them, in percent: the 2023
-    /// series' *zone lock%*.
+    /// Share of the workers' busy time spent waiting for zone locks or holding zone locks, in percent: the
+    /// 2023 series' *zone lock%*.
     #[must_use]
     pub fn zone_lock_pct(&self) -> f64 {
         let zone = self.lock(LockClass::Zone);

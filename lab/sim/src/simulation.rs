@@ -136,8 +136,9 @@ impl Simulation {
         Ok(())
     }
 
-    /// Returns the allocator. The caller can use it to prepare memory before the run, for example to fill
-    /// memory. The caller may use any CPU number. Operations before the run cost no virtual time.
+    /// Returns the allocator. Before the run, the caller can allocate and free with this allocator, for
+    /// example to fill memory. The caller may use any CPU number. Operations before the run cost no virtual
+    /// time.
     #[must_use]
     pub fn allocator(&self) -> &dyn FrameAllocator {
         self.world.allocator.frames()
@@ -401,7 +402,8 @@ impl Builder<'_> {
         self
     }
 
-    /// Ends the run once this flag is set: from then on, [`VirtualCpu::running`] is false.
+    /// Ends the run once the flag `cancel` is set: [`VirtualCpu::running`] is false as soon as the flag is
+    /// set.
     #[must_use]
     pub fn cancel(mut self, cancel: Arc<AtomicBool>) -> Self {
         self.cancel = cancel;

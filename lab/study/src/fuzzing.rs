@@ -66,12 +66,12 @@ pub fn study(text: &str) {
 /// The first lines of a file of fitted parameters.
 pub const FITTED_HEADING: &str = Fitted::HEADING;
 
-/// Checks a file of fitted parameters. If the file is accepted, the parameters are written as text. That text
-/// must be accepted too, and writing it again must change nothing.
+/// Checks a file of fitted parameters. If the file is accepted, the parameters are written as text. The
+/// written text must be accepted too, and must stay the same if its parameters are written again.
 pub fn fitted(text: &str) {
     let Ok(fitted) = Fitted::parse(text) else { return };
     let written = fitted.text().expect("parameters are written");
-    let again = Fitted::parse(&written).expect("what was written is read");
+    let again = Fitted::parse(&written).expect("written parameters can be read again");
     assert_eq!(again.text().expect("parameters are written"), written);
 }
 

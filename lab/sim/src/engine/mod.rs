@@ -32,7 +32,8 @@ use crate::variation::Variation;
 /// forty allocations and not at each allocation.
 const RUN_AHEAD_PS: u64 = 20_000_000;
 
-/// The CPU number of agenda entries that belong to no CPU. Such an entry begins or ends the measured time.
+/// The CPU number of agenda entries that belong to no CPU. An entry with this number begins or ends the
+/// measured time.
 const MARK: u32 = u16::MAX as u32;
 
 /// The next step of the simulation.

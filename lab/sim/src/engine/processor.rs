@@ -62,7 +62,7 @@ pub(crate) struct Scratch {
     pub(crate) waited_for_drains: Cell<u64>,
     /// Whether the CPU took the zone lock that it holds to drain a page set.
     pub(crate) is_drain: Cell<bool>,
-    /// Number of atomic exchanges that the price of the operation already includes.
+    /// Number of atomic exchanges whose cost is already part of the price of the operation.
     pub(crate) exchanges_included: Cell<u64>,
 }
 

@@ -42,7 +42,7 @@ impl Gate {
         }
     }
 
-    /// Takes the lock so that other CPUs may share it.
+    /// Takes the lock in shared mode: other CPUs can share the lock at the same time.
     pub fn lock_shared(&self, cpu: &VirtualCpu) {
         self.enter(cpu.engine(), false);
     }

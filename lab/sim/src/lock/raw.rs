@@ -24,8 +24,8 @@ const UNKNOWN: u8 = u8::MAX;
 /// A raw lock. A CPU takes the lock at once, or waits in the virtual time of the simulation that runs on this
 /// OS thread.
 ///
-/// Outside a simulation no CPU can wait. Taking a held lock then panics, because the suspended holder would
-/// never release it.
+/// Outside a simulation no CPU can wait. Outside a simulation, taking a held lock panics, because the
+/// suspended holder would never release the lock.
 #[derive(Debug)]
 pub struct VirtualLock {
     flag: AtomicU8,

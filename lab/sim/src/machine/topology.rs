@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 /// Sockets, cores, hardware threads, nodes and the distances between nodes.
 ///
 /// CPUs are numbered node by node. Inside a node, the first hardware threads of all cores come before the
-/// second ones. So the first CPUs of a node are on different cores. Firmware numbers CPUs in other ways. The
-/// numbering matters only for runs that use the first n CPUs.
+/// second hardware threads. So the first CPUs of a node are on different cores. Firmware numbers CPUs in
+/// other ways. The numbering matters only for runs that use the first n CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     /// Number of processor packages.
@@ -41,7 +41,7 @@ pub struct Caches {
 /// How near two CPUs are, nearest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Near {
-    /// Both are the same CPU.
+    /// The two numbers name the same CPU.
     Same,
     /// The CPUs are hardware threads of one core.
     Sibling,

@@ -13,8 +13,8 @@ fn small(name: &str) -> Machine {
         .expect("still valid")
 }
 
-/// Allocates blocks of all orders, sends some of them to another CPU, and frees the other blocks and the ones
-/// that it receives.
+/// Allocates blocks of all orders, and sends some of these blocks to another CPU. Frees its other blocks and
+/// the blocks that it receives.
 fn churn(cpu: &VirtualCpu, from: &Channel<(Pfn, Order)>, to: &Channel<(Pfn, Order)>) {
     let mut rng = cpu.rng("churn");
     let mut held = Vec::new();

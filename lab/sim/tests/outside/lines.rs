@@ -3,8 +3,8 @@
 use pageset_core::{CpuId, Order, PAGEBLOCK_FRAMES, Pfn, Request};
 use pageset_sim::{Channel, Machine, Outcome, Simulation, Span, Time, VirtualCpu};
 
-/// The time of each atomic exchange after the first one of an operation, in these tests. The value is so
-/// large that one more exchange shows in the sum, and so small that no tick happens during a test.
+/// The time of each atomic exchange of an operation except the first exchange, in these tests. The value is
+/// so large that one more exchange shows in the sum, and so small that no tick happens during a test.
 const EXCHANGE_NS: f64 = 1e4;
 
 fn machine() -> Machine {
@@ -157,9 +157,9 @@ fn cpus_that_go_through_pageblocks_meet_where_they_take_and_give_them() {
     let [rows, states, ..] = lines.passes;
     assert_eq!((rows, states), (0, 0), "the CPUs share no frame");
     // The zone's free count and one bit in each of a few sets change, once for each pageblock that is taken
-    // or given back. These requests are for unmovable memory, so both CPUs take pageblocks of the same unit
-    // of 1 GiB. The bits of that unit lie in one cache line of each set, so the lines pass between the CPUs
-    // 15 times for each pageblock. Without units of 1 GiB, the lines passed 11 times.
+    // or given back. The requests of this test are for unmovable memory, so both CPUs take pageblocks of the
+    // same unit of 1 GiB. The bits of that unit lie in one cache line of each set, so the lines pass between
+    // the CPUs 15 times for each pageblock. Without units of 1 GiB, the lines passed 11 times.
     let pageblocks = 2 * 3 * ROUNDS as u64;
     assert!(lines.all() < 16 * pageblocks, "{lines:?} for {pageblocks} pageblocks");
 }

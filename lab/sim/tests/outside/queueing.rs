@@ -21,7 +21,7 @@ use rand::{Rng, RngExt};
 /// slow each other down.
 fn ideal(name: &str) -> Machine {
     let bundled = MACHINES.iter().find(|machine| machine.name == name).expect("it is bundled");
-    // The memory is small, because it is not used and building it takes time.
+    // The memory is small, because no test uses the memory and building it takes time.
     let text = bundled.text().replace("mib_per_node = ", "mib_per_node = 64 #");
     let mut machine = Machine::parse(&text, name).expect("it is still valid");
     for cost in [
@@ -43,7 +43,7 @@ fn exponential(rng: &mut impl Rng, mean_ns: f64) -> Span {
     Span::from_ns_f64(-mean_ns * (1.0 - uniform).ln())
 }
 
-/// CPUs that compute and then hold one lock, again and again. The theory calls the computing "thinking".
+/// Lets CPUs compute and then hold one lock, again and again. The theory calls the computing "thinking".
 fn think_and_lock(
     cpus: u32,
     (think_ns, hold_ns): (f64, f64),
@@ -219,7 +219,7 @@ fn threads_of_one_core_slow_each_other_down() {
     agrees("two cores over one", score([0, 1]) / score([0, 4]), 1.5, 0.01);
 }
 
-/// All of these CPUs change the same cache line, again and again.
+/// Lets CPUs change the same cache line, again and again.
 fn change_all_the_time(simulation: &mut Simulation, line: SharedLine, cpus: [u32; 2]) {
     let line = Rc::new(line);
     for cpu in cpus {
@@ -343,7 +343,8 @@ fn a_free_waits_for_its_buddys_line_where_each_frame_has_one() {
         let mut simulation = Simulation::builder(&machine).cpus(1).build().unwrap();
         let found = Rc::clone(&seen);
         let body = move |cpu: &VirtualCpu| {
-            // The blocks are too large for page sets, so each one comes from the zone and goes back there.
+            // The blocks are too large for page sets. So each block comes directly from the zone, and goes
+            // directly back to the zone.
             let order = Order::new(4).unwrap();
             let first = cpu.alloc(&Request::new(order)).unwrap();
             let second = cpu.alloc(&Request::new(order)).unwrap();

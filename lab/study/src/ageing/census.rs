@@ -85,7 +85,8 @@ pub struct Census {
     /// Frames in use that cannot be moved.
     pub pinned_frames: u64,
     /// Number of units that could hold all frames that cannot be moved, at the time with the largest number
-    /// of such frames. At that time, no allocator could have used fewer units for these frames.
+    /// of such frames. No allocator could have used fewer units for all frames that cannot be moved at that
+    /// time.
     pub unclean_units_needed: u64,
 }
 

@@ -17,7 +17,7 @@ pub enum Event {
     Alloc {
         /// The CPU that allocates.
         cpu: u32,
-        /// The number that names this block when it is freed.
+        /// The number that will name this block in the event that frees the block.
         slot: u32,
         /// Order of the block.
         order: u8,
@@ -30,7 +30,7 @@ pub enum Event {
     Free {
         /// The CPU that frees.
         cpu: u32,
-        /// The number that named this block when it was allocated.
+        /// The number that named this block in the event that allocated the block.
         slot: u32,
     },
 }
@@ -62,10 +62,10 @@ pub struct Day {
     step: u32,
     slots: Slots,
     processes: Vec<Option<Process>>,
-    /// For each step of the day, the processes that end in it.
+    /// For each step of the day, the processes that end in this step.
     ends: Vec<Vec<usize>>,
-    /// For each step of the day, the slabs that are freed in it. The last entry has the slabs that live
-    /// longer than the day.
+    /// For each step of the day, the slabs that are freed in this step. The last entry has the slabs that
+    /// live longer than the day.
     slabs: Vec<Chain>,
     /// Pages of long-lived slabs.
     long_pages: u64,

@@ -17,7 +17,7 @@ pub(super) struct Files {
     open: Option<u32>,
 }
 
-/// A file: its cached pages, if there are any, and the block of its inode.
+/// A file: the cached pages of the file, if there are any, and the block of the file's inode.
 #[derive(Debug)]
 struct File {
     pages: Chain,

@@ -165,7 +165,7 @@ impl<'a, A: FrameAllocator> Memory<'a, A> {
     }
 
     /// Allocates the block at this frame as the target of a move. Returns whether the allocator could
-    /// allocate it.
+    /// allocate this block.
     pub(super) fn take_at(&self, pfn: u32, order: u8) -> bool {
         let request = request(order, MigrateType::Movable);
         self.allocator.alloc_at(CpuId(0), Pfn(pfn.into()), &request).is_ok()

@@ -67,7 +67,8 @@ pub struct Builds {
     pub pages_min: u32,
     /// Pages of the largest process. Guess.
     pub pages_max: u32,
-    /// Average life of a process. Guess: real processes have shorter lives, and there are more of them.
+    /// Average life of a process. Guess: on a real machine, there are more processes, and their lives are
+    /// shorter.
     pub life_steps: u32,
     /// Pages of page tables, stacks and objects for each thousand pages of a process: 47 in
     /// `k618_2c_make_lua_j4` (11 630 of 248 528 blocks) and in `k618_2c_make_openssl_j4` (10 706 of 228 559).
@@ -118,7 +119,7 @@ pub struct Files {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Slabs {
-    /// Memory of short-lived objects during the day. At night there are fewer. Guess.
+    /// Memory of short-lived objects during the day. At night there are fewer short-lived objects. Guess.
     pub short_permille: u32,
     /// Average life of short-lived objects. Guess.
     pub short_life_steps: u32,

@@ -43,8 +43,7 @@ pub enum ContestError {
     Config(#[from] ConfigError),
 }
 
-/// Largest number of frames of a machine: 1 TiB in frames of 4 KiB. The tables for so many frames take 2.3
-/// GiB.
+/// Largest number of frames of a machine: 1 TiB in frames of 4 KiB. The tables for 2^28 frames take 2.3 GiB.
 const MOST_FRAMES: u64 = 1 << 28;
 /// Largest number of pairs of a zone and a CPU on a machine. The tables take several KiB for each pair.
 const MOST_CPU_ZONES: u64 = 1 << 17;
@@ -70,7 +69,9 @@ fn check_size(machine: &Layout) -> Result<(), ContestError> {
         [("frames", frames, MOST_FRAMES), ("pairs of a CPU and a zone", cpu_zones, MOST_CPU_ZONES)]
     {
         if count > most {
-            return Err(ContestError::TooLarge(format!("it has {count} {what}, of at most {most}")));
+            return Err(ContestError::TooLarge(format!(
+                "it has {count} {what}, and at most {most} are allowed"
+            )));
         }
     }
     Ok(())
@@ -100,8 +101,8 @@ mod tests {
         [AllocatorKind::Linux(Box::new(LINUX_6_18))].into_iter().chain(AllocatorKind::OURS)
     }
 
-    /// A recording of two events: CPU 0 allocates a page at the first time, and `cpu` frees the page at the
-    /// second.
+    /// A recording of two events. CPU 0 allocates a page at `allocated_ns`, and the CPU `cpu` frees the page
+    /// at `freed_ns`.
     fn recording(allocated_ns: u64, freed_ns: u64, cpu: u16) -> Recording {
         let (block, order, migratetype) = (BlockName::Alone(0), Order::ZERO, MigrateType::Movable);
         let alloc = What::Alloc { block, order, migratetype, highest: ZoneKind::Normal };

@@ -18,12 +18,12 @@ pub struct ContestRow {
     #[serde(flatten)]
     pub shared: SharedCounts,
     /// Average number of free frames that single CPUs held, over the time of the recording. Other CPUs could
-    /// not take these frames.
+    /// not take the frames that a single CPU held.
     pub held_mean: f64,
     /// Largest number of frames that single CPUs held together at one time.
     pub held_peak: u64,
     /// Average number of free frames that were reserved for one CPU, over the time of the recording. Other
-    /// CPUs could take these frames.
+    /// CPUs could take reserved frames.
     pub at_hand_mean: f64,
     /// Free frames that single CPUs still held after two idle seconds at the end of the recording.
     pub held_idle: u64,

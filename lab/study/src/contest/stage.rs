@@ -23,10 +23,10 @@ pub(super) trait Counting: FrameAllocator {
     /// Sets the recorded time of the next calls. Counters use the time to tell whether two changes followed
     /// each other closely.
     fn set_time_ns(&self, now_ns: u64);
-    /// Notes that this CPU allocated a block of pages, or is about to free it.
+    /// Notes that this CPU allocated a block of pages, or is about to free a block of pages.
     fn note(&self, cpu: CpuId, pfn: Pfn);
-    /// Counts so far of how often CPUs used data that other CPUs use too. The allocator's report of its
-    /// memory lacks these counts.
+    /// Counts so far of how often CPUs used data that other CPUs use too. The allocator's own `FrameUsage`
+    /// lacks these counts.
     fn counted(&self) -> SharedCounts;
 }
 

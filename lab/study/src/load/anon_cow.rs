@@ -1,5 +1,5 @@
-//! vm-scalability `anon-cow-seq`: a parent fills its memory and forks; each child writes all of it in order
-//! and so copies every page (spec fault.md §3.5, §4.2).
+//! vm-scalability `anon-cow-seq`: a parent fills its memory and forks; each child writes all of this memory
+//! in order, and so copies every page (spec fault.md §3.5, §4.2).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,7 +18,7 @@ const PAGES: Parameter = Parameter {
     default: 2048,
     min: 1,
     meaning: "pages of the parent's memory, all of which each child copies",
-    source: "guess: 8 MiB; by definition (spec fault.md §3.5) half of memory, divided by the number of children plus one",
+    source: "guess: 8 MiB; by definition (spec fault.md §3.5) half of memory, shared by the children and the parent",
 };
 const ORDER: Parameter = Parameter {
     key: "page_order",

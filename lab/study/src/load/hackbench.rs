@@ -42,7 +42,7 @@ const TURN_SENDERS: Parameter = Parameter {
     key: "turn_senders",
     default: 1,
     min: 1,
-    meaning: "senders that a CPU runs, one round over their receivers each, before it runs twice as many receivers",
+    meaning: "senders that a CPU runs before it runs twice as many receivers; each sends to all its receivers",
     source: "guess: a turn for each; with many groups, a CPU has many senders that can run",
 };
 
@@ -116,7 +116,7 @@ impl Tasks {
             for _ in 0..self.turn_messages {
                 self.send(target);
             }
-            // The receivers' turn: they read the messages that came during the senders' turn.
+            // The receivers' turn: the receivers read the messages that came during the senders' turn.
             for _ in 0..self.turn_messages.saturating_mul(2) {
                 let Received::Message(message) = target.try_receive(self.inbox) else { break };
                 self.consume(target, message);

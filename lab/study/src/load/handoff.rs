@@ -22,7 +22,7 @@ const FILL_NS: Parameter = Parameter {
     key: "fill_ns",
     default: 500,
     min: 0,
-    meaning: "the producer's work for each page besides writing it, in ns",
+    meaning: "the producer's work for each page, without writing the page, in ns",
     source: "guess: 8 GB/s",
 };
 const PURGERS: Parameter = Parameter {
@@ -51,10 +51,10 @@ const LARGEST_MESSAGE_PAGES: u64 = 1 << 16;
 /// side does not stop the other side.
 const WAITING: u32 = 16;
 
-/// Pairs of CPUs: one CPU fills pages, the other reads and frees them.
+/// Pairs of CPUs: one CPU fills pages, and the other CPU reads and frees these pages.
 pub(super) const PRODUCER_CONSUMER: Workload = Workload {
     name: "producer-consumer",
-    summary: "pairs of CPUs: one fills single pages, the other reads and frees them",
+    summary: "pairs of CPUs: one CPU fills single pages, the other reads and frees these pages",
     source: "the RFC of April 2026 names the case; the sizes are guesses",
     unit: "pages",
     duration_ms: (50, 200),
@@ -65,7 +65,7 @@ pub(super) const PRODUCER_CONSUMER: Workload = Workload {
 /// A few CPUs free the pages that all other CPUs have faulted in.
 pub(super) const PURGER: Workload = Workload {
     name: "purger",
-    summary: "all CPUs but four fault in pages; these four free the pages",
+    summary: "four CPUs free the pages that all other CPUs fault in",
     parameters: &[PURGERS, RANGE_PAGES, USER_NS, FAULT_NS, UNMAP_NS, lru::HOLD_NS],
     unit: "faults",
     build: build_purgers,

@@ -1,6 +1,6 @@
 //! kbuild: the requests that `make -j N` makes to the page allocator. Short processes run one after another.
-//! Each process is born, faults in its memory, reads and writes files, and gives everything back at once when
-//! it ends (spec fault.md §4.3).
+//! Each process begins, faults in its memory, reads and writes files, and frees all of its memory when it
+//! ends (spec fault.md §4.3).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -66,10 +66,10 @@ const CGROUPS: Parameter = Parameter {
 const SMALL_PROCESSES: u32 = 4;
 /// Number of faults between two system calls that allocate memory for a short time. Guess.
 const FAULTS_PER_CALL: u64 = 64;
-/// Time until the last objects of a dead process are freed, all at once. The objects are kept until then
-/// because readers without a lock may still use them (RCU). Guess.
+/// Time until the last objects of a dead process are freed, all at once. The kernel keeps these objects for a
+/// grace period, because readers without a lock may still use them (RCU). Guess.
 const GRACE_NS: u64 = 10_000_000;
-/// Share of the processes that end on another CPU than the one they began on, in percent. Source:
+/// Share of the processes that end on another CPU than the CPU on which they began, in percent. Source:
 /// `pageset stat` on data/traces/k618_2c_make_lua_j4.pgtrace: 4.7 % of the blocks that a build frees were
 /// allocated by another CPU. The value is an estimate, because the source counts blocks and not processes.
 /// The source also misses processes that moved to the other CPU and back.
@@ -86,7 +86,7 @@ const OTHER_TABLES: u32 = 9;
 /// The order of the page tables' top level. Source: spec fault.md §4, "PGD order 0 or 1"; 1 with isolated
 /// page tables.
 const PGD_ORDER: u8 = 1;
-/// Number of pages that a process leaves in the page cache: the file that it writes. Guess.
+/// Number of pages of the file that a process writes. The file stays in the page cache. Guess.
 const OUTPUT_PAGES: u64 = 12;
 /// Number of mappings of a process. Guess: an executable, its libraries, heap, stack.
 const MAPPINGS: usize = 30;
@@ -97,7 +97,7 @@ const NEW_FILES: usize = 6;
 /// `make -j N` with one compilation on each CPU.
 pub(super) const KBUILD: Workload = Workload {
     name: "kbuild",
-    summary: "make -j N of a kernel: short processes that fault in memory and free it all when they end",
+    summary: "make -j N of a kernel: short processes that fault in memory and free all memory when they end",
     source: "spec fault.md §4.3",
     unit: "processes",
     duration_ms: (400, 1000),
@@ -115,8 +115,8 @@ pub(super) const KBUILD: Workload = Workload {
     build,
 };
 
-/// The kernel's objects for a process: their size, and how many of them a process needs. The sizes are
-/// guesses, near those of Linux 6.x.
+/// The kinds of kernel objects for a process: the size of an object, and the number of objects for a process.
+/// The sizes are guesses, near those of Linux 6.x.
 const KINDS: [(u32, usize); 7] = [
     (9_792, 1),          // task
     (1_408, 1),          // address space

@@ -1,6 +1,6 @@
 //! vm-scalability `lru-file-mmap-read`: processes read files larger than memory through mappings. So the page
-//! cache allocates pages as fast as they are reclaimed. A page is mostly freed on another CPU than the one
-//! that read it (spec fault.md §4.2).
+//! cache allocates pages as fast as they are reclaimed. A page is mostly freed on another CPU than the CPU
+//! that read the page (spec fault.md §4.2).
 
 use super::page_cache::{CpuCache, PageCache};
 use super::plan::Plan;

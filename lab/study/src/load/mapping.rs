@@ -10,8 +10,8 @@ use crate::target::{Access, Block, Fill, Hold, LockId, Target};
 
 /// Number of pages that one page-table page maps. Source: x86-64, 512 entries of 8 bytes.
 pub(super) const TABLE_PAGES: u64 = 512;
-/// Number of pages that an unmap collects before it frees them as one list. Source: `mmu_gather` collects one
-/// page of pointers; general knowledge, not in the spec.
+/// Number of pages that an unmap collects in order to free them as one list. Source: `mmu_gather` collects
+/// one page of pointers; general knowledge, not in the spec.
 const GATHER_PAGES: usize = 506;
 
 pub(super) const FAULT_NS: Parameter = Parameter {
@@ -125,7 +125,8 @@ impl Mapping {
         Some((pfn, order))
     }
 
-    /// Unmaps everything: data pages in lists, in the order of their addresses, then page tables.
+    /// Unmaps all pages of the mapping. Frees the data pages in lists, in the order of their addresses, and
+    /// then the page tables.
     pub(super) fn unmap(&mut self, target: &mut dyn Target) {
         self.take(target, Hold::Exclusive);
         self.lru.flush(target);

@@ -12,7 +12,7 @@ const PAGES: Parameter = Parameter {
     default: 1024,
     min: 1,
     meaning: "pages of one process",
-    source: "guess: 4 MiB, so that some generations fit into a tenth of a second",
+    source: "guess: 4 MiB, so that each CPU runs several processes in a tenth of a second",
 };
 
 /// A service stops all of its processes at the same time, and starts new ones.
@@ -54,8 +54,8 @@ struct Process {
 const LAST: u64 = 1;
 
 impl Process {
-    /// The process on the first CPU waits until all other processes have filled their memory. Then it tells
-    /// them to free their memory.
+    /// The process on the first CPU waits until all other processes have filled their memory. Then the first
+    /// process tells the others to free their memory.
     fn lead(mut self, target: &mut dyn Target, full: ChannelId, others: &[ChannelId]) {
         let mut goes_on = true;
         while goes_on {

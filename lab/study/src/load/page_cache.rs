@@ -48,8 +48,8 @@ impl List {
 #[derive(Debug)]
 pub(super) struct PageCache {
     lists: Vec<List>,
-    /// Whether a CPU is emptying all page sets now. A second CPU does not wait for the first, but tries again
-    /// to reclaim.
+    /// Whether a CPU is emptying all page sets now. A second CPU does not wait for the CPU that empties the
+    /// page sets, but tries again to reclaim.
     drains: AtomicBool,
 }
 
@@ -127,8 +127,8 @@ impl CpuCache {
             if let Some(pfn) = self.page_above_min(target) {
                 return Some(pfn);
             }
-            // The reclaimed pages may be in page sets, where they do not count as free. So empty the page
-            // sets.
+            // The reclaimed pages may be in page sets, and pages in page sets do not count as free. So empty
+            // the page sets.
             if !self.cache.drains.swap(true, Relaxed) {
                 target.drain_all();
                 self.cache.drains.store(false, Relaxed);

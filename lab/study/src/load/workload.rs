@@ -42,14 +42,14 @@ impl Workload {
         start::spread((self.build)(&setup)?, &setup)
     }
 
-    /// The benchmark's own parameters, and those that every workload has.
+    /// The benchmark's own parameters, and the parameters that every workload has.
     fn all_parameters(&self) -> impl Iterator<Item = &Parameter> + Clone {
         self.parameters.iter().chain([&START_SPREAD_US])
     }
 }
 
 impl Settings {
-    /// Checks that `workload` has all these parameters and can take their values.
+    /// Checks that `workload` has each parameter that is set, and that each value is in its range.
     ///
     /// # Errors
     /// Fails if `workload` lacks a parameter, or cannot take a value. The error names the first such

@@ -14,8 +14,8 @@ use crate::load::setup::{Parameter, Setup};
 use crate::random_time::exponential_ns;
 use crate::target::{Hold, LockId, Target, locked};
 
-/// Number of pages that a CPU collects before it takes the lock to add them to the list. Source: spec
-/// fault.md §4.1, Linux 4.15 to 6.9.
+/// Number of pages that a CPU collects before it takes the lock and adds these pages to the list. Source:
+/// spec fault.md §4.1, Linux 4.15 to 6.9.
 const ADD_BATCH: u32 = 15;
 /// Largest number of pages that are removed under one hold of the lock. Source: `SWAP_CLUSTER_MAX`, spec
 /// pcp.md §0.2.
@@ -45,8 +45,9 @@ impl Lru {
         Self::for_cgroups(plan, setup, 1)
     }
 
-    /// Does the same as [`for_cpus`](Self::for_cpus), for programs in several memory cgroups. Each cgroup has
-    /// its own list on each node. CPU `n` belongs to cgroup `n` modulo the number of cgroups.
+    /// Makes the access of each CPU like [`for_cpus`](Self::for_cpus), for programs in several memory
+    /// cgroups. Each cgroup has its own list on each node. CPU `n` belongs to cgroup `n` modulo the number of
+    /// cgroups.
     pub(crate) fn for_cgroups(plan: &mut Plan, setup: &Setup<'_>, cgroups: u64) -> Vec<Self> {
         let page_ns = setup.get(&HOLD_NS);
         let mut locks = BTreeMap::new();
@@ -69,7 +70,7 @@ impl Lru {
         setup.each_cpu().map(|_| of_cpu()).collect()
     }
 
-    /// Adds a page to this CPU's batch. When the batch is full, adds all of it to the list.
+    /// Adds a page to this CPU's batch. When the batch is full, adds all of its pages to the list.
     pub(crate) fn add(&mut self, target: &mut dyn Target) {
         self.pending += 1;
         if self.pending == ADD_BATCH {
@@ -94,8 +95,8 @@ impl Lru {
     }
 
     /// Holds the lock for a random time. The time varies because the CPU writes the metadata of the pages and
-    /// of their neighbours on the list. These lines may be in this CPU's caches, in another CPU's caches or
-    /// only in memory.
+    /// of their neighbours on the list. The lines of metadata may be in this CPU's caches, in another CPU's
+    /// caches or only in memory.
     fn hold(&self, target: &mut dyn Target, pages: u32) {
         let ns = exponential_ns(target, self.page_ns * u64::from(pages));
         locked(target, self.lock, Hold::Exclusive, |target| target.compute(ns));

@@ -11,7 +11,7 @@ use crate::{Access, Block, Fill, Target};
 /// than a sawtooth.
 const BLOCKS: usize = 2048;
 /// Number of blocks in a sawtooth, which allocates all blocks and then frees all blocks. A page set may hold
-/// only a small part of them.
+/// only a small part of the blocks.
 const SAWTOOTH: usize = 16_384;
 /// Number of rounds of each measurement. The result is the median of the rounds.
 const ROUNDS: usize = 21;
@@ -100,8 +100,8 @@ fn give(target: &mut dyn Target, block: Block) {
     target.free(block);
 }
 
-/// Frees a block and allocates a cleared one. The block is the same one each time, because a page set hands
-/// out the block that was freed last.
+/// Frees a block and allocates a cleared one. Each call frees and allocates the same block, because a page
+/// set hands out the block that was freed last.
 fn renew(target: &mut dyn Target, block: Block) -> Block {
     target.free(block);
     let pfn = target.alloc(Order::ZERO, MigrateType::Movable, Fill::Zeroed);
@@ -129,8 +129,8 @@ fn sawtooth(batch: i32) -> Result<f64> {
     })
 }
 
-/// Does the same as [`sawtooth`], but in phases, and reads `pages_between` other pages between the phases.
-/// Returns the nanoseconds for one block in one direction.
+/// Allocates and frees blocks like [`sawtooth`], but in phases. Between the phases, reads `pages_between`
+/// other pages. Returns the nanoseconds for one block in one direction.
 fn phases(pages_between: usize) -> Result<f64> {
     measure(fixed(BATCHES[1]), move |target, found| {
         let others: Vec<_> = (0..pages_between).map(|_| take(target)).collect();

@@ -49,7 +49,7 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
             [0.0, metadata_shared, metadata_memory],
             &measured("per page, above near caches, which the other costs contain"),
         ),
-        "# Nine bytes of metadata per frame: neighbours are on the same line.\nframe_layout = \"shared-lines\"\n".to_owned(),
+        "# Nine bytes of metadata per frame: adjacent frames share a cache line.\nframe_layout = \"shared-lines\"\n".to_owned(),
         sibling_slowdown(shape),
         levels("clear_4k", costs.clear, &measured("sweeps over sets of pages of three sizes")),
         read_and_copy(costs.read, copy, &measured),
@@ -132,7 +132,7 @@ fn cores_per_node(shape: &Shape) -> u32 {
 
 /// The number of cores that share a last-level cache. In a virtual machine, the system's numbers may
 /// contradict each other: if the number that the system `told` does not divide the number of cores of a node,
-/// all of them share one cache.
+/// all cores of the node share one cache.
 fn cores_per_cache(cores_per_node: u32, told: u32) -> u32 {
     let told = told.clamp(1, cores_per_node);
     if cores_per_node.is_multiple_of(told) { told } else { cores_per_node }
@@ -152,7 +152,7 @@ fn distances(shape: &Shape, line: f64, memory: f64) -> String {
     }
     format!(
         "\n[[costs.line_from_distance]]\ndistance = 20\ncache_ns = {:.2}\nmemory_ns = {:.2}\n\
-         source = \"guess: twice what is near\"\n",
+         source = \"guess: twice the cost within the node\"\n",
         2.0 * line,
         2.0 * memory
     )

@@ -1,8 +1,8 @@
 //! Computes the time of a kernel build from the figures of a simulated build.
 //!
 //! In the simulated build, all CPUs compile. A real build also has steps that run on one CPU at a time, such
-//! as linking, extracting symbols and compressing. These steps never wait for locks. So a better allocator
-//! shortens a whole build by a smaller share than it shortens compiling.
+//! as linking, extracting symbols and compressing. The steps on one CPU never wait for locks. So a better
+//! allocator shortens a whole build by a smaller share than it shortens compiling.
 
 use crate::simulate::{RunResult, RunSpec};
 
@@ -32,7 +32,7 @@ pub(super) fn build_time(run: &RunSpec, result: &RunResult) -> f64 {
     let builds = run.settings.get(BUILDS).copied().unwrap_or(1);
     let busy = result.busy_ms / result.allocated_pages as f64;
     let waits_percent = result.zone_wait_percent + result.lru_wait_percent + result.mmap_wait_percent;
-    // In the serial part only one CPU works, so it does not wait for locks.
+    // In the serial part only one CPU works. This CPU does not wait for locks.
     let serial = SERIAL_SHARE * busy * (1.0 - waits_percent / 100.0);
     serial + (busy - serial) * builds as f64 / f64::from(result.workers)
 }
@@ -41,7 +41,7 @@ pub(super) fn build_time(run: &RunSpec, result: &RunResult) -> f64 {
 mod tests {
     use super::*;
 
-    /// The time of a build with these results, if `builds` share the CPUs.
+    /// The time of a build with these results, if `builds` builds share the CPUs.
     fn time(builds: u64, workers: u32, zone_wait_percent: f64) -> f64 {
         let mut run = RunSpec::new("epyc-2", "kbuild", "linux-6.6");
         if builds > 1 {

@@ -177,7 +177,7 @@ impl Test {
         for repetition in 0..self.repetitions {
             for (handler, series) in self.contestants.iter().zip(&mut series) {
                 let run = match (&self.machine, series.runs.first()) {
-                    // A repeated simulation would give the same result, so it runs once.
+                    // A repeated simulation would give the same result, so simulate only once.
                     (Some(_), Some(first)) if repetition > 0 => *first,
                     _ => self.run_once(*handler)?,
                 };

@@ -57,9 +57,11 @@ pub enum AreaCache {
 /// Time between the creation of two threads. One thread creates all threads. Guess: cloning a thread and
 /// mapping its stack take a few times as long as a wake-up, which takes 10 us.
 const CREATION: Span = Span::from_us(40);
-/// Virtual time at which threads begin to map memory. By then, the first thread has made the address space.
+/// Virtual time at which threads begin to map memory. The first thread has made the address space before this
+/// time.
 const MAPPING: Span = Span::from_ms(1);
-/// Virtual time at which all threads begin to touch pages. By then, all threads have mapped their memory.
+/// Virtual time at which all threads begin to touch pages. All threads have mapped their memory before this
+/// time.
 const TOUCHING: Span = Span::from_ms(100_000);
 /// End of the simulation in virtual time. Every run ends before this time.
 const END: Span = Span::from_ms(100_000_000);
@@ -145,8 +147,8 @@ fn shrunk(machine: &Machine, scale: f64, shape: &Shape) -> Machine {
     let needed = NODE_SHARES_MAX * shape.thread_pages * u64::from(cpus_per_node);
     let pages = ((real as f64 / scale) as u64).min(needed).max(64);
     // Add a quarter, for page tables and for the pages that watermarks keep free. Use nodes in whole groups
-    // of eight, because the machine is built of such groups. Count untouched pages of a region too, because
-    // prefaulting may map them.
+    // of eight, because the machine is built of groups of eight nodes. Count untouched pages of a region too,
+    // because prefaulting may map untouched pages.
     let filled = (shape.mapped_pages() + u64::from(shape.tables())) * 5 / 4 / pages + 1;
     let used = u32::try_from(filled).unwrap_or(all).max(shape.threads.div_ceil(cpus_per_node));
     let nodes = used.next_multiple_of(8).min(all);

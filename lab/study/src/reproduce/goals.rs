@@ -179,8 +179,8 @@ impl Study for PlanWithGoals {
     }
 
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
-        // Larger machines and longer loads come last in the plan. Simulate these first, so that no long run
-        // is left at the end.
+        // Larger machines and longer loads come last in the plan. Simulate the longest runs first, so that no
+        // long run is left at the end.
         let mut runs = self.runs(options);
         runs.reverse();
         let results = simulate_all(&runs, options.jobs, progress)?;

@@ -15,11 +15,11 @@ pub struct RunResult {
     pub score_per_s: f64,
     /// Name of a unit of work.
     pub unit: String,
-    /// Share of the CPUs' busy time spent waiting for a zone's lock or holding it.
+    /// Share of the CPUs' busy time spent waiting for a zone's lock or holding a zone's lock.
     pub zone_lock_percent: f64,
     /// Share of the CPUs' busy time spent waiting for a zone's lock.
     pub zone_wait_percent: f64,
-    /// Share of the CPUs' busy time spent waiting for an LRU lock or holding it.
+    /// Share of the CPUs' busy time spent waiting for an LRU lock or holding an LRU lock.
     pub lru_lock_percent: f64,
     /// Share of the CPUs' busy time spent waiting for an LRU lock.
     pub lru_wait_percent: f64,
@@ -66,7 +66,7 @@ pub struct RunResult {
     pub alloc_max_ns: f64,
     /// Average time of an allocation.
     pub alloc_mean_ns: f64,
-    /// The part of the average that was spent waiting for other CPUs' drains.
+    /// The part of an allocation's average time that was spent waiting for other CPUs' drains.
     pub alloc_behind_drains_ns: f64,
     /// CPUs that the workload used.
     pub workers: u32,
@@ -77,8 +77,8 @@ pub struct RunResult {
     pub digest: String,
 }
 
-/// How often CPUs used the same data, and how much memory the allocator used. The figures of this struct are
-/// defined for every allocator.
+/// How often CPUs used data that other CPUs use too, and how much memory the allocator used. The figures of
+/// this struct are defined for every allocator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SharedUse {
     /// Number of times that a CPU took a zone's lock. In an allocator without locks: number of times that a
@@ -99,7 +99,7 @@ pub struct SharedUse {
     /// Requests that got memory of another migratetype.
     pub fallbacks: u64,
     /// Average number of free pages that single CPUs held during the measured time. Other CPUs could not take
-    /// these pages.
+    /// the pages that a single CPU held.
     pub held_mean: f64,
     /// Largest number of pages that were in use or held by single CPUs. A tool such as `free` reports these
     /// pages as used memory.
@@ -108,7 +108,7 @@ pub struct SharedUse {
     /// Free pages that single CPUs hold after two ticks of an idle machine.
     pub held_after_two_ticks: u64,
     /// Average number of free pages that were reserved for one CPU during the measured time. Other CPUs could
-    /// take these pages if they found no other pages.
+    /// take reserved pages if they found no other pages.
     pub at_hand_mean: f64,
     /// Pageblocks that are free as a whole at the end of the measured time.
     pub whole_at_end: u64,

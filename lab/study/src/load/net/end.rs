@@ -48,7 +48,7 @@ pub(super) enum FreedBy {
     Sender,
 }
 
-/// Largest number of messages whose memory waits to be freed by the CPU that allocated it. Source: spec
+/// Largest number of messages that wait until the CPU that allocated their memory frees them. Source: spec
 /// fault.md §4.3, "list <= 64".
 const DEFERRED_MAX: u32 = 64;
 
@@ -89,9 +89,9 @@ impl Way {
 pub(super) struct End {
     pub(super) skbs: Arc<Skbs>,
     pub(super) costs: Costs,
-    /// The direction from this worker to the other.
+    /// The direction from this worker to its peer.
     pub(super) forth: Way,
-    /// The direction from the other worker to this one.
+    /// The direction from the peer to this worker.
     pub(super) back: Way,
 }
 
@@ -101,7 +101,7 @@ impl End {
         Self { skbs: Arc::clone(skbs), costs, forth, back }
     }
 
-    /// Frees a message, or sends it back for the sender's CPU to free.
+    /// Frees a message on this CPU, or sends the message back so that the sender's CPU frees it.
     pub(super) fn give_back(&self, target: &mut dyn Target, message: Message) {
         let kept = match self.back.returned {
             Some(returned) => target.try_send(returned, message),

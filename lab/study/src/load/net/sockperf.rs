@@ -1,5 +1,5 @@
-//! sockperf, throughput of small messages. Messages consist of slab objects only, and another CPU frees them
-//! than the one that allocated them (spec fault.md §4.3).
+//! sockperf, throughput of small messages. Messages consist of slab objects only. An object is freed on
+//! another CPU than the CPU that allocated it (spec fault.md §4.3).
 
 use pageset_core::AllocError;
 

@@ -20,7 +20,7 @@ pub(super) struct Paced {
 
 const BYTES: usize = 12;
 /// Number of acts that are read at once. Guess: a chunk is small compared with the other memory of a
-/// simulated CPU, and large enough that the system call to read it costs little per act.
+/// simulated CPU, and large enough that the system call to read the chunk costs little per act.
 const CHUNK: usize = 1024;
 /// Largest number of bytes of all lists that are kept in memory. Longer lists go to a temporary file.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
@@ -160,7 +160,7 @@ impl Lists {
     }
 }
 
-/// A position in a CPU's list, with the chunk that contains it.
+/// A position in a CPU's list, and the chunk that contains this position.
 #[derive(Debug)]
 pub(super) struct Cursor {
     cpu: usize,

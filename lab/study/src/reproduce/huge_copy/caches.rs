@@ -1,6 +1,6 @@
 //! A model of the caches while processes copy or clear huge pages and then write them. For each order of the
-//! kernel's visits, the model shows how much of a huge page stays in a cache. It also shows the cost of
-//! misses if all processes wait for the same memory. Not modelled are the latencies of single lines, TLBs,
+//! kernel's visits, the model shows how much of a huge page stays in a cache. The model also shows the cost
+//! of misses if all processes wait for the same memory. Not modelled are the latencies of single lines, TLBs,
 //! and the memory of a second socket. Prefetching is modelled only as a price in [`Chip::jump_ns`].
 //!
 //! A cache has either all or nothing of a base page (4 KiB). Each process repeats two steps: the kernel
@@ -104,7 +104,8 @@ impl Model<'_> {
     /// Lets the process with the earliest clock do its next base page, again and again, until all processes
     /// have done all of their pages.
     fn run(mut self) -> Played {
-        // Processes begin at different times within their first page, since they are forked one by one.
+        // Processes begin at different times within their first huge page, because a parent forks them one by
+        // one.
         let page_ns = 3.0 * PAGES as f64 * 4096.0 / self.chip.process_gb_per_s;
         let mut agenda = BinaryHeap::new();
         for process in 0..self.chip.processes {
@@ -129,7 +130,7 @@ impl Model<'_> {
         self.total
     }
 
-    /// Copies or writes one base page. Returns the time that it takes.
+    /// Copies, clears or writes one base page. Returns the time that this step takes.
     fn step(&mut self, now_ns: f64, process: usize, done: u64) -> f64 {
         let (huge, at) = (done / (2 * PAGES as u64), done as usize % (2 * PAGES));
         let counts = f64::from(u8::from(huge >= self.warm));
@@ -193,11 +194,11 @@ impl Model<'_> {
     }
 }
 
-/// A cache. To make room, it chooses some base pages at random and evicts the one that was used longest ago.
-/// A set-associative cache with hashed addresses does nearly the same.
+/// A cache. To make room, the cache chooses some base pages at random, and evicts the page among them that
+/// was used longest ago. A set-associative cache with hashed addresses does nearly the same.
 struct Cache {
     room: usize,
-    /// The base pages in the cache, each with the time of its last use and whether it was written.
+    /// The base pages in the cache, each with the time of its last use and whether the page was written.
     held: Vec<(u64, u64, bool)>,
     place: HashMap<u64, usize>,
     uses: u64,

@@ -148,7 +148,7 @@ pub(super) fn comparison(all: &[Modelled]) -> Comparison {
     let quantity = |name: &str| Quantity::relative(&name.replace(' ', "_"), name, "old order = 100", 0);
     let mut table = Comparison::new(
         "caches",
-        "Another order, where it was measured",
+        "Effect of another order, published and in the model",
         "a model of the caches, data/tables/huge-copy/caches.csv",
         quantities.map(quantity).to_vec(),
     );
@@ -211,11 +211,11 @@ pub(super) fn winners(all: &[Modelled], measured_percent: f64) -> Table {
         ]));
     }
     table.note(
-        "Cache each: what a process has of the caches. Hits: base pages that a cache still has when the program \
+        "Cache each: size of the caches that one process can use. Hits: base pages that a cache still has when the program \
          writes them, with the old and the new order.",
     );
     table.note(
-        "Page: page-by-page. Converge: converge-2018. The old order of Broadwell is the same with a wrong target: \
+        "Page: page-by-page. Converge: converge-2018. The old order of Broadwell is converge-2018 with a wrong target: \
          the program writes from the end, and the kernel expects the begin.",
     );
     table

@@ -48,7 +48,8 @@ fn case_key(row: &PrintedRow, reading: Reading, case: usize) -> Key {
 }
 
 /// How many threads may have run for a row. If the printed number exceeds the number of threads that the
-/// program has arrays for, both numbers are possible. A quick run then leaves out the printed number.
+/// program has arrays for, both numbers are possible. If both numbers are possible, a quick run leaves out
+/// the printed number.
 fn readings(row: &PrintedRow, is_quick: bool) -> impl Iterator<Item = Reading> + use<> {
     let has_all = row.threads <= THREADS_OF_LISTING;
     let is_wanted = move |reading: &Reading| match reading {

@@ -63,8 +63,8 @@ pub(super) fn keys(is_quick: bool) -> Vec<Key> {
 pub(super) struct Matrix {
     pub(super) counts: &'static [u32],
     pub(super) rows: Vec<(Strategy, Vec<f64>)>,
-    /// For each strategy, the share of linear scaling that it reaches if each thread fills a whole leaf
-    /// table.
+    /// For each strategy, the share of linear scaling that the strategy reaches if each thread fills a whole
+    /// leaf table.
     whole_tables: Vec<(Strategy, f64)>,
 }
 

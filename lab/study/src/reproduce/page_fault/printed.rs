@@ -48,7 +48,7 @@ const STRATEGIES: [(&str, &str); 4] = [
     ("delta", "P2,V1,R2"),
 ];
 
-/// All rows, table by table.
+/// All rows of the published text, one table after another.
 pub(super) fn rows() -> Result<Vec<PrintedRow>> {
     let published = published!("page-fault/altix.csv")?;
     published

@@ -57,7 +57,7 @@ const VARIANTS: [&str; 4] = [
     "As above, with the counters on their own cache line",
     "As above, if each thread remembered its area itself",
     "As above, if waiting CPUs kept sending requests over the planes",
-    "As above, with such requests and with the counters on their own cache line",
+    "As above, with waiting CPUs' requests and with the counters on their own cache line",
 ];
 
 /// The simulations that the tables need.
@@ -148,7 +148,7 @@ struct ReadingScore {
     /// Relative errors of the rows of the kernels without deltas.
     errors_without_deltas: Vec<f64>,
     /// Our value divided by the printed value, for each row without deltas and with 32 threads or more. The
-    /// rate of these rows depends on the shared cache line.
+    /// rate of rows with 32 threads or more depends on the shared cache line.
     crowded: Vec<f64>,
     /// The error of the worst row, as a factor of at least 1.
     worst: f64,

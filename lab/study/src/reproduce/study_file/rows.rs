@@ -220,7 +220,7 @@ impl Rows<'_> {
         if key == "machine" {
             let machine = self.table.study.machines.get(text);
             form.machine = Some(machine.cloned().with_context(|| {
-                format!("no machine stands for `{text}`: add it to [machines], with the name of a machine to simulate")
+                format!("no machine stands for `{text}`: add it to [machines], with the machine to simulate")
             })?);
             return Ok(());
         }

@@ -335,7 +335,7 @@ fn a_users_parameters_are_read_beside_the_study() {
     fs::write(&path, chosen).unwrap();
     let error = format!("{:#}", study.fitted().unwrap_err());
     assert!(
-        error.contains("fitted.toml: these are not fitted parameters: --fit has not written it"),
+        error.contains("fitted.toml: these are not fitted parameters: --fit did not write this file"),
         "{error}"
     );
 }
