@@ -133,7 +133,7 @@ fn linux(config: &Config<'_>, machine: &Machine) -> Result<(Allocator, LockTable
 fn owned_blocks(config: &Config<'_>) -> Result<(BlockAllocator<'static>, Lines), ConfigError> {
     assert!(*IS_OBSERVED, "another part of this process already observes the allocators' cache lines");
     let tables = pageset_blocks::Tables::on_heap(config)?;
-    // The addresses are in the order of `LineTraffic::TABLES`.
+    // The addresses of the tables are in the order of `LineTraffic::TABLES`.
     let lines = Lines::new(tables.addresses(), config.cpus.len() as u32);
     Ok((BlockAllocator::new(config, tables)?.with_clock(now_ns), lines))
 }

@@ -1,4 +1,4 @@
-//! A node's memory serves a limited number of bytes a second. A CPU that asks for more waits.
+//! A node's memory serves a limited number of bytes a second. A CPU whose request exceeds this limit waits.
 //!
 //! Time is divided into windows. Each window has room for requests that keep memory busy for the length of
 //! the window. A request whose window is full waits for the first later window with room. So CPUs wait only
@@ -55,7 +55,11 @@ mod tests {
         let bandwidth = Bandwidth::new(2);
         let half = WINDOW_PS / 2;
         assert_eq!(bandwidth.wait_ps(0, 100, half), 0);
-        assert_eq!(bandwidth.wait_ps(0, 50, half), 0, "a CPU with an earlier clock also finds room");
+        assert_eq!(
+            bandwidth.wait_ps(0, 50, half),
+            0,
+            "a CPU with an earlier clock finds room in the window too"
+        );
         assert_eq!(bandwidth.wait_ps(0, 100, half), WINDOW_PS - 100, "the window is full");
         assert_eq!(bandwidth.wait_ps(0, WINDOW_PS, half), 0, "half of the next window is left");
         assert_eq!(bandwidth.wait_ps(0, WINDOW_PS, half), WINDOW_PS);

@@ -11,8 +11,8 @@ use crate::time::Time;
 /// queue as the original.
 ///
 /// A message arrives at the time on its sender's clock. The receiver fetches two cache lines from the sender:
-/// the queue's entry and the message's head (a guess). A CPU that waits is idle. A CPU that is woken
-/// continues after the machine's wake-up time.
+/// the queue's entry and the message's head (a guess). A CPU that waits for a message or for room is idle. A
+/// CPU that is woken continues after the machine's wake-up time.
 #[derive(Debug)]
 pub struct Channel<T>(Rc<Inner<T>>);
 
@@ -23,7 +23,7 @@ struct Inner<T> {
     senders: Cell<u32>,
     /// CPUs that wait for room in the queue.
     waiting_to_send: RefCell<VecDeque<u32>>,
-    /// CPUs that wait for a message.
+    /// CPUs that wait for a message in the queue.
     waiting_to_receive: RefCell<VecDeque<u32>>,
 }
 
@@ -119,8 +119,8 @@ impl<T> Channel<T> {
         TryReceived::Message(message)
     }
 
-    /// Records that one sender will send no more messages. When the last sender has closed the channel,
-    /// waiting receivers stop waiting.
+    /// Records that one sender will send no more messages on this channel. When the last sender has closed
+    /// the channel, waiting receivers stop waiting.
     pub fn close(&self, cpu: &VirtualCpu) {
         cpu.engine().sync();
         self.0.senders.set(self.0.senders.get().saturating_sub(1));

@@ -71,8 +71,8 @@ impl VirtualCpu {
         Time(self.engine().cpus[self.id.index()].clock.get())
     }
 
-    /// Whether the body should continue. If the result is false, the simulated time is over or the run was
-    /// cancelled. The body should then free all of its memory and end.
+    /// Returns whether the body should continue. If the result is false, the simulated time is over or the
+    /// run was cancelled. The body should then free all of its memory and end.
     #[must_use]
     pub fn running(&self) -> bool {
         self.now() < self.world.deadline && !self.world.cancel.load(Relaxed)
@@ -116,7 +116,7 @@ impl VirtualCpu {
         }
     }
 
-    /// Leaves the CPU idle for a while.
+    /// Leaves the CPU idle for `span`.
     pub fn sleep(&self, span: Span) {
         self.sleep_until(self.now() + span);
     }
@@ -230,7 +230,7 @@ impl VirtualCpu {
     /// the zones.
     pub fn drain_all(&self) {
         self.begin(0);
-        self.world.allocator.frames().drain_all(self.id).expect("a CPU of this machine");
+        self.world.allocator.frames().drain_all(self.id).expect("the CPU belongs to this machine");
     }
 
     /// The memory of a node's highest zone. `None` if there is no such node, or if the allocator has no
@@ -267,12 +267,12 @@ impl VirtualCpu {
         let scratch = &self.engine().cpu().scratch;
         scratch.clear();
         // With Linux's allocator, each block of a list takes an atomic exchange on the page set's lock. The
-        // price of freeing a list already includes these exchanges.
+        // price of an operation already includes the exchanges on this lock.
         scratch.exchanges_included.set(blocks as u64);
     }
 
     /// Touches the first `bytes` of a block. The time depends on the place of the data: a cache or memory.
-    /// Afterwards this CPU's caches have the data.
+    /// After the touch, this CPU's caches have the data.
     pub fn touch(&self, pfn: Pfn, bytes: u64, touch: Touch) {
         let engine = self.engine();
         let levels = match touch {

@@ -19,11 +19,12 @@ pub(crate) const LINE_BYTES: u64 = 64;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mark(u64);
 
-/// Bits of a mark's line count. A mark counts at most 8 MiB of lines; larger touches count as 8 MiB.
+/// Number of bits of a mark that count lines. A mark counts at most 8 MiB of lines; larger touches count as 8
+/// MiB.
 const LINES_BITS: u32 = 17;
 /// Largest number of lines that a mark can count.
 const LINES_MAX: u64 = (1 << LINES_BITS) - 1;
-/// Bits for the CPU number plus one. A machine has at most 8192 CPUs.
+/// Number of bits for the CPU number plus one. A machine has at most 8192 CPUs.
 const CPU_BITS: u32 = 14;
 
 impl Mark {
@@ -43,7 +44,7 @@ impl Mark {
 /// The part of a frame that an access touches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Touched<'p> {
-    /// The frame's metadata: one line. The CPU waits for the line's whole latency.
+    /// The frame's metadata, which is one cache line. The CPU waits for the line's whole latency.
     Metadata,
     /// Lines of the frame's data, or of the data of the block that begins with the frame. The CPU prefetches
     /// lines of data.
@@ -67,7 +68,7 @@ pub(crate) struct Footprint {
     /// For each frame, the marks of its data and of its metadata, as integers: a vector of integers is zeroed
     /// by the system.
     marks: Vec<[u64; 2]>,
-    /// Lines that each CPU's caches hold.
+    /// The lines that each CPU's caches hold.
     recent: Box<[Recency]>,
     frames_per_node: u64,
 }
@@ -110,7 +111,7 @@ impl Footprint {
         Some(last)
     }
 
-    /// The CPU that a mark names.
+    /// Returns the CPU that a mark names.
     #[inline]
     pub(crate) fn cpu_of(mark: u64) -> Option<u32> {
         Mark(mark).parts().map(|(cpu, ..)| cpu)

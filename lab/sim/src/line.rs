@@ -42,7 +42,7 @@ impl SharedLine {
     }
 
     /// Does an atomic read-modify-write like [`rmw`](Self::rmw), for the virtual CPU that runs on this OS
-    /// thread now. Outside a simulation the operation costs nothing.
+    /// thread now. Outside a simulation this operation takes no time.
     pub fn rmw_here(&self) {
         crate::engine::current::with(|engine| {
             if let Some(engine) = engine {

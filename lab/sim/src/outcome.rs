@@ -13,7 +13,7 @@ use crate::time::Span;
 pub struct Counts {
     /// Units of work that the bodies counted.
     pub score: u64,
-    /// Blocks that the bodies requested.
+    /// Number of blocks that the bodies requested.
     pub allocs: u64,
     /// Requests that failed.
     pub failures: u64,
@@ -37,7 +37,7 @@ pub struct Counts {
     pub kswapd_wakes: u64,
     /// Number of requests that would have had to reclaim memory themselves.
     pub direct_reclaims: u64,
-    /// Blocks whose metadata the allocator found to be wrong.
+    /// Number of blocks whose metadata the allocator found to be wrong.
     pub bad_pages: u64,
 }
 
@@ -69,7 +69,7 @@ impl From<BlockCounters> for SharedCounts {
     }
 }
 
-/// Index of a reason in [`Counts::drains`].
+/// Returns the index of a reason in [`Counts::drains`].
 pub(crate) const fn drain_index(reason: DrainReason) -> usize {
     match reason {
         DrainReason::High => 0,
@@ -97,13 +97,14 @@ impl Counts {
 /// Number of cache lines touched, by the place where the CPU found them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
-    /// Lines found in the core's own caches.
+    /// Number of lines found in the core's own caches.
     pub near: u64,
-    /// Lines found in the last-level cache.
+    /// Number of lines found in the last-level cache.
     pub shared: u64,
-    /// Lines found in the own caches of another core under the same last-level cache.
+    /// Number of lines found in the own caches of another core under the same last-level cache.
     pub other_core: u64,
-    /// Lines found in caches under another last-level cache: of another node, or of another group of cores.
+    /// Number of lines found in caches under another last-level cache: of another node, or of another group
+    /// of cores.
     pub other_cache: u64,
     /// Lines found in memory.
     pub memory: u64,
@@ -111,9 +112,9 @@ pub struct CacheCounts {
 
 impl CacheCounts {
     /// Misses of the last-level cache, as a share of the references to the last-level cache. Processors count
-    /// both in the same way. A reference is a line that the core's own caches do not have. A miss is a line
-    /// that comes neither from the last-level cache nor from a core under it. The share is 0 if there was no
-    /// reference.
+    /// misses and references in the same way. A reference is a line that the core's own caches do not have. A
+    /// miss is a line that comes neither from the last-level cache nor from a core under it. The result is 0
+    /// if there was no reference to the last-level cache.
     #[must_use]
     pub fn miss_rate(&self) -> f64 {
         let misses = self.other_cache + self.memory;
@@ -217,8 +218,8 @@ pub struct Outcome {
     pub counts: Counts,
     /// Locks, by class; see [`Outcome::lock`].
     pub locks: [LockUse; LockClass::COUNT],
-    /// The cost of zone locks that CPUs took to drain a page set. The class [`LockClass::Zone`] includes this
-    /// cost.
+    /// The cost of zone locks that CPUs took to drain a page set. The cost of the class [`LockClass::Zone`]
+    /// includes this cost.
     pub drain_locks: LockUse,
     /// Cache lines that CPUs touched.
     pub caches: CacheCounts,
@@ -231,7 +232,7 @@ pub struct Outcome {
     /// For each allocation, the time that the CPU waited for a lock while another CPU held this lock to drain
     /// a page set.
     pub behind_drains: Latency,
-    /// How long each free of one block took. Frees of lists are not timed.
+    /// How long each free of a single block took. Frees of lists are not timed.
     pub free: Latency,
     /// Largest number of pages in page sets at once, while measured.
     pub cached_peak: u64,

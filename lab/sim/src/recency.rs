@@ -6,19 +6,20 @@ use std::collections::VecDeque;
 /// Guess: an error of 1/32 of a cache is smaller than the error of assuming that caches replace exactly the
 /// least recently used line.
 const STEPS_OF_NEAR: u64 = 32;
-/// Largest number of steps that are remembered. A line that is not used for this many steps counts as
-/// evicted, even if few other lines were used. The limit bounds the memory of one CPU at 128 KiB.
+/// Largest number of steps of which a CPU's state remembers the lines. A line that is not used for this many
+/// steps counts as evicted, even if few other lines were used. The limit bounds the memory of one CPU at 128
+/// KiB.
 const STEPS_MAX: usize = 1 << 14;
 /// Largest number of steps that both caches together may span. The number is a quarter of the remembered
 /// steps, because a line that is used again moves to a new step, and the old step becomes smaller.
 const STEPS_OF_ALL: u64 = STEPS_MAX as u64 / 4;
 
-/// The number of a step, which stands for a time of use. Steps are numbered from 1.
+/// The number of a step, which stands for a time of use. The first step has the number 1.
 pub(crate) type Step = u64;
 
 /// The lines that one CPU used last, from the most recent to the oldest, divided into steps. Two caches are
-/// modelled. Each cache holds the most recent lines, up to its size. A line that is used again moves to the
-/// front, and older lines keep their places.
+/// modelled. Each cache holds the most recently used lines, as many as fit. A line that is used again moves
+/// to the front, and older lines keep their places.
 #[derive(Debug)]
 pub(crate) struct Recency {
     /// Lines whose last use was in each step, the oldest step first.
@@ -44,11 +45,11 @@ struct Edge {
 /// Which of a CPU's caches has a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// One of the core's own caches.
+    /// The line is in one of the core's own caches.
     Near,
-    /// The CPU's part of the last-level cache.
+    /// The line is in the CPU's part of the last-level cache.
     Shared,
-    /// No cache of this CPU.
+    /// The line is in no cache of this CPU.
     Nowhere,
 }
 
@@ -146,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    /// Uses `lines` lines, one after another.
+    /// Lets the CPU use `lines` lines, one after another.
     fn use_each(recency: &mut Recency, lines: u64) -> Vec<Step> {
         (0..lines).map(|_| recency.push(1)).collect()
     }
@@ -206,7 +207,7 @@ mod tests {
         let mut recency = Recency::new(0, 1 << 20);
         let steps = use_each(&mut recency, 1 << 20);
         let oldest_held = steps.iter().position(|step| recency.holder(*step) == Held::Shared).unwrap();
-        assert!(oldest_held < 1000, "{oldest_held} of {} are forgotten", steps.len());
+        assert!(oldest_held < 1000, "{oldest_held} of {} steps are forgotten", steps.len());
     }
 
     proptest! {

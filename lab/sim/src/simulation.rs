@@ -40,7 +40,7 @@ pub enum SimulationError {
     /// The CPU does not exist, or already has a body.
     #[error("CPU {0} cannot run this body: the CPU does not exist, or it already has a body")]
     Body(u32),
-    /// The allocator refused the machine.
+    /// The allocator cannot be built for the machine.
     #[error("the allocator refuses the machine: {0}")]
     Allocator(#[from] ConfigError),
     /// The system has no memory for a CPU's stack.
@@ -119,8 +119,8 @@ impl Simulation {
         }
     }
 
-    /// Gives a CPU its body, which is ordinary code. The body should return once [`VirtualCpu::running`] is
-    /// false.
+    /// Gives a CPU its body: the ordinary code that the CPU runs. The body should return once
+    /// [`VirtualCpu::running`] is false.
     ///
     /// # Errors
     /// Fails if the CPU does not exist, or already has a body.
@@ -146,7 +146,7 @@ impl Simulation {
 
     /// Fills memory before the run. The filled pages are in use until all bodies have ended. Each zone keeps
     /// as many free pages as its high watermark. `left` lists nodes, each with a number of further free pages
-    /// that the node's highest zone keeps. Does nothing if the allocator has no watermarks.
+    /// that the node's highest zone keeps. This function does nothing if the allocator has no watermarks.
     pub fn fill_memory(&mut self, left: &[(NodeId, u64)]) {
         let Allocator::Linux(allocator) = &self.world.allocator else { return };
         for zone in allocator.zones() {
@@ -241,7 +241,7 @@ fn strand(world: Rc<World>, id: CpuId, body: Body) -> std::io::Result<Strand> {
     })
 }
 
-/// A run whose bodies have all ended.
+/// A run all of whose bodies have ended.
 struct Finished {
     labels: Labels,
     stuck: Vec<CpuId>,
@@ -359,7 +359,8 @@ impl Builder<'_> {
         self
     }
 
-    /// Sets the length of the idle time after the last body ended. Periodic work goes on in that time.
+    /// Sets the length of the idle time after the last body ended. CPUs do their periodic work in the idle
+    /// time too.
     #[must_use]
     pub fn idle_after(mut self, idle: Span) -> Self {
         self.idle_after = idle;
@@ -388,7 +389,7 @@ impl Builder<'_> {
         self
     }
 
-    /// Sets `min_free_kbytes`. Default: Linux's value for this much memory.
+    /// Sets `min_free_kbytes`. Default: the value that Linux chooses for this amount of memory.
     #[must_use]
     pub fn min_free_kbytes(mut self, kbytes: u64) -> Self {
         self.min_free_kbytes = Some(kbytes);

@@ -9,12 +9,12 @@ use std::cell::Cell;
 
 use crate::random::mix;
 
-/// Number of fractional bits of a factor.
+/// Number of fractional bits of a factor of random variation.
 const FACTOR_BITS: u32 = 12;
 /// Number of factors to choose from. All factors are equally likely.
 const FACTORS: usize = 256;
 
-/// A source of factors with mean 1.
+/// A source of random factors whose mean is 1.
 #[derive(Debug)]
 pub(crate) struct Variation {
     state: Cell<u64>,

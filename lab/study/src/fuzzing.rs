@@ -7,7 +7,8 @@ use crate::reproduce::{Fitted, StudyFile};
 use crate::simulate::RunSpec;
 use crate::sweep::{Ending, Extent, Plan, Rows, runs};
 
-/// Largest number of runs of a plan that is checked here. Larger plans take longer and find no further bugs.
+/// Largest number of runs of a plan that is checked here. Checks of larger plans take longer and find no
+/// further bugs.
 const RUNS_MAX: usize = 10_000;
 
 /// Checks a plan of a sweep. If the plan is accepted, no run may occur twice, there may be at most as many
@@ -56,8 +57,8 @@ fn read(bytes: &[u8]) -> Rows {
     rows
 }
 
-/// Checks a study's file. The published values are a CSV with two columns. If the study file is accepted, all
-/// of its tables can be made.
+/// Checks a study's file. In this check, the published values are a CSV with two columns. If the study file
+/// is accepted, all of its tables can be made.
 pub fn study(text: &str) {
     let Ok(study) = StudyFile::fuzzed(text) else { return };
     study.check().expect("`read` accepted the study, so its tables can be made");

@@ -66,7 +66,7 @@ pub trait Target {
     /// Frees all of `blocks` as one list (the kernel's `release_pages`), and leaves the list empty.
     fn free_list(&mut self, blocks: &mut Vec<Block>);
 
-    /// Works for `ns` nanoseconds outside the allocator.
+    /// Lets the worker compute for `ns` nanoseconds outside the allocator.
     fn compute(&mut self, ns: u64);
 
     /// Does the same as [`compute`](Self::compute), but in the user program. A target that separates user
@@ -130,7 +130,7 @@ pub fn locked<R>(
     result
 }
 
-/// The contents that a new block needs.
+/// The contents that a newly allocated block must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
     /// Zeros. The target clears the block, which takes time.
@@ -155,7 +155,7 @@ pub enum Access {
 pub enum Hold {
     /// Any number of workers share the lock.
     Shared,
-    /// Only one worker holds the lock.
+    /// Only one worker holds the lock, and no worker shares it.
     Exclusive,
 }
 

@@ -10,8 +10,8 @@ mod fnv;
 #[path = "../build/sources.rs"]
 mod sources;
 
-/// Crates that `COMPUTING` leaves out. The relevant files of this crate are listed separately. The code of
-/// the other crates takes no part in simulations.
+/// Crates of this repository that `COMPUTING` leaves out. The relevant files of this crate are listed
+/// separately. The code of the other crates takes no part in simulations.
 const OTHERS: [&str; 3] = ["measure", "report", "study"];
 
 #[test]

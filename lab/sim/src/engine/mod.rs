@@ -172,7 +172,7 @@ impl Engine {
         self.horizon.set(agenda.earliest());
     }
 
-    /// Adds a CPU's first entry to the agenda.
+    /// Adds the first entry of a CPU to the agenda.
     pub(crate) fn start(&self, cpu: u32) {
         self.live.set(self.live.get() + 1);
         self.enter(cpu, Time::ZERO);

@@ -35,7 +35,7 @@ impl Processor {
         Self { node, core, cache, next_tick: Cell::new(first_tick), ..Self::default() }
     }
 
-    /// Whether this CPU works or spins. A CPU that does neither is idle.
+    /// Whether this CPU works or spins. A CPU that neither works nor spins is idle.
     pub(crate) fn is_busy(&self) -> bool {
         !self.is_idle.get()
     }
@@ -67,7 +67,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Sets the counts to zero, for a new operation.
+    /// Sets the counts of an operation to zero, because a new operation begins.
     #[inline]
     pub(crate) fn clear(&self) {
         self.zone_visits.set(0);

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Span;
 
-/// One cost: nanoseconds, and the source of the number.
+/// The cost of one step: nanoseconds, and the source of the number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
@@ -54,8 +54,8 @@ impl FrameLayout {
     }
 }
 
-/// All costs of a machine. A cost that is described as "work" does not include cache misses, which the
-/// simulation adds.
+/// The costs of all steps on a machine. A cost that is described as "work" does not include cache misses,
+/// which the simulation adds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Costs {
@@ -66,8 +66,8 @@ pub struct Costs {
     pub free: Cost,
     /// Work under the zone lock for each block that a refill (or an allocation without page set) takes.
     pub take_block: Cost,
-    /// Work under the zone lock for each block that a drain (or a free without page set) gives back. Merging
-    /// with buddies is included.
+    /// Work under the zone lock for each block that a drain (or a free without page set) gives back. The work
+    /// of merging with buddies is included.
     pub give_block: Cost,
     /// Work of taking and releasing an uncontended zone lock.
     pub zone_visit: Cost,
@@ -112,7 +112,7 @@ pub struct Costs {
     /// Time from waking a sleeping CPU until the CPU runs.
     pub wakeup: Cost,
     /// Cost of one page fault, without allocating and clearing the page: entry into the kernel, page-table
-    /// walk and return. Workloads may use this cost.
+    /// walk and return. Workloads may use this cost of a fault.
     pub fault: Cost,
 }
 
@@ -143,7 +143,7 @@ pub struct MemoryBandwidth {
     pub source: String,
 }
 
-/// A factor, and the source of the number.
+/// A factor, and the source of its value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Factor {
@@ -154,7 +154,7 @@ pub struct Factor {
 }
 
 impl Cost {
-    /// The cost as a span of virtual time.
+    /// Returns the cost as a span of virtual time.
     #[must_use]
     pub fn span(&self) -> Span {
         Span::from_ns_f64(self.ns)

@@ -99,9 +99,11 @@ pub(super) fn parse(text: &str) -> Result<Machine, String> {
     file.costs.check()?;
     file.planes.as_ref().map_or(Ok(()), Planes::check)?;
     if topology.nodes > 1 && file.costs.line_from_distance.is_empty() {
-        return Err("costs.line_from_distance is empty, but there are several nodes; say what a line from \
-                    another node costs, e.g. [[costs.line_from_distance]] distance = 20, cache_ns = …"
-            .to_owned());
+        return Err(
+            "costs.line_from_distance is empty, but there are several nodes; give the cost of a line from \
+                    another node, e.g. [[costs.line_from_distance]] distance = 20, cache_ns = …"
+                .to_owned(),
+        );
     }
     let bytes_per_node = file.memory.mib_per_node << 20;
     let memory = ZoneLayout::even(topology.nodes, bytes_per_node, file.page_bytes, file.memory.dma_zones);

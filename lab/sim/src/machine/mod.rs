@@ -43,7 +43,7 @@ pub struct Machine {
     pub planes: Option<Planes>,
     /// When the CPUs do their periodic work, relative to each other.
     pub tick_phase: TickPhase,
-    /// Notes for readers of the file.
+    /// Notes for readers of the machine file.
     pub notes: Vec<String>,
 }
 

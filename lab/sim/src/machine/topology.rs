@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 /// Sockets, cores, hardware threads, nodes and the distances between nodes.
 ///
 /// CPUs are numbered node by node. Inside a node, the first hardware threads of all cores come before the
-/// second hardware threads. So the first CPUs of a node are on different cores. Firmware numbers CPUs in
-/// other ways. The numbering matters only for runs that use the first n CPUs.
+/// second hardware threads. So the first CPUs of a node are on different cores. The firmware of a real
+/// machine may number CPUs in other ways. The numbering matters only for runs that use the first n CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     /// Number of processor packages.
@@ -30,15 +30,15 @@ pub struct Topology {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Caches {
-    /// First level, for one core.
+    /// Size of the first-level cache of one core.
     pub l1d_kib: u32,
-    /// Second level, for one core.
+    /// Size of the second-level cache of one core.
     pub l2_kib: u32,
-    /// Last level, for one group of cores.
+    /// Size of the last-level cache of one group of cores.
     pub l3_kib: u32,
 }
 
-/// How near two CPUs are, nearest first.
+/// How near two CPUs are. The nearest relation comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Near {
     /// The two numbers name the same CPU.

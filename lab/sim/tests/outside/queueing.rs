@@ -117,8 +117,8 @@ fn a_closed_queue_agrees_with_the_machine_repairman_formula() {
 }
 
 /// M/D/1: if many CPUs seldom ask for the lock, their requests are a Poisson stream; W = ρ S / (2 (1 - ρ)). A
-/// CPU that waits asks for nothing else meanwhile. With 192 CPUs this lowers the load a little, so the
-/// formula gets the measured load.
+/// CPU that waits for the lock makes no other request meanwhile. With 192 CPUs this lowers the load a little,
+/// so the formula gets the measured load.
 #[test]
 fn a_lock_with_equal_holds_agrees_with_m_d_1() {
     for load in [0.3, 0.6] {
@@ -329,7 +329,7 @@ fn a_nodes_memory_serves_no_more_than_its_bandwidth() {
     agrees("six CPUs", cleared_per_s(&machine, 6), bandwidth.clear_gb_per_s * 1e9 / 4096.0, 0.02);
     machine.costs.memory_bandwidth = None;
     let unbound = 6e9 / (machine.costs.clear_4k.memory_ns + 1.0);
-    agrees("six CPUs without a bound", cleared_per_s(&machine, 6), unbound, 0.02);
+    agrees("six CPUs without a limit of bandwidth", cleared_per_s(&machine, 6), unbound, 0.02);
 }
 
 /// A free reads its buddy's metadata. If each frame has a cache line of its own, the free waits for the
@@ -370,7 +370,7 @@ fn held_in_turns(class: LockClass, turns: u64) -> f64 {
     machine.costs.lines_vary = false;
     let mut simulation = Simulation::builder(&machine).cpus(4).duration(Span::from_ms(10)).build().unwrap();
     let lock = Rc::new(Spin::new(class));
-    // Two cores of one socket.
+    // These two CPUs are on two cores of one socket.
     for (place, cpu) in [(0, CpuId(0)), (1, CpuId(2))] {
         let lock = Rc::clone(&lock);
         let body = move |cpu: &VirtualCpu| {

@@ -35,7 +35,7 @@ pub enum Event {
     },
 }
 
-/// How urgent a request is.
+/// Whether a request can wait for memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
     /// The caller waits until the request gets memory.
@@ -79,7 +79,7 @@ pub struct Day {
 }
 
 impl Day {
-    /// Makes a day that stands at the first step. The caller has checked `parameters`.
+    /// Makes a day whose next step is the first step. The caller has checked `parameters`.
     #[must_use]
     pub fn new(parameters: &Parameters, seed: u64) -> Self {
         let steps = parameters.steps as usize;
@@ -260,7 +260,8 @@ impl Day {
         self.random.below(self.parameters.cpus.into()) as u32
     }
 
-    /// Does a part of the turn's work. Returns `false` when all work of the turn is done.
+    /// Does a part of the work of a turn. A turn is the work of one user of memory in one step. Returns
+    /// `false` when all work of the turn is done.
     fn take_turn(&mut self, turn: &mut Turn, emit: &mut impl FnMut(Event)) -> bool {
         match turn {
             Turn::Grow { process, pages } => self.grow(*process, pages, emit),

@@ -8,7 +8,7 @@ use super::census::Uses;
 use super::course::Work;
 use super::day::{Event, Urgency};
 
-/// Where a block lies, and its size and type.
+/// The place of a block in memory, its size and its type.
 #[derive(Clone, Copy, Debug)]
 struct Placed {
     pfn: u32,
@@ -17,7 +17,7 @@ struct Placed {
     is_movable: bool,
 }
 
-/// The result of a request.
+/// How a request was served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// The allocator has no memory for the request.

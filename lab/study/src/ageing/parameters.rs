@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, anyhow};
 use serde::{Deserialize, Serialize};
 
-/// Parameters of the day. Shares are in thousandths of all memory. Times are in steps; a day has
+/// Parameters of the day. Shares of memory are in thousandths of all memory. Times are in steps; a day has
 /// [`steps`](Self::steps) steps.
 ///
 /// If a value is from a recording, its comment names the recording (`pageset stat data/traces/NAME`). The
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Parameters {
-    /// Memory, in GiB: one zone.
+    /// Memory of the machine in GiB. All memory is in one zone.
     pub memory_gib: u32,
     /// Number of CPUs. Guess.
     pub cpus: u32,
@@ -62,10 +62,10 @@ pub struct Builds {
     /// Memory of all processes at the busiest time of the day. At night, the processes use a tenth of this
     /// memory. Guess.
     pub permille: u32,
-    /// Pages of the smallest process. In the recording `k618_2c_make_lua_j4`, there are 687 pages for each
-    /// fork.
+    /// Number of pages of the smallest process. In the recording `k618_2c_make_lua_j4`, there are 687 pages
+    /// for each fork.
     pub pages_min: u32,
-    /// Pages of the largest process. Guess.
+    /// Number of pages of the largest process. Guess.
     pub pages_max: u32,
     /// Average life of a process. Guess: on a real machine, there are more processes, and their lives are
     /// shorter.

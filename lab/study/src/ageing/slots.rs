@@ -17,7 +17,7 @@ pub(super) struct Slots {
     pub(super) frames: u64,
 }
 
-/// The blocks of one user of memory, as a linked list. The newest block comes first.
+/// The blocks of one user of memory, as a linked list. The newest block comes first in the list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chain {
     last: Slot,

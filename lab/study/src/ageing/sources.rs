@@ -38,14 +38,14 @@ pub(super) enum Kind {
 pub(super) enum Turn {
     /// A process allocates this many pages.
     Grow { process: usize, pages: u64 },
-    /// Pages of files are read.
+    /// The kernel reads pages of files into memory.
     Read { pages: u64 },
-    /// Inodes are read.
+    /// The kernel reads inodes into memory.
     Scan { inodes: u64 },
-    /// Pages of slabs are allocated. `life_steps` is the mean life of these slabs.
+    /// The kernel allocates pages of slabs. `life_steps` is the mean life of these slabs.
     Slabs { pages: u64, life_steps: u32 },
-    /// Network buffers are allocated, and the same number of older buffers is freed.
+    /// The kernel allocates network buffers, and frees the same number of older buffers.
     Buffers { pages: u64 },
-    /// Blocks are freed.
+    /// A process or another user of memory frees blocks.
     Free { cpu: u32, blocks: Chain, remote_permille: u32 },
 }

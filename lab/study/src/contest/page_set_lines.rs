@@ -18,7 +18,7 @@ pub(super) struct PageSetLines {
 }
 
 impl PageSetLines {
-    /// Notes that a CPU changes a page set.
+    /// Counts that a CPU changes a page set.
     pub(super) fn note(&mut self, page_set: PageSet, cpu: CpuId, now_ns: u64) {
         let Some((before, then_ns)) = self.last.insert(page_set, (cpu, now_ns)) else { return };
         if before != cpu {

@@ -1,18 +1,18 @@
-//! The result of one allocator.
+//! The result of repeating a recording on one allocator.
 
 use pageset_sim::SharedCounts;
 use serde::{Deserialize, Serialize};
 
-/// The results of repeating a recording on one allocator.
+/// Counts that one allocator had while a recording was repeated on it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ContestRow {
     /// The allocator's name.
     #[serde(rename = "entrant")]
     pub allocator: String,
-    /// Blocks that the allocator handed out.
+    /// Number of blocks that the allocator handed out.
     pub allocs: u64,
-    /// Requests that found no memory.
+    /// Number of requests that found no memory.
     pub failures: u64,
     /// Counts of how often CPUs used data of the allocator that other CPUs use too.
     #[serde(flatten)]

@@ -77,7 +77,7 @@ fn parent(child: Child, forks: &[ChannelId], exits: Option<ChannelId>, blocks: u
     let (inherited, order) = (Arc::clone(&child.inherited), child.order);
     let mut filled = Vec::new();
     while (filled.len() as u64) < blocks && target.running() {
-        // If memory is short, the children inherit fewer blocks.
+        // If the parent gets no more memory, the children inherit fewer blocks.
         let Ok(pfn) = target.alloc(order, MigrateType::Movable, Fill::Zeroed) else { break };
         filled.push((pfn, order));
     }
@@ -106,7 +106,7 @@ impl Child {
         // time.
         let mut begin = (target.random() % (inherited.len() as u64).max(1)) as usize;
         while target.running() && !inherited.is_empty() {
-            // Fork copies the page tables.
+            // A fork copies the page tables.
             let tables = (inherited.len() as u64 * pages).div_ceil(TABLE_PAGES);
             (0..tables).for_each(|_| self.memory.add_table(target));
             for source in &inherited[std::mem::take(&mut begin)..] {

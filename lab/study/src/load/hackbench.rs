@@ -19,9 +19,9 @@ use crate::target::{ChannelId, Fill, Message, Received, Target};
 const GROUP: u64 = 20;
 /// Bytes of a message. Source: spec fault.md §4.3.
 const MESSAGE_BYTES: u32 = 100;
-/// Messages that one page of a pipe holds. Source: spec fault.md §4.3.
+/// Number of messages that one page of a pipe holds. Source: spec fault.md §4.3.
 const MESSAGES_PER_PAGE: u64 = 40;
-/// Pages that a pipe holds. Source: Linux's default, pipe(7).
+/// Number of pages that a pipe holds. Source: Linux's default, pipe(7).
 const PIPE_PAGES: u64 = 16;
 
 const GROUPS: Parameter = Parameter {
@@ -57,7 +57,7 @@ pub(super) const HACKBENCH_PIPES: Workload = Workload {
     build: |setup| build(setup, Medium::Pipes),
 };
 
-/// Messages go through sockets. Each message takes two objects.
+/// Messages go through sockets. Each message consists of two slab objects.
 pub(super) const HACKBENCH_SOCKETS: Workload = Workload {
     name: "hackbench-sockets",
     summary: "hackbench: messages of 100 bytes through sockets, slab objects from CPU to CPU",
@@ -78,7 +78,7 @@ fn build(setup: &Setup<'_>, medium: Medium) -> Result<Plan, PlanError> {
         let skbs = Skbs::new(&mut plan, setup, &[MESSAGE_BYTES]);
         Arc::new(skbs.used_by(setup.cpus as usize))
     });
-    // The number of messages that may be under way. Each CPU has an equal share of this number.
+    // Number of messages of all senders that may be under way. Each CPU has an equal share of this number.
     let links = setup.get(&GROUPS).saturating_mul(GROUP * GROUP);
     let capacity = (links * PIPE_PAGES / MESSAGES_PER_PAGE / u64::from(setup.cpus)).clamp(1, INBOX_MAX);
     let inboxes: Vec<_> = setup.each_cpu().map(|_| plan.channel(capacity as u32, setup.cpus)).collect();

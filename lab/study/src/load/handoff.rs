@@ -43,7 +43,7 @@ const USER_NS: Parameter = Parameter {
     key: "user_ns",
     default: 10_000,
     min: 0,
-    meaning: "the program's own work for each page, in ns",
+    meaning: "work of the program for each page outside the kernel, in ns",
     source: "guess: four purgers keep up with some hundred CPUs",
 };
 const LARGEST_MESSAGE_PAGES: u64 = 1 << 16;

@@ -62,7 +62,8 @@ const CGROUPS: Parameter = Parameter {
     source: "one build",
 };
 
-/// Processes of one compilation, besides the compiler. Source: spec fault.md §4.3, make, sh, gcc, as; guess.
+/// Number of processes of one compilation without the compiler itself. Source: spec fault.md §4.3, make, sh,
+/// gcc, as; guess.
 const SMALL_PROCESSES: u32 = 4;
 /// Number of faults between two system calls that allocate memory for a short time. Guess.
 const FAULTS_PER_CALL: u64 = 64;
@@ -83,8 +84,8 @@ const STACKS_KEPT: usize = 2;
 /// Number of page tables of a process, without the leaf tables of its heap: upper levels, stack, libraries.
 /// Guess.
 const OTHER_TABLES: u32 = 9;
-/// The order of the page tables' top level. Source: spec fault.md §4, "PGD order 0 or 1"; 1 with isolated
-/// page tables.
+/// The order of the top level of a process's page tables. Source: spec fault.md §4, "PGD order 0 or 1"; 1
+/// with isolated page tables.
 const PGD_ORDER: u8 = 1;
 /// Number of pages of the file that a process writes. The file stays in the page cache. Guess.
 const OUTPUT_PAGES: u64 = 12;

@@ -1,5 +1,5 @@
-//! The mapped memory of one task. Faults allocate the pages of the memory one by one, and an unmap frees all
-//! of them.
+//! The memory that one task has mapped. Faults allocate the pages of the memory one by one, and an unmap
+//! frees all of them.
 
 use pageset_core::{MigrateType, Order};
 
@@ -36,7 +36,7 @@ pub(super) const UNMAP_NS: Parameter = Parameter {
     source: "guess: page-table entry, reverse map, gather",
 };
 
-/// The page that a fault provides.
+/// The kind of page that a fault maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Backing {
     /// A page of zeros.

@@ -43,14 +43,15 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// The processes of one CPU. The first process fills its memory and ends, then the next process does the
-/// same, and so on.
+/// The processes that run on one CPU, one after another. The first process fills its memory and ends, then
+/// the next process does the same, and so on.
 struct Process {
     mapping: Mapping,
     pages: u64,
 }
 
-/// Number of bytes of a message that tells processes to end for good. Other messages have 0 bytes.
+/// Number of bytes of a message that tells processes to end for good. A message that lets processes begin
+/// again has 0 bytes.
 const LAST: u64 = 1;
 
 impl Process {

@@ -95,7 +95,7 @@ pub(super) struct CpuCache {
     /// Index of the CPU's own node.
     own: usize,
     lrus: Vec<Lru>,
-    /// Work to find, unmap and drop one page.
+    /// Time to find, unmap and drop one page, in nanoseconds.
     reclaim_ns: u64,
 }
 
@@ -206,7 +206,7 @@ impl CpuCache {
         count
     }
 
-    /// Frees all pages, when the run has ended.
+    /// Frees all pages of the cache when the run has ended.
     pub(super) fn empty(&self, target: &mut dyn Target) {
         for node in 0..self.cache.lists.len() {
             while self.reclaim(target, node) > 0 {}

@@ -18,8 +18,8 @@ pub struct Workload {
     pub source: &'static str,
     /// Name of one unit of the score, e.g. "faults".
     pub unit: &'static str,
-    /// Two durations in milliseconds of virtual time: the warm-up, and the measured time. Guess: a few of the
-    /// benchmark's cycles.
+    /// Two durations in milliseconds of virtual time: the warm-up, and the measured time. Guess: a few cycles
+    /// of the benchmark.
     pub duration_ms: (u64, u64),
     /// The benchmark's parameters, with defaults.
     pub parameters: &'static [Parameter],
@@ -52,14 +52,14 @@ impl Settings {
     /// Checks that `workload` has each parameter that is set, and that each value is in its range.
     ///
     /// # Errors
-    /// Fails if `workload` lacks a parameter, or cannot take a value. The error names the first such
+    /// Fails if `workload` lacks a parameter, or cannot take a value. The error names the first wrong
     /// parameter.
     pub fn check(&self, workload: &Workload) -> Result<(), PlanError> {
         self.check_against(workload.all_parameters())
     }
 }
 
-/// Whether workers share their address space.
+/// Whether the workers of a benchmark share one address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tasks {
     Processes,

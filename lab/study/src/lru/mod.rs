@@ -1,5 +1,5 @@
-//! LRU lists. Each node and memory cgroup has one list and one lock. A CPU takes the lock once for several
-//! pages.
+//! LRU lists. Each node and memory cgroup has one list and one lock. A CPU takes the lock of a list once for
+//! several pages.
 //!
 //! The list is not part of the allocator, but every anonymous page and every file page is added to a list. So
 //! the lock of a list is the most contended lock after the zone lock (spec fault.md §4.1, the 2018 study of
@@ -40,7 +40,7 @@ pub(crate) struct Lru {
 }
 
 impl Lru {
-    /// Makes the access of each CPU that `setup` uses. The CPUs of a node share one lock.
+    /// Makes the access to the LRU lists for each CPU that `setup` uses. The CPUs of a node share one lock.
     pub(crate) fn for_cpus(plan: &mut Plan, setup: &Setup<'_>) -> Vec<Self> {
         Self::for_cgroups(plan, setup, 1)
     }
@@ -94,9 +94,9 @@ impl Lru {
         }
     }
 
-    /// Holds the lock for a random time. The time varies because the CPU writes the metadata of the pages and
-    /// of their neighbours on the list. The lines of metadata may be in this CPU's caches, in another CPU's
-    /// caches or only in memory.
+    /// Holds the LRU lock for a random time. The time varies because the CPU writes the metadata of the pages
+    /// and of their neighbours on the list. The lines of metadata may be in this CPU's caches, in another
+    /// CPU's caches or only in memory.
     fn hold(&self, target: &mut dyn Target, pages: u32) {
         let ns = exponential_ns(target, self.page_ns * u64::from(pages));
         locked(target, self.lock, Hold::Exclusive, |target| target.compute(ns));

@@ -7,8 +7,8 @@ use super::rig::{fixed, measure, score_per_ns};
 use super::shape::Shape;
 use crate::{Access, Block, Fill, Target};
 
-/// Number of blocks in one timed phase. A phase takes much longer than reading the clock, and is much shorter
-/// than a sawtooth.
+/// Number of blocks that one timed phase allocates or frees. A phase takes much longer than reading the
+/// clock, and is much shorter than a sawtooth.
 const BLOCKS: usize = 2048;
 /// Number of blocks in a sawtooth, which allocates all blocks and then frees all blocks. A page set may hold
 /// only a small part of the blocks.
@@ -115,8 +115,8 @@ fn time(target: &mut dyn Target, work: impl FnOnce(&mut dyn Target)) -> f64 {
     (target.now_ns() - began) as f64 / BLOCKS as f64
 }
 
-/// Allocates many blocks and frees all of them. Nearly all blocks go through the zone's free lists. Returns
-/// the nanoseconds for one block in one direction.
+/// Allocates many blocks and frees all of them. Nearly all blocks move between the page set and the zone's
+/// free lists. Returns the nanoseconds for one block in one direction.
 fn sawtooth(batch: i32) -> Result<f64> {
     measure(fixed(batch), |target, found| {
         let mut held = Vec::with_capacity(SAWTOOTH);

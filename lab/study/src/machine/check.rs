@@ -38,8 +38,8 @@ struct Case {
     what: &'static str,
 }
 
-/// The runs that are compared. Some runs leave out the work outside the allocator, so that most of their time
-/// is spent in the allocator.
+/// The runs whose results on threads and in the simulation are compared. Some runs leave out the work outside
+/// the allocator, so that most of their time is spent in the allocator.
 const CASES: &[Case] = &[
     Case { workload: "page_fault1", cpus: 1, batch: 63, settings: &[], what: "one CPU" },
     Case { workload: "page_fault1", cpus: 2, batch: 63, settings: &[], what: "as published" },

@@ -40,8 +40,8 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
     for part in [
         cost("alloc", costs.hit, &measured("half of an allocation and free that a page set serves")),
         cost("free", costs.hit, &measured("half of an allocation and free that a page set serves")),
-        cost("take_block", costs.block, &measured("a sawtooth of 16384 pages, half of both ways")),
-        cost("give_block", costs.block, &measured("a sawtooth of 16384 pages, half of both ways")),
+        cost("take_block", costs.block, &measured("16384 pages allocated, then freed; half of the time")),
+        cost("give_block", costs.block, &measured("16384 pages allocated, then freed; half of the time")),
         cost("zone_visit", costs.visit, &measured("the same sawtooth with batch 15 against batch 127")),
         format!("# A guess: heads of free lists, counters.\nzone_lines = {ZONE_LINES}\n"),
         levels(

@@ -11,7 +11,7 @@ use pageset_measure::pageops::median;
 use crate::load::{Body, ChannelSpec, Plan, Worker};
 use crate::{Target, ThreadOptions, ThreadOutcome, run_on_threads};
 
-/// Pages of the measured allocator: 1 GiB. Only touched pages take memory.
+/// Pages of the measured allocator: 1 GiB. The system provides memory only for touched pages.
 pub(super) const PAGES: u64 = 1 << 18;
 
 /// A policy with a fixed batch and a fixed limit, so that a measurement knows whether a page comes from a

@@ -1,8 +1,8 @@
 //! Computes the time of a kernel build from the figures of a simulated build.
 //!
-//! In the simulated build, all CPUs compile. A real build also has steps that run on one CPU at a time, such
-//! as linking, extracting symbols and compressing. The steps on one CPU never wait for locks. So a better
-//! allocator shortens a whole build by a smaller share than it shortens compiling.
+//! In the simulated build, all CPUs compile all the time. A real build also has steps that run on one CPU at
+//! a time, such as linking, extracting symbols and compressing. The steps on one CPU never wait for locks. So
+//! a better allocator shortens a whole build by a smaller share than it shortens compiling.
 
 use crate::simulate::{RunResult, RunSpec};
 
@@ -77,7 +77,7 @@ mod tests {
         assert!((time(1, 1, 0.0) - 1.0).abs() < 1e-9);
         let many = time(1, 1_000_000, 0.0);
         assert!((many - SERIAL_SHARE).abs() < 1e-5, "{many}");
-        // Half of the busy time is waiting. The serial part does not wait.
+        // The CPUs wait for locks in half of the busy time. The serial part does not wait.
         let half = time(1, 1_000_000, 50.0);
         assert!((half - SERIAL_SHARE / 2.0).abs() < 1e-5, "{half}");
     }

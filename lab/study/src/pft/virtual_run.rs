@@ -3,7 +3,7 @@
 //! A simulation does not touch each page of hundreds of gibibytes. Each thread touches only a few thousand
 //! pages. The memory of each node is made smaller in the same proportion, so that the same share of the pages
 //! lies on other nodes. Afterwards the times of touching, leaving and teardown are multiplied by the same
-//! factor. The start time is not scaled.
+//! factor. The time to start the threads is not multiplied.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -70,7 +70,7 @@ const END: Span = Span::from_ms(100_000_000);
 const SLICE: Span = Span::from_ms(100);
 /// The number of pages that a page set fetches in one refill. A page set holds at most six times that number.
 /// Source: the rule of Linux 2.6.13 for a zone of 4 GiB with 16 KiB pages. The rule takes a quarter of 512
-/// KiB, and makes it 2^n - 1 pages. The limit is six batches.
+/// KiB, and makes it 2^n - 1 pages. A page set's limit is six batches.
 const BATCH: i32 = 7;
 const HIGH: i32 = 6 * BATCH;
 /// Largest memory of a simulated node, as a multiple of the pages of one thread. No node needs more memory.
@@ -153,7 +153,7 @@ fn shrunk(machine: &Machine, scale: f64, shape: &Shape) -> Machine {
     let used = u32::try_from(filled).unwrap_or(all).max(shape.threads.div_ceil(cpus_per_node));
     let nodes = used.next_multiple_of(8).min(all);
     let zone = |node: u64| {
-        // Frame 0 is never used.
+        // Leave out frame 0, because frame 0 is never used.
         (ZoneKind::Normal, NodeId(node as u16), (node * pages).max(1)..(node + 1) * pages)
     };
     let mut shrunk = Machine {

@@ -57,10 +57,10 @@ pub enum RssLine {
 }
 
 impl RssLine {
-    /// The two cache lines that can hold the counters.
+    /// The two places that the counters can have: the line of mmap_sem, or a line of their own.
     pub const ALL: [Self; 2] = [Self::WithMmapLock, Self::Own];
 
-    /// The name of the line in options.
+    /// The name of the counters' cache line in command-line options.
     pub const fn name(self) -> &'static str {
         match self {
             Self::WithMmapLock => "with-mmap-lock",
@@ -68,7 +68,7 @@ impl RssLine {
         }
     }
 
-    /// The line with this name.
+    /// The cache line of the counters that has this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|line| line.name() == name)
     }
@@ -162,8 +162,8 @@ impl World for VirtualWorld {
         }
     }
 
-    /// Charges the time of reading a cache line that no other CPU writes. So time passes, and other CPUs can
-    /// run.
+    /// Charges the time of reading a cache line that no other CPU writes. So virtual time passes, and other
+    /// CPUs can run.
     fn relax(&self, _: CpuId) {
         SharedLine::new().rmw_here();
     }

@@ -24,7 +24,8 @@ pub struct Reproduction<'a> {
     pub direction_agreement: Option<f64>,
     /// How many directions differ, by kind of difference.
     pub misses: Misses,
-    /// The score of each group of tables. Tables without a group form one group with the name of the study.
+    /// The score of each group of tables that are scored together. Tables without a group form one group with
+    /// the name of the study.
     pub groups: Vec<Group>,
     /// The published tables with our values, except the withdrawn tables.
     pub tables: Vec<&'a Comparison>,
@@ -36,7 +37,7 @@ pub struct Reproduction<'a> {
     /// The state of memory over time, if the study simulates days.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline: Option<&'a Table>,
-    /// Notes that a reader needs.
+    /// Notes that a reader needs to understand the tables.
     pub notes: &'a [String],
     /// Sentences that say where our values differ from the published ones.
     pub differences: Vec<String>,
@@ -114,7 +115,7 @@ impl<'a> Reproduction<'a> {
     }
 
     /// Makes a table of directions, with one row for each group and one for withdrawn tables. Returns `None`
-    /// if nothing is published.
+    /// if the study has no published values.
     pub fn skill_table(&self) -> Option<Table> {
         let columns = vec![
             Column::label("group", "directions"),
@@ -146,8 +147,8 @@ impl<'a> Reproduction<'a> {
         (!table.rows().is_empty()).then_some(table)
     }
 
-    /// Makes one table of the values of all tables. Each row has a published value and our value. The values
-    /// of tables without published values come last.
+    /// Makes one table that has the values of all tables of the study. Each row has a published value and our
+    /// value. The values of tables without published values come last.
     pub fn flat_table(&self) -> Table {
         let columns = vec![
             Column::label("table", "table"),

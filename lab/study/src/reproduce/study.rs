@@ -36,8 +36,8 @@ pub trait Study: fmt::Debug + Send + Sync {
         true
     }
 
-    /// Whether the study simulates a day. Such a study accepts [policies](Options::policies) and
-    /// [a day](Options::day) of the user.
+    /// Whether the study simulates a day of work. Such a study accepts [policies](Options::policies) and [a
+    /// day](Options::day) of the user.
     fn plays_days(&self) -> bool {
         false
     }
@@ -78,7 +78,7 @@ pub struct Options {
 /// The text that a quick run shows in place of the reasons.
 const REASONS_ELSEWHERE: &str = "This was a quick run. The report of the full run gives the reasons.";
 
-/// Number of seeds in a full run of a study. Guess: enough to see how much a result varies.
+/// Number of seeds in a full run of a study. Guess: five seeds are enough to see how much a result varies.
 const SEEDS: u64 = 5;
 
 impl Options {
@@ -114,7 +114,7 @@ pub struct Findings {
     /// simulation.
     pub notes: Vec<String>,
     /// Sentences that give the reasons why rows differ, as far as the reasons are known. The tables show
-    /// which rows differ.
+    /// which rows differ from the published values.
     pub explanations: Vec<String>,
     /// The machine or machines of the runs, in one line.
     pub machine: String,

@@ -1,4 +1,4 @@
-//! Runs one simulation. Several threads may call this module at once.
+//! Runs one simulation. Several threads may run simulations at the same time.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -48,7 +48,7 @@ pub(super) fn simulate_until(spec: &RunSpec, cancel: &Arc<AtomicBool>) -> Result
 }
 
 /// Checks whether a run can begin, without running it. Checks the names, the values, and whether the workload
-/// fits the machine. Does not read a recording.
+/// fits the machine. The check does not read a recording.
 ///
 /// # Errors
 ///

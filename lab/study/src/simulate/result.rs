@@ -28,7 +28,7 @@ pub struct RunResult {
     /// Time that CPUs were busy: the sum of all CPUs.
     pub busy_ms: f64,
     /// The part of the busy time that CPUs spent in the user program. Only the workloads kbuild, stress-vm,
-    /// ebizzy, pigz and oltp report this time. For other workloads the value is 0.
+    /// ebizzy, pigz and oltp report this time. For workloads that do not report user time, the value is 0.
     pub user_ms: f64,
     /// Number of times that a CPU waited for a zone's lock in order to drain a page set.
     pub drain_waits: u64,
@@ -73,7 +73,7 @@ pub struct RunResult {
     /// Counts of the played recording, if the workload was a recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub played: Option<Played>,
-    /// Fingerprint of everything that happened in order.
+    /// Fingerprint of everything that happened in the simulation, in order.
     pub digest: String,
 }
 
@@ -85,7 +85,7 @@ pub struct SharedUse {
     /// CPU changed data that all CPUs of a zone share, plus `contended_lines`.
     pub visits: u64,
     /// Number of times that a CPU changed the free frames of a pageblock after another CPU had changed them.
-    /// The time between the two changes does not matter. Not counted for Linux's allocator.
+    /// The time between the two changes does not matter. This number is 0 for Linux's allocator.
     pub line_transfers: u64,
     /// The part of `line_transfers` that came less than 10 us after the other CPU's change.
     pub contended_lines: u64,

@@ -54,7 +54,7 @@ pub struct RunSpec {
 pub(super) enum Work {
     /// A named workload.
     Named(&'static Workload),
-    /// A recording, played on all CPUs of the run.
+    /// A recording, which all CPUs of the run play.
     Recorded(Recorded),
 }
 

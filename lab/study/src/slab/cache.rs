@@ -37,12 +37,12 @@ struct Slab {
     place: Place,
 }
 
-/// Where a slab is.
+/// The place of a slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// The slab belongs to a CPU, which takes objects from it now or later.
     Cpu,
-    /// All objects of the slab are in use. The slab is on no list.
+    /// All objects of the slab are in use, so the slab is on no list.
     Full,
     /// The slab is on its node's list.
     Node,
@@ -65,9 +65,10 @@ impl CpuSlabs {
 /// Where an object comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// The slab with this number. The CPU already has the slab.
+    /// The object comes from the slab with this number. The CPU already has this slab.
     FromCpu(u32),
-    /// The slab with this number. The CPU takes the slab from the node's list, under the list's lock.
+    /// The object comes from the slab with this number. The CPU takes this slab from the node's list, under
+    /// the list's lock.
     FromNode(u32),
     /// No slab has a free object, so a new slab is needed.
     NeedsSlab,
@@ -277,9 +278,9 @@ mod tests {
             let burst = take(&mut cache, 20 * 16);
             let emptied: usize = burst.into_iter().map(|id| cache.give(1, id).emptied.len()).sum();
             // The slabs that did not go back are on the list of the consumer, of the producer or of the node.
-            assert!((10..20).contains(&emptied), "{emptied} of 20 slabs went back");
+            assert!((10..20).contains(&emptied), "{emptied} of 20 slabs went back to the allocator");
         }
-        assert!(cache.slabs.len() <= 30, "{} slabs in use at most", cache.slabs.len());
+        assert!(cache.slabs.len() <= 30, "at most {} slabs were in use", cache.slabs.len());
         assert!(!cache.shrink().is_empty() && cache.shrink().is_empty());
         assert_eq!(cache.unused.len(), cache.slabs.len(), "all are given back");
     }

@@ -5,7 +5,7 @@
 
 use crate::load::setup::Generation;
 
-/// The limit on a CPU's partly used slabs. The variant is the unit of the limit.
+/// The limit on a CPU's partly used slabs. The variant decides what the limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartialRule {
     /// Before Linux 5.16 the limit counts the free objects that a slab has when it joins the CPU's list. A
@@ -47,7 +47,7 @@ impl PartialRule {
         }
     }
 
-    /// Whether a CPU whose slabs have this total weight must not add another slab.
+    /// Whether a CPU must not add another slab, because the slabs that it has already have this total weight.
     pub(super) fn is_full(self, counted: u32) -> bool {
         match self {
             Self::Objects(limit) => counted > limit,

@@ -23,7 +23,7 @@ pub struct Goals {
     pub(crate) columns: Vec<GoalColumn>,
 }
 
-/// The goal for one figure.
+/// The goal that one figure of the policy should reach.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Goal {

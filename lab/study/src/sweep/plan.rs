@@ -40,7 +40,7 @@ pub struct Plan {
     pub goals: Option<Goals>,
 }
 
-/// Runs with every combination of some values.
+/// A set of runs: every combination of some values of the keys.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grid {
@@ -50,7 +50,7 @@ pub struct Grid {
     pub workload: Several<String>,
     /// Names of policies.
     pub policy: Several<String>,
-    /// Numbers of CPUs that work. Default: all CPUs of the machine.
+    /// Numbers of CPUs that run the workload. Default: all CPUs of the machine.
     #[serde(default)]
     pub cpus: Several<u32>,
     /// Values of `batch` in pages, which replace the policy's rule.
@@ -77,13 +77,13 @@ pub struct Grid {
     pub set: BTreeMap<String, Several<u64>>,
 }
 
-/// One value or a list of values. The list is empty if the key is not in the file.
+/// One value or a list of values. The list is empty if the plan does not have the key.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Several<T> {
-    /// The key has one value.
+    /// The key has a single value.
     One(T),
-    /// The key has a list.
+    /// The key has a list of values.
     Many(Vec<T>),
 }
 
@@ -180,7 +180,7 @@ impl Plan {
         Self::parse(&text).with_context(|| format!("{name}: this is not a plan of a sweep"))
     }
 
-    /// Number of combinations in all grids. A run that is in two grids counts twice.
+    /// Number of combinations in all grids. A combination that is in two grids counts twice.
     pub fn runs(&self) -> usize {
         self.grids.iter().fold(0, |sum, grid| sum.saturating_add(grid.runs()))
     }
@@ -237,7 +237,7 @@ impl Grid {
             [("machine", &self.machine), ("workload", &self.workload), ("policy", &self.policy)]
         {
             if values.values().is_empty() {
-                return Err(Problem(key, "the list is empty; name at least one"));
+                return Err(Problem(key, "the list is empty; name at least one value"));
             }
         }
         if self.set.values().any(|values| values.values().is_empty()) {

@@ -40,7 +40,9 @@ impl FinishedRun {
     ///
     /// Returns an error of JSON. No such error is known to occur.
     pub fn new(key: String, spec: RunSpec, result: &RunResult) -> Result<Self> {
-        let Value::Object(result) = serde_json::to_value(result)? else { bail!("a result is an object") };
+        let Value::Object(result) = serde_json::to_value(result)? else {
+            bail!("a result is written as a JSON object")
+        };
         Ok(Self { key, spec, result })
     }
 
@@ -62,7 +64,7 @@ impl FinishedRun {
     }
 }
 
-/// The text that every row has before its key. The next constant is the text after the key.
+/// The text of every row before the row's key. The next constant is the text after the key.
 const BEFORE_KEY: &[u8] = b"{\"key\":\"";
 const AFTER_KEY: &[u8] = b"\",\"spec\":{\"machine\":\"";
 
@@ -71,7 +73,7 @@ const AFTER_KEY: &[u8] = b"\",\"spec\":{\"machine\":\"";
 enum Beginning {
     /// The text has a key in the right place, and continues like a row.
     Certain,
-    /// The text is too short to tell.
+    /// The text is too short to tell whether it is the beginning of a row.
     Possible,
     /// The text is not the beginning of a row.
     Not,
@@ -98,12 +100,12 @@ impl Beginning {
 pub struct Extent {
     /// Number of bytes up to the end of the last row.
     pub rows: u64,
-    /// The end of the file, after the last row. The ending decides what must be repaired before another row
-    /// is added.
+    /// How the file ends after its last row. The ending decides what must be repaired before another row is
+    /// added.
     pub ending: Ending,
 }
 
-/// The end of a file of rows.
+/// How a file of rows ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The file ends with a whole line, or is empty.
@@ -114,7 +116,7 @@ pub enum Ending {
     Half,
 }
 
-/// Finished runs by their key.
+/// Finished runs, each with its key.
 #[derive(Debug, Default, PartialEq)]
 pub struct Rows {
     finished: HashMap<String, FinishedRun>,
@@ -182,7 +184,7 @@ impl Rows {
     }
 }
 
-/// A file that rows are added to.
+/// A file of rows that a sweep adds rows to.
 #[derive(Debug)]
 pub(super) struct RowsFile {
     path: PathBuf,
@@ -198,7 +200,7 @@ impl RowsFile {
             OpenOptions::new().create(true).read(true).append(true).open(path).with_context(cannot_write)?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => bail!("{}: another sweep writes rows here", path.display()),
-            // Some file systems have no locks.
+            // Ignore the error, because some file systems have no locks.
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
         let extent = rows
@@ -213,7 +215,7 @@ impl RowsFile {
         Ok(rows_file)
     }
 
-    /// Adds a row at the end, in one write.
+    /// Adds a row at the end of the file, in one write.
     pub(super) fn append(&mut self, run: &FinishedRun) -> Result<()> {
         self.write(&run.line()?)
     }

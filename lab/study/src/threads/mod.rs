@@ -62,7 +62,7 @@ impl ThreadOutcome {
     }
 }
 
-/// Why a workload could not run on threads.
+/// The reason why a workload could not run on threads.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ThreadError {
     /// The plan has more workers than this machine has CPUs, so a run would measure spinning and not work.
@@ -73,7 +73,7 @@ pub enum ThreadError {
         /// Number of CPUs of this machine.
         present: usize,
     },
-    /// The allocator refused the memory.
+    /// The allocator cannot be built for this number of pages.
     #[error("the allocator cannot use {pages} pages: {error}")]
     Allocator {
         /// Number of pages that the options ask for.
@@ -87,7 +87,7 @@ pub enum ThreadError {
     /// The workload did not give back all blocks, or gave some back twice.
     #[error("{left} pages are left after the run and {refused} frees were refused, which is a bug")]
     Unbalanced {
-        /// Pages that are still in use.
+        /// Number of pages that are still in use.
         left: u64,
         /// Number of frees that the allocator refused.
         refused: u64,
@@ -118,7 +118,7 @@ struct Shared {
     locks: Vec<SpinLock>,
 }
 
-/// The counts that one worker makes.
+/// The counts that one worker keeps during a run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     score: u64,

@@ -31,20 +31,20 @@ pub(super) const COPY_NS: Parameter = Parameter {
     source: "guess: 16 GB/s",
 };
 
-/// A worker's role in a flow.
+/// The role of a worker in a flow of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Sender,
     Receiver,
 }
 
-/// The CPU that frees received memory.
+/// The CPU that frees the memory of received messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FreedBy {
-    /// The receiver's CPU.
+    /// The receiver's CPU frees the memory of the message.
     Receiver,
-    /// The CPU that allocated the memory. If too many messages already wait for that CPU, the receiver's CPU
-    /// frees the memory instead.
+    /// The CPU that allocated the memory of the message frees it. If too many messages already wait for that
+    /// CPU, the receiver's CPU frees the memory instead.
     Sender,
 }
 
@@ -84,7 +84,7 @@ impl Way {
     }
 }
 
-/// One end of a flow.
+/// One end of a flow of messages.
 #[derive(Clone, Debug)]
 pub(super) struct End {
     pub(super) skbs: Arc<Skbs>,

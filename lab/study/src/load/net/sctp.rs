@@ -23,7 +23,7 @@ use crate::target::{Message, Target};
 
 const BYTES: Parameter =
     Parameter { default: 10_240, source: "spec fault.md §4.3: -m 10K", ..super::udp::BYTES };
-/// Largest payload of one message. A message with this payload fits a packet.
+/// Largest payload of one message. A message with a payload of this size fits a packet.
 const BYTES_MAX: u64 = 60_000;
 /// Largest number of bytes in a packet. Source: spec fault.md §4.3, "64 KiB lo MTU".
 const PACKET_BYTES_MAX: u32 = 65_536 - OVERHEAD_BYTES;
@@ -142,7 +142,7 @@ impl Ends for Stream {
         };
         if packet.bytes == 0 {
             self.end.read(target, &chunks, self.bytes);
-            // If there is no memory for a packet, the packet is sent later. In the model the delay costs
+            // If there is no memory for a packet, the packet is sent later. In the model this delay costs
             // nothing.
             let _ = self.pack(target, chunks.bytes, &mut packet);
         }

@@ -8,11 +8,11 @@ use crate::load::setup::{Generation, Setup};
 use crate::slab::{CacheId, Slabs};
 use crate::target::{Message, Target};
 
-/// Size of the structure that describes a message. Source: spec fault.md §4.3.
+/// Size of the structure that describes a message of a socket. Source: spec fault.md §4.3.
 pub(super) const SKB_BYTES: u32 = 256;
 /// Bytes of a message in addition to its payload: room for headers before the payload, and shared information
 /// after the payload. Source: 4 KiB of payload need kmalloc-8k and 8 KiB need order 2 (spec fault.md §4.3).
-/// The number of bytes itself is a guess.
+/// The value 384 itself is a guess.
 pub(super) const OVERHEAD_BYTES: u32 = 384;
 /// Size of the objects for small heads since Linux 6.3. Source: spec fault.md §4.3.
 const SMALL_HEAD_BYTES: u32 = 704;

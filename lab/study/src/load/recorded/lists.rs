@@ -1,8 +1,8 @@
 //! The operations (*acts*) of each recorded CPU, in one list for each CPU. A long list is kept in a temporary
 //! file.
 //!
-//! A list is cut into chunks. A full chunk is written to the file, and a reader of the list has one chunk in
-//! memory.
+//! The list of a CPU is cut into chunks of equal length. A full chunk is written to the file, and a reader of
+//! the list has one chunk in memory.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::sync::{Mutex, PoisonError};
@@ -19,10 +19,11 @@ pub(super) struct Paced {
 }
 
 const BYTES: usize = 12;
-/// Number of acts that are read at once. Guess: a chunk is small compared with the other memory of a
-/// simulated CPU, and large enough that the system call to read the chunk costs little per act.
+/// Number of acts in a chunk. Guess: a chunk is small compared with the other memory of a simulated CPU, and
+/// large enough that the system call to read the chunk costs little per act.
 const CHUNK: usize = 1024;
-/// Largest number of bytes of all lists that are kept in memory. Longer lists go to a temporary file.
+/// Largest number of bytes of all lists that are kept in memory. If the lists are longer, they are written to
+/// a temporary file.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
 
 /// The kinds of zones that a request may be limited to. The file stores the index of a kind in this list.

@@ -40,7 +40,8 @@ impl Recorded {
         Ok(Self { recording: Arc::new(recording), played })
     }
 
-    /// Makes a plan of the recording for as many CPUs as `setup` says. The plan has no parameters.
+    /// Makes a plan of the recording for as many CPUs as `setup` says. A plan of a recording has no
+    /// parameters.
     ///
     /// # Errors
     /// Fails if the machine has fewer CPUs than `setup` says, or if the recording shows no allocation.

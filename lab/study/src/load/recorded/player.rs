@@ -11,8 +11,8 @@ use super::lists::Cursor;
 use super::reading::Recording;
 use crate::target::{Block, Fill, Target};
 
-/// Longest gap between two events of a CPU that counts as busy time. In longer gaps the CPU counts as idle.
-/// Guess, because a recording of page events does not show whether a CPU worked.
+/// Longest gap between two events of a CPU that counts as busy time. In longer gaps between two events the
+/// CPU counts as idle. Guess, because a recording of page events does not show whether a CPU worked.
 const BUSY_NS_MAX: u64 = 100_000;
 /// Time that a CPU waits before it checks again how far the other CPUs of its copy are. Guess.
 const WAIT_NS: u64 = 20_000;
@@ -42,8 +42,8 @@ pub(super) struct Player {
     pub(super) copy: Arc<Mutex<CopyState>>,
     /// Index of the recorded CPU whose list this player plays.
     pub(super) index: usize,
-    /// Whether the copy has all recorded CPUs. If CPUs are missing, each CPU of the copy frees only its own
-    /// blocks.
+    /// Whether the copy of the recorded machine has all recorded CPUs. If CPUs are missing, each CPU of the
+    /// copy frees only its own blocks.
     pub(super) is_whole: bool,
 }
 

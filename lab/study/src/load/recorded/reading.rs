@@ -13,7 +13,7 @@ use super::lists::{ListWriter, Lists, Paced};
 /// Counts of the events that are repeated, and of the events that are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Played {
-    /// Allocations and frees that are repeated. A bulk allocation counts as one.
+    /// Allocations and frees that are repeated. A bulk allocation counts as one allocation.
     pub events: u64,
     /// Pages of the bulk allocations that are repeated.
     pub bulk_pages: u64,

@@ -125,7 +125,7 @@ pub(super) fn figure(runs: &[Days]) -> Figure {
     };
     for days in runs.iter().take(1) {
         let most = |census: &Census| census.units.saturating_sub(census.unclean_units_needed);
-        panel.push(line(days, "the most that could be", most));
+        panel.push(line(days, "most units that could be clean", most));
     }
     for days in runs {
         panel.push(line(days, &days.candidate.name, |census| census.clean_units));

@@ -22,7 +22,7 @@ use super::chip::{Act, Chip, PAGES, Walk};
 const COUNTED: u64 = 24;
 /// Longest pause of a process after a huge page, as a share of the time that memory needs for three passes
 /// over a huge page. Chosen. Without pauses, all processes would come to wait for memory at the same time.
-/// The pauses are not part of the results.
+/// The times of the results do not include the pauses.
 const PAUSE: f64 = 0.1;
 /// Number of equal parts that the writes of a huge page are divided into, from the first write to the last.
 /// Hits are counted for each part.
@@ -168,8 +168,8 @@ impl Model<'_> {
         spent_ns
     }
 
-    /// Adds the time that the process waits for the path to memory. The path moves one base page after
-    /// another.
+    /// Adds the time that the process waits for the path to memory. The path to memory moves one base page
+    /// after another.
     fn wait(&mut self, now_ns: f64, spent_ns: f64, moved: u64) -> f64 {
         if moved == 0 {
             return spent_ns;

@@ -166,7 +166,7 @@ impl OrderResult {
     fn new(method: Method, runs: &[Measured]) -> Result<Self> {
         let spread = |value: fn(&Measured) -> f64| {
             let values: Vec<_> = runs.iter().map(value).collect();
-            Spread::of(&values).context("a run has measured nothing")
+            Spread::of(&values).context("a study has at least one measured run")
         };
         let ipc: Option<Vec<_>> = runs.iter().map(|run| run.ipc.as_ref().ok().copied()).collect();
         Ok(Self {

@@ -15,7 +15,7 @@ use super::printed::PAGES_PER_GIB;
 use super::runs::{Key, Runs};
 
 /// Highest rate with prefaulting, as a multiple of the highest rate without. The published text promises
-/// three times the rate.
+/// three times the rate without prefaulting.
 const CLAIM: f64 = 3.0;
 /// Memory of all threads together, in GiB. The published text has no larger size with rows for all numbers of
 /// threads.

@@ -47,9 +47,9 @@ fn case_key(row: &PrintedRow, reading: Reading, case: usize) -> Key {
     Key { wiring, own_line, ..key(row, reading) }
 }
 
-/// How many threads may have run for a row. If the printed number exceeds the number of threads that the
-/// program has arrays for, both numbers are possible. If both numbers are possible, a quick run leaves out
-/// the printed number.
+/// The numbers of threads that may have run when a row was measured. If the printed number exceeds the number
+/// of threads that the program has arrays for, both numbers are possible. If both numbers are possible, a
+/// quick run leaves out the printed number.
 fn readings(row: &PrintedRow, is_quick: bool) -> impl Iterator<Item = Reading> + use<> {
     let has_all = row.threads <= THREADS_OF_LISTING;
     let is_wanted = move |reading: &Reading| match reading {

@@ -20,7 +20,7 @@ pub(super) enum Reading {
 impl Reading {
     pub(super) const ALL: [Self; 2] = [Self::Printed, Self::Listing];
 
-    /// The row's name in tables.
+    /// The name of the row in our tables.
     pub(super) fn name(self, row: &PrintedRow) -> String {
         match self {
             Self::Printed => row.threads.to_string(),
@@ -88,7 +88,7 @@ impl AsPrinted {
     }
 }
 
-/// One comparison for each table.
+/// Makes one comparison for each printed table.
 pub(super) fn comparisons(rows: &[PrintedRow], runs: &Runs, fault_ns: f64) -> Result<Vec<Comparison>> {
     rows.chunk_by(|row, next| row.table == next.table).map(|rows| comparison(rows, runs, fault_ns)).collect()
 }
@@ -143,7 +143,7 @@ pub(super) struct Score {
 
 struct ReadingScore {
     name: String,
-    /// Relative errors of all rows except the fitted one.
+    /// Relative errors of all rows except the row that was fitted.
     errors: Vec<f64>,
     /// Relative errors of the rows of the kernels without deltas.
     errors_without_deltas: Vec<f64>,
@@ -187,7 +187,8 @@ impl Steps {
 
 /// From this number of threads on, the cache line that all threads write limits the rate.
 const CROWDED: u32 = 32;
-/// Changes smaller than this count as no change. Source: all comparisons of this crate use this band.
+/// Changes smaller than this count as no change. Source: all comparisons of this crate ignore changes of this
+/// size.
 const BAND: f64 = 0.02;
 
 impl Score {

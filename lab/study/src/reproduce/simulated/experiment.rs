@@ -45,14 +45,15 @@ pub(crate) struct Case {
 /// How the results of a row's simulation are compared with a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compared {
-    /// The value of the metric itself.
+    /// The published value is compared with the metric's value itself.
     AsIs(Metric),
-    /// The metric's value, in percent of the base row's value.
+    /// The published value is compared with the metric's value in percent of the base row's value.
     PercentOfBase(Metric),
-    /// The metric's value for each unit of work, in percent of the same figure of the base row.
+    /// The published value is compared with the metric's value for each unit of work, in percent of the same
+    /// figure of the base row.
     PerWorkPercentOfBase(Metric),
-    /// The metric's value, multiplied by the factor that gives the base row its published value. Used if the
-    /// published unit differs from ours.
+    /// The metric's value, multiplied by the factor that gives the base row its published value. This
+    /// comparison is used if the published unit differs from ours.
     ScaledToBase(Metric),
 }
 
@@ -82,7 +83,7 @@ pub(crate) struct Fit {
     pub(crate) column: usize,
     /// The quantity that must equal its published value.
     pub(crate) target: FitTarget,
-    /// Whether the result rises when the parameter rises. If `rises` is false, the result falls.
+    /// Whether the fitted result rises when the parameter rises. If `rises` is false, the result falls.
     pub(crate) rises: bool,
 }
 

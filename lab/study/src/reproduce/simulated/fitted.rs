@@ -39,7 +39,7 @@ pub(crate) struct FittedValue {
 }
 
 impl Fitted {
-    /// The first lines of the file.
+    /// The first lines of a file of fitted parameters.
     pub const HEADING: &str = "\
 # Parameters chosen on the base rows of published tables, by bisection. Everything else is a prediction.
 # Written by `pageset reproduce STUDY --fit studies/fitted.toml`, for one study at a time.

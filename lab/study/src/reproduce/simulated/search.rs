@@ -4,8 +4,8 @@ use anyhow::{Context as _, Result};
 
 /// Largest number of values that a search tries.
 const STEPS: usize = 8;
-/// The second value that the search tries is the guess multiplied or divided by this factor. For each further
-/// step, the factor is squared.
+/// The second value that the search tries is the guess multiplied or divided by this factor. The factor is
+/// squared for each further step of the search.
 const STRIDE: f64 = 1.15;
 /// The search ends when the difference from the wanted result is at most this part of the wanted result.
 const NEAR: f64 = 0.005;
@@ -20,14 +20,14 @@ pub(crate) struct Range {
     /// The value that the search tries first, for example the value of an earlier fit. `None` if there is no
     /// guess.
     pub(crate) guess: Option<u64>,
-    /// Whether the result rises when the value rises. If `rises` is false, the result falls.
+    /// Whether the result rises when the parameter's value rises. If `rises` is false, the result falls.
     pub(crate) rises: bool,
 }
 
 /// Tries values until a result is near the wanted result, which is known to within `rounding`. `result`
-/// returns the result for a value, and data that belongs to this result. Returns the data of the nearest
-/// result. From a guess, the search moves in longer and longer strides until the wanted result lies between
-/// two values. Then the search halves the distance between these two values.
+/// returns the result for a value, and data that belongs to this result. Returns the data that belongs to the
+/// result nearest to the wanted result. From a guess, the search moves in longer and longer strides until the
+/// wanted result lies between two values. Then the search halves the distance between these two values.
 pub(crate) fn nearest<T>(
     range: Range,
     wanted: f64,
@@ -59,7 +59,7 @@ pub(crate) fn nearest<T>(
         }
         value = next;
     }
-    nearest.map(|(_, found)| found).context("at least one value was tried")
+    nearest.map(|(_, found)| found).context("the search tries at least one value")
 }
 
 /// The geometric mean of two values. Parameters are times, so ratios matter more than differences.

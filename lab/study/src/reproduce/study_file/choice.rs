@@ -1,6 +1,6 @@
 //! Makes a table that helps to choose a row of a published table, for example a batch size. The table names
-//! the first row that is as good as the best, and says how much worse other rows are. Published values and
-//! ours stand side by side.
+//! the first row that is as good as the best, and says how much worse other rows are. The table shows
+//! published values and our values side by side.
 
 use std::collections::BTreeSet;
 

@@ -61,7 +61,7 @@ pub(super) struct ChoiceForm {
     pub(super) rows: Vec<String>,
 }
 
-/// A table that is simulated again. Copies of a recording run in place of the table's workload.
+/// A published table that is simulated again. Copies of a recording run in place of the table's workload.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CopiesForm {
@@ -99,7 +99,7 @@ pub(super) struct CorrectionForm {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TableForm {
-    /// The table's name in JSON, and its title.
+    /// The table's name in JSON and its title.
     pub(super) id: Option<String>,
     pub(super) title: Option<String>,
     /// Name of the group of tables that the table is scored with.
@@ -125,7 +125,7 @@ pub(super) struct TableForm {
     pub(super) from_line: Option<BTreeMap<String, Spanned<String>>>,
     /// The warm-up's length, in rounds of the workload.
     pub(super) warmup: Option<Spanned<WarmupForm>>,
-    /// The shortest measured time, summed over all CPUs.
+    /// Lower limit of the measured time, summed over all CPUs, in milliseconds.
     pub(super) cpu_ms_min: Option<u64>,
     /// Parameters that are fitted on base rows, and parameters that were fitted on other tables.
     pub(super) fits: Option<Vec<Spanned<FitForm>>>,
@@ -175,7 +175,7 @@ fn one() -> u8 {
     1
 }
 
-/// How the metric is compared with the published value.
+/// How the metric of a column is compared with the published value.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ComparedForm {
@@ -190,13 +190,13 @@ pub(super) enum ComparedForm {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum PrintedAs {
-    /// The number is the value itself.
+    /// The printed number is the value itself.
     #[default]
     Value,
-    /// The number is the value in percent of the base row's value.
+    /// The printed number is the value in percent of the base row's value.
     ValueInPercentOfBase,
-    /// The number is the change from the base row in percent. The base row counts as 100 and has no line in
-    /// the CSV.
+    /// The printed number is the change from the base row in percent. The base row counts as 100 and has no
+    /// line in the CSV.
     Change,
 }
 
@@ -323,7 +323,7 @@ impl TableForm {
     }
 }
 
-/// Combines two values into one. The result has the second value's position in the file.
+/// Combines two values of a key into one. The result has the second value's position in the file.
 fn joined<T: Clone>(
     shared: &Option<Spanned<T>>,
     own: &Option<Spanned<T>>,

@@ -1,6 +1,6 @@
 //! A mistake in a study's file, with its position. All errors of a study are [`anyhow::Error`]s. If an error
-//! contains a `Mistake`, the caller adds the name of the file and the line. Other errors already name their
-//! file.
+//! contains a `Mistake`, the caller adds the name of the file and the line. Errors without a `Mistake`
+//! already name their file.
 
 use std::fmt::Display;
 use std::ops::Range;

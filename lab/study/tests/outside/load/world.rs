@@ -46,7 +46,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// The allocations at or after `start_ns`.
+    /// Returns the allocations at or after `start_ns`.
     pub(crate) fn allocs(&self, start_ns: u64) -> Vec<(CpuId, Order, MigrateType)> {
         let acts = self.acts.iter().filter(|(time, ..)| *time >= start_ns);
         acts.filter_map(|(_, cpu, act)| match act {
@@ -85,7 +85,7 @@ pub(crate) fn run(workload: &str, cpus: u32, duration_ns: u64, set: &[(&str, u64
     run_plan(workload.plan(&setup).expect("a valid plan"), duration_ns)
 }
 
-/// A run of a plan.
+/// Runs a plan in the test world, and returns its log.
 pub(crate) fn run_plan(plan: Plan, duration_ns: u64) -> Log {
     let state = Rc::new(RefCell::new(State::new(&plan, duration_ns)));
     let mut workers: Vec<_> = plan
@@ -220,7 +220,7 @@ impl Recorder<'_> {
             drop(state);
             state = self.pass(CALL_NS);
         }
-        panic!("worker {} waits for ever", self.index);
+        panic!("worker {} waits, and no other worker can run", self.index);
     }
 
     fn note(&self, state: &mut State, act: Act) {
