@@ -43,8 +43,8 @@ pub(crate) enum Allocator {
     OwnedBlocksStraight(Box<BlockAllocator<'static>>),
 }
 
-/// Whether `pageset-blocks` calls the module `lines` for each atomic operation. False only if this process
-/// had already set another observer of atomic operations.
+/// Whether `pageset-blocks` calls the module `lines` for each atomic operation. The value is false only if
+/// this process had already set another observer of atomic operations.
 static IS_OBSERVED: LazyLock<bool> = LazyLock::new(|| observe_lines(lines::observe));
 
 impl Choice {
@@ -110,7 +110,8 @@ impl Allocator {
         matches!(self, Self::Linux(_))
     }
 
-    /// Counts since the allocator was built, for an allocator that reports no events.
+    /// Returns the counts since the allocator was built. Only an allocator that reports no events has these
+    /// counts.
     pub(crate) fn counted(&self) -> SharedCounts {
         let counters = match self {
             Self::Linux(_) => return SharedCounts::default(),

@@ -2,13 +2,13 @@
 //!
 //! Time is divided into windows. Each window has room for requests that keep memory busy for the length of
 //! the window. A request whose window is full waits for the first later window with room. So CPUs wait only
-//! if they ask for more than memory can serve. The order of requests within a window is not modelled, because
-//! the simulator runs some CPUs ahead of others and receives requests slightly out of order.
+//! if they request more bytes than memory can serve. The order of requests within a window is not modelled,
+//! because the simulator runs some CPUs ahead of others and receives requests slightly out of order.
 
 use std::cell::Cell;
 
-/// Length of a window, in picoseconds: longer than CPUs run ahead of each other, shorter than a phase of a
-/// workload.
+/// Length of a window, in picoseconds. A window is as long as CPUs may run ahead of each other, and shorter
+/// than a phase of a workload.
 const WINDOW_PS: u64 = 20_000_000;
 /// Number of windows that are remembered. A CPU waits at most for the length of all remembered windows.
 const WINDOWS: usize = 64;

@@ -37,15 +37,15 @@ pub enum Touch {
     Clear,
     /// The memory is read or written.
     Access,
-    /// The memory is the source or the target of a copy whose other end is in cache.
+    /// The memory is the source or the target of a copy. The other side of the copy is in a cache.
     Copy,
 }
 
 /// The CPU that a body runs on. Each operation begins at the time on the CPU's clock and moves the clock
 /// forward.
 ///
-/// A copy of a `VirtualCpu` stands for the same CPU as the original. Only code that runs in that CPU's body
-/// may use the copy. Copies exist for code that cannot be given a reference, such as a global allocator.
+/// A copy of a `VirtualCpu` stands for the same CPU as the original. Only code that runs in the body of that
+/// CPU may use the copy. Copies exist for code that cannot be given a reference, such as a global allocator.
 #[derive(Clone, Debug)]
 pub struct VirtualCpu {
     pub(crate) world: Rc<World>,
@@ -226,8 +226,8 @@ impl VirtualCpu {
         result
     }
 
-    /// Empties the page sets of all CPUs. The CPU that calls this function gives all of their pages back to
-    /// the zones.
+    /// Empties the page sets of all CPUs. The CPU that calls this function gives all pages of all page sets
+    /// back to the zones.
     pub fn drain_all(&self) {
         self.begin(0);
         self.world.allocator.frames().drain_all(self.id).expect("the CPU belongs to this machine");
@@ -271,8 +271,8 @@ impl VirtualCpu {
         scratch.exchanges_included.set(blocks as u64);
     }
 
-    /// Touches the first `bytes` of a block. The time depends on the place of the data: a cache or memory.
-    /// After the touch, this CPU's caches have the data.
+    /// Touches the first `bytes` of a block. The time of the touch depends on the place of the data: a cache
+    /// or memory. After the touch, this CPU's caches have the data.
     pub fn touch(&self, pfn: Pfn, bytes: u64, touch: Touch) {
         let engine = self.engine();
         let levels = match touch {

@@ -1,5 +1,5 @@
 //! Tells which cache has a frame's data. The caches of the CPU that touched the frame last have the data,
-//! unless that CPU has since touched more data than its caches hold.
+//! unless that CPU has touched more data afterwards than its caches hold.
 //!
 //! A frame's data and its metadata each have a mark: the CPU that touched them last, and when. The
 //! [`Recency`] of that CPU knows which of its caches still holds the lines that were used at that time. The
@@ -86,8 +86,8 @@ impl Footprint {
         let shared_kib = topology.caches.l3_kib / sharers_max;
         let lines = |kib: u32| u64::from(kib) * 1024 / LINE_BYTES;
         // Each hardware thread gets an equal part of the caches of its core. Each CPU gets an equal part of a
-        // last-level cache. If the last-level caches have different numbers of CPUs of this run, all CPUs get
-        // the part that a CPU has in the cache with the most CPUs.
+        // last-level cache. The last-level caches may have different numbers of CPUs of this run. In this
+        // case, each CPU gets the part that a CPU has in the cache with the most CPUs.
         let near_kib = slice.all_kib - slice.last_level_kib;
         Self {
             // The system provides zeroed memory only for pages that are written.
@@ -117,7 +117,7 @@ impl Footprint {
         Mark(mark).parts().map(|(cpu, ..)| cpu)
     }
 
-    /// The cache of the mark's CPU that still holds the touched lines.
+    /// Returns the cache of the mark's CPU that still holds the touched lines.
     #[inline]
     pub(crate) fn held(&self, mark: u64) -> Held {
         let held = Mark(mark).parts().map(|(cpu, step, _)| self.recent[cpu as usize].holder(step));

@@ -2,9 +2,9 @@
 //!
 //! A [`Machine`] describes a computer and the cost of each step there. A [`Simulation`] has such a machine,
 //! an allocator, and for each CPU a *body*: ordinary synchronous code that uses a [`VirtualCpu`]. Each CPU
-//! has its own clock. CPUs see each other through locks, shared lines and channels, in the order of virtual
-//! time. The result does not depend on the computer that simulates: equal input gives an equal [`Outcome`].
-//! To compare two runs, compare [`Outcome::digest`].
+//! has its own clock. CPUs affect each other only through locks, shared lines and channels, in the order of
+//! virtual time. The result does not depend on the computer that simulates: equal input gives an equal
+//! [`Outcome`]. To compare two runs, compare [`Outcome::digest`].
 //!
 //! ```
 //! use pageset_core::{CpuId, Order, Request, policy};

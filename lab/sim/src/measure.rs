@@ -58,7 +58,7 @@ pub(crate) struct Measured {
 }
 
 impl Measure {
-    /// Makes a measurement, and enters its beginning and its end in the agenda.
+    /// Makes a measurement, and adds the beginning and the end of the measured time to the agenda.
     pub(crate) fn new(world: &World, workers: Vec<CpuId>, begins: Time) -> Self {
         let ends = world.deadline;
         world.engine.enter_mark(begins);

@@ -52,9 +52,9 @@ pub struct SharedCounts {
     /// If recordings are played on whole allocators, also the number of times that a CPU changed a page set
     /// that another CPU had changed last.
     pub line_transfers: u64,
-    /// The part of `line_transfers` that came less than 10 us after the other CPU's change.
+    /// The number of `line_transfers` that came less than 10 us after the other CPU's change.
     pub contended_lines: u64,
-    /// Blocks that came from memory of another migratetype than the request's.
+    /// Number of blocks that came from memory of another migratetype than the request's.
     pub fallbacks: u64,
 }
 
@@ -150,8 +150,8 @@ impl LineTraffic {
         self.passes.iter().sum()
     }
 
-    /// Counts a line that arrived after `pass_ps`. The CPU waited for other CPUs during `wait_ps` of this
-    /// time.
+    /// Counts a line that arrived after `pass_ps`. The CPU waited for other CPUs during `wait_ps` picoseconds
+    /// of this time.
     pub(crate) fn passed(&mut self, table: usize, pass_ps: u64, wait_ps: u64) {
         self.passes[table] += 1;
         self.contended += u64::from(wait_ps > 0);
@@ -181,7 +181,7 @@ pub struct MemoryUse {
     /// pageblock that one CPU has reserved counts as completely free. Pages in page sets never count as part
     /// of a free pageblock.
     pub apart_at_end: u64,
-    /// Free pages that CPUs held after all bodies had ended and each CPU had ticked twice.
+    /// Number of free pages that CPUs held after all bodies had ended and each CPU had ticked twice.
     pub held_after_two_ticks: u64,
     /// Number of pageblocks that were completely free at the end of the idle time that follows the load.
     pub whole_when_gone: u64,
@@ -206,9 +206,9 @@ pub struct Outcome {
     /// Length of the measured time: from the end of the warm-up until the deadline, or until the last body
     /// ended.
     pub measured: Span,
-    /// Time that each worker was busy while measured, waiting for spin locks included.
+    /// Time that each worker was busy during the measured time. Waiting for spin locks counts as busy time.
     pub busy: Vec<Span>,
-    /// Time that each worker was idle while measured.
+    /// Time that each worker was idle during the measured time.
     pub idle: Vec<Span>,
     /// Part of all workers' busy time spent in the user program
     /// ([`VirtualCpu::advance_in_user_mode`](crate::VirtualCpu::advance_in_user_mode)). The rest of the busy
@@ -234,9 +234,9 @@ pub struct Outcome {
     pub behind_drains: Latency,
     /// How long each free of a single block took. Frees of lists are not timed.
     pub free: Latency,
-    /// Largest number of pages in page sets at once, while measured.
+    /// Largest number of pages that were in page sets at one moment of the measured time.
     pub cached_peak: u64,
-    /// Pages in page sets at the end of the measured time.
+    /// Number of pages in page sets at the end of the measured time.
     pub cached_at_end: u64,
     /// Pages in page sets at the end of the idle time that follows the last body.
     /// [`Builder::idle_after`](crate::Builder::idle_after) sets this time.

@@ -10,8 +10,8 @@ const STEPS_OF_NEAR: u64 = 32;
 /// steps counts as evicted, even if few other lines were used. The limit bounds the memory of one CPU at 128
 /// KiB.
 const STEPS_MAX: usize = 1 << 14;
-/// Largest number of steps that both caches together may span. The number is a quarter of the remembered
-/// steps, because a line that is used again moves to a new step, and the old step becomes smaller.
+/// Largest number of steps whose lines both caches together may hold. The number is a quarter of the
+/// remembered steps, because a line that is used again moves to a new step, and the old step becomes smaller.
 const STEPS_OF_ALL: u64 = STEPS_MAX as u64 / 4;
 
 /// The number of a step, which stands for a time of use. The first step has the number 1.
@@ -19,10 +19,10 @@ pub(crate) type Step = u64;
 
 /// The lines that one CPU used last, from the most recent to the oldest, divided into steps. Two caches are
 /// modelled. Each cache holds the most recently used lines, as many as fit. A line that is used again moves
-/// to the front, and older lines keep their places.
+/// to the front, and other lines keep their order.
 #[derive(Debug)]
 pub(crate) struct Recency {
-    /// Lines whose last use was in each step, the oldest step first.
+    /// For each step, the number of lines whose last use was in this step. The oldest step comes first.
     steps: VecDeque<u64>,
     /// The number of the oldest step.
     first: Step,
@@ -32,7 +32,7 @@ pub(crate) struct Recency {
     all: Edge,
 }
 
-/// The steps whose lines one cache holds: `step` and all later steps.
+/// The steps whose lines one cache holds. These are `step` and all later steps.
 #[derive(Debug)]
 struct Edge {
     capacity: u64,
@@ -212,8 +212,8 @@ mod tests {
 
     proptest! {
         /// Compares the model with an exact list of lines in the order of their last use. A line whose place
-        /// in the list is well below a cache's size must be in the cache. A line whose place is well above
-        /// must not be.
+        /// in the list is well below a cache's size must be in the cache. A line whose place in the list is
+        /// well above this size must not be in the cache.
         #[test]
         fn it_agrees_with_a_list_of_lines(uses in prop::collection::vec(0_usize..120, 0..600)) {
             let (near, all) = (32, 64);

@@ -99,7 +99,7 @@ struct Labels {
 
 impl Simulation {
     /// Makes settings for a simulation of `machine`. The defaults are all CPUs of the machine, the policy of
-    /// Linux 6.12, seed 0, 10 ms without warm-up, a tick every second, and no idle time afterwards.
+    /// Linux 6.12, seed 0, 10 ms without warm-up, a tick every second, and no idle time after the run.
     #[must_use]
     pub fn builder(machine: &Machine) -> Builder<'_> {
         Builder {
@@ -291,8 +291,9 @@ impl Finished {
         })
     }
 
-    /// Does the periodic work of all CPUs during the idle time. Nothing else runs, so this function calls the
-    /// allocator directly, without virtual CPUs. Returns the number of pages that CPUs hold after two ticks.
+    /// Does the periodic work of all CPUs during the idle time. No body runs any more, so this function calls
+    /// the allocator directly, without virtual CPUs. Returns the number of pages that CPUs hold after two
+    /// ticks.
     fn rest(&self, world: &World) -> u64 {
         let allocator = world.allocator.frames();
         let tick = |()| {

@@ -27,7 +27,7 @@ impl Time {
         self.0 / PS
     }
 
-    /// Time passed since `earlier`; zero if `earlier` is later.
+    /// Time that has passed since `earlier`. The time is zero if `earlier` is not earlier than `self`.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))

@@ -9,7 +9,7 @@ use rayon::iter::{ParallelBridge as _, ParallelIterator as _};
 
 use pageset_report::{Cancelled, Progress};
 
-/// Number of jobs for this machine: one for each CPU.
+/// Number of jobs that this machine runs at once: one for each CPU.
 #[must_use]
 pub fn jobs_of_this_machine() -> usize {
     thread::available_parallelism().map_or(1, NonZeroUsize::get)

@@ -19,8 +19,8 @@ pub trait Target {
     /// Time since the run began, in nanoseconds: real time on threads, virtual time in a simulation.
     fn now_ns(&self) -> u64;
 
-    /// Returns whether the worker should go on. If the result is `false`, the worker frees all of its memory
-    /// and returns.
+    /// Returns whether the worker should continue its work. If the result is `false`, the worker frees all of
+    /// its memory and returns.
     fn running(&mut self) -> bool;
 
     /// Returns a random number. Each worker has its own sequence, which depends on the seed of the run.
@@ -78,7 +78,7 @@ pub trait Target {
     /// Leaves the CPU idle for `ns` nanoseconds.
     fn sleep(&mut self, ns: u64);
 
-    /// Accesses the first `bytes` of a block from its start.
+    /// Accesses the first `bytes` bytes of a block.
     fn touch(&mut self, pfn: Pfn, bytes: u64, access: Access);
 
     /// Puts a message at the end of a channel; waits while the channel is full.

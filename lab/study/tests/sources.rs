@@ -42,7 +42,7 @@ fn the_build_has_the_fingerprint_of_the_sources_that_are_there() {
     assert_eq!(env!("PAGESET_SOURCES"), now, "the build script has not run again after an edit");
 }
 
-/// A tree like this repository's, with one file in each directory.
+/// Makes a directory tree like the tree of this repository, with one file in each directory.
 fn tree(root: &Path) -> std::path::PathBuf {
     let package = root.join("lab/study");
     let crates = sources::COMPUTING

@@ -1,9 +1,9 @@
 //! The scheduler: virtual CPUs, their clocks, and which CPU runs next.
 //!
 //! Each CPU has a clock. A CPU runs ahead of the other CPUs until it is about to do something that the other
-//! CPUs can see: take a lock, touch a shared line, use a channel. Before that, the CPU waits
-//! ([`Engine::sync`]) until no other CPU has an earlier clock. So visible operations happen in the order of
-//! virtual time, and a run depends only on its input.
+//! CPUs can see: take a lock, touch a shared line, use a channel. Before an operation that other CPUs can
+//! see, the CPU waits ([`Engine::sync`]) until no other CPU has an earlier clock. So visible operations
+//! happen in the order of virtual time, and a run depends only on its input.
 
 mod agenda;
 pub(crate) mod current;
@@ -116,8 +116,8 @@ impl Engine {
         clock.set(clock.get().saturating_add(ps));
     }
 
-    /// Charges time for computing. The work takes longer if the core's other hardware thread computes too,
-    /// unlike with [`charge`](Self::charge).
+    /// Charges time for computing. Unlike with [`charge`](Self::charge), computing takes longer if the core's
+    /// other hardware thread computes too.
     #[inline]
     pub(crate) fn work(&self, ps: u64) {
         self.charge(ps.saturating_add(ps.saturating_mul(self.cpu().slowdown.get()) >> SLOWDOWN_BITS));
@@ -132,8 +132,8 @@ impl Engine {
         self.digest.get().value()
     }
 
-    /// Suspends the running CPU until its clock is the earliest of all CPUs. After that, no other CPU can act
-    /// before the running CPU's next operation.
+    /// Suspends the running CPU until its clock is the earliest of all CPUs. When this function returns, no
+    /// other CPU can act before the running CPU's next operation.
     #[inline]
     pub(crate) fn sync(&self) {
         while self.cpu().clock.get() > self.horizon.get() {
@@ -254,8 +254,8 @@ impl Engine {
         woken
     }
 
-    /// Wakes a waiting CPU. The CPU continues at `time` at the earliest. A CPU that is doing its periodic
-    /// work finishes that work first.
+    /// Wakes a waiting CPU. The CPU continues at `time` at the earliest. If the CPU is doing its periodic
+    /// work, it finishes this work first.
     pub(crate) fn wake(&self, cpu: u32, time: Time) {
         let target = &self.cpus[cpu as usize];
         if target.is_woken.replace(true) || !target.is_idle.get() {

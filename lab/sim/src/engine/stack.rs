@@ -1,7 +1,7 @@
 //! The coroutine of one virtual CPU, called a strand here: its stack, and the way back to the scheduler.
 #![expect(
     unsafe_code,
-    reason = "keeps a pointer to the coroutine's yielder, which only its own body could borrow"
+    reason = "keeps a pointer to the coroutine's yielder, which only the coroutine's body could borrow"
 )]
 
 use std::cell::Cell;

@@ -12,11 +12,11 @@ pub enum LockModel {
     /// copy of the line, so the time grows with the number of waiters.
     Ticket,
     /// All waiting CPUs try to set the lock's word whenever the lock looks free. Passing the lock on costs as
-    /// much as with `Ticket`, and failing attempts delay the one that succeeds. In the model the CPU that has
-    /// waited longest gets the lock; a real lock of this kind is unfair.
+    /// much as with `Ticket`. In addition, the attempts that fail delay the attempt that succeeds. In the
+    /// model the CPU that has waited longest gets the lock, although a real lock of this kind is unfair.
     TestAndSet,
     /// A CPU waits only until the holder releases the lock. Taking a lock and passing a lock on cost nothing.
-    /// Use this model for tests and upper bounds.
+    /// Use this model for tests and for upper bounds of the throughput.
     Free,
 }
 

@@ -1,10 +1,10 @@
 //! Decides when a virtual CPU gets a lock.
 //!
 //! CPUs ask for locks in the order of virtual time ([`Engine::sync`]), but a CPU that holds a lock runs
-//! ahead. When a second CPU asks, the holder's code may already have released the lock, at a virtual time
-//! that is later than the second CPU's clock. In this case the second CPU need not be suspended: its clock is
-//! set to the time of the release. A CPU is suspended only if the holder itself is suspended with the lock
-//! held, because the holder waits for another lock or computes for long.
+//! ahead. When a second CPU asks for the lock, the holder's code may already have released it, at a virtual
+//! time that is later than the second CPU's clock. In this case the second CPU need not be suspended: its
+//! clock is set to the time of the release. A CPU is suspended only if the holder itself is suspended with
+//! the lock held, because the holder waits for another lock or computes for long.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -22,8 +22,8 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(crate) struct LockTable {
     queues: RefCell<Vec<Queue>>,
-    /// The number of this lock table. A lock stores the number of its table beside its slot. If the numbers
-    /// differ, the lock was last used in another simulation, and gets a new slot.
+    /// The number of this lock table. A lock stores the number of its table beside its slot. If a lock has
+    /// the number of another table, it was last used in another simulation, and gets a new slot.
     epoch: u64,
     zones: Range<usize>,
     page_sets: Range<usize>,

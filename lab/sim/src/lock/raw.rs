@@ -83,7 +83,7 @@ impl VirtualLock {
     }
 }
 
-// SAFETY: only two functions give a lock to a CPU. `take` succeeds for one caller between two stores of
+// SAFETY: only two functions give a lock to a CPU. `take` succeeds for only one caller between two stores of
 // `FREE`. `Engine::release` passes the lock from its holder, which gives it up, to one waiting CPU, and
 // leaves the flag set. `Hold` is not `Send`.
 unsafe impl RawMutex for VirtualLock {

@@ -82,7 +82,7 @@ pub struct Costs {
     /// Limit of a node's memory bandwidth. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bandwidth: Option<MemoryBandwidth>,
-    /// How much slower a CPU works while another hardware thread of its core works too.
+    /// The factor by which a CPU works more slowly while another hardware thread of its core works too.
     pub sibling_slowdown: Factor,
     /// Cost of clearing 4 KiB.
     pub clear_4k: ByLevel,
@@ -107,7 +107,7 @@ pub struct Costs {
     /// as its mean. If `lines_vary` is false, each move takes exactly the cost.
     #[serde(default)]
     pub lines_vary: bool,
-    /// Work of passing a contended lock on, besides moving its line.
+    /// Work of passing a contended lock on, without moving the lock's cache line.
     pub lock_pass: Cost,
     /// Time from waking a sleeping CPU until the CPU runs.
     pub wakeup: Cost,
@@ -116,7 +116,7 @@ pub struct Costs {
     pub fault: Cost,
 }
 
-/// Cost of a cache line from a node at this distance.
+/// Cost of a cache line from a node at a given distance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AtDistance {

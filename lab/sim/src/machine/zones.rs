@@ -19,7 +19,7 @@ pub struct ZoneLayout {
 
 impl ZoneLayout {
     /// Makes a layout with the same amount of memory for each node, one node after another. With `has_dma`,
-    /// the lowest 16 MiB and the rest of the lowest 4 GiB are zones of their own, as on x86-64.
+    /// the lowest 16 MiB and the rest of the lowest 4 GiB are separate zones, as on x86-64.
     ///
     /// On a real computer, firmware reserves some memory and there are holes below 4 GiB. In a simulated
     /// machine, every frame is usable.

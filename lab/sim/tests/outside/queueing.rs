@@ -117,8 +117,8 @@ fn a_closed_queue_agrees_with_the_machine_repairman_formula() {
 }
 
 /// M/D/1: if many CPUs seldom ask for the lock, their requests are a Poisson stream; W = ρ S / (2 (1 - ρ)). A
-/// CPU that waits for the lock makes no other request meanwhile. With 192 CPUs this lowers the load a little,
-/// so the formula gets the measured load.
+/// CPU that waits for the lock makes no other request meanwhile. With 192 CPUs, waiting lowers the load a
+/// little, so the formula gets the measured load.
 #[test]
 fn a_lock_with_equal_holds_agrees_with_m_d_1() {
     for load in [0.3, 0.6] {
@@ -246,8 +246,8 @@ fn atomics_on_one_line_queue_up() {
 }
 
 /// Two CPUs of different bricks (groups of nodes) want one line. The plane between the bricks carries the
-/// line and the request of the waiting CPU. The line moves again only after the plane has carried both.
-/// Inside a brick, lines do not use the plane.
+/// line and the request of the waiting CPU. The line moves again only after the plane has carried the line
+/// and the request. Inside a brick, lines do not use the plane.
 #[test]
 fn a_plane_carries_a_line_and_the_requests_of_those_who_wait() {
     let rate = |brick_nodes| {

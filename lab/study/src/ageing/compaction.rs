@@ -21,9 +21,9 @@ pub enum Compaction {
     /// pageblocks.
     Linux,
     /// Pages are moved as Linux moves them, and also by the rule of the RFC of 2026. That rule moves pages
-    /// out of a unit if the unit is nearly full and has pages that cannot be moved. Nearly full means at most
-    /// one free pageblock, or fewer free pages than two pageblocks have. The rule stops moving pages when the
-    /// unit has three free pageblocks.
+    /// out of a unit if the unit is nearly full and has pages that cannot be moved. A unit is nearly full if
+    /// it has at most one free pageblock, or fewer free pages than two pageblocks have. The rule stops moving
+    /// pages when the unit has three free pageblocks.
     Rfc,
 }
 

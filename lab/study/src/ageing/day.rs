@@ -42,12 +42,12 @@ pub enum Urgency {
     Waits,
     /// The caller is an interrupt handler and cannot wait.
     Atomic,
-    /// The request is for a huge page. If none is available at once, the caller takes single pages.
+    /// The request is for a huge page. If no huge page is available at once, the caller takes single pages.
     Huge,
 }
 
 const HUGE_ORDER: u8 = 9;
-/// Order of a process's stack and of a block of inodes.
+/// Order of the block for a process's stack, and of a block of inodes.
 const FOUR_PAGES: u8 = 2;
 /// The CPU that the reclaimer runs on.
 const RECLAIMER: u32 = 0;
@@ -64,8 +64,8 @@ pub struct Day {
     processes: Vec<Option<Process>>,
     /// For each step of the day, the processes that end in this step.
     ends: Vec<Vec<usize>>,
-    /// For each step of the day, the slabs that are freed in this step. The last entry has the slabs that
-    /// live longer than the day.
+    /// For each step of the day, the slabs that are freed in this step. The last entry of the list has the
+    /// slabs that live longer than the day.
     slabs: Vec<Chain>,
     /// Pages of long-lived slabs.
     long_pages: u64,

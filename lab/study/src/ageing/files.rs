@@ -1,5 +1,5 @@
-//! The page cache and the inodes of its files. When memory is needed, the files that were read first are
-//! dropped first.
+//! The page cache and the inodes of its files. When memory is needed, the files that were read first leave
+//! the cache first.
 
 use std::collections::VecDeque;
 

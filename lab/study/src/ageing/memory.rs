@@ -35,10 +35,10 @@ const NOBODY: u32 = u32::MAX;
 pub(super) struct Memory<'a, A> {
     pub(super) allocator: &'a A,
     placed: Vec<Placed>,
-    /// For a block's number: the single pages that were allocated instead of the block.
+    /// For a block's number, the single pages that were allocated in place of the block.
     scattered: HashMap<u32, Vec<u32>>,
-    /// For each frame, the number of the block that begins with the frame. The table is empty if the day
-    /// moves no pages.
+    /// For each frame, the number of the block that begins with the frame. This table is empty if compaction
+    /// moves no pages in the day.
     begins: Vec<u32>,
     pub(super) uses: Uses,
     pub(super) work: Work,

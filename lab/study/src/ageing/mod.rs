@@ -2,8 +2,8 @@
 //! the same memory.
 //!
 //! Benchmarks begin with empty memory, and end before movable and unmovable pages are mixed. A day uses the
-//! same memory again and again. So it shows where an allocator puts pages that cannot be moved. No operation
-//! takes time: one thread calls an allocator directly, and the day is a number of steps.
+//! same memory again and again. So a day shows where an allocator puts pages that cannot be moved. No
+//! operation takes time: one thread calls an allocator directly, and the day is a number of steps.
 //!
 //! `parameters` describes the day, each value with its source. `day` makes a stream of events from the
 //! parameters. Every allocator gets the same stream of events. `day` uses `sources` (processes and other

@@ -51,7 +51,7 @@ pub struct Services {
     /// Part of a service's memory that is requested as huge pages. Guess.
     pub huge_permille: u32,
     /// Memory of receive rings and similar buffers, in thousandths of the service's memory. The rings live as
-    /// long as the service, and are added to its memory. Guess.
+    /// long as the service, and are allocated in addition to the service's memory. Guess.
     pub rings_permille: u32,
 }
 
@@ -104,12 +104,12 @@ pub struct Files {
     /// pages to 21 874 pages that stay cached.
     pub pages_max: u32,
     /// Share of the files that is cached in blocks of 4 pages. In the recording `k618_2c_make_openssl_j4`,
-    /// 616 blocks stay cached, of 21 874 pages.
+    /// 21 874 pages stay cached. Among these pages are 616 blocks of 4 pages.
     pub folio_permille: u32,
     /// Number of inodes and directory entries that share a block of 4 pages. Rounded: a slab of
     /// `ext4_inode_cache` has 27 inodes in 8 pages.
     pub inodes_in_slab: u32,
-    /// Chance that a file about to be dropped was used again and stays. Guess.
+    /// Chance that a file which is about to leave the cache was used again, and stays. Guess.
     pub used_again_permille: u32,
     /// Memory of the inodes that the nightly scan of all files reads. Guess.
     pub scan_permille: u32,
@@ -291,8 +291,8 @@ impl Parameters {
         let used = [
             self.services.permille,
             self.services.permille.saturating_mul(self.services.rings_permille) / 1000,
-            // Count the builds twice, because their kernel memory is added to their share. Count jobs twice,
-            // because one job may still run when the next one begins.
+            // Count the builds twice, because the kernel memory for the builds comes in addition to their
+            // share. Count jobs twice, because one job may still run when the next one begins.
             self.builds.permille.saturating_mul(2),
             self.jobs.permille.saturating_mul(2),
             self.slabs.short_permille,

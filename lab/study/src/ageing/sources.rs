@@ -11,8 +11,8 @@ pub(super) const TURN_PAGES: u64 = 64;
 pub(super) struct Process {
     pub(super) cpu: u32,
     pub(super) kind: Kind,
-    /// Number of its own pages that the process will still get. `huge_left` counts the huge pages among the
-    /// process's own pages. `unmovable_left` counts the kernel's pages for the process.
+    /// Number of the process's own pages that the process has not got yet. `huge_left` counts the huge pages
+    /// among the process's own pages. `unmovable_left` counts the kernel's pages for the process.
     pub(super) pages_left: u64,
     pub(super) huge_left: u64,
     pub(super) unmovable_left: u64,

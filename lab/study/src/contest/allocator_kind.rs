@@ -111,7 +111,7 @@ impl Counting for PageAllocator<'_, Host> {
 }
 
 thread_local! {
-    /// The recorded time of the operation that this thread repeats. The allocator gets the time from a
+    /// The recorded time of the operation that this thread repeats now. The allocator gets the time from a
     /// function without arguments, so a thread-local variable holds the time.
     static NOW_NS: Cell<u64> = const { Cell::new(0) };
 }

@@ -16,7 +16,7 @@ const TABLES: Parameter = Parameter {
     default: 2048,
     min: 1,
     meaning: "page-table pages that a process's memory needs, one for each 2 MiB",
-    source: "guess: less than the 10000 of the texts, so that their first use ends before measuring begins",
+    source: "guess: below the 10000 of the published texts, so that all tables exist before measuring begins",
 };
 const READ_NS: Parameter = Parameter {
     key: "read_ns",

@@ -43,7 +43,7 @@ const TURN_SENDERS: Parameter = Parameter {
     default: 1,
     min: 1,
     meaning: "senders that a CPU runs before it runs twice as many receivers; each sends to all its receivers",
-    source: "guess: a turn for each; with many groups, a CPU has many senders that can run",
+    source: "guess: each sender gets a turn; with many groups, a CPU has many senders that can run",
 };
 
 /// Messages go through pipes. A page of a pipe holds about 40 messages.
@@ -145,7 +145,7 @@ impl Tasks {
         };
         target.compute(self.message_ns * message.bytes);
         let refused = if allocated.is_ok() { target.try_send(to, message).err() } else { Some(message) };
-        // The queue is full, because the receiver's CPU is behind. This CPU reads the messages in the
+        // The queue is full, because the receiver's CPU reads too slowly. This CPU reads the messages in the
         // receiver's place.
         refused.into_iter().for_each(|message| self.consume(target, message));
     }

@@ -32,7 +32,7 @@ const SMALL_PAGES: Parameter = Parameter {
     key: "small_pages",
     default: 400,
     min: 2,
-    meaning: "anonymous pages of each other process (make, sh, gcc, as) on average",
+    meaning: "average number of anonymous pages of a process that is no compiler (make, sh, gcc, as)",
     source: "guess",
 };
 /// User time between two faults of a process, measured on an EPYC with 2 CPUs. On the slower processors of
@@ -84,15 +84,15 @@ const STACKS_KEPT: usize = 2;
 /// Number of page tables of a process, without the leaf tables of its heap: upper levels, stack, libraries.
 /// Guess.
 const OTHER_TABLES: u32 = 9;
-/// The order of the top level of a process's page tables. Source: spec fault.md §4, "PGD order 0 or 1"; 1
-/// with isolated page tables.
+/// The order of the top level of a process's page tables. Source: spec fault.md §4, "PGD order 0 or 1". The
+/// order is 1 with isolated page tables.
 const PGD_ORDER: u8 = 1;
 /// Number of pages of the file that a process writes. The file stays in the page cache. Guess.
 const OUTPUT_PAGES: u64 = 12;
 /// Number of mappings of a process. Guess: an executable, its libraries, heap, stack.
 const MAPPINGS: usize = 30;
-/// Number of files that a process opens and that are not in the kernel's caches yet. Each one needs a new
-/// directory entry and a new inode. Guess.
+/// Number of files that a process opens and that are not in the kernel's caches yet. Each of these files
+/// needs a new directory entry and a new inode. Guess.
 const NEW_FILES: usize = 6;
 
 /// `make -j N` with one compilation on each CPU.
@@ -202,8 +202,8 @@ impl Slot {
     }
 
     /// Draws the number of pages of a compiler process in two steps. The first step draws a range from a size
-    /// to twice that size, and the second a size within the range. All ranges are equally likely, and so are
-    /// all sizes within a range.
+    /// to twice that size, and the second step draws a size within the range. All ranges are equally likely,
+    /// and so are all sizes within a range.
     fn compiler_pages(&self, target: &mut dyn Target) -> u64 {
         let smallest = self.pages.0;
         let doubled = smallest << (target.random() % DOUBLINGS);

@@ -43,7 +43,7 @@ pub(super) enum Backing {
     Anonymous,
     /// A copy of a page of a file.
     PrivateFile,
-    /// The page of the file itself, which is in memory already.
+    /// The page of the file itself, which is cached already.
     SharedFile,
 }
 
@@ -158,7 +158,7 @@ impl Mapping {
         self.pages.drain(..).chain(self.tables.drain(..)).collect()
     }
 
-    /// Does work under the exclusive lock of the address space.
+    /// Does `work` while this worker holds the lock of the address space exclusively.
     pub(super) fn exclusively(&self, target: &mut dyn Target, work: impl FnOnce(&mut dyn Target)) {
         self.take(target, Hold::Exclusive);
         work(target);

@@ -27,8 +27,8 @@ struct List {
     /// The CPUs of this node that the workload uses.
     cpus: Vec<CpuId>,
     pages: Mutex<VecDeque<Block>>,
-    /// Number of pages in the list when the run begins. If the target has no watermarks, this number also
-    /// limits the list.
+    /// Number of pages in the list when the run begins. If the target has no watermarks, this number is also
+    /// the largest length of the list.
     room: usize,
 }
 
@@ -120,7 +120,7 @@ impl CpuCache {
             if let Some(pfn) = self.page_above_min(target) {
                 return Some(pfn);
             }
-            // A reader that reclaims visits all nodes, beginning with its own.
+            // A reader that reclaims visits all nodes, beginning with the reader's own node.
             let nodes = self.cache.lists.len();
             let reclaimed: usize =
                 (0..nodes).map(|step| self.reclaim(target, (self.own + step) % nodes)).sum();
@@ -151,8 +151,8 @@ impl CpuCache {
         target.alloc_above_min(Order::ZERO, MigrateType::Movable).ok()
     }
 
-    /// The index of the node that a page is on. If the workload uses no CPU of that node, the page counts as
-    /// one of this CPU's node.
+    /// The index of the node that a page is on. If the workload uses no CPU of the page's node, the page
+    /// counts as a page of this CPU's node.
     fn index_of(&self, target: &mut dyn Target, pfn: Pfn) -> usize {
         let node = target.node_of(pfn);
         self.cache.lists.iter().position(|list| Some(list.node) == node).unwrap_or(self.own)

@@ -70,7 +70,7 @@ impl Topology {
 }
 
 /// The kernel version of everything around the allocator. Slabs, sockets and LRU lists are not part of the
-/// allocator, but changed from version to version too.
+/// allocator, but they differ between versions too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Generation {
     /// Linux 4.9, of 2016.
@@ -116,7 +116,7 @@ impl Settings {
     }
 
     /// Checks that each setting is one of `parameters` and is in its range. Returns an error about the first
-    /// setting that is not.
+    /// setting that is unknown or out of range.
     pub(super) fn check_against<'p>(
         &self,
         parameters: impl Iterator<Item = &'p Parameter> + Clone,

@@ -14,7 +14,7 @@ pub const START_SPREAD_US: Parameter = Parameter {
     default: 0,
     min: 0,
     meaning: "programs start at random times within this much virtual time, in us, instead of all at once",
-    source: "starting all at once is simplest, and the parameters of published tables were fitted so",
+    source: "starting all at once is simplest; the parameters of published tables were fitted that way",
 };
 
 /// The longest time within which programs may start: a minute. A run ends only when its last program has

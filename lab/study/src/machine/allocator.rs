@@ -15,8 +15,8 @@ const BLOCKS: usize = 2048;
 const SAWTOOTH: usize = 16_384;
 /// Number of rounds of each measurement. The result is the median of the rounds.
 const ROUNDS: usize = 21;
-/// Two batch sizes. With each, the number of visits to the zone is known, so the difference of the two times
-/// gives the cost of a visit.
+/// Two batch sizes. With each batch size, the number of visits to the zone is known. So the difference of the
+/// two times gives the cost of a visit.
 const BATCHES: [i32; 2] = [15, 127];
 
 /// Costs of the allocator, in nanoseconds.

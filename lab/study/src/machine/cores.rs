@@ -11,7 +11,7 @@ use super::shape::Shape;
 use crate::load::{Body, ChannelSpec};
 use crate::{Access, ChannelId, Fill, Message, Target};
 
-/// Number of times that the two cores pass the pages to each other and back.
+/// Number of times that the two cores pass the pages back and forth.
 const ROUNDS: usize = 101;
 /// Three numbers of pages to pass back and forth at a time: a quarter, half, and all of the 208 KiB that a
 /// socket holds. The result is the average of the times for these three numbers. The time for a page depends

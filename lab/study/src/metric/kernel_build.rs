@@ -19,7 +19,7 @@ use crate::simulate::{RunResult, RunSpec};
 /// | 16, AMD | 98.12 | 1269.7 | `perf.mvermeulen.com/workloads/phoronix/build-linux-kernel` |
 /// | 8, Intel | 160.12 | 1120.3 | the same |
 ///
-/// If a published build waited for a disk, this share counts the waiting as work of one CPU.
+/// If a published build waited for a disk, the build's share counts the waiting as work of one CPU.
 const SERIAL_SHARE: f64 = 0.011;
 
 /// The parameter of the workload that gives the number of builds that share the CPUs.

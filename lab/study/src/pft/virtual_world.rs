@@ -17,7 +17,7 @@ thread_local! {
     static CPUS: RefCell<Vec<Option<VirtualCpu>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Enters a virtual CPU into the thread-local table until this value is dropped.
+/// A virtual CPU that is in the thread-local table until this value is dropped.
 pub(super) struct Present(CpuId);
 
 impl Present {
@@ -109,7 +109,8 @@ impl VirtualWorld {
     }
 }
 
-/// Number of cache lines for the locks of areas. If there are more areas, several of them share a line.
+/// Number of cache lines for the locks of areas. If there are more areas than lines, several areas share a
+/// line.
 const AREAS: usize = 4096;
 
 /// The shared cache lines of one address space. The model treats all other cache lines of the engine as

@@ -38,7 +38,7 @@ struct Match {
 }
 
 impl PlanWithGoals {
-    /// Returns the study that compares our own allocator with Linux's.
+    /// Returns the study that compares this project's own allocator with Linux's allocator.
     pub(super) fn owned_blocks() -> Self {
         let text = include_str!("../../bundled/owned-blocks.toml");
         let prose = include_str!("../../bundled/owned-blocks.md");

@@ -47,7 +47,7 @@ pub struct Reproduction<'a> {
     pub provenance: Provenance,
 }
 
-/// Tables that are scored together. Whether our values have skill is decided for the whole group.
+/// Tables that are scored together. For the whole group it is decided whether our values have skill.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Group {
     /// Name of the group.

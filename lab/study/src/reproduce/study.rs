@@ -48,17 +48,17 @@ pub trait Study: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// Fails if the file of [`Options::fit`] cannot be written, if the system gives no threads or memory, or
-    /// with [`Cancelled`](pageset_report::Cancelled). A simulation that fails is named in the findings
-    /// instead.
+    /// with [`Cancelled`](pageset_report::Cancelled). If a simulation fails, the study does not fail, and the
+    /// findings name the simulation.
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings>;
 }
 
 /// Options of a study.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Options {
-    /// Whether to run only some rows, with one seed, which suffices to see whether everything works. Rows
-    /// keep their measured time, except the rows of `owned-blocks`, which has no fitted parameters, and the
-    /// day of `ageing`.
+    /// Whether to run only some rows, with one seed, which suffices to see whether the study runs without
+    /// errors. Rows keep their measured time, except the rows of `owned-blocks`, which has no fitted
+    /// parameters, and the day of `ageing`.
     pub is_quick: bool,
     /// Largest number of runs at one time.
     pub jobs: usize,
@@ -67,7 +67,7 @@ pub struct Options {
     pub fit: Option<PathBuf>,
     /// Number of seeds for each simulation. Default: five, but one in a quick run.
     pub seeds: Option<u64>,
-    /// More policies for a study that simulates days: names, or policy files.
+    /// More policies for a study that simulates days: names of policies, or paths of policy files.
     #[serde(default)]
     pub policies: Vec<String>,
     /// A file with the parameters of another day, for a study that simulates days.
@@ -106,7 +106,7 @@ pub struct Findings {
     pub tables: Vec<Comparison>,
     /// Tables without published values that belong to the study.
     pub more: Vec<Table>,
-    /// The state of memory over time, if the study plays days.
+    /// The state of memory over time, if the study simulates days.
     pub timeline: Option<Table>,
     /// Figures, each with its file name without ending.
     pub figures: Vec<(String, Figure)>,

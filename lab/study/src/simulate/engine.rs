@@ -189,8 +189,8 @@ mod tests {
     }
 
     /// Tests patch 8 of the 2023 series: page sets hold fewer pages while the free memory of their zone is
-    /// below the high watermark. The readers of this test are so slow that the reclaimer keeps up. If memory
-    /// is not short, the series gives the same result with patch 8 and without it.
+    /// below the high watermark. The readers of this test are so slow that the reclaimer frees pages fast
+    /// enough. If memory is not short, the series gives the same result with patch 8 and without it.
     #[test]
     fn patch_8_keeps_page_sets_smaller_where_memory_is_short() {
         let run = |policy: &str, workload: &str| {

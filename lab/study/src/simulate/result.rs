@@ -25,7 +25,7 @@ pub struct RunResult {
     pub lru_wait_percent: f64,
     /// Share of the CPUs' busy time spent waiting for the lock of an address space.
     pub mmap_wait_percent: f64,
-    /// Time that CPUs were busy: the sum of all CPUs.
+    /// Time that CPUs were busy, summed over all CPUs, in milliseconds.
     pub busy_ms: f64,
     /// The part of the busy time that CPUs spent in the user program. Only the workloads kbuild, stress-vm,
     /// ebizzy, pigz and oltp report this time. For workloads that do not report user time, the value is 0.
@@ -87,7 +87,7 @@ pub struct SharedUse {
     /// Number of times that a CPU changed the free frames of a pageblock after another CPU had changed them.
     /// The time between the two changes does not matter. This number is 0 for Linux's allocator.
     pub line_transfers: u64,
-    /// The part of `line_transfers` that came less than 10 us after the other CPU's change.
+    /// The number of `line_transfers` that came less than 10 us after the other CPU's change.
     pub contended_lines: u64,
     /// Number of cache lines that CPUs fetched from other CPUs, for each table of an allocator without locks.
     /// Lines of Linux's allocator are not counted, because locks protect them.

@@ -74,7 +74,7 @@ pub(super) enum Taken {
     NeedsSlab,
 }
 
-/// The steps that the caller must do after a free.
+/// The steps that the caller must do after an object was freed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Given {
     /// Whether the lock of the node's list is taken.
@@ -277,7 +277,8 @@ mod tests {
         for _ in 0..10 {
             let burst = take(&mut cache, 20 * 16);
             let emptied: usize = burst.into_iter().map(|id| cache.give(1, id).emptied.len()).sum();
-            // The slabs that did not go back are on the list of the consumer, of the producer or of the node.
+            // The slabs that did not go back to the allocator are on the list of the consumer, of the
+            // producer or of the node.
             assert!((10..20).contains(&emptied), "{emptied} of 20 slabs went back to the allocator");
         }
         assert!(cache.slabs.len() <= 30, "at most {} slabs were in use", cache.slabs.len());

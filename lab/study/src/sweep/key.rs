@@ -42,8 +42,8 @@ impl Keys {
             hash.add(part.as_bytes());
             hash.add(b"\0");
         }
-        // The key depends on two policies: the run's policy, and the policy `kernel_of` that names the kernel
-        // around the allocator.
+        // The key depends on two policies: the run's policy, and the policy `kernel_of` that names the
+        // version of the kernel around the allocator.
         for policy in std::iter::once(&spec.policy).chain(&spec.kernel_of) {
             if names_policy_file(policy) {
                 hash.add(rules(Path::new(policy))?.as_bytes());

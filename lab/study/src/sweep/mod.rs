@@ -72,8 +72,8 @@ impl Sweep {
     /// Fails if the file cannot be written or is not a file of rows, if a run is impossible, or with
     /// [`Cancelled`](pageset_report::Cancelled).
     pub fn finish(&mut self, rows: &Path, jobs: usize, progress: &mut dyn Progress) -> Result<()> {
-        // All runs are checked before the first one. So a plan with an impossible run fails at once, not
-        // after hours, and leaves no file.
+        // All runs are checked before the first one. So a plan with an impossible run fails at once and not
+        // after hours, and makes no file.
         let is_new = !rows.exists();
         if is_new {
             self.check()?;

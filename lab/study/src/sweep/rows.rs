@@ -20,7 +20,7 @@ const LINE_MAX: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FinishedRun {
-    /// The key of the run, a hash of everything that decides its result; see `key`.
+    /// The key of the run, a hash of everything that decides the run's result; see `key`.
     pub key: String,
     /// The run.
     pub spec: RunSpec,
@@ -38,7 +38,7 @@ impl FinishedRun {
     ///
     /// # Errors
     ///
-    /// Returns an error of JSON. No such error is known to occur.
+    /// Returns an error of the JSON encoder. No such error is known to occur.
     pub fn new(key: String, spec: RunSpec, result: &RunResult) -> Result<Self> {
         let Value::Object(result) = serde_json::to_value(result)? else {
             bail!("a result is written as a JSON object")
@@ -68,7 +68,7 @@ impl FinishedRun {
 const BEFORE_KEY: &[u8] = b"{\"key\":\"";
 const AFTER_KEY: &[u8] = b"\",\"spec\":{\"machine\":\"";
 
-/// Whether an unfinished last line could be the beginning of a row.
+/// Whether an incomplete last line of a file could be the beginning of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beginning {
     /// The text has a key in the right place, and continues like a row.

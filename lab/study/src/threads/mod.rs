@@ -65,7 +65,8 @@ impl ThreadOutcome {
 /// The reason why a workload could not run on threads.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ThreadError {
-    /// The plan has more workers than this machine has CPUs, so a run would measure spinning and not work.
+    /// The plan has more workers than this machine has CPUs, so a run would measure how threads spin and not
+    /// how they work.
     #[error("the workload needs {wanted} CPUs, but this machine lets the program use {present}")]
     Cpus {
         /// Number of workers in the plan.
@@ -84,7 +85,7 @@ pub enum ThreadError {
     /// The allocator lost a frame, or handed out a frame twice.
     #[error("the allocator's state is wrong after the run, which is a bug: {0}")]
     Violation(Violation),
-    /// The workload did not give back all blocks, or gave some back twice.
+    /// The workload did not give back all blocks, or gave some blocks back twice.
     #[error("{left} pages are left after the run and {refused} frees were refused, which is a bug")]
     Unbalanced {
         /// Number of pages that are still in use.

@@ -43,8 +43,8 @@ pub(super) enum Role {
 pub(super) enum FreedBy {
     /// The receiver's CPU frees the memory of the message.
     Receiver,
-    /// The CPU that allocated the memory of the message frees it. If too many messages already wait for that
-    /// CPU, the receiver's CPU frees the memory instead.
+    /// The CPU that allocated the memory of the message frees it. If too many messages already wait for the
+    /// CPU that allocated the memory, the receiver's CPU frees it instead.
     Sender,
 }
 

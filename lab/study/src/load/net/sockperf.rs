@@ -31,7 +31,7 @@ pub(in crate::load) const SOCKPERF_UDP: Workload = Workload {
 /// Messages are sent as a stream, so several messages share a segment.
 pub(in crate::load) const SOCKPERF_TCP: Workload = Workload {
     name: "sockperf-tcp",
-    summary: "sockperf, throughput of small messages over TCP: as sockperf-udp, several in a segment",
+    summary: "sockperf, throughput of small messages over TCP: several messages in a segment",
     build: |setup| build(setup, MESSAGES_PER_SEGMENT),
     ..SOCKPERF_UDP
 };

@@ -40,7 +40,7 @@ pub(in crate::load) const UNIX_STREAM: Workload = Workload {
 fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     let skbs = Skbs::new(&mut plan, setup, &[HEAD_BYTES - OVERHEAD_BYTES]);
-    // The memory of a message is that of its payload and its head.
+    // The memory of a message is the memory of its payload and of its head.
     let flow = Flow {
         message_bytes: 32_768 + 4096,
         freed_by: FreedBy::Receiver,

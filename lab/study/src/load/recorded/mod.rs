@@ -30,7 +30,8 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Reads a recording of any length in bounded memory: its operations go to a temporary file.
+    /// Reads a recording of any length in bounded memory. The operations of a long recording are written to a
+    /// temporary file.
     ///
     /// # Errors
     /// Returns an error of the reader. Fails also if the temporary file cannot be written, or if the

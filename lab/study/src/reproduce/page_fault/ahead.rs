@@ -14,8 +14,8 @@ use pageset_report::{Cell, Column, Origin, Row, Table};
 use super::printed::PAGES_PER_GIB;
 use super::runs::{Key, Runs};
 
-/// Highest rate with prefaulting, as a multiple of the highest rate without. The published text promises
-/// three times the rate without prefaulting.
+/// Highest rate with prefaulting, divided by the highest rate without prefaulting. The published text
+/// promises three times the rate without prefaulting.
 const CLAIM: f64 = 3.0;
 /// Memory of all threads together, in GiB. The published text has no larger size with rows for all numbers of
 /// threads.
@@ -24,8 +24,8 @@ const GIB: u32 = 512;
 const STRATEGY: &str = "P2,V1,R1";
 const ORDERS: [u8; 4] = [0, 1, 3, 5];
 
-/// For the column of untouched pages: after each 48 touched pages, a thread skips this number of pages, a
-/// quarter of the region.
+/// Number of pages that a thread skips after each 48 touched pages, in the runs for the column of untouched
+/// pages. The skipped pages are a quarter of the region.
 const SKIPPED: u64 = 16;
 
 fn counts(is_quick: bool) -> &'static [u32] {

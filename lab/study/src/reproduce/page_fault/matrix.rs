@@ -12,18 +12,19 @@ fn counts(is_quick: bool) -> &'static [u32] {
 }
 
 /// Number of pages of each thread. The pages fit into the memory of the thread's node. So all memory is
-/// local, and its bandwidth grows with the number of CPUs.
+/// local, and the bandwidth of memory grows with the number of CPUs.
 const THREAD_PAGES: u64 = 256;
 
 /// All combinations of page table, areas and counters. With `is_quick`, only the published text's
-/// combinations, the combination of today's Linux, and one without a cache line that all CPUs write.
+/// combinations, the combination of today's Linux, and a combination without a cache line that all CPUs
+/// write.
 fn strategies(is_quick: bool) -> Vec<Strategy> {
     const QUICK: [&str; 5] = ["P0,V1,R1", "P1,V1,R1", "P2,V1,R2", "P1,V2,R4", "P2,V7,R3"];
     if is_quick {
         return QUICK.iter().filter_map(|name| name.parse().ok()).collect();
     }
-    // V0 is left out, because V0 does not allow areas to change. So V0 is an upper bound and not a usable
-    // strategy. The test of prediction T4 covers the other counters.
+    // V0 is left out, because V0 does not allow areas to change. So V0 is only an upper bound, because a
+    // kernel could not use V0. The test of prediction T4 covers the other counters.
     let accounts = [Account::R1, Account::R2, Account::R3, Account::R4];
     Strategy::all()
         .filter(|strategy| strategy.stabilise() != Stabilise::V0 && accounts.contains(&strategy.account()))
@@ -135,7 +136,8 @@ impl Matrix {
         let whole = self.whole_tables.iter().map(|(name, share)| format!("{name} {:.0} %", 100.0 * share));
         let whole = whole.collect::<Vec<_>>().join(", ");
         let whole = format!(
-            "With {TABLE_PAGES} pages, a whole leaf table, shares of linear scaling to {most} CPUs: {whole}."
+            "With {TABLE_PAGES} pages for each thread, which fill a leaf table, strategies reach these shares of \
+             linear scaling to {most} CPUs: {whole}."
         );
         short.into_iter().chain([whole]).collect()
     }

@@ -17,7 +17,7 @@ use crate::pft::{AreaCache, RssLine, VirtualSpec, run_virtual};
 pub(super) struct Key {
     pub(super) strategy: Strategy,
     pub(super) threads: u32,
-    /// Pages that each thread touches in the test, not in the simulation.
+    /// Number of pages that each thread touches in the test. The simulation may touch fewer.
     pub(super) thread_pages: u64,
     pub(super) sharing: Sharing,
     /// Whether the counters of resident pages have their own cache line.

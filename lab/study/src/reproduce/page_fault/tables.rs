@@ -13,7 +13,7 @@ use super::runs::{Key, Runs, Wiring};
 pub(super) enum Reading {
     /// As many threads run as the row prints.
     Printed,
-    /// As many threads run as the row prints, but at most as many as the program of 2005 has room for.
+    /// As many threads run as the row prints, but not more threads than the program of 2005 has room for.
     Listing,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn keys(rows: &[PrintedRow]) -> Vec<Key> {
 }
 
 /// The figures that the original program would have printed for a run. The program computes with the
-/// requested number of pages, even if fewer were touched. Wall and CPU time are per requested page.
+/// requested number of pages, even if fewer pages were touched. Wall and CPU time are per requested page.
 pub(super) struct AsPrinted {
     pub(super) faults_per_cpu_s: f64,
     pub(super) faults_per_wall_s: f64,

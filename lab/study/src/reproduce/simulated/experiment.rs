@@ -19,7 +19,7 @@ pub(crate) struct Experiment {
     pub(crate) group: Option<String>,
     /// A text that says how the author withdrew the table. `None` if the table is not withdrawn.
     pub(crate) withdrawn: Option<String>,
-    /// The rows, from top to bottom; the first is a base row.
+    /// The rows, from top to bottom. The first row is a base row.
     pub(crate) cases: Vec<Case>,
     /// The parameters that are fitted on base rows.
     pub(crate) fits: Vec<Fit>,
@@ -69,7 +69,7 @@ impl Compared {
     }
 }
 
-/// A parameter of a workload, chosen so that one result of a base row equals the published one.
+/// A parameter of a workload, chosen so that one result of a base row equals the published result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fit {
     /// Index of the base row. All rows that are compared with this base row use the same value of the
@@ -87,7 +87,7 @@ pub(crate) struct Fit {
     pub(crate) rises: bool,
 }
 
-/// The quantity that must equal the published one when a parameter is chosen.
+/// The quantity that must equal the published quantity when a parameter is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FitTarget {
@@ -99,7 +99,7 @@ pub(crate) enum FitTarget {
     PercentOfLender,
 }
 
-/// A parameter of a row whose value was fitted on a row of another table.
+/// A parameter that a row uses with the value that was fitted on a row of another table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Borrowed {
     /// Index of the row that uses the value.

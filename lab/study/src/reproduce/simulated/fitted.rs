@@ -1,4 +1,5 @@
-//! The fitted parameters: each was chosen so that one result of a base row equals the published one.
+//! The fitted parameters. Each parameter was chosen so that one result of a base row equals the published
+//! result.
 
 use std::path::Path;
 
@@ -25,7 +26,7 @@ pub struct Fitted {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FittedValue {
-    /// The parameter was fitted on this table and this base row.
+    /// The name of the table that the parameter was fitted on. The next field names the base row.
     pub(crate) table: String,
     pub(crate) row: String,
     /// The name of the workload's parameter, and the fitted value.

@@ -20,7 +20,7 @@ pub(super) type Texts = BTreeMap<String, Several<String>>;
 pub(super) struct StudyForm {
     /// A description of the study in one line.
     pub(super) summary: String,
-    /// The machines: for each published name, the machine to simulate.
+    /// For each published name of a machine, the machine to simulate.
     #[serde(default)]
     pub(super) machines: BTreeMap<String, String>,
     /// Misprints of the published values, and their corrections.
@@ -112,8 +112,8 @@ pub(super) struct TableForm {
     pub(super) only: Option<Spanned<Texts>>,
     /// Name of the CSV column that holds the names of the rows.
     pub(super) named_by: Option<Spanned<String>>,
-    /// Name of the CSV column whose text tells lines apart. The key is set if each line of the CSV has a
-    /// value for every row.
+    /// Name of the CSV column whose text is different in each line. The key is set if each line of the CSV
+    /// has a value for every row.
     pub(super) each_line: Option<Spanned<String>>,
     /// The columns and rows of the table.
     pub(super) columns: Option<Vec<Spanned<ColumnForm>>>,
@@ -216,7 +216,7 @@ pub(super) struct RowForm {
     pub(super) variation: Option<Spanned<String>>,
 }
 
-/// The description of a simulation. Keys that a row leaves out come from its table.
+/// The description of a simulation. A row that leaves a key out has the value of its table.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunForm {
@@ -259,8 +259,8 @@ pub(super) struct FitForm {
     pub(super) target: FitTarget,
 }
 
-/// Parameters that were fitted on a row of another table. In that table's name, `{machine}` stands for the
-/// simulated machine.
+/// Parameters that were fitted on a row of another table. In the name of that table, `{machine}` stands for
+/// the simulated machine.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BorrowForm {

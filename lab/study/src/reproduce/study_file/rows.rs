@@ -20,7 +20,7 @@ pub(super) struct Rows<'a> {
     pub(super) table: &'a Table<'a>,
     pub(super) csv: &'a Published,
     pub(super) columns: &'a Columns,
-    /// Selects the lines of the CSV that belong to the table.
+    /// The condition that selects the lines of the CSV that belong to the table.
     pub(super) lines: Condition,
 }
 
@@ -82,7 +82,7 @@ impl Rows<'_> {
         }
         let mut rows: Vec<Row> = Vec::new();
         for line in lines {
-            // If each line is one row, the first line is the base row of all lines.
+            // If each line of the CSV is a row, the first line is the base row of all lines.
             let first = if line.is_some() && written.len() == 1 { 0 } else { rows.len() };
             for form in &written {
                 let name = match (line, &form.get_ref().name) {

@@ -14,7 +14,7 @@ use super::rows::Rows;
 use crate::reproduce::published::Published;
 use crate::reproduce::simulated::{Borrowed, Case, Compared, Experiment, Fit, Fitted};
 
-/// One table of a study's file. The form includes the keys that the table shares with other tables.
+/// One table of a study's file. Its keys include the keys that the table shares with other tables.
 pub(super) struct Table<'a> {
     pub(super) files: &'a Files,
     pub(super) study: &'a StudyForm,
@@ -105,7 +105,7 @@ impl<'a> Table<'a> {
     }
 
     /// Checks the parameters that rows of a user's study borrow from other tables. Each borrowed parameter
-    /// must have been fitted on a table of this study or of another.
+    /// must have been fitted on a table of this study or of another study.
     pub(super) fn check_borrowed(&self, own: &Experiment, all: &[Experiment], fitted: &Fitted) -> Result<()> {
         for Borrowed { parameter, table, row, .. } in &own.borrowed {
             let is_known = all.iter().any(|other| other.id == *table);

@@ -161,7 +161,8 @@ impl State {
         }
     }
 
-    /// Lets waiting workers try again, at the earliest at the time of the operation that `actor` just did.
+    /// Lets waiting workers try again. Their clocks are then not earlier than the operation that `actor` just
+    /// did.
     fn wake(&mut self, actor: usize) {
         let now = self.clocks[actor];
         for worker in (0..self.clocks.len()).filter(|worker| *worker != actor) {
