@@ -74,7 +74,7 @@ pub(crate) struct Footprint {
 }
 
 impl Footprint {
-    /// Makes a footprint for a run on the machine's first `cpus` CPUs. CPUs that run no code take no part of
+    /// Makes a footprint for a run on the machine's first `cpus` CPUs. CPUs that run no code get no part of
     /// the last-level cache.
     pub(crate) fn of(machine: &Machine, cpus: u32) -> Self {
         let topology = &machine.topology;

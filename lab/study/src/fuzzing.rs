@@ -49,7 +49,7 @@ pub fn sweep_rows(bytes: &[u8]) {
     assert_eq!(read(&written), rows);
 }
 
-/// Reads bytes that must hold only complete rows.
+/// Reads rows from bytes that must hold only complete rows.
 fn read(bytes: &[u8]) -> Rows {
     let mut rows = Rows::default();
     let extent = rows.read_from(&mut &bytes[..]).expect("these are rows");

@@ -41,8 +41,8 @@ pub(crate) fn outside<R>(body: impl FnOnce() -> R) -> R {
 
 /// Runs `body` with this thread's simulation, if there is one.
 ///
-/// `body` may suspend the virtual CPU that it runs on. While that CPU is suspended, other virtual CPUs may
-/// call this function.
+/// `body` may suspend the virtual CPU that it runs on. While a virtual CPU is suspended, other virtual CPUs
+/// may call this function.
 #[inline]
 pub(crate) fn with<R>(body: impl FnOnce(Option<&Engine>) -> R) -> R {
     let engine = CURRENT.get();

@@ -240,8 +240,8 @@ impl Slot {
             }
         }
         self.write_output(target);
-        // When the process exits, its memory is freed in bulk, then its page tables. The structures of the
-        // process are freed one grace period later.
+        // When the process exits, its memory is freed in bulk, and then its page tables are freed. The
+        // structures of the process are freed one grace period later.
         let is_moved = target.random() % 100 < MOVED_PERCENT;
         let mut left = Vec::new();
         if is_moved {

@@ -1,5 +1,5 @@
-//! The memory that one task has mapped. Faults allocate the pages of the memory one by one, and an unmap
-//! frees all of them.
+//! The memory that one task has mapped. Faults allocate the pages of this memory one by one, and an unmap
+//! frees all pages.
 
 use pageset_core::{MigrateType, Order};
 

@@ -16,8 +16,8 @@ pub struct Plan {
     /// The locks. A [`LockId`] is an index of the list of locks.
     pub locks: Vec<LockKind>,
     /// For each node, the number of free pages above the high watermark when the run begins. A node that is
-    /// not listed has no such page. All other memory is in use during the whole run. `None` if all memory is
-    /// free at the beginning.
+    /// not listed has no free page above this watermark. All memory that is not free at the beginning is in
+    /// use during the whole run. `None` if all memory is free at the beginning.
     pub free_pages: Option<Vec<(NodeId, u64)>>,
 }
 

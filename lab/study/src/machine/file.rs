@@ -42,12 +42,12 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
         cost("free", costs.hit, &measured("half of an allocation and free that a page set serves")),
         cost("take_block", costs.block, &measured("16384 pages allocated, then freed; half of the time")),
         cost("give_block", costs.block, &measured("16384 pages allocated, then freed; half of the time")),
-        cost("zone_visit", costs.visit, &measured("the same sawtooth with batch 15 against batch 127")),
+        cost("zone_visit", costs.visit, &measured("16384 pages allocated, then freed, with batch 15 and with batch 127")),
         format!("# A guess: heads of free lists, counters.\nzone_lines = {ZONE_LINES}\n"),
         levels(
             "metadata",
             [0.0, metadata_shared, metadata_memory],
-            &measured("per page, above near caches, which the other costs contain"),
+            &measured("cost per page beyond the cost in near caches, which other costs include"),
         ),
         "# Nine bytes of metadata per frame: adjacent frames share a cache line.\nframe_layout = \"shared-lines\"\n".to_owned(),
         sibling_slowdown(shape),
@@ -57,9 +57,9 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
         cost("line_from_sibling", line, line_source),
         cost("line_from_cache", line, line_source),
         cost("line_from_node", line, line_source),
-        cost("lock_pass", lock_pass, &measured("two CPUs that want one zone's lock, less lines and work")),
-        cost("wakeup", wakeup, &measured("a message to a thread that polls for it, less lines and atomics")),
-        cost("fault", fault, &measured("first write to a page of new memory, less its clearing")),
+        cost("lock_pass", lock_pass, &measured("two CPUs that want one zone's lock, minus the cost of cache lines and work")),
+        cost("wakeup", wakeup, &measured("a message to a polling thread, minus the cost of cache lines and atomics")),
+        cost("fault", fault, &measured("first write to a page of new memory, minus clearing the page")),
         distances(shape, line, metadata_memory),
     ] {
         text.push_str(&part);
@@ -85,8 +85,8 @@ fn read_and_copy(read: [f64; 3], copy: Option<CopyCosts>, measured: &dyn Fn(&str
     let from_core = (copy.from_core - work).max(near);
     let in_turn = measured("two CPUs copy the same pages in turn");
     format!(
-        "read_4k = {{ {levels}, core_ns = {from_core:.2}, source = \"{sweeps}; {in_turn}, less the work of copying\" }}\n\
-         copy_4k = {{ ns = {work:.2}, source = \"{in_turn}, each a second time, less reading\" }}\n"
+        "read_4k = {{ {levels}, core_ns = {from_core:.2}, source = \"{sweeps}; {in_turn}, minus the work of copying\" }}\n\
+         copy_4k = {{ ns = {work:.2}, source = \"{in_turn}, each page a second time, minus reading\" }}\n"
     )
 }
 
@@ -141,7 +141,7 @@ fn cores_per_cache(cores_per_node: u32, told: u32) -> u32 {
 fn sibling_slowdown(shape: &Shape) -> String {
     let (factor, source) = match shape.threads_per_core {
         1 => ("1.0", "one thread per core"),
-        _ => ("1.6", "guess: two threads of a core do 1.25 times the work of one"),
+        _ => ("1.6", "guess: two threads of a core do 1.25 times the work of one thread"),
     };
     format!("sibling_slowdown = {{ factor = {factor}, source = \"{source}\" }}\n")
 }

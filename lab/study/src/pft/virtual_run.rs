@@ -54,8 +54,8 @@ pub enum AreaCache {
     Space,
 }
 
-/// Time between the creation of two threads. One thread creates all threads. Guess: cloning a thread and
-/// mapping its stack take a few times as long as a wake-up, which takes 10 us.
+/// Time between the creation of two threads. One thread creates all other threads. Guess: cloning a thread
+/// and mapping its stack take a few times as long as a wake-up, which takes 10 us.
 const CREATION: Span = Span::from_us(40);
 /// Virtual time at which threads begin to map memory. The first thread has made the address space before this
 /// time.

@@ -234,7 +234,8 @@ impl Place {
         self.by_policy.iter().find(|(name, _)| name == policy).map_or(&[], |(_, results)| results)
     }
 
-    /// The mean and the deviation of a policy's figure over all seeds. `None` if there are no results.
+    /// The mean and the deviation of a policy's figure over all seeds. `None` if the place has no results of
+    /// this policy.
     fn spread(&self, policy: &str, metric: Metric) -> Option<Spread> {
         let values: Vec<_> = self.of(policy).iter().map(|(run, result)| metric.of(run, result)).collect();
         Spread::of(&values)

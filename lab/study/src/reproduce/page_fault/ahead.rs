@@ -131,8 +131,8 @@ impl Promises {
         table.note(
             "Fault rates are touched pages divided by wall time, as in the published text, although with \
              prefaulting one fault maps up to 2^order pages. The untouched pages are from another run with \
-             as many touched pages: it touches 48 pages and leaves out 16, again and again. In the main \
-             run all pages are touched.",
+             as many touched pages: a thread touches 48 pages and leaves out 16, again and again. In the \
+             main run each thread touches all pages.",
         );
         [table, self.prezero.clone()]
     }
@@ -141,9 +141,9 @@ impl Promises {
         let none = self.highest(0);
         let times = |order| self.highest(order) / none;
         format!(
-            "Over all numbers of threads, the highest rate with prefaulting is {:.1} times the highest \
-             rate without it for order 3, and {:.1} times for order 5. The published text says three \
-             times. No parameter is fitted on this figure.",
+            "Over all numbers of threads, the highest rate with prefaulting is {:.1} times the highest rate \
+             without prefaulting for order 3, and {:.1} times for order 5. The published text says that \
+             prefaulting makes the highest rate three times as high. No parameter is fitted on this figure.",
             times(3),
             times(5)
         )
@@ -164,7 +164,7 @@ impl Promises {
             panel.push(Series::new(name, Origin::Simulated, Mark::Line, points));
         }
         figure.push(panel);
-        figure.note("The text's line is three times the highest rate without prefaulting here.");
+        figure.note("The line of the published text is three times our highest rate without prefaulting.");
         figure
     }
 }
@@ -194,9 +194,9 @@ fn prezero_table(runs: &Runs) -> Result<Table> {
         }
     }
     table.note(
-        "CLine: number of lines of 128 bytes that are written in each page, of 128 lines. A page that its \
-         fault clears is in the cache afterwards. A page that was cleared ahead comes from memory, line by \
-         line. These times do not include the time of clearing ahead.",
+        "CLine: number of cache lines that a thread writes in each page. A page has 128 lines of 128 bytes. \
+         A page that is cleared during its fault is in the cache afterwards. A page that was cleared ahead \
+         comes from memory, line by line. The times of the table do not include the time of clearing ahead.",
     );
     Ok(table)
 }

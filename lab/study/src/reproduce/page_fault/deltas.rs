@@ -123,11 +123,10 @@ impl Deltas {
                 .push(Row::new(cells.into_iter().chain(change.ours.iter().map(|ours| Cell::real(*ours, 1)))));
         }
         table.note(
-            "One line: the counters are on the cache line of mmap_sem, as in the tables above. In the \
-             other columns they have a line of their own on the second of two planes, as the published \
+            "One line: the counters are on the cache line of mmap_sem, as in the tables above. In the other \
+             columns the counters have a line of their own on the second of two planes, as the published \
              text says. Requests: each CPU that waits for a line keeps a request on the line's plane. The \
-             published change is relative to atomic operations with 512 GB, and to page locking with 256 \
-             GB.",
+             published change is relative to atomic operations with 512 GB, and to page locking with 256 GB.",
         );
         table
     }
@@ -138,12 +137,12 @@ impl Deltas {
         let few = self.0.iter().filter(|change| change.printed > 0.0).map(|change| change.ours[1]);
         let few: Vec<_> = few.map(|ours| format!("{ours:+.1}")).collect();
         format!(
-            "The published text explains the loss by deltas: without them, two lines use two planes; with \
-             them, one line uses one plane. This explanation is {}: rows with a printed loss of 25 to 34 % \
-             change by {most:+.1} % in the worst of six cases. A fault writes both lines one after the \
-             other. So nearly all threads wait for the line with more writes, which is that of mmap_sem, \
-             and the other plane is idle, with or without deltas. Below 64 threads, counters on a line of \
-             their own give the published gain of less than 10 %: {} %.",
+            "The published text explains the loss by deltas: without deltas, two lines use two planes, and \
+             with deltas, one line uses one plane. This explanation is {}: rows with a printed loss of 25 to \
+             34 % change by {most:+.1} % in the worst of six cases. A fault writes both lines one after the \
+             other. So nearly all threads wait for the line with more writes, the line of mmap_sem. The \
+             plane of the other line is idle, with or without deltas. Below 64 threads, counters on a line \
+             of their own give the published gain of less than 10 %: {} %.",
             if most < -10.0 { "confirmed" } else { "refuted in this model" },
             few.join(", ")
         )

@@ -104,10 +104,11 @@ impl Matrix {
             table.push(Row::new(cells));
         }
         table.note(
-            "Only touching is measured. Each thread touches a region of its own, and all memory is local. Linear: the last \
-             rate as a share of the rate that as many CPUs would reach if each were as fast as a single CPU. A thread touches \
-             256 pages, an eighth of the pages that its first leaf table covers. So with hundreds of CPUs the time to build \
-             that table matters. The sentences below have the shares with a whole leaf table for each thread.",
+            "The rates only count the time in which threads touch pages. Each thread touches a region of its \
+             own, and all memory is local. Linear: the last rate as a share of the rate that as many CPUs \
+             would reach if each were as fast as a single CPU. A thread touches 256 pages, an eighth of the \
+             pages that its first leaf table covers. So with hundreds of CPUs the time to build a leaf table \
+             matters. The sentences below have the shares with a whole leaf table for each thread.",
         );
         table
     }

@@ -81,7 +81,8 @@ impl Look<'_> {
             most < 0.05,
         );
         Ok(format!(
-            "{verdict} they differ by at most {:.1} % up to {} threads; in the published text by 2.1 %.",
+            "{verdict} the two rates differ by at most {:.1} % up to {} threads; in the published text by \
+             2.1 %.",
             most * 100.0,
             self.most
         ))
