@@ -158,8 +158,8 @@ mod tests {
 
     /// Race: a waiting receiver does its periodic work, and may wait for a lock during this work. Meanwhile a
     /// sender wakes the receiver and removes the receiver from the list of waiting receivers. The receiver
-    /// must not wait again, because no sender would wake it. A study found this bug: of 177 CPUs that built a
-    /// program, one never ended.
+    /// must not wait again, because no sender would wake it. A study found this bug: in a build on 177 CPUs,
+    /// one CPU never ended.
     #[test]
     fn a_cpu_that_is_woken_during_its_periodic_work_does_not_wait_again() {
         let machine = MACHINES[0].parse();

@@ -323,8 +323,8 @@ impl VirtualCpu {
     #[cold]
     fn tick(&self) {
         let cpu = self.engine().cpu();
-        // A CPU that was busy for several periods does the periodic work once, not once for each missed
-        // period.
+        // A CPU that was busy for several periods does the periodic work only once afterwards, and not once
+        // for each missed period.
         let period = self.world.tick.0.max(1);
         let late = cpu.clock.get() - cpu.next_tick.get();
         cpu.next_tick.set(cpu.next_tick.get() + (late / period + 1) * period);

@@ -2,9 +2,9 @@
 //! unless that CPU has touched more data afterwards than its caches hold.
 //!
 //! A frame's data and its metadata each have a mark: the CPU that touched them last, and when. The
-//! [`Recency`] of that CPU knows which of its caches still holds the lines that were used at that time. The
-//! model is a fully associative cache that evicts the least recently used line. The data of a workload is in
-//! the model only if the workload calls a function to touch the data.
+//! [`Recency`] of this CPU knows which of its caches still holds the lines that it used at the time of the
+//! mark. The model is a fully associative cache that evicts the least recently used line. The data of a
+//! workload is in the model only if the workload calls a function to touch the data.
 
 use pageset_core::{CpuId, Pfn};
 

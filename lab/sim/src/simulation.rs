@@ -241,7 +241,7 @@ fn strand(world: Rc<World>, id: CpuId, body: Body) -> std::io::Result<Strand> {
     })
 }
 
-/// A run all of whose bodies have ended.
+/// A run whose bodies have all ended.
 struct Finished {
     labels: Labels,
     stuck: Vec<CpuId>,

@@ -185,7 +185,8 @@ impl Engine {
             let entry = self.upcoming.take().or_else(|| agenda.pop())?;
             self.horizon.set(agenda.earliest());
             let Some(cpu) = self.cpus.get(entry.cpu() as usize) else { return Some(Next::Mark) };
-            // The CPU was woken before the time of this entry, so a later entry has replaced this one.
+            // The CPU was woken before the time of this entry, so a newer entry of the CPU has replaced this
+            // entry.
             if cpu.entry.get() != entry.sequence() {
                 continue;
             }
@@ -228,7 +229,7 @@ impl Engine {
     /// wakes it.
     pub(crate) fn idle(&self, until: Time, is_promised: bool) -> bool {
         let cpu = self.cpu();
-        // Another CPU woke the running CPU before this wait, while the running CPU did its periodic work.
+        // Another CPU woke the running CPU before this wait. The running CPU did its periodic work first.
         if cpu.is_woken.replace(false) {
             return true;
         }

@@ -77,7 +77,7 @@ impl VirtualLock {
         self.flag.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Records whether suspended CPUs wait for the lock, which must be taken.
+    /// Records whether suspended CPUs wait for the lock. A CPU must hold the lock.
     pub(super) fn set_wanted(&self, wanted: bool) {
         self.flag.store(if wanted { WANTED } else { TAKEN }, Ordering::Relaxed);
     }

@@ -106,7 +106,8 @@ fn a_closed_queue_agrees_with_the_machine_repairman_formula() {
         }
         let utilisation = 1.0 - 1.0 / sum;
         let throughput = utilisation / hold_ns;
-        // Little's law for the whole cycle: N = X (Z + W + S).
+        // Little's law for N CPUs at throughput X, which think for Z, wait for W and hold the lock for S: N =
+        // X (Z + W + S).
         let wait_ns = f64::from(cpus) / throughput - think_ns - hold_ns;
         let lock = outcome.lock(LockClass::Other);
         let measured_ns = outcome.measured.as_ns_f64();

@@ -106,7 +106,7 @@ pub struct Files {
     /// Share of the files that is cached in blocks of 4 pages. In the recording `k618_2c_make_openssl_j4`,
     /// 21 874 pages stay cached. Among these pages are 616 blocks of 4 pages.
     pub folio_permille: u32,
-    /// Number of inodes and directory entries that share a block of 4 pages. Rounded: a slab of
+    /// Number of inodes and directory entries that share a block of 4 pages. The value is rounded: a slab of
     /// `ext4_inode_cache` has 27 inodes in 8 pages.
     pub inodes_in_slab: u32,
     /// Chance that a file which is about to leave the cache was used again, and stays. Guess.

@@ -50,9 +50,9 @@ const MOST_FRAMES: u64 = 1 << 28;
 const MOST_CPU_ZONES: u64 = 1 << 17;
 
 impl Recording {
-    /// Repeats the recording on an allocator of this kind, for this machine. At first, all memory of the
-    /// machine is free. The run time of a contest grows with the number of events. The memory that a contest
-    /// needs grows with the size of the machine.
+    /// Repeats the recording on an allocator of the given kind, for the given machine. At first, all memory
+    /// of the machine is free. The run time of a contest grows with the number of events. The memory that a
+    /// contest needs grows with the size of the machine.
     ///
     /// # Errors
     /// Returns a [`ContestError`] if the machine is impossible.

@@ -36,8 +36,8 @@ const SMALL_PAGES: Parameter = Parameter {
     source: "guess",
 };
 /// User time between two faults of a process, measured on an EPYC with 2 CPUs. On the slower processors of
-/// the published studies, a process computes longer between faults. gcc -O2 on larger files also computes
-/// longer: 51 to 117 us of user time for each minor fault.
+/// the published studies, a process computes longer between two faults. A run of gcc -O2 on larger files also
+/// computes longer: 51 to 117 us of user time for each minor fault.
 const PAGE_NS: Parameter = Parameter {
     key: "page_ns",
     default: 15_000,
@@ -73,7 +73,7 @@ const GRACE_NS: u64 = 10_000_000;
 /// Share of the processes that end on another CPU than the CPU on which they began, in percent. Source:
 /// `pageset stat` on data/traces/k618_2c_make_lua_j4.pgtrace: 4.7 % of the blocks that a build frees were
 /// allocated by another CPU. The value is an estimate, because the source counts blocks and not processes.
-/// The source also misses processes that moved to the other CPU and back.
+/// The source also does not show processes that moved to the other CPU and back.
 const MOVED_PERCENT: u64 = 5;
 /// Pages of a kernel stack, allocated one by one. Source: spec fault.md §4.3, "4 x order-0 vmalloc stack
 /// pages".

@@ -2,8 +2,7 @@
 //!
 //! If all programs start at once, CPUs reach their first contended lock in the order of their numbers, and a
 //! fair lock keeps that order. As a result, the lock's cache lines always move between CPUs with adjacent
-//! numbers, which are close to each other, and locks are faster than in programs that were started one by
-//! one.
+//! numbers, which are close to each other. So locks are faster than in programs that were started one by one.
 
 use super::plan::Plan;
 use super::setup::{Parameter, PlanError, Setup};

@@ -42,7 +42,7 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
         cost("free", costs.hit, &measured("half of an allocation and free that a page set serves")),
         cost("take_block", costs.block, &measured("16384 pages allocated, then freed; half of the time")),
         cost("give_block", costs.block, &measured("16384 pages allocated, then freed; half of the time")),
-        cost("zone_visit", costs.visit, &measured("16384 pages allocated, then freed, with batch 15 and with batch 127")),
+        cost("zone_visit", costs.visit, &measured("16384 pages allocated, then freed; batch 15 and 127")),
         format!("# A guess: heads of free lists, counters.\nzone_lines = {ZONE_LINES}\n"),
         levels(
             "metadata",
@@ -57,9 +57,9 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
         cost("line_from_sibling", line, line_source),
         cost("line_from_cache", line, line_source),
         cost("line_from_node", line, line_source),
-        cost("lock_pass", lock_pass, &measured("two CPUs that want one zone's lock, minus the cost of cache lines and work")),
-        cost("wakeup", wakeup, &measured("a message to a polling thread, minus the cost of cache lines and atomics")),
-        cost("fault", fault, &measured("first write to a page of new memory, minus clearing the page")),
+        cost("lock_pass", lock_pass, &measured("two CPUs want one zone's lock; lines and work subtracted")),
+        cost("wakeup", wakeup, &measured("a message to a polling thread; lines and atomics subtracted")),
+        cost("fault", fault, &measured("first write to a page of new memory; clearing subtracted")),
         distances(shape, line, metadata_memory),
     ] {
         text.push_str(&part);
@@ -85,7 +85,7 @@ fn read_and_copy(read: [f64; 3], copy: Option<CopyCosts>, measured: &dyn Fn(&str
     let from_core = (copy.from_core - work).max(near);
     let in_turn = measured("two CPUs copy the same pages in turn");
     format!(
-        "read_4k = {{ {levels}, core_ns = {from_core:.2}, source = \"{sweeps}; {in_turn}, minus the work of copying\" }}\n\
+        "read_4k = {{ {levels}, core_ns = {from_core:.2}, source = \"{sweeps}; {in_turn}, copying subtracted\" }}\n\
          copy_4k = {{ ns = {work:.2}, source = \"{in_turn}, each page a second time, minus reading\" }}\n"
     )
 }

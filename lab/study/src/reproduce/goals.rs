@@ -147,8 +147,8 @@ impl PlanWithGoals {
         table
     }
 
-    /// Returns one sentence for each goal that the policy misses compared with the base. Each sentence lists
-    /// the places where the policy misses the goal.
+    /// Returns one sentence for each goal that the policy misses in comparison with the base policy. Each
+    /// sentence lists the places where the policy misses the goal.
     fn misses(&self, places: &[Place]) -> Vec<String> {
         let Goals { policy, base, goals, .. } = &self.goals;
         let of_goal = |goal: &Goal| {

@@ -1,8 +1,8 @@
 //! One slab cache: decides which slab an object comes from, and which empty slabs are freed.
 //!
-//! This module only does bookkeeping, under a mutex of the host. A function returns what the caller must do
-//! next: allocate a block, free a block, or take the lock of a list. The caller releases the mutex before the
-//! next step.
+//! This module only does bookkeeping, under a mutex of the host. Each function returns the next step of the
+//! caller: to allocate a block, to free a block, or to take the lock of a list. The caller releases the mutex
+//! before the next step.
 
 use pageset_core::{MigrateType, NodeId, Order};
 
@@ -192,8 +192,8 @@ impl Cache {
         }
     }
 
-    /// Puts a slab on its node's list. If the slab is empty and the list has enough slabs, frees the slab's
-    /// block instead.
+    /// Puts a slab on its node's list. If the slab is empty and the list has enough slabs, does not add the
+    /// slab, but frees the slab's block.
     fn list_or_retire(&mut self, id: u32) -> Option<Block> {
         let slab = &mut self.slabs[id as usize];
         let list = &mut self.nodes[slab.node.index()];

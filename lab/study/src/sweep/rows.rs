@@ -192,8 +192,8 @@ pub(super) struct RowsFile {
 }
 
 impl RowsFile {
-    /// Opens or makes a file of rows, and reads the rows that the file has. A file that holds anything but
-    /// rows is left unchanged.
+    /// Opens or makes a file of rows, and reads the rows that the file has. If the file holds anything but
+    /// rows, it is left unchanged.
     pub(super) fn open(path: &Path, rows: &mut Rows) -> Result<Self> {
         let cannot_write = || format!("{}: cannot write rows", path.display());
         let file =

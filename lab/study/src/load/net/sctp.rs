@@ -4,8 +4,9 @@
 //! The recording data/traces/k612_2c_sctp.pgtrace shows how packets are filled, and which CPU allocates and
 //! frees memory. The recording has one stream of 512 messages of 8 KiB on Linux 6.12 with 2 CPUs. A receiver
 //! opens its window by the size of one packet of the loopback at a time, so most packets carry as many
-//! messages as fit. The acknowledgement that opens the window is handled on the receiver's CPU. So this CPU
-//! makes the next packet and frees acknowledged memory, unless the sender's CPU does so earlier.
+//! messages as fit. The acknowledgement that opens the window is handled on the receiver's CPU. So the
+//! receiver's CPU makes the next packet and frees acknowledged memory, unless the sender's CPU does both
+//! earlier.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! The roles of sender and receiver. Tasks move between CPUs, so a CPU is the sender of a flow for a time,
 //! then its receiver, and so on.
 //!
-//! In the model a worker stays on its CPU. So two tasks that swap CPUs become two workers that swap roles.
-//! Each direction has its own socket, so no worker receives its own messages.
+//! In the model a worker stays on its CPU. So if two tasks swap their CPUs on the real machine, two workers
+//! swap their roles in the model. Each direction has its own socket, so no worker receives its own messages.
 
 use super::end::{End, Role};
 use crate::load::setup::Parameter;

@@ -26,7 +26,8 @@ const CHUNK: usize = 1024;
 /// a temporary file.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
 
-/// The kinds of zones that a request may be limited to. The file stores the index of a kind in this list.
+/// The kinds of zones that a request may be limited to. The temporary file stores the index of a kind in the
+/// list of these kinds.
 const ZONES: [ZoneKind; 4] = [ZoneKind::Dma, ZoneKind::Dma32, ZoneKind::Normal, ZoneKind::Movable];
 
 impl Paced {

@@ -59,8 +59,7 @@ const NOTES: [&str; 6] = [
      were handed out, not the types that an allocator gives its pageblocks. Values are means over the \
      seeds.",
     "`needed`: the number of units that could hold all pages that cannot be moved, at the time when the \
-     number of such pages is largest. `of others`: clean units, in percent of the number of units that are not \
-     needed.",
+     number of such pages is largest. `of others`: clean units, in percent of the units that are not needed.",
     "The day is the same for each allocator. Some parameters of the day are from recordings, and most are \
      guesses: none of our recordings is as long as a day. So differences between rows say more than a row's \
      own number.",

@@ -78,7 +78,7 @@ pub(super) fn play(chip: &Chip, act: Act, order: VisitOrder, target: Option<usiz
         own: (0..chip.processes).map(|_| Cache::new(chip.own_kib / 4)).collect(),
         shared: Cache::new(chip.shared_kib / 4),
         random: stream(1, "huge-copy", CpuId(0)),
-        // Counting begins when the processes have filled the caches twice.
+        // Counting begins when the processes have touched twice as many pages as the caches hold.
         warm: 2 + (chip.shared_kib / chip.processes + chip.own_kib) as u64 / 1024,
         memory_free_ns: 0.0,
         total: Played::default(),

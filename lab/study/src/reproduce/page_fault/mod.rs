@@ -130,8 +130,8 @@ const EXPLANATIONS: [&str; 6] = [
      teardown is what the specification calls the residue: about 1 us for each page. The simulation explains \
      two thirds of the residue: the allocator's cost of a free, and fetching a frame's metadata from another \
      node.",
-    "Starting threads is nearly free here: 40 us each, a guess. The published User column shows more: if \
-     threads are created one after the other and spin until all exist, the User time beyond that of rows \
+    "In the simulation, starting a thread takes only 40 us, a guess. The published User column shows more: \
+     if threads are created one after the other and spin until all exist, the User time beyond that of rows \
      with few threads is 4 to 7 ms for each thread. With 128 threads, all threads together spend most of a \
      second in this way, which is 5 % of the wall time of 64 GB. The share is larger if the wall time is \
      shorter. The model leaves the time to start threads out, because this time would have to be fitted on \

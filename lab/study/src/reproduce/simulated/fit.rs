@@ -100,8 +100,8 @@ impl<'a> BaseRow<'a> {
     }
 
     /// Chooses all parameters after the `given` ones. Parameters affect each other's results. So for each
-    /// tried value of the next parameter, all later parameters are chosen again. The search for a parameter
-    /// begins at its value in `known`, the last value that came near its target.
+    /// value that the search tries for one parameter, it chooses all later parameters again. The search for a
+    /// parameter begins at its value in `known`, the last value that came near its target.
     fn settle(&self, given: &[u64], known: &mut [Option<u64>]) -> Result<Settled> {
         let Some(fit) = self.fits.get(given.len()) else {
             return Ok(Settled { values: given.to_vec(), reached: self.results(given)? });

@@ -26,8 +26,9 @@ pub(crate) struct Range {
 
 /// Tries values until a result is near the wanted result, which is known to within `rounding`. `result`
 /// returns the result for a value, and data that belongs to this result. Returns the data that belongs to the
-/// result nearest to the wanted result. From a guess, the search moves in longer and longer strides until the
-/// wanted result lies between two values. Then the search halves the distance between these two values.
+/// result nearest to the wanted result. If there is a guess, the search moves away from the guess in longer
+/// and longer strides, until the wanted result lies between the results of two values. Then the search halves
+/// the distance between these two values.
 pub(crate) fn nearest<T>(
     range: Range,
     wanted: f64,

@@ -95,7 +95,7 @@ pub(super) struct CorrectionForm {
 }
 
 /// A table, or several tables that share keys. If `each` is not empty, each entry of `each` is a table, and
-/// the keys here hold for all of them.
+/// the keys of this form hold for all these tables.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TableForm {

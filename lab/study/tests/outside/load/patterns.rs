@@ -32,7 +32,7 @@ fn an_unmap_frees_pages_in_lists_oldest_first() {
     let freed: Vec<_> = freed.collect();
     assert!(freed.windows(2).all(|pair| pair[0].0 != pair[1].0 || pair[0].1 < pair[1].1));
     let lists: std::collections::BTreeSet<_> = freed.iter().map(|(time, _)| *time).collect();
-    assert!(freed.len() / lists.len() > 200, "{} pages in {} lists", freed.len(), lists.len());
+    assert!(freed.len() / lists.len() > 200, "{} pages are freed in {} lists", freed.len(), lists.len());
 }
 
 #[test]
