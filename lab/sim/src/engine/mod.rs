@@ -132,8 +132,8 @@ impl Engine {
         self.digest.get().value()
     }
 
-    /// Suspends the running CPU until its clock is the earliest of all CPUs. When this function returns, no
-    /// other CPU can act before the running CPU's next operation.
+    /// Suspends the running CPU until no other CPU has an earlier clock. When this function returns, no other
+    /// CPU can act before the running CPU's next operation.
     #[inline]
     pub(crate) fn sync(&self) {
         while self.cpu().clock.get() > self.horizon.get() {

@@ -10,9 +10,9 @@ use std::io;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-/// Bytes of stack of a virtual CPU. The system provides memory only for the touched pages of a stack. Guess,
-/// several times the need: the deepest path (a debug build's refill with fallback, under a workload) needs
-/// about 20 KiB.
+/// Bytes of stack of a virtual CPU. The system provides memory only for the touched pages of a stack. The
+/// value is a guess, several times the need. The deepest path (a debug build's refill with fallback, under a
+/// workload) needs about 20 KiB.
 const STACK_BYTES: usize = 256 << 10;
 
 /// One virtual CPU's coroutine.

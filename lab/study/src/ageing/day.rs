@@ -35,7 +35,7 @@ pub enum Event {
     },
 }
 
-/// Whether a request can wait for memory.
+/// The urgency of a request: whether the caller can wait for memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
     /// The caller waits until the request gets memory.

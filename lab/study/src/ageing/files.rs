@@ -9,7 +9,7 @@ use super::slots::{Chain, Slot, Slots};
 /// Cached files.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    /// Files in the cache. The first file of the queue has not been used for the longest time.
+    /// Files in the cache. The first file of the queue is the file whose last use is longest ago.
     cached: VecDeque<File>,
     inodes: Vec<InodeSlab>,
     unused: Vec<u32>,
@@ -48,8 +48,8 @@ impl Files {
         self.cached.push_back(File { pages, slab });
     }
 
-    /// Drops the file that has not been used for the longest time. A file that was used again after it was
-    /// read stays in the cache and moves to the end of the queue. Returns `false` if there is no file.
+    /// Drops the file whose last use is longest ago. A file that was used again after it was read stays in
+    /// the cache and moves to the end of the queue. Returns `false` if there is no file.
     pub(super) fn drop_one(
         &mut self,
         slots: &mut Slots,

@@ -1,5 +1,5 @@
-//! LRU lists. Each node and memory cgroup has one list and one lock. A CPU takes the lock of a list once for
-//! several pages.
+//! LRU lists. Each memory cgroup has one list and one lock on each node. A CPU takes the lock of a list once
+//! for several pages.
 //!
 //! The list is not part of the allocator, but every anonymous page and every file page is added to a list. So
 //! the lock of a list is the most contended lock after the zone lock (spec fault.md §4.1, the 2018 study of
@@ -129,7 +129,7 @@ mod tests {
         let mut plan = Plan::default();
         let lrus = Lru::for_nodes(&mut plan, &setup);
         let locks: Vec<_> = lrus[7].iter().map(|lru| plan.locks[lru.lock.0 as usize]).collect();
-        assert_eq!((lrus.len(), plan.locks.len()), (8, 2), "the other nodes have no CPU in use");
+        assert_eq!((lrus.len(), plan.locks.len()), (8, 2), "only nodes whose CPUs are in use have a list");
         assert_eq!(locks, [LockKind::Lru(NodeId(0)), LockKind::Lru(NodeId(1))]);
     }
 }

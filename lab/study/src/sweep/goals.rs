@@ -33,9 +33,9 @@ pub(crate) struct Goal {
     pub(crate) metric: Metric,
     /// The metric of the goal for the policies in `beside`. Default: `metric`.
     pub(crate) beside_metric: Option<Metric>,
-    /// The goal is met if the figure is at most this part of the compared policy's figure. Without `at_most`,
-    /// the goal is to be as good as the compared policy: it is missed only if the seeds show that the figure
-    /// is lower.
+    /// The goal is met if the figure, divided by the compared policy's figure, is at most this value. Without
+    /// `at_most`, the goal is to be as good as the compared policy: it is missed only if the seeds show that
+    /// the figure is lower.
     pub(crate) at_most: Option<f64>,
     /// A constant added to both figures before they are divided, because a figure may be 0.
     #[serde(default)]

@@ -15,8 +15,8 @@ const RUNS_MAX: usize = 1_000_000;
 /// Largest number of bytes of memory for all runs of a plan. This memory suffices for a million runs with
 /// short names and a few parameters.
 const BYTES_MAX: usize = 512 << 20;
-/// Number of bytes of memory that a run takes in addition to its names and parameters. A parameter takes the
-/// same number of bytes in addition to its name. Guess.
+/// Number of bytes of memory that a run takes in addition to its names and parameters. Each parameter of a
+/// run also takes this number of bytes, in addition to the parameter's name. Guess.
 const RUN_BYTES: usize = 256;
 const PARAMETER_BYTES: usize = 64;
 
@@ -132,7 +132,7 @@ pub struct Question {
     /// The axes that have a logarithmic scale.
     #[serde(default)]
     pub log: Vec<LogAxis>,
-    /// Keys and values that a run must have. Runs with other values are left out of the figure.
+    /// Keys and values that a run must have. The figure leaves out runs that have other values of these keys.
     #[serde(default)]
     pub only: BTreeMap<String, toml::Value>,
 }

@@ -1,5 +1,5 @@
-//! The study `ageing`: how many units of 1 GiB stay free of pages that cannot be moved during a day of work.
-//! The study compares Linux, the RFCs of 2026, and this project's own allocator.
+//! The study `ageing`: how many units of 1 GiB hold no unmovable page during a day of work. The study
+//! compares Linux, the RFCs of 2026, and this project's own allocator.
 //!
 //! `runs` simulates the days, and `tables` shows the results.
 

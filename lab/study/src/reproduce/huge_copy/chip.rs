@@ -28,8 +28,8 @@ pub(super) struct Chip {
     pub(super) memory_gb_per_s: f64,
     /// Bandwidth of memory for a process that runs alone.
     pub(super) process_gb_per_s: f64,
-    /// Time that is lost at each base page that does not follow the base page before it. In a copy, this time
-    /// is lost once for the source and the target together.
+    /// Time that is lost at each base page that does not follow the base page before it. A copy of a base
+    /// page loses the time of a jump only once, not once for the source and once for the target.
     pub(super) jump_ns: f64,
     /// Time that is lost at each call of the function that copies or clears. An order needs one call for the
     /// huge page, a few calls, or one call for each base page.

@@ -54,10 +54,10 @@ fn variants(row: &PrintedRow) -> [Key; 4] {
 
 /// The assumption that each simulation of [`variants`] changes.
 const VARIANTS: [&str; 4] = [
-    "As above, with the counters on their own cache line",
-    "As above, if each thread remembered its area itself",
-    "As above, if waiting CPUs kept sending requests over the planes",
-    "As above, with waiting CPUs' requests and with the counters on their own cache line",
+    "As printed, but with the counters on their own cache line",
+    "As printed, but if each thread remembered its area itself",
+    "As printed, but if waiting CPUs kept sending requests over the planes",
+    "As printed, but with waiting CPUs' requests and with the counters on their own cache line",
 ];
 
 /// The simulations that the tables need.
@@ -179,8 +179,10 @@ impl Steps {
         let Self { all, agreed, null_model, changes_met } = self;
         let (changes, only_here) = (all - null_model, null_model - (agreed - changes_met));
         format!(
-            "{agreed} of {all} steps to the next number of threads go the printed way (\"nothing ever changes\" has {null_model}; \
-             {changes_met} of {changes} changes are met, {only_here} are seen only here)"
+            "in {agreed} of {all} steps to the next number of threads, our value changes in the printed \
+             direction (the forecast that nothing ever changes is right for {null_model} steps; \
+             {changes_met} of {changes} printed changes are met, and {only_here} of our changes are not \
+             printed)"
         )
     }
 }
@@ -249,8 +251,8 @@ impl ReadingScore {
         let rest: Vec<_> = self.crowded.iter().map(|ratio| (ratio / factor - 1.0).abs()).collect();
         let factor = format!(
             "From {CROWDED} threads on, our value is {factor:.2} times the printed value in the median row \
-             without deltas. If our values were divided by this factor, which is not done here, the median \
-             row would be off by {:.0} %.",
+             without deltas. Divided by this factor, our values would be off by {:.0} % in the median row. \
+             They are not divided.",
             100.0 * median(&rest)
         );
         format!(
@@ -308,7 +310,10 @@ mod tests {
             steps.count(printed, ours);
         }
         assert_eq!(steps, Steps { all: 5, agreed: 3, null_model: 3, changes_met: 1 });
-        assert!(steps.sentence().ends_with("has 3; 1 of 2 changes are met, 1 are seen only here)"));
+        assert!(steps.sentence().ends_with(
+            "right for 3 steps; 1 of 2 printed changes are met, and 1 of our \
+         changes are not printed)"
+        ));
     }
 
     #[test]

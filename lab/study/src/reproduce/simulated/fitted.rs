@@ -141,7 +141,7 @@ impl Fitted {
             };
             let FittedValue { parameter, value, column, published, reached, .. } = fitted;
             let chosen = format!("{parameter} = {value}, on {column} of row {row}: published {published}");
-            // The parameter was fitted on a figure that is not a column of the table.
+            // The figure that the parameter was fitted on is not a column of the table.
             if experiment.columns[fit.column].0.heading != *column {
                 return format!("{chosen}, {reached:.1} when it was chosen");
             }

@@ -7,9 +7,9 @@ const STEPS: usize = 8;
 /// The second value that the search tries is the guess multiplied or divided by this factor. The factor is
 /// squared for each further step of the search.
 const STRIDE: f64 = 1.15;
-/// The search ends when the difference from the wanted result is at most this part of the wanted result.
+/// The search ends when the difference from the wanted result is at most this fraction of the wanted result.
 const NEAR: f64 = 0.005;
-/// The search also ends when the difference from the wanted result is at most this part of the wanted
+/// The search also ends when the difference from the wanted result is at most this fraction of the wanted
 /// result's rounding error.
 const PART: f64 = 0.2;
 

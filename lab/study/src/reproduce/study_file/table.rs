@@ -14,7 +14,7 @@ use super::rows::Rows;
 use crate::reproduce::published::Published;
 use crate::reproduce::simulated::{Borrowed, Case, Compared, Experiment, Fit, Fitted};
 
-/// One table of a study's file. Its keys include the keys that the table shares with other tables.
+/// One table of a study's file. The keys of `form` include the keys that the table shares with other tables.
 pub(super) struct Table<'a> {
     pub(super) files: &'a Files,
     pub(super) study: &'a StudyForm,

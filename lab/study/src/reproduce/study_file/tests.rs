@@ -261,7 +261,7 @@ fn a_choice_is_the_first_of_the_further_tables() {
     assert_eq!(lost("published_lost_31_percent"), Some(16.7));
     assert_eq!(lost("published_lost_127_percent"), Some(0.0));
     assert_eq!(table["rows"].as_array().unwrap().len(), 1);
-    // The published values also say how much worse the row is that our values choose.
+    // The column `ours_costs_percent` has the published loss of the row that our values choose.
     let ours = row["ours_choice"].as_str().unwrap();
     let of_ours = [("31", 16.7), ("63", 8.3), ("127", 0.0)].iter().find(|(name, _)| *name == ours);
     assert_eq!(lost("ours_costs_percent"), of_ours.map(|(_, lost)| *lost), "{row}");
