@@ -86,8 +86,8 @@ impl Footprint {
         let shared_kib = topology.caches.l3_kib / sharers_max;
         let lines = |kib: u32| u64::from(kib) * 1024 / LINE_BYTES;
         // Each hardware thread gets an equal part of the caches of its core. Each CPU gets an equal part of a
-        // last-level cache. The last-level caches may have different numbers of CPUs of this run. In this
-        // case, each CPU gets the part that a CPU has in the cache with the most CPUs.
+        // last-level cache. If the last-level caches have different numbers of CPUs of this run, each CPU
+        // gets the part that a CPU has in the cache with the most CPUs.
         let near_kib = slice.all_kib - slice.last_level_kib;
         Self {
             // The system provides zeroed memory only for pages that are written.

@@ -124,7 +124,7 @@ pub struct Slabs {
     /// Average life of short-lived objects. Guess.
     pub short_life_steps: u32,
     /// Memory of long-lived objects at the end of the day. At the beginning of the day, long-lived objects
-    /// have a fifth of this memory. Guess.
+    /// have a fifth of their memory at the end. Guess.
     pub long_permille: u32,
     /// Average life of long-lived objects: a day. Guess.
     pub long_life_steps: u32,

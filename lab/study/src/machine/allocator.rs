@@ -108,7 +108,7 @@ fn renew(target: &mut dyn Target, block: Block) -> Block {
     (pfn.expect("a page was just freed"), Order::ZERO)
 }
 
-/// Times `work`. Returns the nanoseconds for each of [`BLOCKS`] blocks.
+/// Measures the time of `work` on [`BLOCKS`] blocks. Returns the time for one block, in nanoseconds.
 fn time(target: &mut dyn Target, work: impl FnOnce(&mut dyn Target)) -> f64 {
     let began = target.now_ns();
     work(target);
@@ -116,7 +116,8 @@ fn time(target: &mut dyn Target, work: impl FnOnce(&mut dyn Target)) -> f64 {
 }
 
 /// Allocates many blocks and frees all of them. Nearly all blocks move between the page set and the zone's
-/// free lists. Returns the nanoseconds for one block in one direction.
+/// free lists. Returns the time to move one block in one direction, to the page set or to the zone, in
+/// nanoseconds.
 fn sawtooth(batch: i32) -> Result<f64> {
     measure(fixed(batch), |target, found| {
         let mut held = Vec::with_capacity(SAWTOOTH);
@@ -130,7 +131,8 @@ fn sawtooth(batch: i32) -> Result<f64> {
 }
 
 /// Allocates and frees blocks like [`sawtooth`], but in phases. Between the phases, reads `pages_between`
-/// other pages. Returns the nanoseconds for one block in one direction.
+/// other pages. Returns the time to move one block in one direction, to the page set or to the zone, in
+/// nanoseconds.
 fn phases(pages_between: usize) -> Result<f64> {
     measure(fixed(BATCHES[1]), move |target, found| {
         let others: Vec<_> = (0..pages_between).map(|_| take(target)).collect();
@@ -149,7 +151,7 @@ fn phases(pages_between: usize) -> Result<f64> {
     })
 }
 
-/// Does `work` on each of `pages` pages, over and over. Returns the nanoseconds for one page.
+/// Does `work` on each of `pages` pages, over and over. Returns the time for one page, in nanoseconds.
 fn sweep(pages: usize, work: impl Fn(&mut dyn Target, &mut Block) + Send + 'static) -> Result<f64> {
     measure(fixed(BATCHES[1]), move |target, found| {
         let mut held: Vec<_> = (0..pages).map(|_| take(target)).collect();

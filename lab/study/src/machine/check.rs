@@ -25,8 +25,8 @@ const SIMULATED_MS: u64 = 200;
 /// Largest accepted error of a prediction.
 const TOLERANCE: f64 = 0.25;
 
-/// Threads must have their CPUs for at least this share of the time. With a smaller share, other programs
-/// disturbed the run.
+/// Threads must have their CPUs for at least this share of the time. If threads had a smaller share, other
+/// programs disturbed the run.
 const CPU_SHARE_MIN: f64 = 0.9;
 
 /// A run whose results on threads and in the simulation are compared.

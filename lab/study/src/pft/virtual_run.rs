@@ -69,8 +69,8 @@ const END: Span = Span::from_ms(100_000_000);
 /// ms.
 const SLICE: Span = Span::from_ms(100);
 /// The number of pages that a page set fetches in one refill. A page set holds at most six times this number
-/// of pages. Source: the rule of Linux 2.6.13 for a zone of 4 GiB with 16 KiB pages. The rule takes a quarter
-/// of 512 KiB, and makes it 2^n - 1 pages. A page set's limit is six batches.
+/// of pages. Source: the rule of Linux 2.6.13 for a zone of 4 GiB with 16 KiB pages. The batch is a quarter
+/// of 512 KiB, rounded to 2^n - 1 pages. A page set's limit is six batches.
 const BATCH: i32 = 7;
 const HIGH: i32 = 6 * BATCH;
 /// Largest memory of a simulated node, as a multiple of the pages of one thread. No node needs more memory.

@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(run("patch7", "page_fault1").digest, run("patch8", "page_fault1").digest);
         let held = |policy| run(policy, "lru-file-mmap-read").shared.held_mean;
         let (before, after) = (held("patch7"), held("patch8"));
-        assert!(after < 0.9 * before, "{before} pages before patch 8, {after} with it");
+        assert!(after < 0.9 * before, "{before} pages without patch 8, {after} pages with it");
     }
 
     /// Runs each workload with this project's own allocator. A run fails if pages are left in use, or if the

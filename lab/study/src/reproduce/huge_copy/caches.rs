@@ -25,7 +25,7 @@ const COUNTED: u64 = 24;
 /// The times of the results do not include the pauses.
 const PAUSE: f64 = 0.1;
 /// Number of equal parts that the writes of a huge page are divided into, from the first write to the last.
-/// Hits are counted for each part.
+/// The model counts the hits of each part of the writes.
 pub(super) const PARTS: usize = 8;
 
 /// The results of the model. Times are means over huge pages.

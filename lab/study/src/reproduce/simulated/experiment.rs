@@ -23,7 +23,7 @@ pub(crate) struct Experiment {
     pub(crate) cases: Vec<Case>,
     /// The parameters that are fitted on base rows.
     pub(crate) fits: Vec<Fit>,
-    /// The parameters of rows whose values were fitted on rows of other tables.
+    /// The parameters that rows use with values that were fitted on rows of other tables.
     pub(crate) borrowed: Vec<Borrowed>,
 }
 

@@ -17,8 +17,8 @@ const PART: f64 = 0.2;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
     pub(crate) ends: (u64, u64),
-    /// The value that the search tries first, for example the value of an earlier fit. `None` if no value is
-    /// likely.
+    /// The value that the search tries first, for example the value of an earlier fit. `None` if the search
+    /// has no value to begin with.
     pub(crate) guess: Option<u64>,
     /// Whether the result rises when the parameter's value rises. If `rises` is false, the result falls.
     pub(crate) rises: bool,

@@ -234,7 +234,7 @@ pub(super) struct RunForm {
     pub(super) set: BTreeMap<String, u64>,
 }
 
-/// The warm-up's length: as long as the published machine takes for some rounds of the workload.
+/// The length of the warm-up: the time in which the published machine does some rounds of the workload.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WarmupForm {

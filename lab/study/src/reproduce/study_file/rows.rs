@@ -56,7 +56,8 @@ impl Rows<'_> {
         Ok(cases)
     }
 
-    /// The rows as the file lists them. With `each_line`, the list is repeated for every line of the CSV.
+    /// The rows as the file lists them. With `each_line`, the list of rows is repeated for every line of the
+    /// CSV.
     fn rows(&self) -> Result<Vec<Row>> {
         let form = self.table.form.get_ref();
         let each = form.each_line.as_ref();

@@ -203,7 +203,7 @@ fn tcp_blocks_return_to_the_cpu_that_allocated_them() {
     let (same, other) = log.frees();
     assert!(same > other, "{same} blocks freed on the CPU that allocated them, {other} on another");
     let blocks = log.orders(0)[3] as u64;
-    assert!(blocks.abs_diff(2 * log.score) <= 20, "{blocks} blocks for {} segments", log.score);
+    assert!(blocks.abs_diff(2 * log.score) <= 20, "{blocks} blocks of order 3 for {} segments", log.score);
 }
 
 #[test]
