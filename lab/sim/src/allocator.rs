@@ -110,8 +110,8 @@ impl Allocator {
         matches!(self, Self::Linux(_))
     }
 
-    /// Returns the counts since the allocator was built. Only an allocator that reports no events has these
-    /// counts.
+    /// Returns the counts since the allocator was built. This function is for allocators that report no
+    /// events.
     pub(crate) fn counted(&self) -> SharedCounts {
         let counters = match self {
             Self::Linux(_) => return SharedCounts::default(),

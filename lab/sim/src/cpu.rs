@@ -96,8 +96,8 @@ impl VirtualCpu {
         self.interrupt();
     }
 
-    /// Does the same as [`advance`](Self::advance), but counts the time as the user program's, not the
-    /// kernel's.
+    /// Lets the CPU compute like [`advance`](Self::advance), but counts the time as time of the user program
+    /// and not of the kernel.
     pub fn advance_in_user_mode(&self, span: Span) {
         let engine = self.engine();
         let begin = engine.cpu().clock.get();

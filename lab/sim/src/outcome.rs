@@ -211,8 +211,8 @@ pub struct Outcome {
     /// Time that each worker was idle during the measured time.
     pub idle: Vec<Span>,
     /// Part of all workers' busy time spent in the user program
-    /// ([`VirtualCpu::advance_in_user_mode`](crate::VirtualCpu::advance_in_user_mode)). The rest of the busy
-    /// time is the kernel's.
+    /// ([`VirtualCpu::advance_in_user_mode`](crate::VirtualCpu::advance_in_user_mode)). In the rest of the
+    /// busy time, workers are in the kernel.
     pub user: Span,
     /// Counts of events.
     pub counts: Counts,
@@ -245,7 +245,7 @@ pub struct Outcome {
     /// counted them.
     pub census: FrameCensus,
     /// Workers that never ended, because they waited and no running worker was left that could wake them. The
-    /// pages that these workers held are lost.
+    /// pages that stuck workers held are lost.
     pub stuck: Vec<pageset_core::CpuId>,
 }
 

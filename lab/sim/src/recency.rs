@@ -26,13 +26,13 @@ pub(crate) struct Recency {
     steps: VecDeque<u64>,
     /// The number of the oldest step.
     first: Step,
-    /// Number of lines in a step. After this number of lines, the next step begins.
+    /// Number of lines in a step. When a step has this number of lines, the next step begins.
     step_lines: u64,
     near: Edge,
     all: Edge,
 }
 
-/// The steps whose lines one cache holds. These are `step` and all later steps.
+/// The steps whose lines one cache holds. The cache holds `step` and all later steps.
 #[derive(Debug)]
 struct Edge {
     capacity: u64,
@@ -67,7 +67,8 @@ impl Edge {
 }
 
 impl Recency {
-    /// Makes an empty state for two caches of these sizes in lines. `all_lines` includes `near_lines`.
+    /// Makes the state of two empty caches. The sizes are numbers of lines. `all_lines` includes
+    /// `near_lines`.
     pub(crate) fn new(near_lines: u64, all_lines: u64) -> Self {
         Self {
             steps: VecDeque::from([0]),

@@ -82,8 +82,8 @@ pub struct Simulation {
     world: Rc<World>,
     bodies: Vec<Option<Body>>,
     labels: Labels,
-    /// Blocks that [`fill_memory`](Self::fill_memory) allocated. These blocks are in use during the whole
-    /// run.
+    /// Blocks that [`fill_memory`](Self::fill_memory) allocated. The blocks in `filled` are in use during the
+    /// whole run.
     filled: Vec<(Pfn, Order)>,
 }
 

@@ -69,8 +69,8 @@ pub trait Target {
     /// Lets the worker compute for `ns` nanoseconds outside the allocator.
     fn compute(&mut self, ns: u64);
 
-    /// Does the same as [`compute`](Self::compute), but in the user program. A target that separates user
-    /// time from kernel time counts this time as user time.
+    /// Works like [`compute`](Self::compute), but in the user program. A target that separates user time from
+    /// kernel time counts this time as user time.
     fn compute_in_user_mode(&mut self, ns: u64) {
         self.compute(ns);
     }

@@ -2,9 +2,9 @@
 //!
 //! CPUs ask for locks in the order of virtual time ([`Engine::sync`]), but a CPU that holds a lock runs
 //! ahead. When a second CPU asks for the lock, the holder's code may already have released it, at a virtual
-//! time that is later than the second CPU's clock. In this case the second CPU need not be suspended: its
-//! clock is set to the time of the release. A CPU is suspended only if the holder itself is suspended with
-//! the lock held, because the holder waits for another lock or computes for long.
+//! time that is later than the second CPU's clock. If the lock was already released, the second CPU need not
+//! be suspended: its clock is set to the time of the release. A CPU is suspended only if the holder itself is
+//! suspended with the lock held, because the holder waits for another lock or computes for long.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

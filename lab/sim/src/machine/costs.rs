@@ -89,7 +89,7 @@ pub struct Costs {
     /// Cost of reading 4 KiB.
     pub read_4k: ByLevel,
     /// Cost of copying 4 KiB that the core's own caches hold, without the time to read it. Default: the time
-    /// to read 4 KiB from these caches.
+    /// to read 4 KiB from the core's own caches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_4k: Option<Cost>,
     /// Cost of an atomic read-modify-write on a cache line that this CPU owns.

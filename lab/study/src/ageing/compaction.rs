@@ -20,10 +20,10 @@ pub enum Compaction {
     /// work is a guess: while less than 1 % of all pageblocks is free, a step of the day empties up to 32
     /// pageblocks.
     Linux,
-    /// Pages are moved as Linux moves them, and also by the rule of the RFC of 2026. That rule moves pages
-    /// out of a unit if the unit is nearly full and has pages that cannot be moved. A unit is nearly full if
-    /// it has at most one free pageblock, or fewer free pages than two pageblocks have. The rule stops moving
-    /// pages when the unit has three free pageblocks.
+    /// Pages are moved as Linux moves them, and also by the rule of the RFC of 2026. The rule of the RFC
+    /// moves pages out of a unit if the unit is nearly full and has pages that cannot be moved. A unit is
+    /// nearly full if it has at most one free pageblock, or fewer free pages than two pageblocks have. The
+    /// rule stops moving pages when the unit has three free pageblocks.
     Rfc,
 }
 

@@ -37,8 +37,8 @@ pub(super) struct Memory<'a, A> {
     placed: Vec<Placed>,
     /// For a block's number, the single pages that were allocated in place of the block.
     scattered: HashMap<u32, Vec<u32>>,
-    /// For each frame, the number of the block that begins with the frame. This table is empty if compaction
-    /// moves no pages in the day.
+    /// For each frame, the number of the block that begins with the frame. The table `begins` is empty if
+    /// compaction moves no pages in the day.
     begins: Vec<u32>,
     pub(super) uses: Uses,
     pub(super) work: Work,

@@ -103,8 +103,8 @@ pub struct Files {
     /// inodes, inode pages have the same share as in the recording `k618_2c_make_openssl_j4`: 129 reclaimable
     /// pages to 21 874 pages that stay cached.
     pub pages_max: u32,
-    /// Share of the files that is cached in blocks of 4 pages. In the recording `k618_2c_make_openssl_j4`,
-    /// 21 874 pages stay cached. Among these pages are 616 blocks of 4 pages.
+    /// Share of the files that is cached in blocks of 4 pages. In the recording `k618_2c_make_openssl_j4`, 21
+    /// 874 pages stay cached. Among the cached pages are 616 blocks of 4 pages.
     pub folio_permille: u32,
     /// Number of inodes and directory entries that share a block of 4 pages. The value is rounded: a slab of
     /// `ext4_inode_cache` has 27 inodes in 8 pages.
@@ -147,7 +147,7 @@ pub struct Network {
     pub burst_permille: u32,
     /// Share of the network buffers that is replaced in a step. Guess: in the recording `k612_2c_tcp`, half
     /// of the buffers live for 8 ms at most, so buffers are replaced often. The simulated day has a
-    /// thousandth of these replacements.
+    /// thousandth of the recorded replacements.
     pub replaced_permille: u32,
     /// How many blocks in a thousand have 8 pages. In `k612_2c_tcp` nearly all unmovable blocks have 8 pages
     /// (8285 of 8371), in `k618_2c_hackbench_sock` none has. Guess: half.

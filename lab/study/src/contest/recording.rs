@@ -11,9 +11,9 @@ pub struct Recording {
     pub(super) blocks: usize,
     /// The highest CPU number in the recording, plus 1.
     pub cpus: u32,
-    /// Counts of the recorded events that are not repeated. Bulk allocations are not among these events,
-    /// because a recording does not name their frames. A free of such a frame counts as a free whose
-    /// allocation the recording does not show.
+    /// Counts of the recorded events that are not repeated. The counts do not include bulk allocations,
+    /// because a recording does not name their frames. A free of a frame from a bulk allocation counts as a
+    /// free whose allocation the recording does not show.
     pub left_out: LeftOut,
 }
 

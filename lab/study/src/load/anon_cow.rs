@@ -49,8 +49,8 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let order = setup.at_most(&ORDER, Order::MAX.get().into())?;
     let order = Order::new(order as u8).unwrap_or(Order::MAX);
     let inherited = Inherited::default();
-    // These channels carry no messages. Closing a channel is a signal: either a child may begin, or the
-    // parent may end.
+    // The channels of this benchmark carry no messages. Closing a channel is a signal: either a child may
+    // begin, or the parent may end.
     let forks: Vec<_> = (1..setup.cpus).map(|_| plan.channel(1, 1)).collect();
     let exits = (setup.cpus > 1).then(|| plan.channel(1, setup.cpus - 1));
     let blocks = setup.get(&PAGES).div_ceil(u64::from(order.frames()));

@@ -78,7 +78,7 @@ fn build(setup: &Setup<'_>, medium: Medium) -> Result<Plan, PlanError> {
         let skbs = Skbs::new(&mut plan, setup, &[MESSAGE_BYTES]);
         Arc::new(skbs.used_by(setup.cpus as usize))
     });
-    // Number of messages of all senders that may be under way. Each CPU may have an equal share of these
+    // Number of messages of all senders that may be under way. Each CPU may have an equal share of all
     // messages under way.
     let links = setup.get(&GROUPS).saturating_mul(GROUP * GROUP);
     let capacity = (links * PIPE_PAGES / MESSAGES_PER_PAGE / u64::from(setup.cpus)).clamp(1, INBOX_MAX);

@@ -67,7 +67,7 @@ const CGROUPS: Parameter = Parameter {
 const SMALL_PROCESSES: u32 = 4;
 /// Number of faults between two system calls that allocate memory for a short time. Guess.
 const FAULTS_PER_CALL: u64 = 64;
-/// Time until the last objects of a dead process are freed, all at once. The kernel keeps these objects for a
+/// Time until the last objects of a dead process are freed, all at once. The kernel keeps the objects for a
 /// grace period, because readers without a lock may still use them (RCU). Guess.
 const GRACE_NS: u64 = 10_000_000;
 /// Share of the processes that end on another CPU than the CPU on which they began, in percent. Source:
@@ -91,8 +91,8 @@ const PGD_ORDER: u8 = 1;
 const OUTPUT_PAGES: u64 = 12;
 /// Number of mappings of a process. Guess: an executable, its libraries, heap, stack.
 const MAPPINGS: usize = 30;
-/// Number of files that a process opens and that are not in the kernel's caches yet. Each of these files
-/// needs a new directory entry and a new inode. Guess.
+/// Number of files that a process opens and that are not in the kernel's caches yet. Each new file needs a
+/// new directory entry and a new inode. Guess.
 const NEW_FILES: usize = 6;
 
 /// `make -j N` with one compilation on each CPU.
@@ -117,7 +117,7 @@ pub(super) const KBUILD: Workload = Workload {
 };
 
 /// The kinds of kernel objects for a process: the size of an object, and the number of objects for a process.
-/// The sizes are guesses, near those of Linux 6.x.
+/// The sizes of the objects are guesses, near the sizes in Linux 6.x.
 const KINDS: [(u32, usize); 7] = [
     (9_792, 1),          // task
     (1_408, 1),          // address space

@@ -43,8 +43,8 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// The processes that run on one CPU, one after another. The first process fills its memory and ends, then
-/// the next process does the same, and so on.
+/// The processes that run on one CPU, one after another. The first process fills its memory and ends. Then
+/// the next process fills its memory and ends, and so on.
 struct Process {
     mapping: Mapping,
     pages: u64,

@@ -193,8 +193,8 @@ impl CpuCache {
         target.set_reclaim(list.node, Reclaim::Idle);
     }
 
-    /// Removes a node's oldest pages from the cache, and frees them as one list. Returns the number of these
-    /// pages.
+    /// Removes a node's oldest pages from the cache, and frees them as one list. Returns the number of pages
+    /// that were removed.
     fn reclaim(&self, target: &mut dyn Target, node: usize) -> usize {
         let mut oldest = self.cache.lists[node].take_oldest();
         let count = oldest.len();

@@ -135,7 +135,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Returns these settings, and the default of each parameter that is not set.
+    /// Returns the settings that were set, and the default of each parameter that was not set.
     pub(super) fn completed(&self, parameters: &[Parameter]) -> Self {
         let defaults = parameters.iter().map(|parameter| (parameter.key.to_owned(), parameter.default));
         let mut all: BTreeMap<_, _> = defaults.collect();

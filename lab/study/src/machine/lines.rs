@@ -62,8 +62,8 @@ pub(super) fn turn() -> Option<f64> {
             }
             times.push(began.elapsed().as_nanos() as f64 / (2 * TURNS) as f64);
         }
-        // The system took a CPU away during the longest timings. How long these timings are does not change
-        // the median.
+        // The system took a CPU away during the longest timings. The length of the longest timings does not
+        // change the median.
         median(&times)
     };
     thread::scope(|scope| {

@@ -60,7 +60,7 @@ impl Shape {
     }
 
     /// A number of pages that no cache can hold, but at most [`PAGES_MAX`]. A virtual machine may report
-    /// caches larger than this limit, but has only a part of them.
+    /// caches larger than this limit, although only a part of these caches belongs to it.
     pub(super) fn pages_beyond_caches(&self) -> usize {
         (3 * self.l3_kib as usize / 4).min(PAGES_MAX)
     }

@@ -32,7 +32,7 @@ pub(super) fn build_time(run: &RunSpec, result: &RunResult) -> f64 {
     let builds = run.settings.get(BUILDS).copied().unwrap_or(1);
     let busy = result.busy_ms / result.allocated_pages as f64;
     let waits_percent = result.zone_wait_percent + result.lru_wait_percent + result.mmap_wait_percent;
-    // In the serial part only one CPU works. This CPU does not wait for locks.
+    // In the serial part only one CPU works. A CPU that works alone does not wait for locks.
     let serial = SERIAL_SHARE * busy * (1.0 - waits_percent / 100.0);
     serial + (busy - serial) * builds as f64 / f64::from(result.workers)
 }

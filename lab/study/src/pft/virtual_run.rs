@@ -2,8 +2,8 @@
 //!
 //! A simulation does not touch each page of hundreds of gibibytes. Each thread touches only a few thousand
 //! pages. The memory of each node is made smaller in the same proportion, so that the same share of the pages
-//! lies on other nodes. Afterwards the times of touching, leaving and teardown are multiplied by the same
-//! factor. The time to start the threads is not multiplied.
+//! lies on other nodes. After the simulation, the times of touching, leaving and teardown are multiplied by
+//! the same factor. The time to start the threads is not multiplied.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -26,7 +26,8 @@ pub trait Study: fmt::Debug + Send + Sync {
         vec![self.name()]
     }
 
-    /// Whether some parameters of the study were fitted on base rows. `--fit` chooses these parameters again.
+    /// Whether some parameters of the study were fitted on base rows. The option `--fit` chooses fitted
+    /// parameters again.
     fn has_parameters(&self) -> bool {
         false
     }
@@ -36,8 +37,8 @@ pub trait Study: fmt::Debug + Send + Sync {
         true
     }
 
-    /// Whether the study simulates a day of work. Such a study accepts [policies](Options::policies) and [a
-    /// day](Options::day) of the user.
+    /// Whether the study simulates a day of work. A study that simulates a day accepts
+    /// [policies](Options::policies) and [a day](Options::day) of the user.
     fn plays_days(&self) -> bool {
         false
     }

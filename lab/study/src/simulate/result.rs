@@ -85,7 +85,7 @@ pub struct SharedUse {
     /// CPU changed data that all CPUs of a zone share, plus `contended_lines`.
     pub visits: u64,
     /// Number of times that a CPU changed the free frames of a pageblock after another CPU had changed them.
-    /// The time between the two changes does not matter. This number is 0 for Linux's allocator.
+    /// The time between the two changes does not matter. `line_transfers` is 0 for Linux's allocator.
     pub line_transfers: u64,
     /// The number of `line_transfers` that came less than 10 us after the other CPU's change.
     pub contended_lines: u64,
@@ -101,8 +101,8 @@ pub struct SharedUse {
     /// Average number of free pages that single CPUs held during the measured time. Other CPUs could not take
     /// the pages that a single CPU held.
     pub held_mean: f64,
-    /// Largest number of pages that were in use or held by single CPUs. A tool such as `free` reports these
-    /// pages as used memory.
+    /// Largest number of pages that were in use or held by single CPUs. A tool such as `free` reports pages
+    /// in use and held pages as used memory.
     #[serde(default)]
     pub used_peak: u64,
     /// Free pages that single CPUs hold after two ticks of an idle machine.

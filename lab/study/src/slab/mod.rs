@@ -86,8 +86,8 @@ impl Slabs {
         }
     }
 
-    /// Allocates `bytes` bytes and adds the memory to `message`. If there is a cache for that size, the
-    /// memory is an object, otherwise a block.
+    /// Allocates `bytes` bytes and adds the memory to `message`. If there is a slab cache for objects of this
+    /// size, the memory is an object. If there is no such cache, the memory is a block of pages.
     pub(crate) fn kmalloc(
         &self,
         target: &mut dyn Target,

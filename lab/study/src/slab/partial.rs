@@ -10,8 +10,8 @@ use crate::load::setup::Generation;
 pub(super) enum PartialRule {
     /// Before Linux 5.16 the limit counts the free objects that a slab has when it joins the CPU's list. A
     /// full slab joins the list when its first object is freed, so it has one free object. So a CPU that
-    /// frees other CPUs' objects collects one slab for each object of the limit. Most of these slabs are
-    /// empty when the CPU gives them away.
+    /// frees other CPUs' objects collects one slab for each object of the limit. Most of the collected slabs
+    /// are empty when the CPU gives them away.
     Objects(u32),
     /// Since Linux 5.16 the limit counts slabs. The kernel wants the CPU to keep a number of free objects,
     /// and assumes that half of each slab is free.

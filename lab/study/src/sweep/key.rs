@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_that_of_its_authors() {
-        // These hashes are from the authors' test vectors.
+        // The expected hashes are from test vectors of the authors of FNV-1a.
         let hash = |bytes: &[u8]| {
             let mut hash = Fnv::new();
             hash.add(bytes);

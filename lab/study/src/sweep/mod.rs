@@ -140,7 +140,7 @@ mod tests {
         let in_sources = ["batch-sizes", "latency", "review-v5"]
             .map(|name| std::fs::read_to_string(root.join(format!("studies/{name}.toml"))).unwrap());
         for text in plans.into_iter().chain(in_sources.iter().map(String::as_str)) {
-            // These plans name policy files by paths from the root of the repository.
+            // The plans of the book name policy files by paths from the root of the repository.
             let text = text.replace("\"studies/", &format!("\"{}/studies/", root.display()));
             let plan = Plan::parse(&text).unwrap();
             Sweep::new(&plan).unwrap().check().unwrap();

@@ -12,8 +12,8 @@ use super::goals::Goals;
 
 /// Largest number of runs in one plan, because a file of rows should not have more than a million lines.
 const RUNS_MAX: usize = 1_000_000;
-/// Largest number of bytes of memory for all runs of a plan. This memory suffices for a million runs with
-/// short names and a few parameters.
+/// Largest number of bytes of memory for all runs of a plan. 512 MiB suffice for a million runs with short
+/// names and a few parameters.
 const BYTES_MAX: usize = 512 << 20;
 /// Number of bytes of memory that a run takes in addition to its names and parameters. Each parameter of a
 /// run also takes this number of bytes, in addition to the parameter's name. Guess.
@@ -132,7 +132,7 @@ pub struct Question {
     /// The axes that have a logarithmic scale.
     #[serde(default)]
     pub log: Vec<LogAxis>,
-    /// Keys and values that a run must have. The figure leaves out runs that have other values of these keys.
+    /// Keys and values that a run must have. The figure leaves out runs that have other values.
     #[serde(default)]
     pub only: BTreeMap<String, toml::Value>,
 }

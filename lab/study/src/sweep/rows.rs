@@ -133,7 +133,7 @@ impl Rows {
         self.finished.values()
     }
 
-    /// Adds a run. If there is a run with the same key, replaces it.
+    /// Adds a run. If there is already a run with the same key, the new run replaces that run.
     pub fn insert(&mut self, run: FinishedRun) {
         self.finished.insert(run.key.clone(), run);
     }

@@ -36,7 +36,7 @@ impl Skbs {
         Self { slabs, skb, small_head }
     }
 
-    /// Sets the number of workers that use these caches. Each worker calls `leave` once.
+    /// Sets the number of workers that use the slab caches. Each worker calls `leave` once.
     pub(in crate::load) fn used_by(self, workers: usize) -> Self {
         Self { slabs: self.slabs.used_by(workers), ..self }
     }

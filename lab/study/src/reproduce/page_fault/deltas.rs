@@ -35,8 +35,8 @@ fn pairs(rows: &[PrintedRow]) -> Vec<(&PrintedRow, &PrintedRow)> {
     let partner = |row: &PrintedRow| {
         let is_alike =
             |other: &&PrintedRow| !has_deltas(other) && (other.gib, other.threads) == (row.gib, row.threads);
-        // Take the last match. If both kernels without deltas have such a row, the last match is the row of
-        // the kernel with atomic operations.
+        // Take the last match. If both kernels without deltas have a matching row, the last match is the row
+        // of the kernel with atomic operations.
         rows.iter().rfind(is_alike)
     };
     with.filter_map(|row| Some((partner(row)?, row))).collect()

@@ -36,7 +36,7 @@ fn key(strategy: Strategy, threads: u32) -> Key {
 }
 
 /// Number of pages of each thread in further runs. One leaf table maps this number of 16 KiB pages. So the
-/// cost of building the table is negligible in these runs.
+/// cost of building the leaf table is negligible in these further runs.
 const TABLE_PAGES: u64 = 2048;
 /// The strategies whose CPUs share no cache line, except for a counter that they seldom change.
 const APART: [&str; 3] = ["P1,V7,R3", "P2,V7,R3", "P3,V7,R3"];

@@ -39,8 +39,8 @@ pub(super) fn key(row: &PrintedRow, reading: Reading) -> Key {
     Key { shared_cache: true, ..Key::new(row.strategy, threads, pages) }
 }
 
-/// Simulations of a row under other assumptions. These simulations are made only for rows with so few threads
-/// that all threads certainly ran.
+/// Simulations of a row under other assumptions. Simulations under other assumptions are made only for rows
+/// with so few threads that all threads certainly ran.
 fn variants(row: &PrintedRow) -> [Key; 4] {
     let key = key(row, Reading::Printed);
     let with_requests = Wiring { has_requests: true, ..key.wiring };
@@ -160,8 +160,8 @@ struct ReadingScore {
 struct Steps {
     all: usize,
     agreed: usize,
-    /// Number of steps without a printed change. The forecast "nothing ever changes" is right for these
-    /// steps.
+    /// Number of steps without a printed change. The forecast "nothing ever changes" is right for steps
+    /// without a printed change.
     null_model: usize,
     /// Number of steps with a printed change that have a change of the same direction in our values.
     changes_met: usize,

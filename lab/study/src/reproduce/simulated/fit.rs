@@ -15,7 +15,7 @@ use super::{compare, ratio};
 use crate::jobs::{self, Stage};
 use crate::reproduce::study::Options;
 
-/// Chooses the parameters of these experiments again if [`Options::fit`] names a file, and writes them to
+/// Chooses the parameters of the given experiments again if [`Options::fit`] names a file, and writes them to
 /// that file. Without such a file, returns the `known` parameters.
 pub(crate) fn fitted(
     experiments: &[Experiment],
@@ -119,8 +119,8 @@ impl<'a> BaseRow<'a> {
         Ok(settled)
     }
 
-    /// Simulates the row with these parameter values. Returns the result that each fit compares with its
-    /// target.
+    /// Simulates the base row with the given parameter values. Returns the result that each fit compares with
+    /// its target.
     fn results(&self, values: &[u64]) -> Result<Vec<f64>> {
         let mut case = self.case.clone();
         for (fit, value) in self.fits.iter().zip(values) {
@@ -138,7 +138,7 @@ impl<'a> BaseRow<'a> {
     }
 }
 
-/// A value for each parameter, and the results with these values.
+/// A value for each parameter, and the results of a simulation with these values.
 #[derive(Clone, Debug)]
 struct Settled {
     values: Vec<u64>,
@@ -154,7 +154,7 @@ mod tests {
     use crate::metric::Metric;
     use crate::simulate::RunSpec;
 
-    /// Uses the results of known parameters as published values. The search has to find these parameters
+    /// Uses the results of known parameters as published values. The search has to find the known parameters
     /// again.
     #[test]
     fn parameters_that_move_each_other_are_found_together() {

@@ -26,7 +26,7 @@ pub struct Fitted {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FittedValue {
-    /// The name of the table that the parameter was fitted on. The next field names the base row.
+    /// The name of the table that the parameter was fitted on. The field `row` names the base row.
     pub(crate) table: String,
     pub(crate) row: String,
     /// The name of the workload's parameter, and the fitted value.

@@ -3,8 +3,8 @@
 //! A study is data (`experiment`): [`Experiment`]s with one [`Case`] for each row. `runs` simulates each
 //! different run once, and `compare` compares the results with the published values. A few parameters are
 //! *fitted*: these parameters were chosen so that the result of a base row is the published result. `fitted`
-//! has these parameters, and `fit` chooses them again with `search`. `ratio` chooses a parameter so that the
-//! ratio of two tables' values is the published ratio. `panels` draws figures.
+//! has the fitted parameters, and `fit` chooses them again with `search`. `ratio` chooses a parameter so that
+//! the ratio of two tables' values is the published ratio. `panels` draws figures.
 
 mod changes;
 mod compare;

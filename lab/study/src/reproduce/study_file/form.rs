@@ -166,8 +166,8 @@ pub(super) struct ColumnForm {
     pub(super) printed_as: PrintedAs,
     /// Texts that select the lines of the CSV that have the column's values.
     pub(super) only: Option<Spanned<Texts>>,
-    /// The CSV column with standard deviations, in percent of the mean. A change has two values, and each of
-    /// them has this deviation.
+    /// The CSV column with standard deviations, in percent of the mean. A change is computed from two values,
+    /// and each of the two values has this deviation.
     pub(super) variation: Option<Spanned<String>>,
 }
 
@@ -287,7 +287,7 @@ pub(super) struct FigureForm {
     pub(super) mark: Mark,
     /// Keys of the columns that are drawn.
     pub(super) columns: Vec<Spanned<String>>,
-    /// The ids of the tables that are drawn. Default: all tables that have one of these columns.
+    /// The ids of the tables that are drawn. Default: all tables that have one of the drawn columns.
     pub(super) tables: Option<Vec<Spanned<String>>>,
 }
 

@@ -159,7 +159,7 @@ fn quantity(form: &Spanned<ColumnForm>, csv: &Published, lines: &Condition) -> R
         let line = lines.clone().and(csv, only)?.line(csv).at(form)?;
         let percent = line.number(column(csv, name)?)?;
         let percent = percent.with_context(|| format!("`{}` is empty there", name.get_ref())).at(name)?;
-        // A change is computed from two values, and both of them vary.
+        // A change is computed from two values, and both values vary.
         quantity.band = Band::Percent(percent * std::f64::consts::SQRT_2);
     }
     Ok(quantity)

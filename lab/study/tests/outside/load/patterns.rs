@@ -192,7 +192,7 @@ fn a_write_to_a_unix_socket_is_blocks_of_orders_3_and_2_1_0() {
     for (order, count) in orders.iter().enumerate().take(3).skip(1) {
         assert!(count.abs_diff(writes) <= 12, "order {order}: {count} for {writes} writes");
     }
-    // Slabs for heads are allocated in addition. These slabs are used again and again, because at most 11
+    // Slabs for heads are allocated in addition. Slabs of heads are used again and again, because at most 11
     // heads are under way and 8 fit a slab.
     assert!(orders[3].abs_diff(writes) <= 16, "order 3: {} for {writes} writes", orders[3]);
 }

@@ -75,7 +75,7 @@ impl Log {
     }
 }
 
-/// Runs `workload` on `cpus` CPUs of two nodes for `duration_ns`, with these settings.
+/// Runs `workload` on `cpus` CPUs of two nodes for `duration_ns`, with the settings in `set`.
 pub(crate) fn run(workload: &str, cpus: u32, duration_ns: u64, set: &[(&str, u64)]) -> Log {
     let mut settings = Settings::default();
     set.iter().for_each(|(key, value)| settings.set(key, *value));
