@@ -135,7 +135,7 @@ pub fn locked<R>(
 pub enum Fill {
     /// Zeros. The target clears the block, which takes time.
     Zeroed,
-    /// Any contents, because they will be overwritten.
+    /// The contents do not matter, because they will be overwritten.
     Undefined,
 }
 

@@ -16,7 +16,7 @@ struct Mistake {
     problem: String,
 }
 
-/// Makes an error for a mistake. `written` is the text of the file that is wrong.
+/// Makes an error for a mistake. `written` is the wrong part of the file's text.
 pub(super) fn mistake<T>(written: &Spanned<T>, problem: impl Display) -> Error {
     Mistake { bytes: written.span(), problem: problem.to_string() }.into()
 }
