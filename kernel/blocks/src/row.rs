@@ -200,21 +200,21 @@ impl Row {
         self.free() & frames == frames
     }
 
-    /// The row after these free blocks of an order are taken.
+    /// Returns this row with these free blocks of an order taken.
     #[inline]
     pub(crate) const fn with_taken(self, heads: usize, order: Order) -> Self {
         Self(self.0 ^ changes(heads, order))
     }
 
-    /// The row after the block at this frame is taken. The order is at most a row's. `None` if a frame of the
-    /// block is not free, or if no block of this order can begin there.
+    /// Returns this row with the block at this frame taken. The order is at most a row's. `None` if a frame
+    /// of the block is not free, or if no block of this order can begin there.
     #[inline]
     pub(crate) const fn with_taken_at(self, at: usize, order: Order) -> Option<Self> {
         let is_free = at & (frames_in(order) - 1) == 0 && self.is_free_at(at, order);
         if is_free { Some(Self(self.0 ^ SHAPES[order.index() & 7].changes << at)) } else { None }
     }
 
-    /// The row after these blocks are freed. The order is at most a row's. `None` if, by this row, one of
+    /// Returns this row with these blocks freed. The order is at most a row's. `None` if, by this row, one of
     /// them is not a block in use of this order.
     #[inline]
     pub(crate) const fn with_put(self, heads: usize, order: Order) -> Option<Self> {
@@ -238,8 +238,8 @@ impl Row {
         at & (frames_in(order) - 1) == 0 && (!self.0 >> at) & shape.looked_at == shape.changes
     }
 
-    /// The row after the block at this frame is freed. The result is that of [`with_put`](Self::with_put) for
-    /// one block, in fewer steps.
+    /// Returns this row with the block at this frame freed. The result is that of
+    /// [`with_put`](Self::with_put) for one block, in fewer steps.
     #[inline]
     pub(crate) const fn with_put_at(self, at: usize, order: Order) -> Option<Self> {
         if !self.is_plain_block(at, order) {
@@ -259,9 +259,9 @@ impl Row {
         if is_right { Some(Self(self.0 ^ changes(heads, order))) } else { None }
     }
 
-    /// The row after these frames are freed. The frames must be contiguous and in use. They may be parts of
-    /// any blocks of this row. The rest of those blocks becomes the largest aligned blocks that fit. `None`
-    /// if a frame is not in use, or lies in a block of several rows.
+    /// Returns this row with these frames freed. The frames must be contiguous and in use. They may be parts
+    /// of any blocks of this row. The rest of those blocks becomes the largest aligned blocks that fit.
+    /// `None` if a frame is not in use, or lies in a block of several rows.
     pub(crate) const fn with_part_freed(self, frames: usize) -> Option<Self> {
         if frames == 0 || self.is_long() || self.lower() & frames != 0 {
             return None;
@@ -275,8 +275,8 @@ impl Row {
         Some(Self(cut.0 | frames | frames << ROW_FRAMES))
     }
 
-    /// The row after these contiguous free frames are taken, as the largest aligned blocks that fit. `None`
-    /// if a frame is not free.
+    /// Returns this row with these contiguous free frames taken, as the largest aligned blocks that fit.
+    /// `None` if a frame is not free.
     pub(crate) const fn with_part_taken(self, frames: usize) -> Option<Self> {
         if self.free() & frames != frames {
             return None;
@@ -295,8 +295,8 @@ impl Row {
         Some(Self(self.0 & !(frames | (frames & !heads) << ROW_FRAMES)))
     }
 
-    /// The row after the block around this frame was cut so that a block begins at this frame. The block is
-    /// halved until one of its parts begins at this frame. `None` if the block is out of service.
+    /// Returns this row with the block around this frame cut so that a block begins at this frame. The block
+    /// is halved until one of its parts begins at this frame. `None` if the block is out of service.
     pub(crate) const fn with_border(self, frame: usize) -> Option<Self> {
         let mut row = self;
         while let Frame::Inside = row.frame(frame) {
@@ -307,19 +307,19 @@ impl Row {
         Some(row)
     }
 
-    /// The row after these free frames lose their upper bits: they are withheld. `None` if a frame is not
-    /// free.
+    /// Returns this row without the upper bits of these free frames: they are withheld. `None` if a frame is
+    /// not free.
     pub(crate) const fn with_free_withheld(self, frames: usize) -> Option<Self> {
         if self.free() & frames != frames { None } else { Some(Self(self.0 & !(frames << ROW_FRAMES))) }
     }
 
-    /// The row after these withheld frames become free. `None` if a frame is not withheld.
+    /// Returns this row with these withheld frames free. `None` if a frame is not withheld.
     pub(crate) const fn with_freed_withheld(self, frames: usize) -> Option<Self> {
         if self.withheld() & frames != frames { None } else { Some(Self(self.0 | frames << ROW_FRAMES)) }
     }
 
-    /// The row after the block in use at this frame is withheld, and the number of frames of the block. Only
-    /// its first frame changes.
+    /// Returns this row with the block in use at this frame withheld, and the number of frames of the block.
+    /// Only its first frame changes.
     pub(crate) const fn with_block_withheld(self, frame: usize) -> Option<(Self, usize)> {
         match self.frame(frame) {
             Frame::Head(frames) => Some((Self(self.0 ^ (1 << frame | 1 << (ROW_FRAMES + frame))), frames)),
@@ -327,8 +327,8 @@ impl Row {
         }
     }
 
-    /// The row after each block in use with one of these frames is split into single frames. `None` if a
-    /// block has several rows.
+    /// Returns this row with each block in use that has one of these frames split into single frames. `None`
+    /// if a block has several rows.
     pub(crate) const fn with_split(self, frames: usize) -> Option<Self> {
         if self.is_long() {
             return None;

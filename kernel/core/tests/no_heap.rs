@@ -155,7 +155,7 @@ fn each_request_refused<T>(mut build: impl FnMut() -> Result<T, ConfigError>) ->
                 );
                 return built;
             }
-            Ok(_) => panic!("request {request} was refused, and nobody noticed"),
+            Ok(_) => panic!("the heap refused request {request}, but the build did not fail"),
             Err(error) => assert!(matches!(error, ConfigError::OutOfMemory(bytes) if bytes > 0), "{error}"),
         }
         assert_eq!(HELD.get(), held, "what was made before request {request} is given back");

@@ -366,7 +366,7 @@ fn fork(options: Options) {
     scene.finish();
 }
 
-/// Whether a row of the catalogue changes areas while faults run. V0 without P3 does not allow that.
+/// Whether a test case changes areas while faults run. V0 without P3 does not allow that.
 #[derive(PartialEq)]
 enum Areas {
     Stay,

@@ -61,8 +61,9 @@ mod verify;
 mod who;
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write as _};
 
+use anyhow::{Context as _, Result};
 use clap::FromArgMatches as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -78,13 +79,26 @@ pub fn command(typed: impl IntoIterator<Item = OsString>) -> u8 {
     let words: Vec<String> = typed.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     // clap prints usage errors itself and exits with status 2.
     let mut definition = args::definition();
-    let mut matches =
-        definition.try_get_matches_from_mut(typed).unwrap_or_else(|error| with_dashes(error, &words).exit());
+    let mut matches = match definition.try_get_matches_from_mut(typed) {
+        Ok(matches) => matches,
+        Err(error) if error.use_stderr() => with_dashes(error, &words).exit(),
+        Err(help) => return status(print(&help), &words),
+    };
     let invocation = Invocation::of(&definition, &matches);
     let check = output::check(&matches);
     let args =
         Args::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.format(&mut definition).exit());
-    match check.and_then(|()| run(args.command, &invocation)) {
+    status(check.and_then(|()| run(args.command, &invocation)), &words)
+}
+
+/// Prints a help text or the version. clap would ignore that the output is full.
+fn print(help: &clap::Error) -> Result<()> {
+    help.print().and_then(|()| io::stdout().flush()).context("cannot write to the standard output")
+}
+
+/// The status with which the command ends. Prints the error.
+fn status(ended: Result<()>, words: &[String]) -> u8 {
+    match ended {
         Ok(()) => 0,
         // The program that reads the output has closed the pipe. This is not an error.
         Err(error) if is_broken_pipe(&error) => 0,
@@ -92,7 +106,7 @@ pub fn command(typed: impl IntoIterator<Item = OsString>) -> u8 {
             if let Some(answer) = error.downcast_ref::<advise::Answer>() {
                 return answer.status();
             }
-            output::say(&format!("error: {}", rights::told(&error, &words)));
+            output::say(&format!("error: {}", rights::told(&error, words)));
             1
         }
     }

@@ -24,8 +24,9 @@ thread_local! {
 #[must_use]
 pub(crate) struct Inside {
     depth: usize,
-    /// The content of the slot before this entry. A handler that interrupts an entry between its two steps
-    /// takes the same slot. When the handler leaves, it restores the content that it found.
+    /// The content of the slot before this thread entered the pool. A signal handler may interrupt the thread
+    /// after it wrote the slot and before it raised `depth`. The handler then uses the same slot, and
+    /// restores its content when it leaves the pool.
     before: usize,
     on_this_thread: PhantomData<*const ()>,
 }

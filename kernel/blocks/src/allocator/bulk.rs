@@ -135,7 +135,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let looks = indices.clone().filter_map(|index| row_of(index.wrapping_sub(first)));
             core::hint::black_box(looks.fold(0, |all, row| all | row));
         }
-        // The blocks to free together: their row, counted in the zone, and a bit for each block.
+        // The blocks to free together: the index of their row in the zone, and a bit for each block.
         let (mut row, mut heads) = (usize::MAX, 0);
         // The last index is no frame. It ends the last group, so that the loop frees it.
         for index in indices.chain(core::iter::once(usize::MAX)) {

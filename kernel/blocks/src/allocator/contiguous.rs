@@ -273,8 +273,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             return false;
         }
         if !self.rows[block].take_range(frames.clone()) {
-            // Race: this CPU took some rows for a moment. Another CPU that settled the pageblock then did
-            // not count them as free. So settle it again.
+            // Race: this CPU took some rows for a moment. If another CPU settled the pageblock in that
+            // moment, it did not count these rows as free. So the pageblock becomes unsettled.
             self.note_rows(block);
             return false;
         }

@@ -24,18 +24,20 @@ const RESERVED_FOR_MAX: Order = match Order::new(3) {
     None => Order::ZERO,
 };
 
-/// How many pageblocks a CPU settles before it searches. Chosen: with 4, pages that were freed at random stayed
-/// in 22 pageblocks where 16 would do, with 8 in at most 20.
+/// How many pageblocks a CPU settles before it searches. Chosen: with 4, pages that were freed at random
+/// stayed in 22 pageblocks where 16 would do, with 8 in at most 20.
 const SETTLED_AT_ONCE: usize = 8;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Takes a block of another pageblock. Settles some pageblocks first, so that the search knows what was freed
-    /// in them. While the search finds none, settles more and searches again, as long as there are any.
+    /// Takes a block of another pageblock. Settles some pageblocks first, so that the search knows what was
+    /// freed in them. While the search finds none, settles more and searches again, as long as there are any.
     pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
-        self.settle_some(needy);
+        // Larger orders search at each request. So one pageblock suffices, unless memory is short.
+        let is_seldom = needy.wanted.order <= RESERVED_FOR_MAX || self.is_short(needy);
+        self.settle_some(needy, if is_seldom { SETTLED_AT_ONCE } else { 1 });
         loop {
             let taken = self.take_anywhere(needy);
-            if taken.is_some() || !self.settle_some(needy) {
+            if taken.is_some() || !self.settle_some(needy, SETTLED_AT_ONCE) {
                 return taken;
             }
         }
@@ -48,6 +50,10 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         let suiting = Needy { places: Places::Suiting, ..needy };
         self.take_from(suiting).or_else(|| self.retype_in_tainted(needy)).or_else(|| self.take_from(needy))
+    }
+
+    fn is_short(&self, needy: Needy<'_>) -> bool {
+        self.zones[needy.zone.index()].whole_blocks() == 0
     }
 
     fn has_tainted(&self, needy: Needy<'_>) -> bool {
@@ -63,8 +69,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         if needy.is_movable() {
             return None;
         }
-        // Whole pageblocks that are left are those of clean units. If there are none, `rescue` looks for the
-        // rest of all pageblocks, and retypes only those that are half free.
+        // The whole pageblocks that are left are in clean units. If there are none, `rescue` takes from
+        // pageblocks of other types in any unit, and changes the type only of those that are half free.
         let would_taint = self.zones[needy.zone.index()].whole_blocks() > 0;
         let types = needy.wanted.fallbacks().into_iter().rev();
         for migratetype in types.filter(|other| *other == MigrateType::Movable || would_taint) {
@@ -99,8 +105,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         // With no whole pageblock left, orders 1 to 3, too, take a block that fits without reserving its
         // pageblock.
-        let is_short = self.zones[needy.zone.index()].whole_blocks() == 0;
-        let from_indexed = if order <= RESERVED_FOR_MAX && !is_short {
+        let from_indexed = if order <= RESERVED_FOR_MAX && !self.is_short(needy) {
             self.take_from_indexed(needy, order.index())
         } else {
             self.take_alone(needy, needy.wanted)
@@ -126,17 +131,17 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Settles some unsettled pageblocks. Returns whether there was one.
-    pub(super) fn settle_some(&self, needy: Needy<'_>) -> bool {
-        for count in 0..SETTLED_AT_ONCE {
+    /// Settles up to `limit` unsettled pageblocks. Returns whether there was one.
+    fn settle_some(&self, needy: Needy<'_>, limit: usize) -> bool {
+        for count in 0..limit {
             let Some(block) = self.next_unsettled(needy) else { return count > 0 };
             self.settle(block);
         }
         true
     }
 
-    /// Removes an unsettled pageblock from the set. Prefers the one that this CPU keeps: its frames are in the
-    /// CPU's caches.
+    /// Removes an unsettled pageblock from the set. Prefers the one that this CPU keeps: its frames are in
+    /// the CPU's caches.
     fn next_unsettled(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
         let kept = needy.share.unsettled.take::<A>().filter(|block| self.is_unsettled(*block));

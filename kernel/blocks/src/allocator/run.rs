@@ -25,7 +25,6 @@ impl<A: Access> BlockAllocator<'_, A> {
             if !self.has_room(needy, request, Watermark::Low) {
                 return None;
             }
-            self.settle_some(needy);
             // A free run may span two blocks, so a pageblock whose largest free block is one order smaller
             // may have one, too.
             let order = request.order.index();

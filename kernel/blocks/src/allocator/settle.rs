@@ -1,9 +1,9 @@
-//! Unreserved pageblocks after frees. A free only notes that the pageblock is *unsettled*. The next search for
-//! free blocks *settles* it: looks at its rows, and makes it whole or moves it to the set of its largest free
-//! block. So many frees cost one change of the sets.
+//! Unreserved pageblocks after frees. A free only notes that the pageblock is *unsettled*. The next search
+//! for free blocks *settles* it: looks at its rows, and makes it whole or moves it to the set of its largest
+//! free block. So many frees cost one change of the sets.
 //!
-//! An open pageblock in service that no CPU reserves is settled, or in the set of unsettled ones, or the one
-//! that a CPU keeps in its share, or a CPU is about to settle it or to add it to the set.
+//! What holds for an open pageblock in service that no CPU reserves: It is settled, or it is in the set of
+//! unsettled ones. Or a CPU keeps it in its share, or is about to settle it or to add it.
 
 use pageset_core::{CpuId, Order, PAGEBLOCK_ORDER};
 
@@ -19,8 +19,8 @@ use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Makes a pageblock unsettled if necessary, after a CPU freed a block of it and left this row. Returns the
-    /// state of the pageblock.
+    /// Makes a pageblock unsettled if necessary, after a CPU freed a block of it and left this row. Returns
+    /// the state of the pageblock.
     ///
     /// Race: one CPU frees a frame and then reads the state here, while another CPU gives up or settles the
     /// pageblock: it changes the state and then reads the rows. At least one of the two sees the other's
@@ -62,11 +62,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Makes a pageblock unsettled, after a free. If all of its frames are free now, makes it whole. A CPU given
-    /// as `keeper` keeps the unsettled pageblock in its share, or the whole one in its stock.
+    /// Makes a pageblock unsettled, after a free. If all of its frames are free now, makes it whole. A CPU
+    /// given as `keeper` keeps the unsettled pageblock in its share, or the whole one in its stock.
     ///
-    /// Race: several CPUs free the last frames at once. Each looks after its own free, so the last CPU sees
-    /// that all frames are free.
+    /// Race: several CPUs free the last frames at once. Each CPU reads the rows after its own free, so the
+    /// last one sees that all frames are free.
     #[cold]
     #[inline(never)]
     fn unsettle(&self, block: BlockIndex, state: State, keeper: Option<CpuId>) {
@@ -130,6 +130,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// either this CPU sees the frame, or the other CPU sees the flag, and makes the pageblock unsettled
     /// again.
     pub(super) fn settle_for(&self, block: BlockIndex, keeper: Option<CpuId>) {
+        let mut had_frees = false;
         loop {
             let state = self.states[block].get();
             if !state.is_idle() {
@@ -140,6 +141,7 @@ impl<A: Access> BlockAllocator<'_, A> {
                 if self.states[block].update::<A>(settle).is_err() {
                     continue;
                 }
+                had_frees = true;
             }
             let (orders, free) = self.rows[block].free_orders();
             if orders >> PAGEBLOCK_ORDER != 0 {
@@ -160,6 +162,10 @@ impl<A: Access> BlockAllocator<'_, A> {
                 // Race: another CPU settled the pageblock after this CPU looked at its rows, and saw a
                 // larger free block. So look again.
                 continue;
+            }
+            // Without frees, the count is right: each CPU that took frames has lowered it.
+            if !had_frees {
+                return;
             }
             self.recount(block, free);
             if !self.states[block].get().is_idle() {

@@ -35,8 +35,8 @@ impl<P: Platform> PageAllocator<'_, P> {
     ) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
         let (zone, frame) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
-        // A pageblock of one of these types cannot return: the reserve would not count the pageblock, and so
-        // would never return it to ordinary use.
+        // A pageblock cannot come back into service as `Isolate`. As `HighAtomic`, the reserve would not
+        // count it, and so would never release it.
         if matches!(migratetype, MigrateType::Isolate | MigrateType::HighAtomic) {
             return Err(ConfigError::BadType(migratetype));
         }

@@ -130,8 +130,8 @@ impl State {
             // CPUs. A bad block may also move between lists. Race: a CPU marks a block bad while another CPU
             // hands the block out. The second CPU's store wins, and the block is handed out.
             (Self::Leaked { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Owned { .. } | Self::Hole),
-            // An owned block may change like a cached block. The page set that holds an owned block also
-            // splits and merges it, but by exchanges.
+            // A page set gives an owned block to a user or to the zone, or finds that it is bad. The page set
+            // also splits and merges owned blocks, but by exchanges.
             (Self::Owned { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Owned { .. } | Self::Hole),
             (Self::Allocated { .. } | Self::Hole, _) => false,
         }

@@ -2,8 +2,8 @@
 //!
 //! Between a refill and a drain, allocations and frees only change numbers, and the changes add up. So they
 //! can be added up once, and played on any number of page sets, under any policy whose lists hold their
-//! orders. If a page set would be refilled or drained in between, or would move its limit, it refuses, and
-//! the allocations and frees are played one by one.
+//! orders. If one of them would refill a page set, drain it or move its limit, the page set refuses the sum.
+//! The caller then plays the allocations and frees one by one.
 
 use super::set::{BlockCount, BlockList as _};
 use super::tuning::scaled;

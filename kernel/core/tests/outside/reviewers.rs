@@ -109,7 +109,7 @@ fn r1_batch_7_never_reaches_order_3() {
         (0..5).for_each(|list| set.add(list, 1));
     }
     let mut set = one_of_each(HIGH_ORDER_V5, 7);
-    assert!(set.drain(10).0.contains(&5), "from ten pages on it is reached in the first round");
+    assert!(set.drain(10).0.contains(&5), "a drain of ten pages reaches list 5 at once");
 }
 
 #[test]

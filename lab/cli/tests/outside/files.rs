@@ -76,11 +76,13 @@ fn an_output_never_replaces_an_input() {
 
 #[test]
 fn a_full_standard_output_is_named() {
-    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("there is one");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pageset"));
-    let output = command.args(["stat", TRACE]).stdout(full).output().expect("pageset can be started");
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("standard output"), "{}", text(&output.stderr));
+    for words in [&["stat", TRACE][..], &["--help"], &["--version"], &["help", "stat"], &["stat", "-h"]] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("there is one");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pageset"));
+        let output = command.args(words).stdout(full).output().expect("pageset can be started");
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        assert!(text(&output.stderr).contains("standard output"), "{words:?}: {}", text(&output.stderr));
+    }
 }
 
 #[test]

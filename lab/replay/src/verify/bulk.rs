@@ -27,7 +27,11 @@ impl Engine {
             gfp::RECLAIMABLE => MigrateType::Reclaimable,
             _ => MigrateType::Movable,
         };
-        let list = self.policy.lists.list(Order::ZERO, migratetype).expect("every list scheme has a list for single pages");
+        let list = self
+            .policy
+            .lists
+            .list(Order::ZERO, migratetype)
+            .expect("every list scheme has a list for single pages");
         let home = Home { set: self.set_index(zone, entry.cpu), list };
         self.sets[home.set].touched = true;
         if self.mode == Mode::Free {
