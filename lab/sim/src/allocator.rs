@@ -43,8 +43,8 @@ pub(crate) enum Allocator {
     OwnedBlocksStraight(Box<BlockAllocator<'static>>),
 }
 
-/// Whether `pageset-blocks` calls the module `lines` for each atomic operation. False only if this process
-/// had already set another observer of atomic operations.
+/// Whether `pageset-blocks` calls the module `lines` for each atomic operation. The value is false only if
+/// this process had already set another observer of atomic operations.
 static IS_OBSERVED: LazyLock<bool> = LazyLock::new(|| observe_lines(lines::observe));
 
 impl Choice {
@@ -110,7 +110,8 @@ impl Allocator {
         matches!(self, Self::Linux(_))
     }
 
-    /// Counts since the allocator was built, for an allocator that reports no events.
+    /// Returns the counts since the allocator was built. This function is for allocators that report no
+    /// events.
     pub(crate) fn counted(&self) -> SharedCounts {
         let counters = match self {
             Self::Linux(_) => return SharedCounts::default(),
@@ -133,7 +134,7 @@ fn linux(config: &Config<'_>, machine: &Machine) -> Result<(Allocator, LockTable
 fn owned_blocks(config: &Config<'_>) -> Result<(BlockAllocator<'static>, Lines), ConfigError> {
     assert!(*IS_OBSERVED, "another part of this process already observes the allocators' cache lines");
     let tables = pageset_blocks::Tables::on_heap(config)?;
-    // The addresses are in the order of `LineTraffic::TABLES`.
+    // The addresses of the tables are in the order of `LineTraffic::TABLES`.
     let lines = Lines::new(tables.addresses(), config.cpus.len() as u32);
     Ok((BlockAllocator::new(config, tables)?.with_clock(now_ns), lines))
 }
@@ -161,8 +162,8 @@ fn tables(config: &Config<'_>) -> Result<Tables<'static, VirtualPlatform>, Confi
     })
 }
 
-/// The address range of a table. A table is on the heap, so it keeps its address when the value that owns it
-/// moves.
+/// The address range of a table. A table is on the heap. So a table keeps its address when the value that
+/// owns the table moves.
 fn addresses<T>(table: &[T]) -> std::ops::Range<usize> {
     let range = table.as_ptr_range();
     range.start.addr()..range.end.addr()

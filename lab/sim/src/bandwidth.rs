@@ -1,16 +1,16 @@
-//! A node's memory serves a limited number of bytes a second. A CPU that asks for more waits.
+//! A node's memory serves a limited number of bytes a second. A CPU whose request exceeds this limit waits.
 //!
 //! Time is divided into windows. Each window has room for requests that keep memory busy for the length of
 //! the window. A request whose window is full waits for the first later window with room. So CPUs wait only
-//! if they ask for more than memory can serve. The order of requests within a window is not modelled, because
-//! the simulator runs some CPUs ahead of others and receives requests slightly out of order.
+//! if they request more bytes than memory can serve. The order of requests within a window is not modelled,
+//! because the simulator runs some CPUs ahead of others and receives requests slightly out of order.
 
 use std::cell::Cell;
 
-/// Length of a window, in picoseconds: longer than CPUs run ahead of each other, shorter than a phase of a
-/// workload.
+/// Length of a window, in picoseconds. A window is as long as CPUs may run ahead of each other, and shorter
+/// than a phase of a workload.
 const WINDOW_PS: u64 = 20_000_000;
-/// Number of windows that are remembered. A CPU waits at most for the length of all of them.
+/// Number of windows that are remembered. A CPU waits at most for the length of all remembered windows.
 const WINDOWS: usize = 64;
 
 /// For each node, how long its memory is busy in each window.
@@ -55,7 +55,11 @@ mod tests {
         let bandwidth = Bandwidth::new(2);
         let half = WINDOW_PS / 2;
         assert_eq!(bandwidth.wait_ps(0, 100, half), 0);
-        assert_eq!(bandwidth.wait_ps(0, 50, half), 0, "a CPU with an earlier clock also finds room");
+        assert_eq!(
+            bandwidth.wait_ps(0, 50, half),
+            0,
+            "a CPU with an earlier clock finds room in the window too"
+        );
         assert_eq!(bandwidth.wait_ps(0, 100, half), WINDOW_PS - 100, "the window is full");
         assert_eq!(bandwidth.wait_ps(0, WINDOW_PS, half), 0, "half of the next window is left");
         assert_eq!(bandwidth.wait_ps(0, WINDOW_PS, half), WINDOW_PS);

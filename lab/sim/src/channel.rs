@@ -7,11 +7,12 @@ use std::rc::Rc;
 use crate::cpu::VirtualCpu;
 use crate::time::Time;
 
-/// A bounded queue that virtual CPUs send to and receive from. A clone refers to the same queue.
+/// A bounded queue that virtual CPUs send to and receive from. A clone of a `Channel` refers to the same
+/// queue as the original.
 ///
 /// A message arrives at the time on its sender's clock. The receiver fetches two cache lines from the sender:
-/// the queue's entry and the message's head (a guess). A CPU that waits is idle. A CPU that is woken
-/// continues after the machine's wake-up time.
+/// the queue's entry and the message's head (a guess). A CPU that waits for a message or for room is idle. A
+/// CPU that is woken continues after the machine's wake-up time.
 #[derive(Debug)]
 pub struct Channel<T>(Rc<Inner<T>>);
 
@@ -20,9 +21,9 @@ struct Inner<T> {
     messages: RefCell<VecDeque<Sent<T>>>,
     capacity: usize,
     senders: Cell<u32>,
-    /// CPUs that wait for room.
+    /// CPUs that wait for room in the queue.
     waiting_to_send: RefCell<VecDeque<u32>>,
-    /// CPUs that wait for a message.
+    /// CPUs that wait for a message in the queue.
     waiting_to_receive: RefCell<VecDeque<u32>>,
 }
 
@@ -118,8 +119,8 @@ impl<T> Channel<T> {
         TryReceived::Message(message)
     }
 
-    /// Records that one sender will send no more messages. When the last sender has closed the channel,
-    /// waiting receivers stop waiting.
+    /// Records that one sender will send no more messages on this channel. When the last sender has closed
+    /// the channel, waiting receivers stop waiting.
     pub fn close(&self, cpu: &VirtualCpu) {
         cpu.engine().sync();
         self.0.senders.set(self.0.senders.get().saturating_sub(1));
@@ -155,10 +156,10 @@ mod tests {
     use super::*;
     use crate::{MACHINES, Simulation, Span};
 
-    /// Race: a waiting receiver does its periodic work and may wait for a lock there. Meanwhile a sender
-    /// wakes the receiver and removes it from the list of waiting receivers. The receiver must not wait
-    /// again, because no sender would wake it. A study found this bug: of 177 CPUs that built a program, one
-    /// never ended.
+    /// Race: a waiting receiver does its periodic work, and may wait for a lock during this work. Meanwhile a
+    /// sender wakes the receiver and removes the receiver from the list of waiting receivers. The receiver
+    /// must not wait again, because no sender would wake it. A study found this bug: in a build on 177 CPUs,
+    /// one CPU never ended.
     #[test]
     fn a_cpu_that_is_woken_during_its_periodic_work_does_not_wait_again() {
         let machine = MACHINES[0].parse();

@@ -57,7 +57,7 @@ impl Engine {
         }
     }
 
-    /// The cost for CPU `to` of fetching a cache line that CPU `from` wrote last.
+    /// Cost of a cache line that CPU `to` fetches after CPU `from` wrote the line last.
     #[inline]
     pub(crate) fn line(&self, from: u32, to: u32) -> u64 {
         match self.near(from, to) {
@@ -90,7 +90,7 @@ impl Engine {
             Touched::Metadata => &prices.metadata,
         };
         // The machine file has the cost of data from another core under the same last-level cache. For more
-        // distant cores, multiply the cost in proportion to the cost of a line.
+        // distant cores, multiply this cost in proportion to the cost of a line.
         let from = |last| self.line(last, me);
         let other = |last| match touched {
             Touched::Data(_, DataPrices { core: Some(core), .. }) => {
@@ -132,9 +132,9 @@ impl Engine {
         self.charge(cost);
     }
 
-    /// Charges for taking a block from a free list or putting one back. The CPU also writes the links of the
-    /// entries before and after the block in the list. The CPU does not read these entries, so it does not
-    /// wait for the entries' cache lines.
+    /// Charges the running CPU for taking a block from a free list, or for putting a block back. The CPU also
+    /// writes the links of the entries before and after the block in the list. The CPU does not read these
+    /// entries, so it does not wait for the entries' cache lines.
     fn move_block(&self, pfn: Pfn, work: u64) {
         let blocks = &self.cpu().scratch.blocks_in_hold;
         blocks.set(blocks.get() + 1);
@@ -142,8 +142,8 @@ impl Engine {
         self.touch_metadata(pfn);
     }
 
-    /// Charges for the lines that a CPU reads after it took a lock: list heads and counters that the last
-    /// holder changed.
+    /// Charges the running CPU for the lines that a CPU reads after it took a lock: list heads and counters
+    /// that the last holder changed.
     pub(crate) fn fetch_behind_lock(&self) {
         self.charge(self.prices.zone_lines * self.cpu().scratch.lock_line.get());
     }
@@ -226,8 +226,8 @@ impl Engine {
     }
 }
 
-/// Longest time that a line may take, in picoseconds: a second. The limit keeps sums from overflowing,
-/// whatever the machine file says.
+/// Longest time that a line may take, in picoseconds: a second. The limit keeps sums from overflowing, even
+/// if a machine file has larger costs.
 const LINE_PS_MAX: u64 = 1_000_000_000_000;
 
 /// Scales `price` by `from` / `near`, where `from` and `near` are the costs of one line at two distances.

@@ -37,15 +37,15 @@ pub enum Touch {
     Clear,
     /// The memory is read or written.
     Access,
-    /// The memory is the source or the target of a copy whose other end is in cache.
+    /// The memory is the source or the target of a copy. The other side of the copy is in a cache.
     Copy,
 }
 
 /// The CPU that a body runs on. Each operation begins at the time on the CPU's clock and moves the clock
 /// forward.
 ///
-/// A copy of this value stands for the same CPU. Only code that runs in that CPU's body may use the copy.
-/// Copies exist for code that cannot be given a reference, such as a global allocator.
+/// A copy of a `VirtualCpu` stands for the same CPU as the original. Only code that runs in the body of that
+/// CPU may use the copy. Copies exist for code that cannot be given a reference, such as a global allocator.
 #[derive(Clone, Debug)]
 pub struct VirtualCpu {
     pub(crate) world: Rc<World>,
@@ -71,8 +71,8 @@ impl VirtualCpu {
         Time(self.engine().cpus[self.id.index()].clock.get())
     }
 
-    /// Whether the body should continue. Once the simulated time is over or the run is cancelled, this is
-    /// false, and the body should free everything and end.
+    /// Returns whether the body should continue. If the result is false, the simulated time is over or the
+    /// run was cancelled. The body should then free all of its memory and end.
     #[must_use]
     pub fn running(&self) -> bool {
         self.now() < self.world.deadline && !self.world.cancel.load(Relaxed)
@@ -96,8 +96,8 @@ impl VirtualCpu {
         self.interrupt();
     }
 
-    /// Does the same as [`advance`](Self::advance), but counts the time as the user program's, not the
-    /// kernel's.
+    /// Lets the CPU compute like [`advance`](Self::advance), but counts the time as time of the user program
+    /// and not of the kernel.
     pub fn advance_in_user_mode(&self, span: Span) {
         let engine = self.engine();
         let begin = engine.cpu().clock.get();
@@ -116,7 +116,7 @@ impl VirtualCpu {
         }
     }
 
-    /// Leaves the CPU idle for a while.
+    /// Leaves the CPU idle for `span`.
     pub fn sleep(&self, span: Span) {
         self.sleep_until(self.now() + span);
     }
@@ -151,8 +151,9 @@ impl VirtualCpu {
         result
     }
 
-    /// Allocates a block, but fails where a kernel would reclaim memory itself. A refused request counts as a
-    /// direct reclaim and not as a failure, because the caller should reclaim and try again.
+    /// Allocates a block. Fails in those cases in which a kernel would make the requesting task reclaim
+    /// memory. A refused request counts as a direct reclaim and not as a failure, because the caller should
+    /// reclaim and try again.
     ///
     /// # Errors
     /// Returns the allocator's error.
@@ -225,10 +226,11 @@ impl VirtualCpu {
         result
     }
 
-    /// Empties the page sets of all CPUs. The CPU that calls this function does the work.
+    /// Empties the page sets of all CPUs. The CPU that calls this function gives all pages of all page sets
+    /// back to the zones.
     pub fn drain_all(&self) {
         self.begin(0);
-        self.world.allocator.frames().drain_all(self.id).expect("a CPU of this machine");
+        self.world.allocator.frames().drain_all(self.id).expect("the CPU belongs to this machine");
     }
 
     /// The memory of a node's highest zone. `None` if there is no such node, or if the allocator has no
@@ -247,7 +249,7 @@ impl VirtualCpu {
         if let (Some(zone), Allocator::Linux(allocator)) =
             (self.world.main_zones.get(node.index()), &self.world.allocator)
         {
-            allocator.set_reclaim_active(*zone, reclaim).expect("a zone of this machine");
+            allocator.set_reclaim_active(*zone, reclaim).expect("the zone belongs to this machine");
         }
     }
 
@@ -265,12 +267,12 @@ impl VirtualCpu {
         let scratch = &self.engine().cpu().scratch;
         scratch.clear();
         // With Linux's allocator, each block of a list takes an atomic exchange on the page set's lock. The
-        // price of the operation already includes these exchanges.
+        // price of an operation already includes the exchanges on this lock.
         scratch.exchanges_included.set(blocks as u64);
     }
 
-    /// Touches the first `bytes` of a block. The time depends on the place of the data: a cache or memory.
-    /// Afterwards this CPU's caches have the data.
+    /// Touches the first `bytes` of a block. The time of the touch depends on the place of the data: a cache
+    /// or memory. After the touch, this CPU's caches have the data.
     pub fn touch(&self, pfn: Pfn, bytes: u64, touch: Touch) {
         let engine = self.engine();
         let levels = match touch {
@@ -307,7 +309,8 @@ impl VirtualCpu {
         }
     }
 
-    /// Runs between two operations: lets other CPUs catch up, and does the CPU's periodic work if it is due.
+    /// Runs between two operations: lets other CPUs catch up, and does the CPU's periodic work if this work
+    /// is due.
     #[inline]
     pub(crate) fn interrupt(&self) {
         self.engine().keep_close();
@@ -320,8 +323,8 @@ impl VirtualCpu {
     #[cold]
     fn tick(&self) {
         let cpu = self.engine().cpu();
-        // A CPU that was busy for several periods does the periodic work once, not once for each missed
-        // period.
+        // A CPU that was busy for several periods does the periodic work only once afterwards, and not once
+        // for each missed period.
         let period = self.world.tick.0.max(1);
         let late = cpu.clock.get() - cpu.next_tick.get();
         cpu.next_tick.set(cpu.next_tick.get() + (late / period + 1) * period);

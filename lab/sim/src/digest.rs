@@ -1,7 +1,7 @@
-//! A fingerprint of everything that happened, in order.
+//! A fingerprint of everything that happened in a simulation, in order.
 
-/// A hash of 64 bits. Two runs with equal digests made the same decisions at the same times, unless two
-/// different runs have the same hash by chance.
+/// A hash of 64 bits of the events of a run. Two runs with equal digests made the same decisions at the same
+/// times, unless two different runs have the same hash by chance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Digest(u64);
 

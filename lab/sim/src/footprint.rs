@@ -1,10 +1,10 @@
 //! Tells which cache has a frame's data. The caches of the CPU that touched the frame last have the data,
-//! unless that CPU has since touched more data than its caches hold.
+//! unless that CPU has touched more data afterwards than its caches hold.
 //!
 //! A frame's data and its metadata each have a mark: the CPU that touched them last, and when. The
-//! [`Recency`] of that CPU knows which of its caches still holds the lines that were used at that time. The
-//! model is a fully associative cache that evicts the least recently used line. A workload's own data takes
-//! part only if the workload touches it explicitly.
+//! [`Recency`] of this CPU knows which of its caches still holds the lines that it used at the time of the
+//! mark. The model is a fully associative cache that evicts the least recently used line. The data of a
+//! workload is in the model only if the workload calls a function to touch the data.
 
 use pageset_core::{CpuId, Pfn};
 
@@ -19,16 +19,17 @@ pub(crate) const LINE_BYTES: u64 = 64;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mark(u64);
 
-/// Bits of a mark's line count. A mark counts at most 8 MiB of lines; larger touches count as 8 MiB.
+/// Number of bits of a mark that count lines. A mark counts at most 8 MiB of lines; larger touches count as 8
+/// MiB.
 const LINES_BITS: u32 = 17;
 /// Largest number of lines that a mark can count.
 const LINES_MAX: u64 = (1 << LINES_BITS) - 1;
-/// Bits for the CPU number plus one. A machine has at most 8192 CPUs.
+/// Number of bits for the CPU number plus one. A machine has at most 8192 CPUs.
 const CPU_BITS: u32 = 14;
 
 impl Mark {
     fn new(cpu: u32, step: u64, lines: u64) -> Self {
-        debug_assert!(lines <= LINES_MAX, "the caches must count what the mark counts");
+        debug_assert!(lines <= LINES_MAX, "a mark must be able to count all touched lines");
         Self((step << CPU_BITS | u64::from(cpu + 1)) << LINES_BITS | lines)
     }
 
@@ -43,10 +44,10 @@ impl Mark {
 /// The part of a frame that an access touches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Touched<'p> {
-    /// The frame's metadata: one line. The CPU waits for the line's whole latency.
+    /// The frame's metadata, which is one cache line. The CPU waits for the line's whole latency.
     Metadata,
     /// Lines of the frame's data, or of the data of the block that begins with the frame. The CPU prefetches
-    /// these lines.
+    /// lines of data.
     Data(u64, &'p DataPrices),
 }
 
@@ -61,19 +62,19 @@ impl Touched<'_> {
     }
 }
 
-/// Records for each frame the CPU that touched it last, and when. Also records the lines that each CPU's
-/// caches hold.
+/// Records for each frame the CPU that touched it last, and when. For each CPU, also records the lines that
+/// its caches hold.
 pub(crate) struct Footprint {
     /// For each frame, the marks of its data and of its metadata, as integers: a vector of integers is zeroed
     /// by the system.
     marks: Vec<[u64; 2]>,
-    /// Lines that each CPU's caches hold.
+    /// The lines that each CPU's caches hold.
     recent: Box<[Recency]>,
     frames_per_node: u64,
 }
 
 impl Footprint {
-    /// Makes a footprint for a run on the machine's first `cpus` CPUs. CPUs that run no code take no part of
+    /// Makes a footprint for a run on the machine's first `cpus` CPUs. CPUs that run no code get no part of
     /// the last-level cache.
     pub(crate) fn of(machine: &Machine, cpus: u32) -> Self {
         let topology = &machine.topology;
@@ -85,8 +86,8 @@ impl Footprint {
         let shared_kib = topology.caches.l3_kib / sharers_max;
         let lines = |kib: u32| u64::from(kib) * 1024 / LINE_BYTES;
         // Each hardware thread gets an equal part of the caches of its core. Each CPU gets an equal part of a
-        // last-level cache. If the last-level caches have different numbers of CPUs of this run, all CPUs get
-        // the part that a CPU has in the cache with the most CPUs.
+        // last-level cache. If the last-level caches have different numbers of CPUs of this run, each CPU
+        // gets the part that a CPU has in the cache with the most CPUs.
         let near_kib = slice.all_kib - slice.last_level_kib;
         Self {
             // The system provides zeroed memory only for pages that are written.
@@ -110,13 +111,13 @@ impl Footprint {
         Some(last)
     }
 
-    /// The CPU that a mark names.
+    /// Returns the CPU that a mark names.
     #[inline]
     pub(crate) fn cpu_of(mark: u64) -> Option<u32> {
         Mark(mark).parts().map(|(cpu, ..)| cpu)
     }
 
-    /// The cache of the mark's CPU that still holds the touched lines.
+    /// Returns the cache of the mark's CPU that still holds the touched lines.
     #[inline]
     pub(crate) fn held(&self, mark: u64) -> Held {
         let held = Mark(mark).parts().map(|(cpu, step, _)| self.recent[cpu as usize].holder(step));

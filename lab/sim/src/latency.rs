@@ -60,7 +60,7 @@ impl Latency {
         self.total_ps / 1000
     }
 
-    /// Average time, in nanoseconds; 0 if no time was recorded.
+    /// Average of all recorded times, in nanoseconds; 0 if no time was recorded.
     #[must_use]
     pub fn mean_ns(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.total_ps as f64 / 1000.0 / self.count as f64 }
@@ -72,8 +72,8 @@ impl Latency {
         self.max_ps as f64 / 1000.0
     }
 
-    /// The time, in nanoseconds, that a share of all recorded times does not exceed; 0 if no time was
-    /// recorded. `share` is 0 to 1.
+    /// Returns the time, in nanoseconds, that a share of all recorded times does not exceed. Returns 0 if no
+    /// time was recorded. `share` is 0 to 1.
     #[must_use]
     pub fn percentile_ns(&self, share: f64) -> f64 {
         let wanted = ((self.count as f64 * share).ceil() as u64).max(1);

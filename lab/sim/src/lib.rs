@@ -2,9 +2,9 @@
 //!
 //! A [`Machine`] describes a computer and the cost of each step there. A [`Simulation`] has such a machine,
 //! an allocator, and for each CPU a *body*: ordinary synchronous code that uses a [`VirtualCpu`]. Each CPU
-//! has its own clock. CPUs see each other through locks, shared lines and channels, in the order of virtual
-//! time. The result does not depend on the computer that simulates: equal input gives an equal [`Outcome`].
-//! To compare two runs, compare [`Outcome::digest`].
+//! has its own clock. CPUs affect each other only through locks, shared lines and channels, in the order of
+//! virtual time. The result does not depend on the computer that simulates: equal input gives an equal
+//! [`Outcome`]. To compare two runs, compare [`Outcome::digest`].
 //!
 //! ```
 //! use pageset_core::{CpuId, Order, Request, policy};
@@ -33,10 +33,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! In a body, a [`VirtualCpu`] allocates, frees, touches memory, computes and sleeps. CPUs send each other
-//! messages by a [`Channel`]. [`VirtualMutex`] (made by [`mutex`]), [`Spin`] and [`Gate`] are locks for a
-//! workload's own data. A [`SharedLine`] is a cache line that several CPUs write. [`VirtualLock`] implements
-//! `lock_api`'s raw lock, for code that is generic over a lock type.
+//! In a body, a [`VirtualCpu`] allocates, frees, touches memory, computes and sleeps. CPUs send messages to
+//! each other through a [`Channel`]. [`VirtualMutex`] (made by [`mutex`]), [`Spin`] and [`Gate`] are locks
+//! for a workload's own data. A [`SharedLine`] is a cache line that several CPUs write. [`VirtualLock`]
+//! implements `lock_api`'s raw lock, for code that is generic over a lock type.
 //!
 //! A simulation uses one OS thread. Several simulations can run on several threads. `docs/book/src/limits.md`
 //! lists what the simulator does not model.
@@ -89,7 +89,7 @@ pub use random::{Stream, stream};
 pub use simulation::{Builder, Simulation, SimulationError};
 pub use time::{Span, Time};
 
-/// The crate's README. Doc tests run its example.
+/// The crate's README. Doc tests run the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -11,8 +11,8 @@ use crate::link::Link;
 const NOBODY: u32 = u32::MAX;
 
 /// Models the cost of a cache line that several CPUs change by atomic operations. Each operation moves the
-/// line to the CPU that does the operation. The time of a move grows with the distance. Operations on the
-/// line happen one after another. The line holds no data.
+/// line to the CPU that does the operation. The time of a move grows with the distance between the two CPUs.
+/// Operations on the line happen one after another. The line holds no data.
 #[derive(Debug)]
 pub struct SharedLine {
     last: AtomicU32,
@@ -41,8 +41,8 @@ impl SharedLine {
         self.rmw_by(cpu.engine());
     }
 
-    /// Does the same as [`rmw`](Self::rmw), for the virtual CPU that runs on this OS thread now. Outside a
-    /// simulation the operation costs nothing.
+    /// Does an atomic read-modify-write like [`rmw`](Self::rmw), for the virtual CPU that runs on this OS
+    /// thread now. Outside a simulation this operation takes no time.
     pub fn rmw_here(&self) {
         crate::engine::current::with(|engine| {
             if let Some(engine) = engine {

@@ -1,10 +1,10 @@
 //! Cache lines of an allocator without locks: which CPUs have each line, and when the next CPU gets it.
 //!
 //! Atomic operations happen in the order of virtual time. A line belongs to the CPU that wrote it last. CPUs
-//! that have read the line since then have copies. A CPU that writes needs the only copy; a CPU that reads
-//! needs any copy. A CPU that does not have the copy it needs must fetch the line. CPUs fetch a line one
-//! after another, at a cost that grows with distance. So if two compare-exchanges race, the second one waits
-//! for the line and then fails, as on a real machine.
+//! that have read the line after this write have copies. To write a line, a CPU needs the only copy of the
+//! line. To read a line, a CPU needs any copy. A CPU that does not have the copy it needs must fetch the
+//! line. CPUs fetch a line one after another, at a cost that grows with distance. So if two compare-exchanges
+//! race, the second one waits for the line and then fails, as on a real machine.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -168,8 +168,8 @@ impl Engine {
         }
     }
 
-    /// Charges for using a line that the running CPU itself wrote last. The cost depends on how many other
-    /// lines the CPU has used since then.
+    /// Charges for using a line that the running CPU itself wrote last. The cost depends on the number of
+    /// other lines that the CPU has used after this write.
     #[inline]
     fn use_own(&self, number: usize, line: Line, me: u32) {
         let mut footprint = self.footprint.borrow_mut();

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::{Mutex, PoisonError};
 
-/// The times at which the waiting CPUs will have received their lines, in picoseconds.
+/// For each waiting CPU, the time at which it will have received its line, in picoseconds.
 #[derive(Debug, Default)]
 pub struct Link(Mutex<BinaryHeap<Reverse<u64>>>);
 

@@ -12,8 +12,8 @@ use crate::time::{Span, Time};
 /// The time on a CPU's clock, and how long the CPU was idle until then.
 type Clock = (u64, u64);
 
-/// Begins and ends the measuring. `Measure` reads the allocator's state outside the simulation, so that
-/// reading costs no virtual time.
+/// Begins and ends the measured time of a run. `Measure` reads the allocator's state outside the simulation,
+/// so that reading costs no virtual time.
 #[derive(Debug)]
 pub(crate) struct Measure {
     workers: Vec<CpuId>,
@@ -24,11 +24,11 @@ pub(crate) struct Measure {
     result: Option<Measured>,
 }
 
-/// Number of samples of memory use in a run. Guess: taking one sample takes as long as some thousand
-/// allocations, so there are few.
+/// Number of samples of memory use in a run. Guess: one sample takes as long as some thousand allocations, so
+/// a run takes only a few samples.
 const LOOKS: u64 = 20;
 
-/// Samples of the use of memory.
+/// Samples of the use of memory during a run.
 #[derive(Debug)]
 struct Looks {
     next_ps: u64,
@@ -37,11 +37,11 @@ struct Looks {
     held_sum: u64,
     held_peak: u64,
     at_hand_sum: u64,
-    /// The number of all pages. `available_least` is the smallest number of pages, over all samples, that
-    /// every CPU could take.
+    /// `pages` is the number of all pages. `available_least` is the smallest number of pages, over all
+    /// samples, that every CPU could take.
     pages: u64,
     available_least: u64,
-    /// The allocator's counts when measuring began.
+    /// The allocator's counts at the moment when measuring began.
     counted_before: SharedCounts,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Measured {
 }
 
 impl Measure {
-    /// Makes a measurement, and enters its beginning and its end in the agenda.
+    /// Makes a measurement, and adds the beginning and the end of the measured time to the agenda.
     pub(crate) fn new(world: &World, workers: Vec<CpuId>, begins: Time) -> Self {
         let ends = world.deadline;
         world.engine.enter_mark(begins);
@@ -89,7 +89,8 @@ impl Measure {
         }
     }
 
-    /// Takes a sample of the use of memory if one is due. The scheduler calls this whenever a CPU continues.
+    /// Takes a sample of the use of memory if one is due. The scheduler calls this function whenever a CPU
+    /// continues.
     #[inline]
     pub(crate) fn look(&mut self, world: &World, cpu: u32) {
         let now_ps = world.engine.cpus[cpu as usize].clock.get();
@@ -129,7 +130,7 @@ impl Measure {
         Measured { workers, span, busy, idle, tally, memory, digest }
     }
 
-    /// The clock of each worker at `now`. The clock of a waiting worker stands still.
+    /// The clock of each worker at `now`. The clock of a waiting worker does not move.
     fn clocks(&self, engine: &Engine, now: Time) -> Vec<Clock> {
         let of = |cpu: &CpuId| {
             let cpu = &engine.cpus[cpu.index()];

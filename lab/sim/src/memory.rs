@@ -5,7 +5,7 @@
 use pageset_core::{FrameCounts, FrameLinks, FrameState, FrameTables, PageblockType, Storage};
 
 /// Makes the metadata for one zone. The operating system provides a zeroed page when the page is first
-/// written. So the tables of a free zone of 1 TiB take memory only for the heads of the free blocks.
+/// written. So the tables of a free zone of 1 TiB need memory only for the heads of the free blocks.
 pub(crate) fn frame_tables(counts: FrameCounts) -> FrameTables<'static> {
     let links = Box::<[FrameLinks]>::new_zeroed_slice(counts.frames);
     let states = Box::<[FrameState]>::new_zeroed_slice(counts.frames);

@@ -13,11 +13,11 @@ use crate::time::Span;
 pub struct Counts {
     /// Units of work that the bodies counted.
     pub score: u64,
-    /// Blocks that the bodies requested.
+    /// Number of blocks that the bodies requested.
     pub allocs: u64,
     /// Requests that failed.
     pub failures: u64,
-    /// Pages obtained.
+    /// Pages of all blocks that the bodies obtained.
     pub allocated_pages: u64,
     /// Pages of blocks that came directly from a zone, not from a page set.
     pub direct_pages: u64,
@@ -37,7 +37,7 @@ pub struct Counts {
     pub kswapd_wakes: u64,
     /// Number of requests that would have had to reclaim memory themselves.
     pub direct_reclaims: u64,
-    /// Blocks whose metadata the allocator found to be wrong.
+    /// Number of blocks whose metadata the allocator found to be wrong.
     pub bad_pages: u64,
 }
 
@@ -52,9 +52,9 @@ pub struct SharedCounts {
     /// If recordings are played on whole allocators, also the number of times that a CPU changed a page set
     /// that another CPU had changed last.
     pub line_transfers: u64,
-    /// The part of `line_transfers` that came less than 10 us after the other CPU's change.
+    /// The number of `line_transfers` that came less than 10 us after the other CPU's change.
     pub contended_lines: u64,
-    /// Blocks that came from memory of another migratetype than the request's.
+    /// Number of blocks that came from memory of another migratetype than the request's.
     pub fallbacks: u64,
 }
 
@@ -69,7 +69,7 @@ impl From<BlockCounters> for SharedCounts {
     }
 }
 
-/// Index of a reason in [`Counts::drains`].
+/// Returns the index of a reason in [`Counts::drains`].
 pub(crate) const fn drain_index(reason: DrainReason) -> usize {
     match reason {
         DrainReason::High => 0,
@@ -97,22 +97,24 @@ impl Counts {
 /// Number of cache lines touched, by the place where the CPU found them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
-    /// Lines found in the core's own caches.
+    /// Number of lines found in the core's own caches.
     pub near: u64,
-    /// Lines found in the last-level cache.
+    /// Number of lines found in the last-level cache.
     pub shared: u64,
-    /// Lines found in the own caches of another core under the same last-level cache.
+    /// Number of lines found in the own caches of another core under the same last-level cache.
     pub other_core: u64,
-    /// Lines found in caches under another last-level cache: of another node, or of another group of cores.
+    /// Number of lines found in caches under another last-level cache: of another node, or of another group
+    /// of cores.
     pub other_cache: u64,
     /// Lines found in memory.
     pub memory: u64,
 }
 
 impl CacheCounts {
-    /// Misses of the last-level cache as a share of the references to it, as processors count them. A
-    /// reference is a line that the core's own caches do not have. A miss is a line that comes neither from
-    /// the last-level cache nor from a core under it. 0 if there was no reference.
+    /// Misses of the last-level cache, as a share of the references to the last-level cache. Processors count
+    /// misses and references in the same way. A reference is a line that the core's own caches do not have. A
+    /// miss is a line that comes neither from the last-level cache nor from a core under it. The result is 0
+    /// if there was no reference to the last-level cache.
     #[must_use]
     pub fn miss_rate(&self) -> f64 {
         let misses = self.other_cache + self.memory;
@@ -126,8 +128,8 @@ impl CacheCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineTraffic {
     /// Number of times that a CPU fetched a line that other CPUs had, for each table of
-    /// [`LineTraffic::TABLES`]. A CPU fetches a line if it reads a line that another CPU wrote, or writes a
-    /// line that other CPUs have read or written.
+    /// [`LineTraffic::TABLES`]. A CPU fetches a line to read it if another CPU wrote the line last. A CPU
+    /// fetches a line to write it if other CPUs have read or written the line.
     pub passes: [u64; Self::TABLES.len()],
     /// Number of times that a CPU waited because the line was still on its way to another CPU.
     pub contended: u64,
@@ -148,8 +150,8 @@ impl LineTraffic {
         self.passes.iter().sum()
     }
 
-    /// Counts a line that arrived after `pass_ps`. The CPU waited for other CPUs during `wait_ps` of this
-    /// time.
+    /// Counts a line that arrived after `pass_ps`. The CPU waited for other CPUs during `wait_ps` picoseconds
+    /// of this time.
     pub(crate) fn passed(&mut self, table: usize, pass_ps: u64, wait_ps: u64) {
         self.passes[table] += 1;
         self.contended += u64::from(wait_ps > 0);
@@ -160,17 +162,18 @@ impl LineTraffic {
 /// Use of memory in pages, in the terms of [`FrameUsage`](pageset_core::FrameUsage).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MemoryUse {
-    /// Free pages that one CPU held, so that other CPUs could not take them: average over the measured time.
+    /// Average number of free pages that single CPUs held during the measured time. Other CPUs could not take
+    /// the pages that a single CPU held.
     pub held_mean: f64,
-    /// Largest number of free pages in any sample that one CPU held.
+    /// Largest number of free pages that single CPUs held together, over all samples.
     pub held_peak: u64,
-    /// Number of free pages that single CPUs held at the end of the measured time.
+    /// Number of free pages that single CPUs held together at the end of the measured time.
     pub held_at_end: u64,
-    /// Largest number of pages in any sample that were in use or held by a CPU. Tools such as `free` call
-    /// this used memory.
+    /// Largest number of pages, over all samples, that were in use or held by single CPUs. Tools such as
+    /// `free` call this number used memory.
     pub used_peak: u64,
-    /// Free pages that are reserved for one CPU, but that other CPUs could take if they found no other pages:
-    /// average over the measured time.
+    /// Average number of free pages that were reserved for one CPU during the measured time. Other CPUs could
+    /// take reserved pages if they found no other pages.
     pub at_hand_mean: f64,
     /// Pageblocks that were free as a whole at the end of the measured time.
     pub whole_at_end: u64,
@@ -178,9 +181,9 @@ pub struct MemoryUse {
     /// pageblock that one CPU has reserved counts as completely free. Pages in page sets never count as part
     /// of a free pageblock.
     pub apart_at_end: u64,
-    /// Free pages that CPUs held after all bodies had ended and each CPU had ticked twice.
+    /// Number of free pages that CPUs held after all bodies had ended and each CPU had ticked twice.
     pub held_after_two_ticks: u64,
-    /// Whole pageblocks that were free after the idle time that follows the load.
+    /// Number of pageblocks that were completely free at the end of the idle time that follows the load.
     pub whole_when_gone: u64,
 }
 
@@ -189,7 +192,7 @@ pub struct MemoryUse {
 pub struct Outcome {
     /// The machine.
     pub machine: String,
-    /// Name of the allocator's policy, or of the allocator if it is not Linux's.
+    /// Name of the allocator's policy. If the allocator is not Linux's, name of the allocator.
     pub policy: &'static str,
     /// The number of simulated CPUs.
     pub cpus: u32,
@@ -203,20 +206,20 @@ pub struct Outcome {
     /// Length of the measured time: from the end of the warm-up until the deadline, or until the last body
     /// ended.
     pub measured: Span,
-    /// Time that each worker was busy while measured, waiting for spin locks included.
+    /// Time that each worker was busy during the measured time. Waiting for spin locks counts as busy time.
     pub busy: Vec<Span>,
-    /// Time that each worker was idle while measured.
+    /// Time that each worker was idle during the measured time.
     pub idle: Vec<Span>,
     /// Part of all workers' busy time spent in the user program
-    /// ([`VirtualCpu::advance_in_user_mode`](crate::VirtualCpu::advance_in_user_mode)). The rest of the busy
-    /// time is the kernel's.
+    /// ([`VirtualCpu::advance_in_user_mode`](crate::VirtualCpu::advance_in_user_mode)). In the rest of the
+    /// busy time, workers are in the kernel.
     pub user: Span,
     /// Counts of events.
     pub counts: Counts,
     /// Locks, by class; see [`Outcome::lock`].
     pub locks: [LockUse; LockClass::COUNT],
-    /// The cost of zone locks that CPUs took to drain a page set. The class [`LockClass::Zone`] includes this
-    /// cost.
+    /// The cost of zone locks that CPUs took to drain a page set. The cost of the class [`LockClass::Zone`]
+    /// includes this cost.
     pub drain_locks: LockUse,
     /// Cache lines that CPUs touched.
     pub caches: CacheCounts,
@@ -226,22 +229,23 @@ pub struct Outcome {
     pub memory: MemoryUse,
     /// How long each allocation took.
     pub alloc: Latency,
-    /// For each allocation, the part of its time spent waiting for a lock while another CPU drained a page
-    /// set under it.
+    /// For each allocation, the time that the CPU waited for a lock while another CPU held this lock to drain
+    /// a page set.
     pub behind_drains: Latency,
-    /// How long each free of one block took. Frees of lists are not timed.
+    /// How long each free of a single block took. Frees of lists are not timed.
     pub free: Latency,
-    /// Largest number of pages in page sets at once, while measured.
+    /// Largest number of pages that were in page sets at one moment of the measured time.
     pub cached_peak: u64,
-    /// Pages in page sets at the end of the measured time.
+    /// Number of pages in page sets at the end of the measured time.
     pub cached_at_end: u64,
-    /// Pages in page sets after all bodies had ended and the machine had been idle for the time set.
+    /// Pages in page sets at the end of the idle time that follows the last body.
+    /// [`Builder::idle_after`](crate::Builder::idle_after) sets this time.
     pub cached_after_idle: u64,
     /// Numbers of free, cached, allocated and leaked frames after the run, as the allocator's `validate`
     /// counted them.
     pub census: FrameCensus,
     /// Workers that never ended, because they waited and no running worker was left that could wake them. The
-    /// pages that these workers held are lost.
+    /// pages that stuck workers held are lost.
     pub stuck: Vec<pageset_core::CpuId>,
 }
 
@@ -271,8 +275,8 @@ impl Outcome {
         self.share_pct(self.lock(class).wait_ps)
     }
 
-    /// Share of the workers' busy time spent waiting for zone locks or holding them, in percent: the 2023
-    /// series' *zone lock%*.
+    /// Share of the workers' busy time spent waiting for zone locks or holding zone locks, in percent: the
+    /// 2023 series' *zone lock%*.
     #[must_use]
     pub fn zone_lock_pct(&self) -> f64 {
         let zone = self.lock(LockClass::Zone);

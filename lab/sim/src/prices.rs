@@ -48,10 +48,10 @@ pub(crate) struct DataPrices {
     /// Cost of the line from the core's own caches (near), from the last-level cache (shared), and from
     /// memory.
     pub(crate) levels: [u64; 3],
-    /// Cost of the line from the own caches of another core under the same last-level cache. `None` stands
-    /// for the cost from memory.
+    /// Cost of the line from the own caches of another core under the same last-level cache. `None` if this
+    /// cost is the same as the cost from memory.
     pub(crate) core: Option<u64>,
-    /// Time that memory is busy with the line; 0 if the bandwidth is not known.
+    /// Time that memory is busy with the line, in picoseconds; 0 if the bandwidth is not known.
     pub(crate) service: u64,
 }
 

@@ -1,5 +1,5 @@
 //! Streams of random numbers. Each purpose has its own stream, so that one more random number for one purpose
-//! does not change the numbers of another.
+//! does not change the random numbers of other purposes.
 
 use pageset_core::CpuId;
 use rand::{Rng, SeedableRng};

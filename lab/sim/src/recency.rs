@@ -6,32 +6,33 @@ use std::collections::VecDeque;
 /// Guess: an error of 1/32 of a cache is smaller than the error of assuming that caches replace exactly the
 /// least recently used line.
 const STEPS_OF_NEAR: u64 = 32;
-/// Largest number of steps that are remembered. A line that is not used for this many steps counts as
-/// evicted, even if few other lines were used. The limit bounds the memory of one CPU at 128 KiB.
+/// Largest number of steps of which a CPU's state remembers the lines. A line that is not used for this many
+/// steps counts as evicted, even if few other lines were used. The limit bounds the memory of one CPU at 128
+/// KiB.
 const STEPS_MAX: usize = 1 << 14;
-/// Largest number of steps that both caches together may span. The number is a quarter of the remembered
-/// steps, because a line that is used again moves to a new step, and the old step becomes smaller.
+/// Largest number of steps whose lines both caches together may hold. The number is a quarter of the
+/// remembered steps, because a line that is used again moves to a new step, and the old step becomes smaller.
 const STEPS_OF_ALL: u64 = STEPS_MAX as u64 / 4;
 
-/// The number of a step, which stands for a time of use. Steps are numbered from 1.
+/// The number of a step, which stands for a time of use. The first step has the number 1.
 pub(crate) type Step = u64;
 
 /// The lines that one CPU used last, from the most recent to the oldest, divided into steps. Two caches are
-/// modelled. Each cache holds the most recent lines, up to its size. A line that is used again moves to the
-/// front, and older lines keep their places.
+/// modelled. Each cache holds the most recently used lines, as many as fit. A line that is used again moves
+/// to the front, and other lines keep their order.
 #[derive(Debug)]
 pub(crate) struct Recency {
-    /// Lines whose last use was in each step, the oldest step first.
+    /// For each step, the number of lines whose last use was in this step. The oldest step comes first.
     steps: VecDeque<u64>,
     /// The number of the oldest step.
     first: Step,
-    /// Number of lines in a step. After this number of lines, the next step begins.
+    /// Number of lines in a step. When a step has this number of lines, the next step begins.
     step_lines: u64,
     near: Edge,
     all: Edge,
 }
 
-/// The steps whose lines one cache holds: `step` and all later steps.
+/// The steps whose lines one cache holds. The cache holds `step` and all later steps.
 #[derive(Debug)]
 struct Edge {
     capacity: u64,
@@ -44,11 +45,11 @@ struct Edge {
 /// Which of a CPU's caches has a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// One of the core's own caches.
+    /// The line is in one of the core's own caches.
     Near,
-    /// The CPU's part of the last-level cache.
+    /// The line is in the CPU's part of the last-level cache.
     Shared,
-    /// No cache of this CPU.
+    /// The line is in no cache of this CPU.
     Nowhere,
 }
 
@@ -66,7 +67,8 @@ impl Edge {
 }
 
 impl Recency {
-    /// Makes an empty state for two caches of these sizes in lines. `all_lines` includes `near_lines`.
+    /// Makes the state of two empty caches. The sizes are numbers of lines. `all_lines` includes
+    /// `near_lines`.
     pub(crate) fn new(near_lines: u64, all_lines: u64) -> Self {
         Self {
             steps: VecDeque::from([0]),
@@ -146,7 +148,7 @@ mod tests {
 
     use super::*;
 
-    /// Uses `lines` lines, one after another.
+    /// Lets the CPU use `lines` lines, one after another.
     fn use_each(recency: &mut Recency, lines: u64) -> Vec<Step> {
         (0..lines).map(|_| recency.push(1)).collect()
     }
@@ -206,13 +208,13 @@ mod tests {
         let mut recency = Recency::new(0, 1 << 20);
         let steps = use_each(&mut recency, 1 << 20);
         let oldest_held = steps.iter().position(|step| recency.holder(*step) == Held::Shared).unwrap();
-        assert!(oldest_held < 1000, "{oldest_held} of {} are forgotten", steps.len());
+        assert!(oldest_held < 1000, "{oldest_held} of {} steps are forgotten", steps.len());
     }
 
     proptest! {
         /// Compares the model with an exact list of lines in the order of their last use. A line whose place
-        /// in the list is well below a cache's size must be in the cache. A line whose place is well above
-        /// must not be.
+        /// in the list is well below a cache's size must be in the cache. A line whose place in the list is
+        /// well above this size must not be in the cache.
         #[test]
         fn it_agrees_with_a_list_of_lines(uses in prop::collection::vec(0_usize..120, 0..600)) {
             let (near, all) = (32, 64);
@@ -223,8 +225,8 @@ mod tests {
                 if let Some(step) = steps[line] {
                     let place = order.iter().position(|other| *other == line).unwrap() as u64;
                     let held = recency.holder(step);
-                    // Each step holds one line in this test, so `place` is the number of lines that were used
-                    // since then.
+                    // Each step holds one line in this test. So `place` is the number of lines that were used
+                    // after the last use of this line.
                     let expected = match place {
                         place if place < near => Held::Near,
                         place if place < all => Held::Shared,

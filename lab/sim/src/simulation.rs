@@ -40,7 +40,7 @@ pub enum SimulationError {
     /// The CPU does not exist, or already has a body.
     #[error("CPU {0} cannot run this body: the CPU does not exist, or it already has a body")]
     Body(u32),
-    /// The allocator refused the machine.
+    /// The allocator cannot be built for the machine.
     #[error("the allocator refuses the machine: {0}")]
     Allocator(#[from] ConfigError),
     /// The system has no memory for a CPU's stack.
@@ -82,8 +82,8 @@ pub struct Simulation {
     world: Rc<World>,
     bodies: Vec<Option<Body>>,
     labels: Labels,
-    /// Blocks that [`fill_memory`](Self::fill_memory) allocated. These blocks are in use during the whole
-    /// run.
+    /// Blocks that [`fill_memory`](Self::fill_memory) allocated. The blocks in `filled` are in use during the
+    /// whole run.
     filled: Vec<(Pfn, Order)>,
 }
 
@@ -99,7 +99,7 @@ struct Labels {
 
 impl Simulation {
     /// Makes settings for a simulation of `machine`. The defaults are all CPUs of the machine, the policy of
-    /// Linux 6.12, seed 0, 10 ms without warm-up, a tick every second, and no idle time afterwards.
+    /// Linux 6.12, seed 0, 10 ms without warm-up, a tick every second, and no idle time after the run.
     #[must_use]
     pub fn builder(machine: &Machine) -> Builder<'_> {
         Builder {
@@ -119,8 +119,8 @@ impl Simulation {
         }
     }
 
-    /// Gives a CPU its body, which is ordinary code. The body should return once [`VirtualCpu::running`] is
-    /// false.
+    /// Gives a CPU its body: the ordinary code that the CPU runs. The body should return once
+    /// [`VirtualCpu::running`] is false.
     ///
     /// # Errors
     /// Fails if the CPU does not exist, or already has a body.
@@ -136,16 +136,17 @@ impl Simulation {
         Ok(())
     }
 
-    /// Returns the allocator, so that the caller can prepare memory before the run, for example fill it. The
-    /// caller may use any CPU number. Operations before the run cost no virtual time.
+    /// Returns the allocator. Before the run, the caller can allocate and free with this allocator, for
+    /// example to fill memory. The caller may use any CPU number. Operations before the run cost no virtual
+    /// time.
     #[must_use]
     pub fn allocator(&self) -> &dyn FrameAllocator {
         self.world.allocator.frames()
     }
 
     /// Fills memory before the run. The filled pages are in use until all bodies have ended. Each zone keeps
-    /// as many free pages as its high watermark. `left` adds free pages to the highest zone of a node. Does
-    /// nothing if the allocator has no watermarks.
+    /// as many free pages as its high watermark. `left` lists nodes, each with a number of further free pages
+    /// that the node's highest zone keeps. This function does nothing if the allocator has no watermarks.
     pub fn fill_memory(&mut self, left: &[(NodeId, u64)]) {
         let Allocator::Linux(allocator) = &self.world.allocator else { return };
         for zone in allocator.zones() {
@@ -155,7 +156,7 @@ impl Simulation {
             let request =
                 Request::new(Order::MAX).movable().on(NodeChoice::Only(zone.node)).in_zone(zone.kind);
             let is_above = || {
-                let memory = allocator.zone_memory(zone.id).expect("a zone of this machine");
+                let memory = allocator.zone_memory(zone.id).expect("the zone belongs to this machine");
                 memory.free > memory.watermarks.high + left + u64::from(Order::MAX.frames())
             };
             while is_above() {
@@ -290,8 +291,9 @@ impl Finished {
         })
     }
 
-    /// Does the periodic work of all CPUs during the idle time. Nothing else runs, so this function calls the
-    /// allocator directly, without virtual CPUs. Returns the number of pages that CPUs hold after two ticks.
+    /// Does the periodic work of all CPUs during the idle time. No body runs any more, so this function calls
+    /// the allocator directly, without virtual CPUs. Returns the number of pages that CPUs hold after two
+    /// ticks.
     fn rest(&self, world: &World) -> u64 {
         let allocator = world.allocator.frames();
         let tick = |()| {
@@ -315,22 +317,22 @@ impl Builder<'_> {
         self
     }
 
-    /// Uses Linux's allocator, under this policy.
+    /// Simulates Linux's allocator with this policy.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.choice = Choice::Linux(policy);
         self
     }
 
-    /// Uses this project's own allocator instead of Linux's. Each CPU has an array of free blocks above the
-    /// allocator, as in a kernel.
+    /// Simulates this project's own allocator instead of Linux's allocator. Each CPU has an array of free
+    /// blocks above the allocator, as in a kernel.
     #[must_use]
     pub fn owned_blocks(mut self) -> Self {
         self.choice = Choice::OwnedBlocks;
         self
     }
 
-    /// Uses this project's own allocator without arrays: bodies call the allocator directly.
+    /// Simulates this project's own allocator without arrays: bodies call the allocator directly.
     #[must_use]
     pub fn owned_blocks_straight(mut self) -> Self {
         self.choice = Choice::OwnedBlocksStraight;
@@ -358,7 +360,8 @@ impl Builder<'_> {
         self
     }
 
-    /// Sets the length of the idle time after the last body ended. Periodic work goes on in that time.
+    /// Sets the length of the idle time after the last body ended. CPUs do their periodic work in the idle
+    /// time too.
     #[must_use]
     pub fn idle_after(mut self, idle: Span) -> Self {
         self.idle_after = idle;
@@ -387,7 +390,7 @@ impl Builder<'_> {
         self
     }
 
-    /// Sets `min_free_kbytes`. Default: Linux's value for this much memory.
+    /// Sets `min_free_kbytes`. Default: the value that Linux chooses for this amount of memory.
     #[must_use]
     pub fn min_free_kbytes(mut self, kbytes: u64) -> Self {
         self.min_free_kbytes = Some(kbytes);
@@ -401,7 +404,8 @@ impl Builder<'_> {
         self
     }
 
-    /// Ends the run once this flag is set: from then on, [`VirtualCpu::running`] is false.
+    /// Ends the run once the flag `cancel` is set: [`VirtualCpu::running`] is false as soon as the flag is
+    /// set.
     #[must_use]
     pub fn cancel(mut self, cancel: Arc<AtomicBool>) -> Self {
         self.cancel = cancel;

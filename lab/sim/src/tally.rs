@@ -9,7 +9,8 @@ use crate::outcome::{CacheCounts, Counts, LineTraffic};
 pub(crate) struct Tally {
     pub(crate) counts: Counts,
     pub(crate) locks: [LockUse; crate::lock::LockClass::COUNT],
-    /// Zone locks that were taken to drain a page set. The zone class of `locks` includes these acquisitions.
+    /// Zone locks that were taken to drain a page set. In `locks`, the class of zone locks includes these
+    /// locks too.
     pub(crate) drains: LockUse,
     /// Time that bodies spent in the user program, in picoseconds.
     pub(crate) user_ps: u64,

@@ -27,7 +27,7 @@ impl Time {
         self.0 / PS
     }
 
-    /// Time passed since `earlier`; zero if `earlier` is later.
+    /// Time that has passed since `earlier`. The time is zero if `earlier` is not earlier than `self`.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
@@ -56,7 +56,7 @@ impl Span {
         Self::from_us(ms.saturating_mul(1000))
     }
 
-    /// A span of nanoseconds with a fraction. Negative and undefined numbers become zero.
+    /// A span of nanoseconds with a fraction. The span is zero if the number is negative or undefined.
     #[must_use]
     pub fn from_ns_f64(ns: f64) -> Self {
         Self((ns * PS as f64).round() as u64)
@@ -80,7 +80,7 @@ impl Span {
         self.as_ns_f64() / 1e9
     }
 
-    /// The span multiplied by `factor`.
+    /// Returns the span multiplied by `factor`.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor).round() as u64)

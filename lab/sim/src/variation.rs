@@ -9,12 +9,12 @@ use std::cell::Cell;
 
 use crate::random::mix;
 
-/// Number of fractional bits of a factor.
+/// Number of fractional bits of a factor of random variation.
 const FACTOR_BITS: u32 = 12;
 /// Number of factors to choose from. All factors are equally likely.
 const FACTORS: usize = 256;
 
-/// A source of factors with mean 1.
+/// A source of random factors whose mean is 1.
 #[derive(Debug)]
 pub(crate) struct Variation {
     state: Cell<u64>,
@@ -27,8 +27,8 @@ impl Variation {
     /// moves take their mean time.
     pub(crate) fn new(varies: bool, seed: u64) -> Self {
         let part = |index: usize| -(1.0 - (index as f64 + 0.5) / FACTORS as f64).ln();
-        // The mean of these factors is slightly below 1, because each factor is the middle of one of 256
-        // parts of the distribution.
+        // The mean of the factors before scaling is slightly below 1, because each factor is the middle of
+        // one of 256 parts of the distribution.
         let mean = (0..FACTORS).map(part).sum::<f64>() / FACTORS as f64;
         let factor = |index| (part(index) / mean * f64::from(1_u32 << FACTOR_BITS)).round() as u32;
         let factors = if varies { (0..FACTORS).map(factor).collect() } else { Box::default() };

@@ -13,7 +13,7 @@ use pageset_core::{ConfigError, FrameAllocator};
 #[derive(Debug)]
 pub(crate) struct WithArrays {
     /// The arrays. By their type, the arrays borrow the allocator for `'static`. But the allocator lives only
-    /// as long as this value. So the methods never lend an array for longer than `self` is borrowed.
+    /// as long as the `WithArrays`. So the methods never lend an array for longer than `self` is borrowed.
     arrays: EveryCpu<'static>,
     _allocator: Rc<BlockAllocator<'static>>,
 }

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use super::fnv::Fnv;
 
-/// Directories of the crates below this one whose code computes a simulation's result.
+/// Directories of the crates that this crate depends on and whose code computes a simulation's result.
 pub(crate) const COMPUTING: [&str; 7] =
     ["kernel/blocks", "kernel/core", "kernel/fault", "kernel/pageops", "lab/replay", "lab/sim", "lab/trace"];
-/// Further paths: this crate's own part of a simulation, the bundled machines, and the versions of external
-/// crates. A package from a registry lacks the directories of the other crates. There, this crate's version
-/// stands for the versions of the other crates, because all crates are released together.
+/// Paths of this crate's own part of a simulation, of the bundled machines, and of the versions of external
+/// crates. A package from a registry lacks the directories of the other crates. In such a package, this
+/// crate's version stands for the versions of the other crates, because all crates are released together.
 const ALSO: [&str; 14] = [
     "src/contest",
     "src/load",

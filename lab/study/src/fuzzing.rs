@@ -1,5 +1,5 @@
-//! Checks of the parsers of option files, for fuzz targets and for ordinary tests. The assertions of these
-//! checks must hold for any input.
+//! Checks of the parsers of option files, for fuzz targets and for ordinary tests. Each check has assertions
+//! that must hold for any input.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,8 @@ use crate::reproduce::{Fitted, StudyFile};
 use crate::simulate::RunSpec;
 use crate::sweep::{Ending, Extent, Plan, Rows, runs};
 
-/// Largest number of runs of a plan that is checked here. Larger plans take longer and find no further bugs.
+/// Largest number of runs of a plan that is checked here. Checks of larger plans take longer and find no
+/// further bugs.
 const RUNS_MAX: usize = 10_000;
 
 /// Checks a plan of a sweep. If the plan is accepted, no run may occur twice, there may be at most as many
@@ -23,7 +24,7 @@ pub fn sweep_plan(text: &str) {
     for run in runs {
         let written = serde_json::to_string(&run).expect("a run has only text and numbers");
         assert_eq!(serde_json::from_str::<RunSpec>(&written).expect("a run is read"), run);
-        assert!(seen.insert(written), "a run is there twice");
+        assert!(seen.insert(written), "a plan has each run only once");
     }
 }
 
@@ -48,7 +49,7 @@ pub fn sweep_rows(bytes: &[u8]) {
     assert_eq!(read(&written), rows);
 }
 
-/// Reads bytes that must hold only complete rows.
+/// Reads rows from bytes that must hold only complete rows.
 fn read(bytes: &[u8]) -> Rows {
     let mut rows = Rows::default();
     let extent = rows.read_from(&mut &bytes[..]).expect("these are rows");
@@ -56,8 +57,8 @@ fn read(bytes: &[u8]) -> Rows {
     rows
 }
 
-/// Checks a study's file. The published values are a CSV with two columns. If the study file is accepted, all
-/// of its tables can be made.
+/// Checks a study's file. In this check, the published values are a CSV with two columns. If the study file
+/// is accepted, all of its tables can be made.
 pub fn study(text: &str) {
     let Ok(study) = StudyFile::fuzzed(text) else { return };
     study.check().expect("`read` accepted the study, so its tables can be made");
@@ -66,12 +67,12 @@ pub fn study(text: &str) {
 /// The first lines of a file of fitted parameters.
 pub const FITTED_HEADING: &str = Fitted::HEADING;
 
-/// Checks a file of fitted parameters. If the file is accepted, the parameters are written as text. That text
-/// must be accepted too, and writing it again must change nothing.
+/// Checks a file of fitted parameters. If the file is accepted, the parameters are written as text. The
+/// written text must be accepted too, and must stay the same if its parameters are written again.
 pub fn fitted(text: &str) {
     let Ok(fitted) = Fitted::parse(text) else { return };
     let written = fitted.text().expect("parameters are written");
-    let again = Fitted::parse(&written).expect("what was written is read");
+    let again = Fitted::parse(&written).expect("written parameters can be read again");
     assert_eq!(again.text().expect("parameters are written"), written);
 }
 

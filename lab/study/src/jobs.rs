@@ -9,7 +9,7 @@ use rayon::iter::{ParallelBridge as _, ParallelIterator as _};
 
 use pageset_report::{Cancelled, Progress};
 
-/// Number of jobs for this machine: one for each CPU.
+/// Number of jobs that this machine runs at once: one for each CPU.
 #[must_use]
 pub fn jobs_of_this_machine() -> usize {
     thread::available_parallelism().map_or(1, NonZeroUsize::get)
@@ -33,8 +33,8 @@ pub(crate) fn each<T: Sync, R: Send>(
         // `par_bridge` hands out items in the order of the iterator, so the first items are begun first.
         items.iter().enumerate().par_bridge().try_for_each(|(index, item)| {
             let result = work(item);
-            // If `done` panics, the thread pool passes the panic on to the caller. So ignore that the lock is
-            // poisoned.
+            // If `done` panics, the thread pool passes the panic on to the caller. So it does not matter that
+            // the lock is poisoned.
             (done.lock().unwrap_or_else(PoisonError::into_inner))(index, result)
         })
     })
@@ -57,7 +57,7 @@ impl<'p> Stage<'p> {
         Self { progress, done: 0 }
     }
 
-    /// Counts one more finished step.
+    /// Counts one more finished step of the stage.
     pub(crate) fn step(&mut self) -> Result<(), Cancelled> {
         self.done += 1;
         self.progress.update(self.done)

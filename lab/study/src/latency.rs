@@ -1,6 +1,6 @@
 //! Simulates how long a recording's allocations take. The simulation runs on a bundled machine with as many
-//! CPUs as the recorded machine. If there is none, the simulation runs on the bundled machine with the next
-//! larger number of CPUs.
+//! CPUs as the recorded machine. If no bundled machine has this number of CPUs, the simulation runs on the
+//! bundled machine with the next larger number.
 
 use std::path::Path;
 

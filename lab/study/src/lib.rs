@@ -47,7 +47,7 @@ pub mod sweep;
 mod target;
 mod threads;
 
-// Public signatures of this crate use types of these crates.
+// Public signatures of this crate use types of the following crates.
 pub use {
     pageset_core, pageset_fault, pageset_measure, pageset_pageops, pageset_replay, pageset_report,
     pageset_sim, pageset_trace,

@@ -1,7 +1,8 @@
 //! Random times with a known mean.
 //!
-//! If all times were equal, workers would always queue for a lock in the same order. The order of the first
-//! round would then decide the cost of all rounds. Random times change the order.
+//! If all times were equal, workers would always queue for a lock in the same order. With equal times, the
+//! order of the first round would decide the cost of all rounds. With random times, workers queue in
+//! different orders.
 
 use crate::target::Target;
 

@@ -19,8 +19,8 @@ pub trait Target {
     /// Time since the run began, in nanoseconds: real time on threads, virtual time in a simulation.
     fn now_ns(&self) -> u64;
 
-    /// Returns whether the worker should go on. If the result is `false`, the worker frees all of its memory
-    /// and returns.
+    /// Returns whether the worker should continue its work. If the result is `false`, the worker frees all of
+    /// its memory and returns.
     fn running(&mut self) -> bool;
 
     /// Returns a random number. Each worker has its own sequence, which depends on the seed of the run.
@@ -35,7 +35,8 @@ pub trait Target {
     /// Returns the allocator's error. The worker should go on without the block.
     fn alloc(&mut self, order: Order, migratetype: MigrateType, fill: Fill) -> Result<Pfn, AllocError>;
 
-    /// Allocates like [`alloc`](Self::alloc), but fails where a kernel would reclaim memory itself.
+    /// Allocates like [`alloc`](Self::alloc), but fails in those cases in which a kernel would make the
+    /// requesting task reclaim memory.
     ///
     /// # Errors
     /// Returns the allocator's error. The worker should reclaim, and try again.
@@ -65,11 +66,11 @@ pub trait Target {
     /// Frees all of `blocks` as one list (the kernel's `release_pages`), and leaves the list empty.
     fn free_list(&mut self, blocks: &mut Vec<Block>);
 
-    /// Works for `ns` nanoseconds outside the allocator.
+    /// Lets the worker compute for `ns` nanoseconds outside the allocator.
     fn compute(&mut self, ns: u64);
 
-    /// Does the same as [`compute`](Self::compute), but in the user program. A target that separates user
-    /// time from kernel time counts this time as user time.
+    /// Works like [`compute`](Self::compute), but in the user program. A target that separates user time from
+    /// kernel time counts this time as user time.
     fn compute_in_user_mode(&mut self, ns: u64) {
         self.compute(ns);
     }
@@ -77,7 +78,7 @@ pub trait Target {
     /// Leaves the CPU idle for `ns` nanoseconds.
     fn sleep(&mut self, ns: u64);
 
-    /// Accesses the first `bytes` of a block from its start.
+    /// Accesses the first `bytes` bytes of a block.
     fn touch(&mut self, pfn: Pfn, bytes: u64, access: Access);
 
     /// Puts a message at the end of a channel; waits while the channel is full.
@@ -102,12 +103,13 @@ pub trait Target {
     /// Takes one of the workload's locks; waits while the lock is not free.
     fn lock(&mut self, lock: LockId, hold: Hold);
 
-    /// Releases a lock that this worker took with the same `hold`.
+    /// Releases a lock that this worker took. `hold` must be the value that the worker passed to
+    /// [`lock`](Self::lock).
     fn unlock(&mut self, lock: LockId, hold: Hold);
 }
 
-/// Makes the request for a worker's allocation. If the memory can be moved, the request may use the `Movable`
-/// zones.
+/// Makes the request for a worker's allocation. If the memory can be moved, the request may get memory from
+/// `Movable` zones.
 pub(crate) fn request(order: Order, migratetype: MigrateType) -> Request {
     match migratetype {
         MigrateType::Movable => Request::new(order).movable(),
@@ -128,12 +130,12 @@ pub fn locked<R>(
     result
 }
 
-/// The contents that a new block needs.
+/// The contents that a newly allocated block must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
     /// Zeros. The target clears the block, which takes time.
     Zeroed,
-    /// Any contents, because they will be overwritten.
+    /// The contents do not matter, because they will be overwritten.
     Undefined,
 }
 
@@ -153,7 +155,7 @@ pub enum Access {
 pub enum Hold {
     /// Any number of workers share the lock.
     Shared,
-    /// Only one worker holds the lock.
+    /// Only one worker holds the lock, and no worker shares it.
     Exclusive,
 }
 

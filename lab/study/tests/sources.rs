@@ -10,8 +10,8 @@ mod fnv;
 #[path = "../build/sources.rs"]
 mod sources;
 
-/// Crates that `COMPUTING` leaves out. The relevant files of this crate are listed separately. The code of
-/// the other crates takes no part in simulations.
+/// Crates of this repository that `COMPUTING` leaves out. The relevant files of this crate are listed
+/// separately. The code of the other crates takes no part in simulations.
 const OTHERS: [&str; 3] = ["measure", "report", "study"];
 
 #[test]
@@ -42,7 +42,7 @@ fn the_build_has_the_fingerprint_of_the_sources_that_are_there() {
     assert_eq!(env!("PAGESET_SOURCES"), now, "the build script has not run again after an edit");
 }
 
-/// A tree like this repository's, with one file in each directory.
+/// Makes a directory tree like the tree of this repository, with one file in each directory.
 fn tree(root: &Path) -> std::path::PathBuf {
     let package = root.join("lab/study");
     let crates = sources::COMPUTING

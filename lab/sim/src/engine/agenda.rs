@@ -84,7 +84,11 @@ mod tests {
         }
         assert_eq!(agenda.earliest(), 3);
         assert_eq!(agenda.exchange(4, 9).1.cpu(), 2);
-        assert_eq!(agenda.exchange(1, 8).1.cpu(), 8, "an entry earlier than all others is returned at once");
+        assert_eq!(
+            agenda.exchange(1, 8).1.cpu(),
+            8,
+            "an entry earlier than all entries of the agenda is returned at once"
+        );
         let order: Vec<_> =
             std::iter::from_fn(|| agenda.pop()).map(|entry| (entry.time(), entry.cpu())).collect();
         assert_eq!(order, [(3, 7), (4, 9), (5, 1), (5, 0)]);

@@ -41,12 +41,13 @@ pub(crate) fn outside<R>(body: impl FnOnce() -> R) -> R {
 
 /// Runs `body` with this thread's simulation, if there is one.
 ///
-/// `body` may suspend the virtual CPU that it runs on. Other virtual CPUs may then call this function.
+/// `body` may suspend the virtual CPU that it runs on. While a virtual CPU is suspended, other virtual CPUs
+/// may call this function.
 #[inline]
 pub(crate) fn with<R>(body: impl FnOnce(Option<&Engine>) -> R) -> R {
     let engine = CURRENT.get();
     // SAFETY: `enter` made the pointer from a borrow, and holds the borrow until it has removed the pointer.
-    // `body` may suspend its virtual CPU. The CPU is then resumed or unwound before `enter` returns, because
-    // `run` owns the CPU's coroutine and drops all coroutines before it leaves `enter`.
+    // `body` may suspend its virtual CPU. A suspended CPU is resumed or unwound before `enter` returns,
+    // because `run` owns the CPU's coroutine and drops all coroutines before it leaves `enter`.
     body(engine.map(|engine| unsafe { engine.as_ref() }))
 }

@@ -1,9 +1,9 @@
 //! The scheduler: virtual CPUs, their clocks, and which CPU runs next.
 //!
 //! Each CPU has a clock. A CPU runs ahead of the other CPUs until it is about to do something that the other
-//! CPUs can see: take a lock, touch a shared line, use a channel. Before that, the CPU waits
-//! ([`Engine::sync`]) until no other CPU has an earlier clock. So visible operations happen in the order of
-//! virtual time, and a run depends only on its input.
+//! CPUs can see: take a lock, touch a shared line, use a channel. Before an operation that other CPUs can
+//! see, the CPU waits ([`Engine::sync`]) until no other CPU has an earlier clock. So visible operations
+//! happen in the order of virtual time, and a run depends only on its input.
 
 mod agenda;
 pub(crate) mod current;
@@ -27,12 +27,13 @@ use crate::time::Time;
 use crate::variation::Variation;
 
 /// Largest lead of a CPU's clock over the earliest clock, while the CPU does nothing that other CPUs can see.
-/// In picoseconds: 20 µs. A CPU that reads a counter without a lock may miss the other CPUs' changes of at
-/// most this time. Guess: 20 µs are the time of forty allocations, so the simulator switches CPUs once in
-/// forty allocations instead of at each.
+/// In picoseconds: 20 µs. A CPU that reads a counter without a lock may miss changes that other CPUs made up
+/// to 20 µs before. Guess: 20 µs are the time of forty allocations, so the simulator switches CPUs once in
+/// forty allocations and not at each allocation.
 const RUN_AHEAD_PS: u64 = 20_000_000;
 
-/// The CPU number of agenda entries that belong to no CPU. Such an entry begins or ends the measured time.
+/// The CPU number of agenda entries that belong to no CPU. An entry with this number begins or ends the
+/// measured time.
 const MARK: u32 = u16::MAX as u32;
 
 /// The next step of the simulation.
@@ -115,8 +116,8 @@ impl Engine {
         clock.set(clock.get().saturating_add(ps));
     }
 
-    /// Charges time for computing. The work takes longer if the core's other hardware thread computes too,
-    /// unlike with [`charge`](Self::charge).
+    /// Charges time for computing. Unlike with [`charge`](Self::charge), computing takes longer if the core's
+    /// other hardware thread computes too.
     #[inline]
     pub(crate) fn work(&self, ps: u64) {
         self.charge(ps.saturating_add(ps.saturating_mul(self.cpu().slowdown.get()) >> SLOWDOWN_BITS));
@@ -131,8 +132,8 @@ impl Engine {
         self.digest.get().value()
     }
 
-    /// Suspends the running CPU until its clock is the earliest of all CPUs. After that, no other CPU can act
-    /// before the running CPU's next operation.
+    /// Suspends the running CPU until no other CPU has an earlier clock. When this function returns, no other
+    /// CPU can act before the running CPU's next operation.
     #[inline]
     pub(crate) fn sync(&self) {
         while self.cpu().clock.get() > self.horizon.get() {
@@ -171,7 +172,7 @@ impl Engine {
         self.horizon.set(agenda.earliest());
     }
 
-    /// Adds a CPU's first entry to the agenda.
+    /// Adds the first entry of a CPU to the agenda.
     pub(crate) fn start(&self, cpu: u32) {
         self.live.set(self.live.get() + 1);
         self.enter(cpu, Time::ZERO);
@@ -184,7 +185,8 @@ impl Engine {
             let entry = self.upcoming.take().or_else(|| agenda.pop())?;
             self.horizon.set(agenda.earliest());
             let Some(cpu) = self.cpus.get(entry.cpu() as usize) else { return Some(Next::Mark) };
-            // The CPU was woken before the time of this entry, so a later entry has replaced this one.
+            // The CPU was woken before the time of this entry, so a newer entry of the CPU has replaced this
+            // entry.
             if cpu.entry.get() != entry.sequence() {
                 continue;
             }
@@ -227,7 +229,7 @@ impl Engine {
     /// wakes it.
     pub(crate) fn idle(&self, until: Time, is_promised: bool) -> bool {
         let cpu = self.cpu();
-        // Another CPU woke the running CPU before this wait, while the running CPU did its periodic work.
+        // Another CPU woke the running CPU before this wait. The running CPU did its periodic work first.
         if cpu.is_woken.replace(false) {
             return true;
         }
@@ -253,8 +255,8 @@ impl Engine {
         woken
     }
 
-    /// Wakes a waiting CPU. The CPU continues at `time` at the earliest. A CPU that is doing its periodic
-    /// work finishes that work first.
+    /// Wakes a waiting CPU. The CPU continues at `time` at the earliest. If the CPU is doing its periodic
+    /// work, it finishes this work first.
     pub(crate) fn wake(&self, cpu: u32, time: Time) {
         let target = &self.cpus[cpu as usize];
         if target.is_woken.replace(true) || !target.is_idle.get() {

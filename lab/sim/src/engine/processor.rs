@@ -35,7 +35,7 @@ impl Processor {
         Self { node, core, cache, next_tick: Cell::new(first_tick), ..Self::default() }
     }
 
-    /// Whether this CPU works or spins. A CPU that does neither is idle.
+    /// Whether this CPU works or spins. A CPU that neither works nor spins is idle.
     pub(crate) fn is_busy(&self) -> bool {
         !self.is_idle.get()
     }
@@ -58,16 +58,16 @@ pub(crate) struct Scratch {
     pub(crate) lock_line: Cell<u64>,
     /// Time that the operation spent waiting for locks.
     pub(crate) waited: Cell<u64>,
-    /// The part of `waited` during which another CPU drained a page set under the lock.
+    /// The part of `waited` in which another CPU held the lock to drain a page set.
     pub(crate) waited_for_drains: Cell<u64>,
     /// Whether the CPU took the zone lock that it holds to drain a page set.
     pub(crate) is_drain: Cell<bool>,
-    /// Number of atomic exchanges that the price of the operation already includes.
+    /// Number of atomic exchanges whose cost is already part of the price of the operation.
     pub(crate) exchanges_included: Cell<u64>,
 }
 
 impl Scratch {
-    /// Sets the counts to zero, for a new operation.
+    /// Sets the counts of an operation to zero, because a new operation begins.
     #[inline]
     pub(crate) fn clear(&self) {
         self.zone_visits.set(0);

@@ -1,7 +1,7 @@
 //! The coroutine of one virtual CPU, called a strand here: its stack, and the way back to the scheduler.
 #![expect(
     unsafe_code,
-    reason = "keeps a pointer to the coroutine's yielder, which only its own body could borrow"
+    reason = "keeps a pointer to the coroutine's yielder, which only the coroutine's body could borrow"
 )]
 
 use std::cell::Cell;
@@ -10,8 +10,9 @@ use std::io;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-/// Bytes of stack of a virtual CPU. Only touched pages of a stack take memory. Guess, with room to spare: the
-/// deepest path (a debug build's refill with fallback, under a workload) needs about 20 KiB.
+/// Bytes of stack of a virtual CPU. The system provides memory only for the touched pages of a stack. The
+/// value is a guess, several times the need. The deepest path (a debug build's refill with fallback, under a
+/// workload) needs about 20 KiB.
 const STACK_BYTES: usize = 256 << 10;
 
 /// One virtual CPU's coroutine.

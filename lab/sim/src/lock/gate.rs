@@ -42,7 +42,7 @@ impl Gate {
         }
     }
 
-    /// Takes the lock so that other CPUs may share it.
+    /// Takes the lock in shared mode: other CPUs can share the lock at the same time.
     pub fn lock_shared(&self, cpu: &VirtualCpu) {
         self.enter(cpu.engine(), false);
     }
@@ -100,8 +100,8 @@ impl Gate {
         engine.spin();
     }
 
-    /// Takes CPUs from the head of the queue and gives them the lock, as long as its state allows the next
-    /// one.
+    /// Gives the lock to CPUs from the head of the queue, one after another, until the lock's state does not
+    /// admit the next CPU.
     fn admit(&self, engine: &Engine) {
         engine.sync();
         let now = engine.cpu().clock.get();

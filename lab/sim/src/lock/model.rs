@@ -12,11 +12,11 @@ pub enum LockModel {
     /// copy of the line, so the time grows with the number of waiters.
     Ticket,
     /// All waiting CPUs try to set the lock's word whenever the lock looks free. Passing the lock on costs as
-    /// much as with `Ticket`, and failing attempts delay the one that succeeds. In the model the CPU that has
-    /// waited longest gets the lock; a real lock of this kind is unfair.
+    /// much as with `Ticket`. In addition, the attempts that fail delay the attempt that succeeds. In the
+    /// model the CPU that has waited longest gets the lock, although a real lock of this kind is unfair.
     TestAndSet,
-    /// A CPU waits until the holder releases the lock. Taking a lock and passing a lock on cost nothing. Use
-    /// this model for tests and upper bounds.
+    /// A CPU waits only until the holder releases the lock. Taking a lock and passing a lock on cost nothing.
+    /// Use this model for tests and for upper bounds of the throughput.
     Free,
 }
 
@@ -53,7 +53,7 @@ impl LockModel {
     ///
     /// How the time grows with the number of waiters is a guess at the right order of magnitude. In a queue,
     /// each doubling of the number of waiters adds an eighth of a line transfer. With `Ticket`, each further
-    /// waiter adds half a transfer. With `TestAndSet`, each further waiter adds a whole transfer.
+    /// waiter adds half a line transfer. With `TestAndSet`, each further waiter adds a whole line transfer.
     #[inline]
     pub(crate) fn hand_over(self, line: u64, pass: u64, waiters: u64) -> u64 {
         let others = waiters.saturating_sub(1);

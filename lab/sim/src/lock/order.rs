@@ -12,7 +12,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Checks the order of locks when a CPU is about to wait for, or try, a lock of this class.
+    /// Checks the order of locks when a CPU is about to take a lock of this class, or to try to take it.
     pub(super) fn check(&self, class: LockClass) {
         match class {
             LockClass::Zone => {

@@ -1,10 +1,10 @@
 //! Decides when a virtual CPU gets a lock.
 //!
 //! CPUs ask for locks in the order of virtual time ([`Engine::sync`]), but a CPU that holds a lock runs
-//! ahead. When a second CPU asks, the holder's code may already have released the lock, at a virtual time
-//! that is later than the second CPU's clock. In this case the second CPU need not be suspended: its clock is
-//! set to the time of the release. A CPU is suspended only if the holder itself is suspended with the lock
-//! held, because the holder waits for another lock or computes for long.
+//! ahead. When a second CPU asks for the lock, the holder's code may already have released it, at a virtual
+//! time that is later than the second CPU's clock. If the lock was already released, the second CPU need not
+//! be suspended: its clock is set to the time of the release. A CPU is suspended only if the holder itself is
+//! suspended with the lock held, because the holder waits for another lock or computes for long.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -15,21 +15,22 @@ use super::LockClass;
 use super::raw::{Hold, VirtualLock};
 use crate::engine::Engine;
 
-/// The number that stands for no CPU.
+/// The value in place of a CPU number if there is no CPU.
 const NONE: u32 = u32::MAX;
 
 /// The queues of all locks that a simulation has used.
 #[derive(Debug)]
 pub(crate) struct LockTable {
     queues: RefCell<Vec<Queue>>,
-    /// The number of this table. A lock stores this number beside its slot. If the numbers differ, the lock
-    /// was last used in another simulation, and gets a new slot.
+    /// The number of this lock table. A lock stores the number of its table beside its slot. If a lock has
+    /// the number of another table, it was last used in another simulation, and gets a new slot.
     epoch: u64,
     zones: Range<usize>,
     page_sets: Range<usize>,
 }
 
-/// Number of low bits of `VirtualLock::place` that hold the lock's slot. The bits above hold the epoch.
+/// Number of low bits of `VirtualLock::place` that hold the lock's slot. The higher bits hold the epoch, the
+/// number of the lock's table.
 const SLOT_BITS: u32 = 24;
 
 impl LockTable {
@@ -83,7 +84,7 @@ impl LockTable {
 /// The state of one lock: its past holds, and the CPUs that wait for it.
 #[derive(Debug)]
 struct Queue {
-    /// The last holder.
+    /// The CPU that held the lock last.
     last: u32,
     /// Holds of the lock that end after the current virtual time, the earliest first.
     holds: VecDeque<PastHold>,
@@ -114,7 +115,7 @@ impl Queue {
         Self { last: NONE, holds: VecDeque::new(), drained_ps: 0, parked: VecDeque::new() }
     }
 
-    /// Forgets the holds that ended at `now` or before.
+    /// Removes the holds that ended at `now` or before from the list of holds.
     #[inline]
     fn forget(&mut self, now: u64) {
         while self.holds.front().is_some_and(|hold| hold.end <= now) {

@@ -24,8 +24,8 @@ const UNKNOWN: u8 = u8::MAX;
 /// A raw lock. A CPU takes the lock at once, or waits in the virtual time of the simulation that runs on this
 /// OS thread.
 ///
-/// Outside a simulation no CPU can wait. Taking a held lock then panics, because the suspended holder would
-/// never release it.
+/// Outside a simulation no CPU can wait. Outside a simulation, taking a held lock panics, because the
+/// suspended holder would never release the lock.
 #[derive(Debug)]
 pub struct VirtualLock {
     flag: AtomicU8,
@@ -77,13 +77,13 @@ impl VirtualLock {
         self.flag.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Records whether suspended CPUs wait for the lock, which must be taken.
+    /// Records whether suspended CPUs wait for the lock. A CPU must hold the lock.
     pub(super) fn set_wanted(&self, wanted: bool) {
         self.flag.store(if wanted { WANTED } else { TAKEN }, Ordering::Relaxed);
     }
 }
 
-// SAFETY: only two functions give a lock to a CPU. `take` succeeds for one caller between two stores of
+// SAFETY: only two functions give a lock to a CPU. `take` succeeds for only one caller between two stores of
 // `FREE`. `Engine::release` passes the lock from its holder, which gives it up, to one waiting CPU, and
 // leaves the flag set. `Hold` is not `Send`.
 unsafe impl RawMutex for VirtualLock {

@@ -2,7 +2,7 @@
 
 use super::Machine;
 
-/// A machine file inside the program.
+/// A machine file that is built into the program.
 #[derive(Clone, Copy, Debug)]
 pub struct BundledMachine {
     /// The machine's name.
@@ -51,7 +51,7 @@ impl BundledMachine {
         Machine::parse(self.text, self.name).expect("bundled machine files are valid")
     }
 
-    /// The text of the file. A user can copy this text and change the copy into a new machine file.
+    /// The text of the machine file. A user can copy this text and change the copy into a new machine file.
     #[must_use]
     pub const fn text(&self) -> &'static str {
         self.text

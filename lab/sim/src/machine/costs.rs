@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Span;
 
-/// One cost: nanoseconds, and the source of the number.
+/// The cost of one step: nanoseconds, and the source of the number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
@@ -18,17 +18,17 @@ pub struct Cost {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ByLevel {
-    /// Nanoseconds if the CPU's own caches (L1, L2) have the data.
+    /// Cost in nanoseconds if the CPU's own caches (L1, L2) have the data.
     pub near_ns: f64,
-    /// Nanoseconds if the last-level cache has the data.
+    /// Cost in nanoseconds if the last-level cache has the data.
     pub shared_ns: f64,
-    /// Nanoseconds if the data is in the own caches (L1, L2) of another core under the same last-level cache.
-    /// For a core that is farther away, the simulation multiplies this value by a factor: the cost of a line
-    /// from that core, divided by the cost of a line from this near core. The value is used for data only,
-    /// not for metadata. Default: `memory_ns`.
+    /// Cost in nanoseconds if the data is in the own caches (L1, L2) of another core under the same
+    /// last-level cache. For a core that is farther away, the simulation scales this value in proportion to
+    /// the cost of a cache line from that core. The value is used for data only, not for metadata. Default:
+    /// `memory_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_ns: Option<f64>,
-    /// Nanoseconds if only memory of the CPU's own node has the data.
+    /// Cost in nanoseconds if only memory of the CPU's own node has the data.
     pub memory_ns: f64,
     /// Source of the numbers.
     pub source: String,
@@ -43,8 +43,8 @@ pub enum FrameLayout {
     /// line of the block's first frame. Each buddy that a free reads costs a line too.
     #[default]
     LinePerFrame,
-    /// Frames share lines, as in this project's tables of nine bytes a frame. The metadata of a buddy is
-    /// mostly on a line that the CPU has already.
+    /// Frames share lines, as in this project's tables, which have nine bytes for each frame. The metadata of
+    /// a buddy is mostly on a line that the CPU has already.
     SharedLines,
 }
 
@@ -54,8 +54,8 @@ impl FrameLayout {
     }
 }
 
-/// All costs of a machine. A cost that is described as "work" does not include cache misses, which the
-/// simulation adds.
+/// The costs of all steps on a machine. A cost that is described as "work" does not include cache misses,
+/// which the simulation adds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Costs {
@@ -66,8 +66,8 @@ pub struct Costs {
     pub free: Cost,
     /// Work under the zone lock for each block that a refill (or an allocation without page set) takes.
     pub take_block: Cost,
-    /// Work under the zone lock for each block that a drain (or a free without page set) gives back. Merging
-    /// with buddies is included.
+    /// Work under the zone lock for each block that a drain (or a free without page set) gives back. The work
+    /// of merging with buddies is included.
     pub give_block: Cost,
     /// Work of taking and releasing an uncontended zone lock.
     pub zone_visit: Cost,
@@ -82,14 +82,14 @@ pub struct Costs {
     /// Limit of a node's memory bandwidth. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bandwidth: Option<MemoryBandwidth>,
-    /// How much slower a CPU works while another hardware thread of its core works too.
+    /// The factor by which a CPU works more slowly while another hardware thread of its core works too.
     pub sibling_slowdown: Factor,
     /// Cost of clearing 4 KiB.
     pub clear_4k: ByLevel,
     /// Cost of reading 4 KiB.
     pub read_4k: ByLevel,
     /// Cost of copying 4 KiB that the core's own caches hold, without the time to read it. Default: the time
-    /// to read 4 KiB from these caches.
+    /// to read 4 KiB from the core's own caches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_4k: Option<Cost>,
     /// Cost of an atomic read-modify-write on a cache line that this CPU owns.
@@ -107,24 +107,24 @@ pub struct Costs {
     /// as its mean. If `lines_vary` is false, each move takes exactly the cost.
     #[serde(default)]
     pub lines_vary: bool,
-    /// Work of passing a contended lock on, besides moving its line.
+    /// Work of passing a contended lock on, without moving the lock's cache line.
     pub lock_pass: Cost,
     /// Time from waking a sleeping CPU until the CPU runs.
     pub wakeup: Cost,
     /// Cost of one page fault, without allocating and clearing the page: entry into the kernel, page-table
-    /// walk and return. Workloads may use this cost.
+    /// walk and return. Workloads may use this cost of a fault.
     pub fault: Cost,
 }
 
-/// Cost of a cache line from a node at this distance.
+/// Cost of a cache line from a node at a given distance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AtDistance {
     /// Distance to the node, as in the firmware's table (10 is the CPU's own node).
     pub distance: u8,
-    /// Nanoseconds from the other node's cache.
+    /// Cost of a line from the other node's cache, in nanoseconds.
     pub cache_ns: f64,
-    /// Nanoseconds from the other node's memory.
+    /// Cost of a line from the other node's memory, in nanoseconds.
     pub memory_ns: f64,
     /// Source of the numbers.
     pub source: String,
@@ -143,7 +143,7 @@ pub struct MemoryBandwidth {
     pub source: String,
 }
 
-/// A factor, and the source of the number.
+/// A factor, and the source of its value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Factor {
@@ -154,7 +154,7 @@ pub struct Factor {
 }
 
 impl Cost {
-    /// The cost as a span of virtual time.
+    /// Returns the cost as a span of virtual time.
     #[must_use]
     pub fn span(&self) -> Span {
         Span::from_ns_f64(self.ns)

@@ -10,7 +10,7 @@ use super::{Caches, Costs, Machine, Planes, TickPhase, Topology, ZoneLayout};
 struct File {
     name: String,
     title: String,
-    /// The source of all figures that have no source of their own.
+    /// The source of all numbers of the file that do not name their own source.
     source: String,
     #[serde(default = "kib_4")]
     page_bytes: u32,
@@ -49,7 +49,8 @@ struct TopologyTable {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Level {
-    /// Number of nodes in one group: a multiple of the number of the level before.
+    /// Number of nodes in one group. It must be a multiple of the number of nodes in a group of the level
+    /// before.
     nodes: u32,
     /// Distance between two nodes of this group that are in different groups of the level before.
     distance: u8,
@@ -59,7 +60,7 @@ struct Level {
 #[serde(deny_unknown_fields)]
 struct Memory {
     mib_per_node: u64,
-    /// Whether the lowest 16 MiB and the rest of the lowest 4 GiB are separate zones.
+    /// Whether the lowest 16 MiB are a zone, and the rest of the lowest 4 GiB is another zone.
     #[serde(default = "yes")]
     dma_zones: bool,
 }
@@ -99,9 +100,11 @@ pub(super) fn parse(text: &str) -> Result<Machine, String> {
     file.costs.check()?;
     file.planes.as_ref().map_or(Ok(()), Planes::check)?;
     if topology.nodes > 1 && file.costs.line_from_distance.is_empty() {
-        return Err("costs.line_from_distance is empty, but there are several nodes; say what a line from \
-                    another node costs, e.g. [[costs.line_from_distance]] distance = 20, cache_ns = …"
-            .to_owned());
+        return Err(
+            "costs.line_from_distance is empty, but there are several nodes; give the cost of a line from \
+                    another node, e.g. [[costs.line_from_distance]] distance = 20, cache_ns = …"
+                .to_owned(),
+        );
     }
     let bytes_per_node = file.memory.mib_per_node << 20;
     let memory = ZoneLayout::even(topology.nodes, bytes_per_node, file.page_bytes, file.memory.dma_zones);

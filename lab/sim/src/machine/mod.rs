@@ -28,7 +28,7 @@ pub struct Machine {
     pub name: String,
     /// A description of the machine in one line.
     pub title: String,
-    /// The source of all figures that have no source of their own.
+    /// The source of all numbers of the machine file that do not name their own source.
     pub source: String,
     /// Bytes per page.
     pub page_bytes: u32,
@@ -43,7 +43,7 @@ pub struct Machine {
     pub planes: Option<Planes>,
     /// When the CPUs do their periodic work, relative to each other.
     pub tick_phase: TickPhase,
-    /// Notes for readers of the file.
+    /// Notes for readers of the machine file.
     pub notes: Vec<String>,
 }
 

@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 /// Sockets, cores, hardware threads, nodes and the distances between nodes.
 ///
 /// CPUs are numbered node by node. Inside a node, the first hardware threads of all cores come before the
-/// second ones. So the first CPUs of a node are on different cores. Firmware numbers CPUs in other ways. The
-/// numbering matters only for runs that use the first n CPUs.
+/// second hardware threads. So the first CPUs of a node are on different cores. The firmware of a real
+/// machine may number CPUs in other ways. The numbering matters only for runs that use the first n CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     /// Number of processor packages.
     pub sockets: u32,
     /// Number of nodes, of all sockets together.
     pub nodes: u32,
-    /// The CPUs are on one node, under different last-level caches.
+    /// Number of cores of one node.
     pub cores_per_node: u32,
-    /// The CPUs are hardware threads of one core.
+    /// Number of hardware threads of one core.
     pub threads_per_core: u32,
-    /// Cores that share one last-level cache.
+    /// Number of cores that share one last-level cache.
     pub cores_per_cache: u32,
-    /// Cache sizes.
+    /// Sizes of the data caches.
     pub caches: Caches,
-    /// Distances between nodes, row by row (10 is local).
+    /// Distances between nodes, row by row. Distance 10 stands for the node itself.
     pub distances: Vec<u8>,
 }
 
@@ -30,18 +30,18 @@ pub struct Topology {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Caches {
-    /// First level, for one core.
+    /// Size of the first-level cache of one core.
     pub l1d_kib: u32,
-    /// Second level, for one core.
+    /// Size of the second-level cache of one core.
     pub l2_kib: u32,
-    /// Last level, for one group of cores.
+    /// Size of the last-level cache of one group of cores.
     pub l3_kib: u32,
 }
 
-/// How near two CPUs are, nearest first.
+/// How near two CPUs are. The nearest relation comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Near {
-    /// Both are the same CPU.
+    /// The two numbers name the same CPU.
     Same,
     /// The CPUs are hardware threads of one core.
     Sibling,
@@ -101,7 +101,7 @@ impl Topology {
         }
     }
 
-    /// The distance between two nodes; 10 is local.
+    /// The distance between two nodes. Distance 10 stands for the node itself.
     #[must_use]
     pub fn distance(&self, one: NodeId, other: NodeId) -> u8 {
         self.distances[one.index() * self.nodes as usize + other.index()]
@@ -122,7 +122,8 @@ impl Topology {
 mod tests {
     use super::*;
 
-    /// Two nodes of four cores with two threads each; two cores share a cache.
+    /// A machine of two nodes with four cores each. Each core has two hardware threads, and two cores share a
+    /// last-level cache.
     fn small() -> Topology {
         Topology {
             sockets: 2,

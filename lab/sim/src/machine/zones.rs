@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use pageset_core::{NodeId, ZoneKind};
 
-/// Bytes below which memory is [`ZoneKind::Dma`]. Source: spec pcp.md §0.2, x86-64.
+/// Memory below this address, in bytes, is [`ZoneKind::Dma`]. Source: spec pcp.md §0.2, x86-64.
 const DMA_END: u64 = 16 << 20;
-/// Bytes below which memory is [`ZoneKind::Dma32`]. Source: spec pcp.md §0.2, x86-64.
+/// Memory below this address, in bytes, is [`ZoneKind::Dma32`] unless it is [`ZoneKind::Dma`]. Source: spec
+/// pcp.md §0.2, x86-64.
 const DMA32_END: u64 = 4 << 30;
 
 /// The zones of a machine: the kind, node and frames of each zone.
@@ -18,7 +19,7 @@ pub struct ZoneLayout {
 
 impl ZoneLayout {
     /// Makes a layout with the same amount of memory for each node, one node after another. With `has_dma`,
-    /// the lowest 16 MiB and the rest of the lowest 4 GiB are zones of their own, as on x86-64.
+    /// the lowest 16 MiB and the rest of the lowest 4 GiB are separate zones, as on x86-64.
     ///
     /// On a real computer, firmware reserves some memory and there are holes below 4 GiB. In a simulated
     /// machine, every frame is usable.
@@ -35,8 +36,8 @@ impl ZoneLayout {
             for &(kind, limit) in limits {
                 let zone_end = end.min(limit);
                 if start < zone_end {
-                    // Leave out frame 0, because a kernel keeps it for itself. So no block begins with frame
-                    // 0.
+                    // Leave out frame 0, because a kernel keeps frame 0 for itself. So no block begins with
+                    // frame 0.
                     zones.push((kind, NodeId(node as u16), (start / page).max(1)..zone_end / page));
                     start = zone_end;
                 }
@@ -57,7 +58,7 @@ impl ZoneLayout {
         self.zones.iter().map(|(_, _, frames)| frames.end - frames.start).sum()
     }
 
-    /// One more than the highest frame number.
+    /// The highest frame number, plus one.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.zones.iter().map(|(_, _, frames)| frames.end).max().unwrap_or(0)

@@ -13,8 +13,8 @@ fn small(name: &str) -> Machine {
         .expect("still valid")
 }
 
-/// Allocates blocks of all orders, sends some of them to another CPU, and frees the other blocks and the ones
-/// that it receives.
+/// Allocates blocks of all orders, and sends some of these blocks to another CPU. Frees its other blocks and
+/// the blocks that it receives.
 fn churn(cpu: &VirtualCpu, from: &Channel<(Pfn, Order)>, to: &Channel<(Pfn, Order)>) {
     let mut rng = cpu.rng("churn");
     let mut held = Vec::new();
@@ -65,8 +65,8 @@ fn churned(name: &str, choose: impl FnOnce(Builder<'_>) -> Builder<'_>) -> Outco
     assert!(outcome.stuck.is_empty(), "{name}");
     assert_eq!((outcome.census.allocated, outcome.census.leaked), (0, 0), "{name}");
     assert!(outcome.counts.allocs > 1000, "{name}: {:?}", outcome.counts);
-    // At the end of the measured time, at most a few thousand pages are in use. All other pages are free, in
-    // whole pageblocks or outside of them.
+    // At the end of the measured time, at most a few thousand pages are in use. The pages that are not in use
+    // are free, in whole pageblocks or outside of whole pageblocks.
     let (pages, memory) = (machine.memory_bytes() / 4096, outcome.memory);
     let free = memory.whole_at_end * 512 + memory.apart_at_end;
     assert!(

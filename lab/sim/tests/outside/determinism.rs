@@ -1,4 +1,4 @@
-//! Tests that equal input gives equal results, whatever else the computer does.
+//! Tests that equal input gives equal results, even if the computer runs other programs.
 
 use std::rc::Rc;
 use std::thread;
@@ -81,5 +81,9 @@ fn owned_pageblocks_are_determined_by_the_seed_too() {
     assert!(alone.lines.contended > 0, "{:?}", alone.lines);
     assert_eq!((alone.digest, alone.lines), (elsewhere.digest, elsewhere.lines));
     assert_ne!(alone.digest, run(2).digest);
-    assert_ne!(alone.digest, run_with(1, |builder| builder).digest, "Linux's does something else");
+    assert_ne!(
+        alone.digest,
+        run_with(1, |builder| builder).digest,
+        "Linux's allocator makes other decisions"
+    );
 }

@@ -1,4 +1,4 @@
-//! Memory that is full when the run begins.
+//! Tests simulations whose memory is full when the run begins.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,7 +15,8 @@ fn filled(machine: &Machine) -> Simulation {
     simulation
 }
 
-/// Filled pages count as in use. The filled pages are free again when the bodies have ended.
+/// Pages that `fill_memory` allocated count as in use. The filled pages are free again when the bodies have
+/// ended.
 #[test]
 fn a_full_node_has_its_high_watermark_and_what_is_left_to_it() {
     let machine = Machine::named("westmere-ep").expect("it is bundled");
@@ -55,7 +56,7 @@ fn a_request_below_the_minimum_is_left_to_the_caller() {
         assert!(pages.iter().any(|(pfn, _)| cpu.node_of(*pfn) == NodeId(1)), "then the other one");
         let few = pages.split_off(pages.len() - 20);
         cpu.free_list(&few).expect("they are this CPU's");
-        assert!(cpu.alloc_above_min(&request).is_err(), "the pages are in page sets");
+        assert!(cpu.alloc_above_min(&request).is_err(), "pages in page sets do not count as free");
         cpu.drain_all();
         cpu.set_reclaim(NodeId(0), Reclaim::Active);
         pages.push((cpu.alloc_above_min(&request).expect("they are free now"), Order::ZERO));

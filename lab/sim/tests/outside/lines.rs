@@ -3,8 +3,8 @@
 use pageset_core::{CpuId, Order, PAGEBLOCK_FRAMES, Pfn, Request};
 use pageset_sim::{Channel, Machine, Outcome, Simulation, Span, Time, VirtualCpu};
 
-/// The time of each atomic exchange after the first one of an operation, in these tests. The value is so
-/// large that one more exchange shows in the sum, and so small that no tick happens during a test.
+/// The time of each atomic exchange of an operation except the first exchange, in these tests. The value is
+/// so large that one more exchange shows in the sum, and so small that no tick happens during a test.
 const EXCHANGE_NS: f64 = 1e4;
 
 fn machine() -> Machine {
@@ -38,7 +38,7 @@ fn an_allocation_and_a_free_at_hand_are_one_exchange_each_and_no_line() {
     let mut machine = machine();
     machine.costs.atomic.ns = EXCHANGE_NS;
     let pairs: Body = Box::new(|cpu, _| {
-        // After this, the CPU has reserved pageblocks that only serve requests for single pages.
+        // After these allocations, the CPU has reserved pageblocks that only serve requests for single pages.
         let many: Vec<_> = (0..=PAGEBLOCK_FRAMES).map(|_| page(cpu)).collect();
         many.into_iter().for_each(|page| free(cpu, page));
         let began = cpu.now();
@@ -73,9 +73,9 @@ fn a_page_that_another_cpu_frees_takes_its_line_there_and_back() {
     });
     let lines = run(&machine(), [allocates, frees]).lines;
     let [rows, states, ..] = lines.passes;
-    // In each direction, the CPU reads the word and then exchanges it. The read fetches a copy of the line;
-    // the exchange fetches the line again, to own it exclusively. In the first turn no CPU has the line yet.
-    // After the last turn, no CPU fetches the line back.
+    // In each direction, the CPU reads a word of the line and then exchanges the word. The read fetches a
+    // copy of the line; the exchange fetches the line again, to own it exclusively. In the first turn no CPU
+    // has the line yet. After the last turn, no CPU fetches the line back.
     assert_eq!(rows, 2 * TURNS + 2 * (TURNS - 1));
     assert_eq!(states, 1, "the state of a pageblock does not change; the other CPU reads it once");
     assert_eq!(lines.contended, 0, "the CPUs take turns");
@@ -156,10 +156,11 @@ fn cpus_that_go_through_pageblocks_meet_where_they_take_and_give_them() {
     let lines = run(&machine(), [body(), body()]).lines;
     let [rows, states, ..] = lines.passes;
     assert_eq!((rows, states), (0, 0), "the CPUs share no frame");
-    // The zone's free count and one bit in each of a few sets change, once for each pageblock that is taken
-    // or given back. These requests are for unmovable memory, so both CPUs take pageblocks of the same unit
-    // of 1 GiB. The bits of that unit lie in one cache line of each set, so the lines pass between the CPUs
-    // 15 times for each pageblock. Without units of 1 GiB, the lines passed 11 times.
+    // When a CPU takes or returns a pageblock, the zone's free count and one bit in each of a few sets
+    // change. The requests of this test are for unmovable memory, so both CPUs take pageblocks of the same
+    // unit of 1 GiB. The bits of a unit lie in one cache line of each set, so the lines pass between the CPUs
+    // 15 times for each pageblock. Before the allocator had units of 1 GiB, the lines passed 11 times for
+    // each pageblock.
     let pageblocks = 2 * 3 * ROUNDS as u64;
     assert!(lines.all() < 16 * pageblocks, "{lines:?} for {pageblocks} pageblocks");
 }

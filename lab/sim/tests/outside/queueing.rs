@@ -21,7 +21,7 @@ use rand::{Rng, RngExt};
 /// slow each other down.
 fn ideal(name: &str) -> Machine {
     let bundled = MACHINES.iter().find(|machine| machine.name == name).expect("it is bundled");
-    // The memory is small, because it is not used and building it takes time.
+    // The memory is small, because no test uses the memory and building it takes time.
     let text = bundled.text().replace("mib_per_node = ", "mib_per_node = 64 #");
     let mut machine = Machine::parse(&text, name).expect("it is still valid");
     for cost in [
@@ -43,7 +43,7 @@ fn exponential(rng: &mut impl Rng, mean_ns: f64) -> Span {
     Span::from_ns_f64(-mean_ns * (1.0 - uniform).ln())
 }
 
-/// CPUs that compute and then hold one lock, again and again. The theory calls the computing "thinking".
+/// Lets CPUs compute and then hold one lock, again and again. The theory calls the computing "thinking".
 fn think_and_lock(
     cpus: u32,
     (think_ns, hold_ns): (f64, f64),
@@ -106,7 +106,8 @@ fn a_closed_queue_agrees_with_the_machine_repairman_formula() {
         }
         let utilisation = 1.0 - 1.0 / sum;
         let throughput = utilisation / hold_ns;
-        // Little's law for the whole cycle: N = X (Z + W + S).
+        // Little's law for N CPUs at throughput X, which think for Z, wait for W and hold the lock for S: N =
+        // X (Z + W + S).
         let wait_ns = f64::from(cpus) / throughput - think_ns - hold_ns;
         let lock = outcome.lock(LockClass::Other);
         let measured_ns = outcome.measured.as_ns_f64();
@@ -117,8 +118,8 @@ fn a_closed_queue_agrees_with_the_machine_repairman_formula() {
 }
 
 /// M/D/1: if many CPUs seldom ask for the lock, their requests are a Poisson stream; W = ρ S / (2 (1 - ρ)). A
-/// CPU that waits asks for nothing else meanwhile. With 192 CPUs this lowers the load a little, so the
-/// formula gets the measured load.
+/// CPU that waits for the lock makes no other request meanwhile. With 192 CPUs, waiting lowers the load a
+/// little, so the formula gets the measured load.
 #[test]
 fn a_lock_with_equal_holds_agrees_with_m_d_1() {
     for load in [0.3, 0.6] {
@@ -219,7 +220,7 @@ fn threads_of_one_core_slow_each_other_down() {
     agrees("two cores over one", score([0, 1]) / score([0, 4]), 1.5, 0.01);
 }
 
-/// All of these CPUs change the same cache line, again and again.
+/// Lets CPUs change the same cache line, again and again.
 fn change_all_the_time(simulation: &mut Simulation, line: SharedLine, cpus: [u32; 2]) {
     let line = Rc::new(line);
     for cpu in cpus {
@@ -246,8 +247,8 @@ fn atomics_on_one_line_queue_up() {
 }
 
 /// Two CPUs of different bricks (groups of nodes) want one line. The plane between the bricks carries the
-/// line and the request of the waiting CPU. The line moves again only after the plane has carried both.
-/// Inside a brick, lines do not use the plane.
+/// line and the request of the waiting CPU. The line moves again only after the plane has carried the line
+/// and the request. Inside a brick, lines do not use the plane.
 #[test]
 fn a_plane_carries_a_line_and_the_requests_of_those_who_wait() {
     let rate = |brick_nodes| {
@@ -329,7 +330,7 @@ fn a_nodes_memory_serves_no_more_than_its_bandwidth() {
     agrees("six CPUs", cleared_per_s(&machine, 6), bandwidth.clear_gb_per_s * 1e9 / 4096.0, 0.02);
     machine.costs.memory_bandwidth = None;
     let unbound = 6e9 / (machine.costs.clear_4k.memory_ns + 1.0);
-    agrees("six CPUs without a bound", cleared_per_s(&machine, 6), unbound, 0.02);
+    agrees("six CPUs without a limit of bandwidth", cleared_per_s(&machine, 6), unbound, 0.02);
 }
 
 /// A free reads its buddy's metadata. If each frame has a cache line of its own, the free waits for the
@@ -343,7 +344,8 @@ fn a_free_waits_for_its_buddys_line_where_each_frame_has_one() {
         let mut simulation = Simulation::builder(&machine).cpus(1).build().unwrap();
         let found = Rc::clone(&seen);
         let body = move |cpu: &VirtualCpu| {
-            // The blocks are too large for page sets, so each one comes from the zone and goes back there.
+            // The blocks are too large for page sets. So each block comes directly from the zone, and goes
+            // directly back to the zone.
             let order = Order::new(4).unwrap();
             let first = cpu.alloc(&Request::new(order)).unwrap();
             let second = cpu.alloc(&Request::new(order)).unwrap();
@@ -369,7 +371,7 @@ fn held_in_turns(class: LockClass, turns: u64) -> f64 {
     machine.costs.lines_vary = false;
     let mut simulation = Simulation::builder(&machine).cpus(4).duration(Span::from_ms(10)).build().unwrap();
     let lock = Rc::new(Spin::new(class));
-    // Two cores of one socket.
+    // These two CPUs are on two cores of one socket.
     for (place, cpu) in [(0, CpuId(0)), (1, CpuId(2))] {
         let lock = Rc::clone(&lock);
         let body = move |cpu: &VirtualCpu| {

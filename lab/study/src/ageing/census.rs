@@ -34,7 +34,7 @@ pub(super) struct Uses {
     pub(super) pageblocks: Vec<Use>,
     pub(super) units: Vec<Use>,
     pub(super) all: Use,
-    /// Largest number of frames at one time that could not be moved.
+    /// Largest number of frames in use that could not be moved at one time.
     pub(super) pinned_peak: u64,
 }
 
@@ -84,8 +84,9 @@ pub struct Census {
     pub used_frames: u64,
     /// Frames in use that cannot be moved.
     pub pinned_frames: u64,
-    /// The number of units that the frames that cannot be moved would fill at their peak, without gaps. No
-    /// allocator could have had fewer units with such frames at that time.
+    /// Number of units that could hold all frames that cannot be moved, at the time with the largest number
+    /// of such frames. No allocator could have used fewer units for all frames that cannot be moved at that
+    /// time.
     pub unclean_units_needed: u64,
 }
 

@@ -2,27 +2,28 @@
 //! RFC of 2026 for units with pages that cannot be moved.
 //!
 //! Both rules are only modelled: the model knows where each page lies, and a move takes no time and always
-//! succeeds. The number of moved pages is what a rule costs.
+//! succeeds. The cost of a rule is the number of pages that it moves.
 
 use pageset_core::{FrameAllocator, PAGEBLOCK_FRAMES};
 
 use super::census::{UNIT_FRAMES, Use};
 use super::memory::Memory;
 
-/// Which pages are moved.
+/// The rule that decides which pages are moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Compaction {
     /// No page is moved.
     None,
-    /// Pages are moved as Linux moves them: out of the lowest pageblocks, into free places of the highest. The
-    /// kernel's documentation describes one scanner from each end of memory. The amount of work is a guess: while less
-    /// than 1 % of all pageblocks is free, a step of the day empties up to 32 pageblocks.
+    /// Pages are moved as Linux moves them: out of the lowest pageblocks, into free places of the highest
+    /// pageblocks. The kernel's documentation describes one scanner from each end of memory. The amount of
+    /// work is a guess: while less than 1 % of all pageblocks is free, a step of the day empties up to 32
+    /// pageblocks.
     Linux,
-    /// Pages are moved as Linux moves them, and also by the rule of the RFC of 2026. That rule moves pages
-    /// out of a unit if the unit is nearly full and has pages that cannot be moved. Nearly full means at most
-    /// one free pageblock, or fewer free pages than two pageblocks have. Moving ends when the unit has three
-    /// free pageblocks.
+    /// Pages are moved as Linux moves them, and also by the rule of the RFC of 2026. The rule of the RFC
+    /// moves pages out of a unit if the unit is nearly full and has pages that cannot be moved. A unit is
+    /// nearly full if it has at most one free pageblock, or fewer free pages than two pageblocks have. The
+    /// rule stops moving pages when the unit has three free pageblocks.
     Rfc,
 }
 

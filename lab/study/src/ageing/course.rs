@@ -34,7 +34,7 @@ pub struct Work {
     pub moved_pages: u64,
 }
 
-/// The state of memory at one moment.
+/// The state of memory at one moment of a day.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Moment {
@@ -58,7 +58,7 @@ impl Course {
     /// The sample at the end of the day.
     #[must_use]
     pub fn end(&self) -> &Moment {
-        self.moments.last().expect("a day has an end")
+        self.moments.last().expect("the last sample is at the end of the day")
     }
 }
 
@@ -158,7 +158,7 @@ pub struct Summary {
     pub digest: u64,
 }
 
-/// Counts the requests of a day without an allocator.
+/// Counts the requests of a day. No allocator is needed.
 #[must_use]
 pub fn summary(parameters: &Parameters, seed: u64) -> Summary {
     let mut day = Day::new(parameters, seed);

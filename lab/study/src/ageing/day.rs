@@ -17,7 +17,7 @@ pub enum Event {
     Alloc {
         /// The CPU that allocates.
         cpu: u32,
-        /// The number that names this block when it is freed.
+        /// The number that will name this block in the event that frees the block.
         slot: u32,
         /// Order of the block.
         order: u8,
@@ -30,24 +30,24 @@ pub enum Event {
     Free {
         /// The CPU that frees.
         cpu: u32,
-        /// The number that named this block when it was allocated.
+        /// The number that named this block in the event that allocated the block.
         slot: u32,
     },
 }
 
-/// How urgent a request is.
+/// The urgency of a request: whether the caller can wait for memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
-    /// The caller waits until memory is free.
+    /// The caller waits until the request gets memory.
     Waits,
     /// The caller is an interrupt handler and cannot wait.
     Atomic,
-    /// The request is for a huge page. If none is available at once, the caller takes single pages.
+    /// The request is for a huge page. If no huge page is available at once, the caller takes single pages.
     Huge,
 }
 
 const HUGE_ORDER: u8 = 9;
-/// Order of a process's stack and of a block of inodes.
+/// Order of the block for a process's stack, and of a block of inodes.
 const FOUR_PAGES: u8 = 2;
 /// The CPU that the reclaimer runs on.
 const RECLAIMER: u32 = 0;
@@ -62,10 +62,10 @@ pub struct Day {
     step: u32,
     slots: Slots,
     processes: Vec<Option<Process>>,
-    /// For each step of the day, the processes that end in it.
+    /// For each step of the day, the processes that end in this step.
     ends: Vec<Vec<usize>>,
-    /// For each step of the day, the slabs that are freed in it. The last entry has the slabs that live
-    /// longer than the day.
+    /// For each step of the day, the slabs that are freed in this step. The last entry of the list has the
+    /// slabs that live longer than the day.
     slabs: Vec<Chain>,
     /// Pages of long-lived slabs.
     long_pages: u64,
@@ -79,7 +79,7 @@ pub struct Day {
 }
 
 impl Day {
-    /// Makes a day that stands at the first step. The caller has checked `parameters`.
+    /// Makes a day whose next step is the first step. The caller has checked `parameters`.
     #[must_use]
     pub fn new(parameters: &Parameters, seed: u64) -> Self {
         let steps = parameters.steps as usize;
@@ -130,7 +130,7 @@ impl Day {
     }
 
     fn is_day(&self) -> bool {
-        // Whether it is day: from six in the morning to nine in the evening.
+        // Whether the step is by day: from six in the morning to nine in the evening.
         let (step, steps) = (u64::from(self.step), u64::from(self.parameters.steps));
         (steps / 4..steps * 7 / 8).contains(&step)
     }
@@ -260,7 +260,8 @@ impl Day {
         self.random.below(self.parameters.cpus.into()) as u32
     }
 
-    /// Does a part of the turn's work. Returns `false` when all work of the turn is done.
+    /// Does a part of the work of a turn. A turn is the work of one user of memory in one step. Returns
+    /// `false` when all work of the turn is done.
     fn take_turn(&mut self, turn: &mut Turn, emit: &mut impl FnMut(Event)) -> bool {
         match turn {
             Turn::Grow { process, pages } => self.grow(*process, pages, emit),

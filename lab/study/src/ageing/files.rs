@@ -1,5 +1,5 @@
-//! The page cache and the inodes of its files. When memory is needed, the files that were read first are
-//! dropped first.
+//! The page cache and the inodes of its files. When memory is needed, the files that were read first leave
+//! the cache first.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use super::slots::{Chain, Slot, Slots};
 /// Cached files.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    /// Files in the cache. The first file of the queue has not been used for the longest time.
+    /// Files in the cache. The first file of the queue is the file whose last use is longest ago.
     cached: VecDeque<File>,
     inodes: Vec<InodeSlab>,
     unused: Vec<u32>,
@@ -17,7 +17,7 @@ pub(super) struct Files {
     open: Option<u32>,
 }
 
-/// A file: its cached pages, if there are any, and the block of its inode.
+/// A file: the cached pages of the file, if there are any, and the block of the file's inode.
 #[derive(Debug)]
 struct File {
     pages: Chain,
@@ -48,8 +48,8 @@ impl Files {
         self.cached.push_back(File { pages, slab });
     }
 
-    /// Drops the file that has not been used for the longest time. A file that was used again after it was
-    /// read stays in the cache and moves to the end of the queue. Returns `false` if there is no file.
+    /// Drops the file whose last use is longest ago. A file that was used again after it was read stays in
+    /// the cache and moves to the end of the queue. Returns `false` if there is no file.
     pub(super) fn drop_one(
         &mut self,
         slots: &mut Slots,

@@ -8,7 +8,7 @@ use super::census::Uses;
 use super::course::Work;
 use super::day::{Event, Urgency};
 
-/// Where a block lies, and its size and type.
+/// The place of a block in memory, its size and its type.
 #[derive(Clone, Copy, Debug)]
 struct Placed {
     pfn: u32,
@@ -17,7 +17,7 @@ struct Placed {
     is_movable: bool,
 }
 
-/// The result of a request.
+/// How a request was served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// The allocator has no memory for the request.
@@ -35,10 +35,10 @@ const NOBODY: u32 = u32::MAX;
 pub(super) struct Memory<'a, A> {
     pub(super) allocator: &'a A,
     placed: Vec<Placed>,
-    /// For a block's number: the single pages that were allocated instead of the block.
+    /// For a block's number, the single pages that were allocated in place of the block.
     scattered: HashMap<u32, Vec<u32>>,
-    /// For each frame, the number of the block that begins with the frame. The table is empty if the day
-    /// moves no pages.
+    /// For each frame, the number of the block that begins with the frame. The table `begins` is empty if
+    /// compaction moves no pages in the day.
     begins: Vec<u32>,
     pub(super) uses: Uses,
     pub(super) work: Work,
@@ -165,7 +165,7 @@ impl<'a, A: FrameAllocator> Memory<'a, A> {
     }
 
     /// Allocates the block at this frame as the target of a move. Returns whether the allocator could
-    /// allocate it.
+    /// allocate this block.
     pub(super) fn take_at(&self, pfn: u32, order: u8) -> bool {
         let request = request(order, MigrateType::Movable);
         self.allocator.alloc_at(CpuId(0), Pfn(pfn.into()), &request).is_ok()

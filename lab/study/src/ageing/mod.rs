@@ -1,15 +1,15 @@
 //! Simulates the memory of a machine over a day: many builds, files, slabs, network buffers and services use
 //! the same memory.
 //!
-//! Benchmarks begin with empty memory and end before it is mixed. Here the same memory is used again and
-//! again, which shows where an allocator puts pages that cannot be moved. Nothing is timed: one thread calls
-//! an allocator directly, and time is a number of steps.
+//! Benchmarks begin with empty memory, and end before movable and unmovable pages are mixed. A day uses the
+//! same memory again and again. So a day shows where an allocator puts pages that cannot be moved. No
+//! operation takes time: one thread calls an allocator directly, and the day is a number of steps.
 //!
 //! `parameters` describes the day, each value with its source. `day` makes a stream of events from the
-//! parameters. Every allocator gets the same stream. `day` uses `sources` (processes and other users of
-//! memory), `files` (the page cache) and `slots` (live blocks). `memory` sends the events to an allocator and
-//! records where each block lies. `census` counts the pages in use in each unit of 1 GiB, and `compaction`
-//! moves pages. `course` runs one day on one allocator.
+//! parameters. Every allocator gets the same stream of events. `day` uses `sources` (processes and other
+//! users of memory), `files` (the page cache) and `slots` (live blocks). `memory` sends the events to an
+//! allocator and records where each block lies. `census` counts the pages in use in each unit of 1 GiB, and
+//! `compaction` moves pages. `course` runs one day on one allocator.
 
 mod census;
 mod compaction;

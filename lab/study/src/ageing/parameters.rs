@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, anyhow};
 use serde::{Deserialize, Serialize};
 
-/// Parameters of the day. Shares are in thousandths of all memory. Times are in steps; a day has
+/// Parameters of the day. Shares of memory are in thousandths of all memory. Times are in steps; a day has
 /// [`steps`](Self::steps) steps.
 ///
 /// If a value is from a recording, its comment names the recording (`pageset stat data/traces/NAME`). The
@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Parameters {
-    /// Memory, in GiB: one zone.
+    /// Memory of the machine in GiB. All memory is in one zone.
     pub memory_gib: u32,
     /// Number of CPUs. Guess.
     pub cpus: u32,
-    /// Number of steps of a day. With one second for each step, a day lasts about an hour. So everything
-    /// happens less often than on a real day, and less memory is allocated and freed.
+    /// Number of steps of a day. With one second for each step, a day lasts about an hour. So fewer processes
+    /// run than on a real day, and less memory is allocated and freed.
     pub steps: u32,
     /// Memory that the reclaimer keeps free. Guess: the amount that `free` shows on servers that have run for
     /// days.
@@ -51,7 +51,7 @@ pub struct Services {
     /// Part of a service's memory that is requested as huge pages. Guess.
     pub huge_permille: u32,
     /// Memory of receive rings and similar buffers, in thousandths of the service's memory. The rings live as
-    /// long as the service, and are added to its memory. Guess.
+    /// long as the service, and are allocated in addition to the service's memory. Guess.
     pub rings_permille: u32,
 }
 
@@ -62,19 +62,20 @@ pub struct Builds {
     /// Memory of all processes at the busiest time of the day. At night, the processes use a tenth of this
     /// memory. Guess.
     pub permille: u32,
-    /// Pages of the smallest process. In the recording `k618_2c_make_lua_j4`, there are 687 pages for each
-    /// fork.
+    /// Number of pages of the smallest process. In the recording `k618_2c_make_lua_j4`, there are 687 pages
+    /// for each fork.
     pub pages_min: u32,
-    /// Pages of the largest process. Guess.
+    /// Number of pages of the largest process. Guess.
     pub pages_max: u32,
-    /// Average life of a process. Guess: real processes have shorter lives, and there are more of them.
+    /// Average life of a process. Guess: on a real machine, there are more processes, and their lives are
+    /// shorter.
     pub life_steps: u32,
     /// Pages of page tables, stacks and objects for each thousand pages of a process: 47 in
     /// `k618_2c_make_lua_j4` (11 630 of 248 528 blocks) and in `k618_2c_make_openssl_j4` (10 706 of 228 559).
     pub unmovable_permille: u32,
     /// Share of a build's memory that is requested as huge pages. Guess.
     pub huge_permille: u32,
-    /// Share of the pages that another CPU frees than the one that allocated them: 4.7 % in
+    /// Share of a process's pages that are freed on another CPU than the one that allocated them: 4.7 % in
     /// `k618_2c_make_lua_j4`, 15 % in `k618_2c_make_openssl_j4`.
     pub remote_permille: u32,
 }
@@ -95,20 +96,20 @@ pub struct Jobs {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Files {
-    /// Memory that files are read into in one step by day. Guess: over the day, about twice the size of the
-    /// memory.
+    /// Amount of file data that processes read into memory in one step by day. Guess: in one day, processes
+    /// read about twice as much as the memory holds.
     pub read_permille_of_permille: u32,
     /// Pages of the largest file; sizes are spread evenly by their logarithm. With 20 files for each block of
     /// inodes, inode pages have the same share as in the recording `k618_2c_make_openssl_j4`: 129 reclaimable
     /// pages to 21 874 pages that stay cached.
     pub pages_max: u32,
-    /// Share of the files that is cached in blocks of 4 pages. In the recording `k618_2c_make_openssl_j4`,
-    /// 616 blocks stay cached, of 21 874 pages.
+    /// Share of the files that is cached in blocks of 4 pages. In the recording `k618_2c_make_openssl_j4`, 21
+    /// 874 pages stay cached. Among the cached pages are 616 blocks of 4 pages.
     pub folio_permille: u32,
-    /// Number of inodes and directory entries that share a block of 4 pages. Rounded: a slab of
+    /// Number of inodes and directory entries that share a block of 4 pages. The value is rounded: a slab of
     /// `ext4_inode_cache` has 27 inodes in 8 pages.
     pub inodes_in_slab: u32,
-    /// Chance that a file about to be dropped was used again and stays. Guess.
+    /// Chance that a file which is about to leave the cache was used again, and stays. Guess.
     pub used_again_permille: u32,
     /// Memory of the inodes that the nightly scan of all files reads. Guess.
     pub scan_permille: u32,
@@ -118,12 +119,12 @@ pub struct Files {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Slabs {
-    /// Memory of short-lived objects during the day. At night there are fewer. Guess.
+    /// Memory of short-lived objects during the day. At night there are fewer short-lived objects. Guess.
     pub short_permille: u32,
     /// Average life of short-lived objects. Guess.
     pub short_life_steps: u32,
     /// Memory of long-lived objects at the end of the day. At the beginning of the day, long-lived objects
-    /// have a fifth of this memory. Guess.
+    /// have a fifth of their memory at the end. Guess.
     pub long_permille: u32,
     /// Average life of long-lived objects: a day. Guess.
     pub long_life_steps: u32,
@@ -146,12 +147,12 @@ pub struct Network {
     pub burst_permille: u32,
     /// Share of the network buffers that is replaced in a step. Guess: in the recording `k612_2c_tcp`, half
     /// of the buffers live for 8 ms at most, so buffers are replaced often. The simulated day has a
-    /// thousandth of these replacements.
+    /// thousandth of the recorded replacements.
     pub replaced_permille: u32,
     /// How many blocks in a thousand have 8 pages. In `k612_2c_tcp` nearly all unmovable blocks have 8 pages
     /// (8285 of 8371), in `k618_2c_hackbench_sock` none has. Guess: half.
     pub eights_permille: u32,
-    /// Share of the buffers whose requests come from interrupts and cannot wait. Guess.
+    /// Share of the buffers that interrupt handlers request. These requests cannot wait. Guess.
     pub atomic_permille: u32,
     /// Share of the buffers that are freed on another CPU than the one that allocated them: 48 % in
     /// `k618_2c_hackbench_sock`.
@@ -290,8 +291,8 @@ impl Parameters {
         let used = [
             self.services.permille,
             self.services.permille.saturating_mul(self.services.rings_permille) / 1000,
-            // Count the builds twice, because their kernel memory is added to their share. Count jobs twice,
-            // because one job may still run when the next one begins.
+            // Count the builds twice, because the kernel memory for the builds comes in addition to their
+            // share. Count jobs twice, because one job may still run when the next one begins.
             self.builds.permille.saturating_mul(2),
             self.jobs.permille.saturating_mul(2),
             self.slabs.short_permille,
@@ -313,13 +314,13 @@ impl Parameters {
             ("slabs.long_life_steps", self.slabs.long_life_steps),
         ];
         if let Some((name, _)) = at_least_one.into_iter().find(|(_, value)| *value == 0) {
-            return Err(format!("{name} is at least 1"));
+            return Err(format!("{name} must be at least 1"));
         }
         if self.memory_gib > 1024 || self.cpus > 4096 || self.steps > 1_000_000 {
-            return Err("at most 1024 GiB, 4096 CPUs and 1000000 steps".to_owned());
+            return Err("a day has at most 1024 GiB, 4096 CPUs and 1000000 steps".to_owned());
         }
         if self.builds.pages_min > self.builds.pages_max {
-            return Err("builds.pages_min is at most builds.pages_max".to_owned());
+            return Err("builds.pages_min must not exceed builds.pages_max".to_owned());
         }
         if used > USED_MOST_PERMILLE {
             return Err(format!(
@@ -359,7 +360,7 @@ mod tests {
         };
         let name = file.path().display().to_string();
         for (text, mistake) in [
-            ("steps = 0", "steps is at least 1"),
+            ("steps = 0", "steps must be at least 1"),
             ("[files]\nsize = 3", "unknown field `size`"),
             ("cpus = -1", "invalid value"),
         ] {
@@ -374,6 +375,6 @@ mod tests {
         full.services.permille = 900;
         assert!(full.check().unwrap_err().contains("there is no room for files"));
         let none = Parameters { steps: 0, ..Parameters::default() };
-        assert_eq!(none.check().unwrap_err(), "steps is at least 1");
+        assert_eq!(none.check().unwrap_err(), "steps must be at least 1");
     }
 }

@@ -9,7 +9,7 @@ const NONE: Slot = Slot::MAX;
 /// The table of live blocks. A block occupies one place of the table.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
-    /// For a place in use: the next block of the same chain. For a free place: the next free place.
+    /// For each place in use, the next block of the same chain. For each free place, the next free place.
     next: Vec<Slot>,
     orders: Vec<u8>,
     unused: Option<Slot>,
@@ -17,7 +17,7 @@ pub(super) struct Slots {
     pub(super) frames: u64,
 }
 
-/// The blocks of one user of memory, as a linked list. The newest block comes first.
+/// The blocks of one user of memory, as a linked list. The newest block comes first in the list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chain {
     last: Slot,

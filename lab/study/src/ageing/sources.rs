@@ -11,8 +11,8 @@ pub(super) const TURN_PAGES: u64 = 64;
 pub(super) struct Process {
     pub(super) cpu: u32,
     pub(super) kind: Kind,
-    /// Number of its own pages that the process will still get. `huge_left` counts the huge pages among these
-    /// pages. `unmovable_left` counts the kernel's pages for the process.
+    /// Number of the process's own pages that the process has not got yet. `huge_left` counts the huge pages
+    /// among the process's own pages. `unmovable_left` counts the kernel's pages for the process.
     pub(super) pages_left: u64,
     pub(super) huge_left: u64,
     pub(super) unmovable_left: u64,
@@ -38,14 +38,14 @@ pub(super) enum Kind {
 pub(super) enum Turn {
     /// A process allocates this many pages.
     Grow { process: usize, pages: u64 },
-    /// Pages of files are read.
+    /// The kernel reads pages of files into memory.
     Read { pages: u64 },
-    /// Inodes are read.
+    /// The kernel reads inodes into memory.
     Scan { inodes: u64 },
-    /// Pages of slabs are allocated. `life_steps` is the mean life of these slabs.
+    /// The kernel allocates pages of slabs. `life_steps` is the mean life of these slabs.
     Slabs { pages: u64, life_steps: u32 },
-    /// Network buffers are allocated, and the same number of older buffers is freed.
+    /// The kernel allocates network buffers, and frees the same number of older buffers.
     Buffers { pages: u64 },
-    /// Blocks are freed.
+    /// A process or another user of memory frees blocks.
     Free { cpu: u32, blocks: Chain, remote_permille: u32 },
 }

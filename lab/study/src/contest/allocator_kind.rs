@@ -33,14 +33,14 @@ impl AllocatorKind {
     /// The two kinds of this project's own allocator.
     pub const OURS: [Self; 2] = [Self::OwnedBlocks, Self::OwnedBlocksStraight];
 
-    /// The kind with this name.
+    /// Returns the kind of allocator with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let ours = || Self::OURS.into_iter().find(|ours| ours.name() == name);
         Policy::named(name).map(|policy| Self::Linux(Box::new(*policy))).or_else(ours)
     }
 
-    /// The name of the kind. The name of a policy means Linux's allocator under that policy.
+    /// The name of the kind of allocator. The name of a policy means Linux's allocator under that policy.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -50,13 +50,13 @@ impl AllocatorKind {
         }
     }
 
-    /// A description in one line of help.
+    /// A description of the kind of allocator, for one line of a help text.
     #[must_use]
     pub fn summary(&self) -> &'static str {
         match self {
             Self::Linux(policy) => policy.summary,
             Self::OwnedBlocks => "an allocator of our own: CPUs reserve pageblocks, no lock",
-            Self::OwnedBlocksStraight => "the same, without the arrays that each CPU has to itself",
+            Self::OwnedBlocksStraight => "as owned-blocks, without an array of free blocks for each CPU",
         }
     }
 
@@ -111,7 +111,7 @@ impl Counting for PageAllocator<'_, Host> {
 }
 
 thread_local! {
-    /// The recorded time of the operation that this thread repeats. The allocator gets the time from a
+    /// The recorded time of the operation that this thread repeats now. The allocator gets the time from a
     /// function without arguments, so a thread-local variable holds the time.
     static NOW_NS: Cell<u64> = const { Cell::new(0) };
 }

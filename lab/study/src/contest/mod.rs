@@ -1,7 +1,7 @@
 //! Repeats the allocations and frees of a recording on whole allocators: Linux's under several policies, and
 //! this project's own.
 //!
-//! A [replay](pageset_replay::replay()) repeats a recording on page sets only. For a page set, all pages are
+//! A [replay](pageset_replay::replay()) repeats a recording on page sets only. A page set handles all pages
 //! alike. For an allocator whose CPUs reserve pageblocks, and for counting whole pageblocks, it matters which
 //! pages are freed. So a contest allocates each block that the recording allocates, and frees the same block
 //! when the recording frees it, on the same CPU.
@@ -25,14 +25,14 @@ pub use row::ContestRow;
 use pageset_core::ConfigError;
 use pageset_trace::{Layout, TraceError};
 
-/// Why a contest cannot be run.
+/// The reason why a recording cannot be repeated on an allocator.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContestError {
     /// The recording cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// No machine can have this layout.
+    /// The layout does not describe a possible machine.
     #[error("the machine cannot be built: {0}; give another one with --layout")]
     Layout(String),
     /// The machine is so large that its tables would take gigabytes.
@@ -43,16 +43,16 @@ pub enum ContestError {
     Config(#[from] ConfigError),
 }
 
-/// Largest number of frames of a machine: 1 TiB in frames of 4 KiB. The tables for so many frames take 2.3
-/// GiB.
+/// Largest number of frames of a machine: 1 TiB in frames of 4 KiB. The tables for 2^28 frames take 2.3 GiB.
 const MOST_FRAMES: u64 = 1 << 28;
-/// Largest number of pairs of a zone and a CPU on a machine. The tables take several KiB for each pair.
+/// Largest number of pairs of a zone and a CPU on a machine. The tables take several KiB for each pair of a
+/// zone and a CPU.
 const MOST_CPU_ZONES: u64 = 1 << 17;
 
 impl Recording {
-    /// Repeats the recording on an allocator of this kind, for this machine. At first, all memory of the
-    /// machine is free. The run time grows with the number of events. The memory that a contest needs grows
-    /// with the size of the machine.
+    /// Repeats the recording on an allocator of the given kind, for the given machine. At first, all memory
+    /// of the machine is free. The run time of a contest grows with the number of events. The memory that a
+    /// contest needs grows with the size of the machine.
     ///
     /// # Errors
     /// Returns a [`ContestError`] if the machine is impossible.
@@ -70,7 +70,9 @@ fn check_size(machine: &Layout) -> Result<(), ContestError> {
         [("frames", frames, MOST_FRAMES), ("pairs of a CPU and a zone", cpu_zones, MOST_CPU_ZONES)]
     {
         if count > most {
-            return Err(ContestError::TooLarge(format!("it has {count} {what}, of at most {most}")));
+            return Err(ContestError::TooLarge(format!(
+                "it has {count} {what}, and at most {most} are allowed"
+            )));
         }
     }
     Ok(())
@@ -100,8 +102,8 @@ mod tests {
         [AllocatorKind::Linux(Box::new(LINUX_6_18))].into_iter().chain(AllocatorKind::OURS)
     }
 
-    /// A recording of two events: CPU 0 allocates a page at the first time, and `cpu` frees the page at the
-    /// second.
+    /// A recording of two events. CPU 0 allocates a page at `allocated_ns`, and the CPU `cpu` frees the page
+    /// at `freed_ns`.
     fn recording(allocated_ns: u64, freed_ns: u64, cpu: u16) -> Recording {
         let (block, order, migratetype) = (BlockName::Alone(0), Order::ZERO, MigrateType::Movable);
         let alloc = What::Alloc { block, order, migratetype, highest: ZoneKind::Normal };

@@ -1,5 +1,5 @@
-//! Counts how often two CPUs change the same page set of Linux's allocator. This happens only under policies
-//! that send freed pages back to the page set of the CPU that owns them.
+//! Counts how often two CPUs change the same page set of Linux's allocator. Two CPUs change the same page set
+//! only under policies that send a freed page back to the page set of the CPU that owns the page.
 
 use pageset_blocks::CONTENDED_NS;
 use pageset_core::{CpuId, ZoneId};
@@ -7,7 +7,7 @@ use pageset_core::{CpuId, ZoneId};
 /// The name of a page set: its zone and its CPU.
 type PageSet = (ZoneId, CpuId);
 
-/// For each page set, the CPU that changed it last, and the time of the change.
+/// For each page set, the CPU that changed the page set last, and the time of this change.
 #[derive(Debug, Default)]
 pub(super) struct PageSetLines {
     last: std::collections::HashMap<PageSet, (CpuId, u64)>,
@@ -18,7 +18,7 @@ pub(super) struct PageSetLines {
 }
 
 impl PageSetLines {
-    /// Notes that a CPU changes a page set.
+    /// Counts that a CPU changes a page set.
     pub(super) fn note(&mut self, page_set: PageSet, cpu: CpuId, now_ns: u64) {
         let Some((before, then_ns)) = self.last.insert(page_set, (cpu, now_ns)) else { return };
         if before != cpu {

@@ -11,15 +11,15 @@ pub struct Recording {
     pub(super) blocks: usize,
     /// The highest CPU number in the recording, plus 1.
     pub cpus: u32,
-    /// Counts of the events that are left out. Bulk allocations are not among these events, because a
-    /// recording does not name their frames. A free of such a frame counts as a free whose allocation the
-    /// recording does not show.
+    /// Counts of the recorded events that are not repeated. The counts do not include bulk allocations,
+    /// because a recording does not name their frames. A free of a frame from a bulk allocation counts as a
+    /// free whose allocation the recording does not show.
     pub left_out: LeftOut,
 }
 
 impl Recording {
     /// Reads a whole recording. Bulk allocations are left out, because the recording does not name their
-    /// frames. `progress` gets the number of events read so far.
+    /// frames. `progress` is called with the number of events read so far.
     ///
     /// # Errors
     /// Fails if the recording cannot be read, or has no allocations or no frees.

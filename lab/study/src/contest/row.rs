@@ -1,35 +1,36 @@
-//! The result of one allocator.
+//! The result of repeating a recording on one allocator.
 
 use pageset_sim::SharedCounts;
 use serde::{Deserialize, Serialize};
 
-/// The results of repeating a recording on one allocator.
+/// Counts that one allocator had while a recording was repeated on it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ContestRow {
     /// The allocator's name.
     #[serde(rename = "entrant")]
     pub allocator: String,
-    /// Blocks that the allocator handed out.
+    /// Number of blocks that the allocator handed out.
     pub allocs: u64,
-    /// Requests that found no memory.
+    /// Number of requests that found no memory.
     pub failures: u64,
     /// Counts of how often CPUs used data of the allocator that other CPUs use too.
     #[serde(flatten)]
     pub shared: SharedCounts,
-    /// Free frames that single CPUs held, so that other CPUs could not take them: mean over the recording's
-    /// time.
+    /// Average number of free frames that single CPUs held, over the time of the recording. Other CPUs could
+    /// not take the frames that a single CPU held.
     pub held_mean: f64,
-    /// Largest number of frames at one time that single CPUs held.
+    /// Largest number of frames that single CPUs held together at one time.
     pub held_peak: u64,
-    /// Free frames that were reserved for one CPU, but that other CPUs could take: mean over the recording's
-    /// time.
+    /// Average number of free frames that were reserved for one CPU, over the time of the recording. Other
+    /// CPUs could take reserved frames.
     pub at_hand_mean: f64,
     /// Free frames that single CPUs still held after two idle seconds at the end of the recording.
     pub held_idle: u64,
-    /// Whole pageblocks that are free after the last event.
+    /// Number of pageblocks that are completely free after the last event.
     pub whole_at_end: u64,
-    /// Whole pageblocks that are free when all blocks have been freed and two idle seconds have passed.
+    /// Number of pageblocks that are completely free when all blocks have been freed and two idle seconds
+    /// have passed.
     pub whole_when_gone: u64,
 }
 

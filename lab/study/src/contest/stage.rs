@@ -14,8 +14,8 @@ const LOOKS: u64 = 500;
 /// Number of ticks in two idle seconds.
 const IDLE_TICKS: u32 = 2;
 
-/// Largest number of ticks that a CPU does for one gap in the recording. After this number of ticks all page
-/// sets are idle, so further ticks would change nothing.
+/// Largest number of ticks that a CPU does for one gap between two events of the recording. After
+/// `MOST_TICKS` ticks all page sets are idle, so further ticks would change nothing.
 const MOST_TICKS: u64 = 100;
 
 /// An allocator that keeps additional counters.
@@ -23,10 +23,10 @@ pub(super) trait Counting: FrameAllocator {
     /// Sets the recorded time of the next calls. Counters use the time to tell whether two changes followed
     /// each other closely.
     fn set_time_ns(&self, now_ns: u64);
-    /// Notes that this CPU allocated a block of pages, or is about to free it.
+    /// Notes that this CPU allocated a block of pages, or is about to free a block of pages.
     fn note(&self, cpu: CpuId, pfn: Pfn);
-    /// Counts so far of how often CPUs used data that other CPUs use too. The allocator's report of its
-    /// memory lacks these counts.
+    /// Returns how often CPUs have used data that other CPUs use too, since the allocator was built. The
+    /// allocator's own `FrameUsage` does not have the number of such uses.
     fn counted(&self) -> SharedCounts;
 }
 

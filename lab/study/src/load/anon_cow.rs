@@ -1,5 +1,5 @@
-//! vm-scalability `anon-cow-seq`: a parent fills its memory and forks; each child writes all of it in order
-//! and so copies every page (spec fault.md §3.5, §4.2).
+//! vm-scalability `anon-cow-seq`: a parent fills its memory and forks; each child writes all of this memory
+//! in order, and so copies every page (spec fault.md §3.5, §4.2).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,13 +18,13 @@ const PAGES: Parameter = Parameter {
     default: 2048,
     min: 1,
     meaning: "pages of the parent's memory, all of which each child copies",
-    source: "guess: 8 MiB; by definition (spec fault.md §3.5) half of memory, divided by the children and one",
+    source: "guess: 8 MiB; by definition (spec fault.md §3.5) half of memory, shared by the children and the parent",
 };
 const ORDER: Parameter = Parameter {
     key: "page_order",
     default: 0,
     min: 0,
-    meaning: "order of the parent's pages, which is that of the copies: 0 to 10; 9 for the huge pages of 2018",
+    meaning: "order of the parent's pages and of the copies: 0 to 10; 9 for the huge pages of 2018",
     source: "spec fault.md §3.2: since 5.8 a huge page is split, and single pages are copied",
 };
 
@@ -49,8 +49,8 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let order = setup.at_most(&ORDER, Order::MAX.get().into())?;
     let order = Order::new(order as u8).unwrap_or(Order::MAX);
     let inherited = Inherited::default();
-    // These channels carry no messages. Closing one is a signal: either a child may begin, or the parent may
-    // end.
+    // The channels of this benchmark carry no messages. Closing a channel is a signal: either a child may
+    // begin, or the parent may end.
     let forks: Vec<_> = (1..setup.cpus).map(|_| plan.channel(1, 1)).collect();
     let exits = (setup.cpus > 1).then(|| plan.channel(1, setup.cpus - 1));
     let blocks = setup.get(&PAGES).div_ceil(u64::from(order.frames()));
@@ -77,7 +77,7 @@ fn parent(child: Child, forks: &[ChannelId], exits: Option<ChannelId>, blocks: u
     let (inherited, order) = (Arc::clone(&child.inherited), child.order);
     let mut filled = Vec::new();
     while (filled.len() as u64) < blocks && target.running() {
-        // If memory is short, the children inherit fewer blocks.
+        // If the parent gets no more memory, the children inherit fewer blocks.
         let Ok(pfn) = target.alloc(order, MigrateType::Movable, Fill::Zeroed) else { break };
         filled.push((pfn, order));
     }
@@ -106,7 +106,7 @@ impl Child {
         // time.
         let mut begin = (target.random() % (inherited.len() as u64).max(1)) as usize;
         while target.running() && !inherited.is_empty() {
-            // Fork copies the page tables.
+            // A fork copies the page tables.
             let tables = (inherited.len() as u64 * pages).div_ceil(TABLE_PAGES);
             (0..tables).for_each(|_| self.memory.add_table(target));
             for source in &inherited[std::mem::take(&mut begin)..] {

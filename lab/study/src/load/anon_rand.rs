@@ -1,5 +1,5 @@
 //! vm-scalability `anon-r-rand`: random reads of anonymous memory that is never written. The kernel maps the
-//! zero page at each address that is read, so it allocates only page tables (spec fault.md §4.2).
+//! zero page at each address that is read. So the kernel allocates only page tables (spec fault.md §4.2).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,7 @@ const TABLES: Parameter = Parameter {
     default: 2048,
     min: 1,
     meaning: "page-table pages that a process's memory needs, one for each 2 MiB",
-    source: "guess: less than the 10000 of the texts, so that their first use ends before measuring begins",
+    source: "guess: below the 10000 of the published texts, so that all tables exist before measuring begins",
 };
 const READ_NS: Parameter = Parameter {
     key: "read_ns",
@@ -45,7 +45,7 @@ pub(super) const ANON_R_RAND_MT: Workload = Workload {
     ..ANON_R_RAND
 };
 
-/// For each 2 MiB of the memory, whether it has a page table.
+/// For each 2 MiB of the memory, whether these 2 MiB have a page table.
 type Present = Arc<Mutex<Vec<bool>>>;
 
 fn build(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
@@ -68,7 +68,7 @@ fn build(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
                     let mut present = present.lock().unwrap_or_else(PoisonError::into_inner);
                     !std::mem::replace(&mut present[place], true)
                 };
-                // Nearly every read is the first read of its page, so it faults.
+                // Nearly every read is the first read of its page, so nearly every read faults.
                 let mut fault = |target: &mut dyn crate::Target| {
                     target.compute(fault_ns);
                     if is_first {

@@ -19,9 +19,9 @@ use crate::target::{ChannelId, Fill, Message, Received, Target};
 const GROUP: u64 = 20;
 /// Bytes of a message. Source: spec fault.md §4.3.
 const MESSAGE_BYTES: u32 = 100;
-/// Messages that one page of a pipe holds. Source: spec fault.md §4.3.
+/// Number of messages that one page of a pipe holds. Source: spec fault.md §4.3.
 const MESSAGES_PER_PAGE: u64 = 40;
-/// Pages that a pipe holds. Source: Linux's default, pipe(7).
+/// Number of pages that a pipe holds. Source: Linux's default, pipe(7).
 const PIPE_PAGES: u64 = 16;
 
 const GROUPS: Parameter = Parameter {
@@ -42,8 +42,8 @@ const TURN_SENDERS: Parameter = Parameter {
     key: "turn_senders",
     default: 1,
     min: 1,
-    meaning: "senders that a CPU runs, one round over their receivers each, before it runs twice as many receivers",
-    source: "guess: a turn for each; with many groups, a CPU has many senders that can run",
+    meaning: "senders that a CPU runs before it runs twice as many receivers; each sends to all its receivers",
+    source: "guess: each sender gets a turn; with many groups, a CPU has many senders that can run",
 };
 
 /// Messages go through pipes. A page of a pipe holds about 40 messages.
@@ -57,7 +57,7 @@ pub(super) const HACKBENCH_PIPES: Workload = Workload {
     build: |setup| build(setup, Medium::Pipes),
 };
 
-/// Messages go through sockets. Each message takes two objects.
+/// Messages go through sockets. Each message consists of two slab objects.
 pub(super) const HACKBENCH_SOCKETS: Workload = Workload {
     name: "hackbench-sockets",
     summary: "hackbench: messages of 100 bytes through sockets, slab objects from CPU to CPU",
@@ -78,7 +78,8 @@ fn build(setup: &Setup<'_>, medium: Medium) -> Result<Plan, PlanError> {
         let skbs = Skbs::new(&mut plan, setup, &[MESSAGE_BYTES]);
         Arc::new(skbs.used_by(setup.cpus as usize))
     });
-    // The number of messages that may be under way. Each CPU has an equal share of this number.
+    // Number of messages of all senders that may be under way. Each CPU may have an equal share of all
+    // messages under way.
     let links = setup.get(&GROUPS).saturating_mul(GROUP * GROUP);
     let capacity = (links * PIPE_PAGES / MESSAGES_PER_PAGE / u64::from(setup.cpus)).clamp(1, INBOX_MAX);
     let inboxes: Vec<_> = setup.each_cpu().map(|_| plan.channel(capacity as u32, setup.cpus)).collect();
@@ -116,7 +117,7 @@ impl Tasks {
             for _ in 0..self.turn_messages {
                 self.send(target);
             }
-            // The receivers' turn: they read the messages that came during the senders' turn.
+            // The receivers' turn: the receivers read the messages that came during the senders' turn.
             for _ in 0..self.turn_messages.saturating_mul(2) {
                 let Received::Message(message) = target.try_receive(self.inbox) else { break };
                 self.consume(target, message);
@@ -145,7 +146,7 @@ impl Tasks {
         };
         target.compute(self.message_ns * message.bytes);
         let refused = if allocated.is_ok() { target.try_send(to, message).err() } else { Some(message) };
-        // The queue is full, because the receiver's CPU is behind. This CPU reads the messages in the
+        // The queue is full, because the receiver's CPU reads too slowly. This CPU reads the messages in the
         // receiver's place.
         refused.into_iter().for_each(|message| self.consume(target, message));
     }

@@ -1,5 +1,5 @@
 //! Pages that some CPUs allocate and other CPUs free. In the workload `producer-consumer`, each consumer has
-//! its own producer. In `purger`, a few CPUs free the pages of all others.
+//! its own producer. In `purger`, a few CPUs free the pages of all other CPUs.
 
 use pageset_core::{CpuId, MigrateType, Order};
 
@@ -22,14 +22,14 @@ const FILL_NS: Parameter = Parameter {
     key: "fill_ns",
     default: 500,
     min: 0,
-    meaning: "the producer's work for each page besides writing it, in ns",
+    meaning: "the producer's work for each page, without writing the page, in ns",
     source: "guess: 8 GB/s",
 };
 const PURGERS: Parameter = Parameter {
     key: "purgers",
     default: 4,
     min: 1,
-    meaning: "CPUs that free what all others have faulted in; at most half of all",
+    meaning: "CPUs that free the pages of all other CPUs; at most half of the CPUs",
     source: "guess: the RFC of April 2026 says \"a few\"",
 };
 const RANGE_PAGES: Parameter = Parameter {
@@ -43,7 +43,7 @@ const USER_NS: Parameter = Parameter {
     key: "user_ns",
     default: 10_000,
     min: 0,
-    meaning: "the program's own work for each page, in ns",
+    meaning: "work of the program for each page outside the kernel, in ns",
     source: "guess: four purgers keep up with some hundred CPUs",
 };
 const LARGEST_MESSAGE_PAGES: u64 = 1 << 16;
@@ -51,10 +51,10 @@ const LARGEST_MESSAGE_PAGES: u64 = 1 << 16;
 /// side does not stop the other side.
 const WAITING: u32 = 16;
 
-/// Pairs of CPUs: one CPU fills pages, the other reads and frees them.
+/// Pairs of CPUs: one CPU fills pages, and the other CPU reads and frees these pages.
 pub(super) const PRODUCER_CONSUMER: Workload = Workload {
     name: "producer-consumer",
-    summary: "pairs of CPUs: one fills single pages, the other reads and frees them",
+    summary: "pairs of CPUs: one CPU fills single pages, the other reads and frees these pages",
     source: "the RFC of April 2026 names the case; the sizes are guesses",
     unit: "pages",
     duration_ms: (50, 200),
@@ -65,7 +65,7 @@ pub(super) const PRODUCER_CONSUMER: Workload = Workload {
 /// A few CPUs free the pages that all other CPUs have faulted in.
 pub(super) const PURGER: Workload = Workload {
     name: "purger",
-    summary: "faults on all CPUs but four, which free what the others have faulted in",
+    summary: "four CPUs free the pages that all other CPUs fault in",
     parameters: &[PURGERS, RANGE_PAGES, USER_NS, FAULT_NS, UNMAP_NS, lru::HOLD_NS],
     unit: "faults",
     build: build_purgers,

@@ -1,6 +1,6 @@
 //! kbuild: the requests that `make -j N` makes to the page allocator. Short processes run one after another.
-//! Each process is born, faults in its memory, reads and writes files, and gives everything back at once when
-//! it ends (spec fault.md §4.3).
+//! Each process begins, faults in its memory, reads and writes files, and frees all of its memory when it
+//! ends (spec fault.md §4.3).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const COMPILER_PAGES: Parameter = Parameter {
     key: "compiler_pages",
     default: 1000,
     min: 1,
-    meaning: "anonymous pages of the smallest compiler; the largest has 50 times as many, all sizes are as likely",
+    meaning: "anonymous pages of the smallest compiler; the largest has 50 times as many, most are small",
     source: "spec fault.md §4.3: 1000 to 50000 per cc1",
 };
 /// Memory of the largest compiler process, divided by the memory of the smallest. Source: spec fault.md §4.3,
@@ -32,17 +32,17 @@ const SMALL_PAGES: Parameter = Parameter {
     key: "small_pages",
     default: 400,
     min: 2,
-    meaning: "anonymous pages of each other process (make, sh, gcc, as) on average",
+    meaning: "average number of anonymous pages of a process that is no compiler (make, sh, gcc, as)",
     source: "guess",
 };
 /// User time between two faults of a process, measured on an EPYC with 2 CPUs. On the slower processors of
-/// the published studies, a process computes longer between faults. gcc -O2 on larger files also computes
-/// longer: 51 to 117 us of user time for each minor fault.
+/// the published studies, a process computes longer between two faults. A run of gcc -O2 on larger files also
+/// computes longer: 51 to 117 us of user time for each minor fault.
 const PAGE_NS: Parameter = Parameter {
     key: "page_ns",
     default: 15_000,
     min: 0,
-    meaning: "what a process computes for each page that it faults in, in ns",
+    meaning: "time that a process computes for each page that it faults in, in ns",
     source: "the recording k618_2c_make_lua_j4: 3.587 s of user time (side file), 236898 movable pages (`pageset stat`)",
 };
 
@@ -50,7 +50,7 @@ const CACHED: Parameter = Parameter {
     key: "cached_pages",
     default: 8192,
     min: 1,
-    meaning: "pages of output, and new files, that each CPU's processes leave behind before the oldest goes",
+    meaning: "pages of output, and new files, that each CPU keeps before it frees the oldest",
     source: "guess: keeps memory bounded",
 };
 
@@ -58,21 +58,22 @@ const CGROUPS: Parameter = Parameter {
     key: "cgroups",
     default: 1,
     min: 1,
-    meaning: "builds that run at once, each in a memory cgroup of its own, which has LRU lists of its own",
+    meaning: "builds that run at once, each in its own memory cgroup with its own LRU lists",
     source: "one build",
 };
 
-/// Processes of one compilation, besides the compiler. Source: spec fault.md §4.3, make, sh, gcc, as; guess.
+/// Number of processes of one compilation without the compiler itself. Source: spec fault.md §4.3, make, sh,
+/// gcc, as; guess.
 const SMALL_PROCESSES: u32 = 4;
 /// Number of faults between two system calls that allocate memory for a short time. Guess.
 const FAULTS_PER_CALL: u64 = 64;
-/// Time until the last objects of a dead process are freed, all at once. The objects are kept until then
-/// because readers without a lock may still use them (RCU). Guess.
+/// Time until the last objects of a dead process are freed, all at once. The kernel keeps the objects for a
+/// grace period, because readers without a lock may still use them (RCU). Guess.
 const GRACE_NS: u64 = 10_000_000;
-/// Share of the processes that end on another CPU than the one they began on, in percent. Source:
+/// Share of the processes that end on another CPU than the CPU on which they began, in percent. Source:
 /// `pageset stat` on data/traces/k618_2c_make_lua_j4.pgtrace: 4.7 % of the blocks that a build frees were
 /// allocated by another CPU. The value is an estimate, because the source counts blocks and not processes.
-/// The source also misses processes that moved to the other CPU and back.
+/// The source also does not show processes that moved to the other CPU and back.
 const MOVED_PERCENT: u64 = 5;
 /// Pages of a kernel stack, allocated one by one. Source: spec fault.md §4.3, "4 x order-0 vmalloc stack
 /// pages".
@@ -83,21 +84,21 @@ const STACKS_KEPT: usize = 2;
 /// Number of page tables of a process, without the leaf tables of its heap: upper levels, stack, libraries.
 /// Guess.
 const OTHER_TABLES: u32 = 9;
-/// The order of the page tables' top level. Source: spec fault.md §4, "PGD order 0 or 1"; 1 with isolated
-/// page tables.
+/// The order of the top level of a process's page tables. Source: spec fault.md §4, "PGD order 0 or 1". The
+/// order is 1 with isolated page tables.
 const PGD_ORDER: u8 = 1;
-/// Number of pages that a process leaves in the page cache: the file that it writes. Guess.
+/// Number of pages of the file that a process writes. The file stays in the page cache. Guess.
 const OUTPUT_PAGES: u64 = 12;
 /// Number of mappings of a process. Guess: an executable, its libraries, heap, stack.
 const MAPPINGS: usize = 30;
-/// Number of files that a process opens and that are not in the kernel's caches yet. Each one needs a new
-/// directory entry and a new inode. Guess.
+/// Number of files that a process opens and that are not in the kernel's caches yet. Each new file needs a
+/// new directory entry and a new inode. Guess.
 const NEW_FILES: usize = 6;
 
 /// `make -j N` with one compilation on each CPU.
 pub(super) const KBUILD: Workload = Workload {
     name: "kbuild",
-    summary: "make -j N of a kernel: short processes that fault in memory and free it all when they end",
+    summary: "make -j N of a kernel: short processes that fault in memory and free all memory when they end",
     source: "spec fault.md §4.3",
     unit: "processes",
     duration_ms: (400, 1000),
@@ -115,8 +116,8 @@ pub(super) const KBUILD: Workload = Workload {
     build,
 };
 
-/// The kernel's objects for a process: their size, and how many of them a process needs. The sizes are
-/// guesses, near those of Linux 6.x.
+/// The kinds of kernel objects for a process: the size of an object, and the number of objects for a process.
+/// The sizes of the objects are guesses, near the sizes in Linux 6.x.
 const KINDS: [(u32, usize); 7] = [
     (9_792, 1),          // task
     (1_408, 1),          // address space
@@ -201,8 +202,8 @@ impl Slot {
     }
 
     /// Draws the number of pages of a compiler process in two steps. The first step draws a range from a size
-    /// to twice that size, and the second a size within the range. All ranges are equally likely, and so are
-    /// all sizes within a range.
+    /// to twice that size, and the second step draws a size within the range. All ranges are equally likely,
+    /// and so are all sizes within a range.
     fn compiler_pages(&self, target: &mut dyn Target) -> u64 {
         let smallest = self.pages.0;
         let doubled = smallest << (target.random() % DOUBLINGS);
@@ -239,8 +240,8 @@ impl Slot {
             }
         }
         self.write_output(target);
-        // When the process exits, its memory is freed in bulk, then its page tables. The structures of the
-        // process are freed one grace period later.
+        // When the process exits, its memory is freed in bulk, and then its page tables are freed. The
+        // structures of the process are freed one grace period later.
         let is_moved = target.random() % 100 < MOVED_PERCENT;
         let mut left = Vec::new();
         if is_moved {
@@ -301,7 +302,8 @@ impl Slot {
         }
     }
 
-    /// Keeps the stack of a dead process for the next one, or returns its pages if enough are kept.
+    /// Keeps the stack of a dead process for the next process. If enough stacks are kept already, returns the
+    /// pages of the stack.
     fn stack_kept(&mut self, stack: Vec<Block>) -> Vec<Block> {
         if self.stacks.len() >= STACKS_KEPT {
             return stack;

@@ -1,6 +1,6 @@
 //! vm-scalability `lru-file-mmap-read`: processes read files larger than memory through mappings. So the page
-//! cache allocates pages as fast as they are reclaimed. A page is mostly freed on another CPU than the one
-//! that read it (spec fault.md §4.2).
+//! cache allocates pages as fast as they are reclaimed. A page is mostly freed on another CPU than the CPU
+//! that read the page (spec fault.md §4.2).
 
 use super::page_cache::{CpuCache, PageCache};
 use super::plan::Plan;
@@ -35,7 +35,7 @@ const RECLAIM_NS: Parameter = Parameter {
 /// of 128 KiB, general knowledge, not in the spec.
 const READAHEAD: u32 = 32;
 
-/// Sequential reads. Each miss reads several pages ahead.
+/// Sequential reads. A read of a page that is not cached also reads several further pages ahead.
 pub(super) const LRU_FILE_READ: Workload = Workload {
     name: "lru-file-mmap-read",
     summary: "vm-scalability lru-file-mmap-read: stream files through a full page cache",
@@ -46,7 +46,7 @@ pub(super) const LRU_FILE_READ: Workload = Workload {
     build: |setup| build(setup, READAHEAD),
 };
 
-/// Random reads. Each miss reads one page.
+/// Random reads. A read of a page that is not cached reads only this page.
 pub(super) const LRU_FILE_READ_RAND: Workload = Workload {
     name: "lru-file-mmap-read-rand",
     summary: "vm-scalability lru-file-mmap-read-rand: as lru-file-mmap-read, one page at a time",
@@ -82,7 +82,8 @@ fn build(setup: &Setup<'_>, per_miss: u32) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// Reads files until the measured time is over. Each miss brings `per_miss` pages into the cache.
+/// Reads files until the measured time is over. Each read of a page that is not cached brings `per_miss`
+/// pages into the cache.
 fn read(cache: &mut CpuCache, target: &mut dyn Target, per_miss: u32, read_ns: u64) {
     let mut fresh = Vec::new();
     while target.running() {

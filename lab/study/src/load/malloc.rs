@@ -19,8 +19,8 @@ const MMAP_NS: Parameter = Parameter {
     meaning: "work of one mmap or munmap outside the allocator, in ns",
     source: "guess",
 };
-/// Size of the structure that describes a mapping (VMA). Guess: near its size in all kernels of the published
-/// tables.
+/// Size of the structure that describes a mapping (VMA). Guess: near the size of this structure in all
+/// kernels of the published tables.
 const VMA_BYTES: u32 = 192;
 /// Number of page tables above the leaf table that one iteration needs. Source: spec fault.md §4.1, "leaf,
 /// maybe PMD/PUD".
@@ -92,7 +92,7 @@ const CALL_NS: Parameter = Parameter {
     source: "guess",
 };
 
-/// A control: malloc serves each request from its own cache, so no page is allocated.
+/// A control without page allocation: malloc serves each request from its own cache.
 pub(super) const MALLOC2: Workload = Workload {
     name: "malloc2",
     summary: "will-it-scale malloc2: malloc and free 1 KiB; a control, allocates no page",

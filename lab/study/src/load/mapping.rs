@@ -1,5 +1,5 @@
-//! The mapped memory of one task. Faults allocate the pages of the memory one by one, and an unmap frees all
-//! of them.
+//! The memory that one task has mapped. Faults allocate the pages of this memory one by one, and an unmap
+//! frees all pages.
 
 use pageset_core::{MigrateType, Order};
 
@@ -10,8 +10,8 @@ use crate::target::{Access, Block, Fill, Hold, LockId, Target};
 
 /// Number of pages that one page-table page maps. Source: x86-64, 512 entries of 8 bytes.
 pub(super) const TABLE_PAGES: u64 = 512;
-/// Number of pages that an unmap collects before it frees them as one list. Source: `mmu_gather` collects one
-/// page of pointers; general knowledge, not in the spec.
+/// Number of pages that an unmap collects in order to free them as one list. Source: `mmu_gather` collects
+/// one page of pointers; general knowledge, not in the spec.
 const GATHER_PAGES: usize = 506;
 
 pub(super) const FAULT_NS: Parameter = Parameter {
@@ -25,7 +25,7 @@ pub(super) const COPY_NS: Parameter = Parameter {
     key: "copy_fault_ns",
     default: 1400,
     min: 0,
-    meaning: "work of a fault to find and lock a file's page and to read what is copied of it, in ns",
+    meaning: "work of a fault to find and lock a file's page and to read the data to copy, in ns",
     source: "the 2018 study, batch 31 on the Skylake desktop: 8 CPUs / 2.31 M/s (page_fault2) - 8 CPUs / 3.91 M/s (page_fault1)",
 };
 pub(super) const UNMAP_NS: Parameter = Parameter {
@@ -36,14 +36,14 @@ pub(super) const UNMAP_NS: Parameter = Parameter {
     source: "guess: page-table entry, reverse map, gather",
 };
 
-/// The page that a fault provides.
+/// The kind of page that a fault maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Backing {
     /// A page of zeros.
     Anonymous,
     /// A copy of a page of a file.
     PrivateFile,
-    /// The page of the file itself, which is in memory already.
+    /// The page of the file itself, which is cached already.
     SharedFile,
 }
 
@@ -77,7 +77,8 @@ impl Mapping {
         }
     }
 
-    /// Writes to the next page. If the page is the first one of a page table, allocates the table first.
+    /// Writes to the next page of the mapping. If this page is the first page of a page table, allocates the
+    /// table first.
     pub(super) fn fault(&mut self, target: &mut dyn Target) {
         self.take(target, Hold::Shared);
         target.compute(self.fault_ns);
@@ -124,7 +125,8 @@ impl Mapping {
         Some((pfn, order))
     }
 
-    /// Unmaps everything: data pages in lists, in the order of their addresses, then page tables.
+    /// Unmaps all pages of the mapping. Frees the data pages in lists, in the order of their addresses, and
+    /// then the page tables.
     pub(super) fn unmap(&mut self, target: &mut dyn Target) {
         self.take(target, Hold::Exclusive);
         self.lru.flush(target);
@@ -156,7 +158,7 @@ impl Mapping {
         self.pages.drain(..).chain(self.tables.drain(..)).collect()
     }
 
-    /// Does work under the exclusive lock of the address space.
+    /// Does `work` while this worker holds the lock of the address space exclusively.
     pub(super) fn exclusively(&self, target: &mut dyn Target, work: impl FnOnce(&mut dyn Target)) {
         self.take(target, Hold::Exclusive);
         work(target);

@@ -12,7 +12,7 @@ const PAGES: Parameter = Parameter {
     default: 1024,
     min: 1,
     meaning: "pages of one process",
-    source: "guess: 4 MiB, so that some generations fit into a tenth of a second",
+    source: "guess: 4 MiB, so that each CPU runs several processes in a tenth of a second",
 };
 
 /// A service stops all of its processes at the same time, and starts new ones.
@@ -43,18 +43,20 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// The processes of one CPU. The first process fills its memory and ends, then the next process does the
-/// same, and so on.
+/// The processes that run on one CPU, one after another. The first process fills its memory and ends. Then
+/// the next process fills its memory and ends, and so on.
 struct Process {
     mapping: Mapping,
     pages: u64,
 }
 
-/// Number of bytes of the message that tells processes not to begin again.
+/// Number of bytes of a message that tells processes to end for good. A message that lets processes begin
+/// again has 0 bytes.
 const LAST: u64 = 1;
 
 impl Process {
-    /// The leading process waits until all other processes have filled their memory, then tells them to end.
+    /// The process on the first CPU waits until all other processes have filled their memory. Then the first
+    /// process tells the others to free their memory.
     fn lead(mut self, target: &mut dyn Target, full: ChannelId, others: &[ChannelId]) {
         let mut goes_on = true;
         while goes_on {
@@ -72,7 +74,7 @@ impl Process {
         others.iter().for_each(|other| target.close(*other));
     }
 
-    /// Any other process fills its memory, and ends when the leading process says so.
+    /// Each other process fills its memory, and frees the memory when the first process says so.
     fn follow(mut self, target: &mut dyn Target, full: ChannelId, signal: ChannelId) {
         let mut goes_on = true;
         while goes_on {

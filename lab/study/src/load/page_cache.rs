@@ -1,8 +1,9 @@
 //! The page cache of a machine whose memory is full, and its reclaim.
 //!
 //! Each node has a list of its cached pages and a reclaimer. The reclaimer wakes when the node's free pages
-//! fall below the low watermark, and works until they are above the high one. A reader that gets no page
-//! reclaims on all nodes itself, and then empties the page sets of all CPUs if it still gets none.
+//! fall below the low watermark, and works until they are above the high watermark. A reader that gets no
+//! page reclaims pages on all nodes itself. If the reader still gets no page, it empties the page sets of all
+//! CPUs.
 //!
 //! If the target has no watermarks, memory is never full, and the length of the list decides when to reclaim.
 
@@ -26,8 +27,8 @@ struct List {
     /// The CPUs of this node that the workload uses.
     cpus: Vec<CpuId>,
     pages: Mutex<VecDeque<Block>>,
-    /// Number of pages in the list when the run begins. If the target has no watermarks, this number also
-    /// limits the list.
+    /// Number of pages in the list when the run begins. If the target has no watermarks, this number is also
+    /// the largest length of the list.
     room: usize,
 }
 
@@ -47,8 +48,8 @@ impl List {
 #[derive(Debug)]
 pub(super) struct PageCache {
     lists: Vec<List>,
-    /// Whether a CPU is emptying all page sets now. A second CPU does not wait for the first, but tries again
-    /// to reclaim.
+    /// Whether a CPU is emptying all page sets now. A second CPU does not wait for the CPU that empties the
+    /// page sets, but tries again to reclaim.
     drains: AtomicBool,
 }
 
@@ -94,7 +95,7 @@ pub(super) struct CpuCache {
     /// Index of the CPU's own node.
     own: usize,
     lrus: Vec<Lru>,
-    /// Work to find, unmap and drop one page.
+    /// Time to find, unmap and drop one page, in nanoseconds.
     reclaim_ns: u64,
 }
 
@@ -119,15 +120,15 @@ impl CpuCache {
             if let Some(pfn) = self.page_above_min(target) {
                 return Some(pfn);
             }
-            // A reader that reclaims visits all nodes, beginning with its own.
+            // A reader that reclaims visits all nodes, beginning with the reader's own node.
             let nodes = self.cache.lists.len();
             let reclaimed: usize =
                 (0..nodes).map(|step| self.reclaim(target, (self.own + step) % nodes)).sum();
             if let Some(pfn) = self.page_above_min(target) {
                 return Some(pfn);
             }
-            // The reclaimed pages may be in page sets, where they do not count as free. So empty the page
-            // sets.
+            // The reclaimed pages may be in page sets, and pages in page sets do not count as free. So empty
+            // the page sets.
             if !self.cache.drains.swap(true, Relaxed) {
                 target.drain_all();
                 self.cache.drains.store(false, Relaxed);
@@ -150,8 +151,8 @@ impl CpuCache {
         target.alloc_above_min(Order::ZERO, MigrateType::Movable).ok()
     }
 
-    /// The index of the node that a page is on. If the workload uses no CPU of that node, the page counts as
-    /// one of this CPU's node.
+    /// The index of the node that a page is on. If the workload uses no CPU of the page's node, the page
+    /// counts as a page of this CPU's node.
     fn index_of(&self, target: &mut dyn Target, pfn: Pfn) -> usize {
         let node = target.node_of(pfn);
         self.cache.lists.iter().position(|list| Some(list.node) == node).unwrap_or(self.own)
@@ -192,8 +193,8 @@ impl CpuCache {
         target.set_reclaim(list.node, Reclaim::Idle);
     }
 
-    /// Removes a node's oldest pages from the cache, and frees them as one list. Returns the number of these
-    /// pages.
+    /// Removes a node's oldest pages from the cache, and frees them as one list. Returns the number of pages
+    /// that were removed.
     fn reclaim(&self, target: &mut dyn Target, node: usize) -> usize {
         let mut oldest = self.cache.lists[node].take_oldest();
         let count = oldest.len();
@@ -205,7 +206,7 @@ impl CpuCache {
         count
     }
 
-    /// Frees all pages, when the run has ended.
+    /// Frees all pages of the cache when the run has ended.
     pub(super) fn empty(&self, target: &mut dyn Target) {
         for node in 0..self.cache.lists.len() {
             while self.reclaim(target, node) > 0 {}

@@ -1,5 +1,5 @@
-//! will-it-scale `page_fault1`, `2` and `3`: write one byte to each page of a mapping of 128 MiB, unmap it,
-//! begin again (spec fault.md §4.1).
+//! will-it-scale `page_fault1`, `2` and `3`: write one byte to each page of a mapping of 128 MiB, unmap the
+//! mapping, and begin again (spec fault.md §4.1).
 
 use super::file::File;
 use super::mapping::{Backing, COPY_NS, FAULT_NS, Mapping, UNMAP_NS};
@@ -20,7 +20,7 @@ const FILE_PAGES: Parameter = Parameter {
     default: 1024,
     min: 0,
     meaning: "pages of the mapped file that are allocated before the first fault and kept",
-    source: "guess: fewer pages than are mapped, because nothing happens to a file's page once it is cached",
+    source: "guess: fewer pages than are mapped, because the simulation does nothing with a cached page of a file",
 };
 const PARAMETERS: &[Parameter] = &[PAGES, FAULT_NS, UNMAP_NS, lru::HOLD_NS];
 const COPY_PARAMETERS: &[Parameter] = &[PAGES, FILE_PAGES, FAULT_NS, COPY_NS, UNMAP_NS, lru::HOLD_NS];

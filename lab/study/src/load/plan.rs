@@ -11,13 +11,13 @@ use crate::target::{ChannelId, LockId, Target};
 pub struct Plan {
     /// The workers, at most one for each CPU.
     pub workers: Vec<Worker>,
-    /// The channels. A [`ChannelId`] is an index of this list.
+    /// The channels. A [`ChannelId`] is an index of the list of channels.
     pub channels: Vec<ChannelSpec>,
-    /// The locks. A [`LockId`] is an index of this list.
+    /// The locks. A [`LockId`] is an index of the list of locks.
     pub locks: Vec<LockKind>,
     /// For each node, the number of free pages above the high watermark when the run begins. A node that is
-    /// not listed has none. All other memory is in use during the whole run. `None` if all memory is free at
-    /// the beginning.
+    /// not listed has no free page above this watermark. All memory that is not free at the beginning is in
+    /// use during the whole run. `None` if all memory is free at the beginning.
     pub free_pages: Option<Vec<(NodeId, u64)>>,
 }
 
@@ -30,7 +30,7 @@ pub struct Worker {
     pub body: Body,
 }
 
-/// The work of one worker.
+/// The code that one worker runs.
 pub type Body = Box<dyn FnOnce(&mut dyn Target) + Send>;
 
 impl fmt::Debug for Worker {

@@ -24,7 +24,7 @@ impl Setup<'_> {
         self.settings.0.get(parameter.key).copied().unwrap_or(parameter.default)
     }
 
-    /// Returns the value like [`get`](Self::get). Fails if the value is above `max`.
+    /// Returns the value of a parameter like [`get`](Self::get). Fails if the value is above `max`.
     pub(crate) fn at_most(&self, parameter: &Parameter, max: u64) -> Result<u64, PlanError> {
         let value = self.get(parameter);
         if value > max {
@@ -70,7 +70,7 @@ impl Topology {
 }
 
 /// The kernel version of everything around the allocator. Slabs, sockets and LRU lists are not part of the
-/// allocator, but changed from version to version too.
+/// allocator, but they differ between versions too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Generation {
     /// Linux 4.9, of 2016.
@@ -88,7 +88,7 @@ pub struct Parameter {
     pub key: &'static str,
     /// The parameter's default.
     pub default: u64,
-    /// The smallest value that makes sense.
+    /// The smallest value that the parameter may have.
     pub min: u64,
     /// The parameter's meaning.
     pub meaning: &'static str,
@@ -116,7 +116,7 @@ impl Settings {
     }
 
     /// Checks that each setting is one of `parameters` and is in its range. Returns an error about the first
-    /// setting that is not.
+    /// setting that is unknown or out of range.
     pub(super) fn check_against<'p>(
         &self,
         parameters: impl Iterator<Item = &'p Parameter> + Clone,
@@ -135,7 +135,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Returns these settings, and the default of each parameter that is not set.
+    /// Returns the settings that were set, and the default of each parameter that was not set.
     pub(super) fn completed(&self, parameters: &[Parameter]) -> Self {
         let defaults = parameters.iter().map(|parameter| (parameter.key.to_owned(), parameter.default));
         let mut all: BTreeMap<_, _> = defaults.collect();
@@ -144,7 +144,7 @@ impl Settings {
     }
 }
 
-/// Why a workload cannot run as asked.
+/// The reason why a workload cannot run with this setup.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
     /// The workload has no parameter with this name.
@@ -160,7 +160,7 @@ pub enum PlanError {
     Value {
         /// The parameter's name.
         key: String,
-        /// The value that was set.
+        /// The value that the user gave the parameter.
         value: u64,
         /// Smallest value allowed.
         min: u64,

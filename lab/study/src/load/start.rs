@@ -2,8 +2,7 @@
 //!
 //! If all programs start at once, CPUs reach their first contended lock in the order of their numbers, and a
 //! fair lock keeps that order. As a result, the lock's cache lines always move between CPUs with adjacent
-//! numbers, which are close to each other, and locks are faster than in programs that were started one by
-//! one.
+//! numbers, which are close to each other. So locks are faster than in programs that were started one by one.
 
 use super::plan::Plan;
 use super::setup::{Parameter, PlanError, Setup};
@@ -14,7 +13,7 @@ pub const START_SPREAD_US: Parameter = Parameter {
     default: 0,
     min: 0,
     meaning: "programs start at random times within this much virtual time, in us, instead of all at once",
-    source: "starting all at once is simplest, and the parameters of published tables were fitted so",
+    source: "starting all at once is simplest; the parameters of published tables were fitted that way",
 };
 
 /// The longest time within which programs may start: a minute. A run ends only when its last program has

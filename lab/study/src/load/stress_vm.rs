@@ -19,7 +19,7 @@ const PAGE_NS: Parameter = Parameter {
     default: 5_000,
     min: 0,
     meaning: "time that a worker computes for each page, half of it while writing and half while checking, in ns",
-    source: "guess: its methods go over the memory several times, at a few GB/s for each worker",
+    source: "guess: stress-ng goes over the memory several times, at a few GB/s for each worker",
 };
 
 /// One process on each CPU.

@@ -1,7 +1,7 @@
 //! Describes a benchmark: its name, its parameters, and the function that makes a plan of it.
 //!
-//! This file uses no file of a benchmark, so each of them can use this file. The module `load` lists all
-//! benchmarks.
+//! This file uses no file of a benchmark, so the file of each benchmark can use this file. The module `load`
+//! lists all benchmarks.
 
 use super::plan::Plan;
 use super::setup::{Parameter, PlanError, Settings, Setup};
@@ -18,8 +18,8 @@ pub struct Workload {
     pub source: &'static str,
     /// Name of one unit of the score, e.g. "faults".
     pub unit: &'static str,
-    /// Two durations in milliseconds of virtual time: the warm-up, and the measured time. Guess: a few of the
-    /// benchmark's cycles.
+    /// Two durations in milliseconds of virtual time: the warm-up, and the measured time. Guess: a few cycles
+    /// of the benchmark.
     pub duration_ms: (u64, u64),
     /// The benchmark's parameters, with defaults.
     pub parameters: &'static [Parameter],
@@ -42,24 +42,24 @@ impl Workload {
         start::spread((self.build)(&setup)?, &setup)
     }
 
-    /// The benchmark's own parameters, and those that every workload has.
+    /// The benchmark's own parameters, and the parameters that every workload has.
     fn all_parameters(&self) -> impl Iterator<Item = &Parameter> + Clone {
         self.parameters.iter().chain([&START_SPREAD_US])
     }
 }
 
 impl Settings {
-    /// Checks that `workload` has all these parameters and can take their values.
+    /// Checks that `workload` has each parameter that is set, and that each value is in its range.
     ///
     /// # Errors
-    /// Fails if `workload` lacks a parameter, or cannot take a value. The error names the first such
+    /// Fails if `workload` lacks a parameter, or cannot take a value. The error names the first wrong
     /// parameter.
     pub fn check(&self, workload: &Workload) -> Result<(), PlanError> {
         self.check_against(workload.all_parameters())
     }
 }
 
-/// Whether workers share their address space.
+/// Whether the workers of a benchmark share one address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tasks {
     Processes,

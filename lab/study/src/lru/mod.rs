@@ -1,9 +1,9 @@
-//! LRU lists. Each node and memory cgroup has one list and one lock. A CPU takes the lock once for several
-//! pages.
+//! LRU lists. Each memory cgroup has one list and one lock on each node. A CPU takes the lock of a list once
+//! for several pages.
 //!
-//! The list is not part of the allocator, but every anonymous page and every file page goes through it. So
-//! the lock of the list is contended next after the zone lock (spec fault.md §4.1, the 2018 study of batch
-//! sizes).
+//! The list is not part of the allocator, but every anonymous page and every file page is added to a list. So
+//! the lock of a list is the most contended lock after the zone lock (spec fault.md §4.1, the 2018 study of
+//! batch sizes).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,8 +14,8 @@ use crate::load::setup::{Parameter, Setup};
 use crate::random_time::exponential_ns;
 use crate::target::{Hold, LockId, Target, locked};
 
-/// Number of pages that a CPU collects before it takes the lock to add them to the list. Source: spec
-/// fault.md §4.1, Linux 4.15 to 6.9.
+/// Number of pages that a CPU collects before it takes the lock and adds these pages to the list. Source:
+/// spec fault.md §4.1, Linux 4.15 to 6.9.
 const ADD_BATCH: u32 = 15;
 /// Largest number of pages that are removed under one hold of the lock. Source: `SWAP_CLUSTER_MAX`, spec
 /// pcp.md §0.2.
@@ -31,7 +31,7 @@ pub(crate) const HOLD_NS: Parameter = Parameter {
     source: "guess: two or three cold lines of metadata",
 };
 
-/// One CPU's access to its node's list.
+/// One CPU's access to the LRU list of its node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lru {
     lock: LockId,
@@ -40,13 +40,14 @@ pub(crate) struct Lru {
 }
 
 impl Lru {
-    /// Makes the access of each CPU that `setup` uses. The CPUs of a node share one lock.
+    /// Makes the access to the LRU lists for each CPU that `setup` uses. The CPUs of a node share one lock.
     pub(crate) fn for_cpus(plan: &mut Plan, setup: &Setup<'_>) -> Vec<Self> {
         Self::for_cgroups(plan, setup, 1)
     }
 
-    /// Does the same as [`for_cpus`](Self::for_cpus), for programs in several memory cgroups. Each cgroup has
-    /// its own list on each node. CPU `n` belongs to cgroup `n` modulo the number of cgroups.
+    /// Makes the access of each CPU like [`for_cpus`](Self::for_cpus), for programs in several memory
+    /// cgroups. Each cgroup has its own list on each node. CPU `n` belongs to cgroup `n` modulo the number of
+    /// cgroups.
     pub(crate) fn for_cgroups(plan: &mut Plan, setup: &Setup<'_>, cgroups: u64) -> Vec<Self> {
         let page_ns = setup.get(&HOLD_NS);
         let mut locks = BTreeMap::new();
@@ -69,7 +70,7 @@ impl Lru {
         setup.each_cpu().map(|_| of_cpu()).collect()
     }
 
-    /// Adds a page to this CPU's batch. When the batch is full, adds all of it to the list.
+    /// Adds a page to this CPU's batch. When the batch is full, adds all of its pages to the list.
     pub(crate) fn add(&mut self, target: &mut dyn Target) {
         self.pending += 1;
         if self.pending == ADD_BATCH {
@@ -93,9 +94,9 @@ impl Lru {
         }
     }
 
-    /// Holds the lock for a random time. The time varies because the CPU writes the metadata of the pages and
-    /// of their neighbours on the list. These lines may be in this CPU's caches, in another CPU's caches or
-    /// only in memory.
+    /// Holds the LRU lock for a random time. The time varies because the CPU writes the metadata of the pages
+    /// and of their neighbours on the list. The lines of metadata may be in this CPU's caches, in another
+    /// CPU's caches or only in memory.
     fn hold(&self, target: &mut dyn Target, pages: u32) {
         let ns = exponential_ns(target, self.page_ns * u64::from(pages));
         locked(target, self.lock, Hold::Exclusive, |target| target.compute(ns));
@@ -128,7 +129,7 @@ mod tests {
         let mut plan = Plan::default();
         let lrus = Lru::for_nodes(&mut plan, &setup);
         let locks: Vec<_> = lrus[7].iter().map(|lru| plan.locks[lru.lock.0 as usize]).collect();
-        assert_eq!((lrus.len(), plan.locks.len()), (8, 2), "the other nodes have no CPU in use");
+        assert_eq!((lrus.len(), plan.locks.len()), (8, 2), "only nodes whose CPUs are in use have a list");
         assert_eq!(locks, [LockKind::Lru(NodeId(0)), LockKind::Lru(NodeId(1))]);
     }
 }

@@ -7,16 +7,16 @@ use super::rig::{fixed, measure, score_per_ns};
 use super::shape::Shape;
 use crate::{Access, Block, Fill, Target};
 
-/// Number of blocks in one timed phase. A phase takes much longer than reading the clock, and is much shorter
-/// than a sawtooth.
+/// Number of blocks that one timed phase allocates or frees. A phase takes much longer than reading the
+/// clock, and is much shorter than a sawtooth.
 const BLOCKS: usize = 2048;
 /// Number of blocks in a sawtooth, which allocates all blocks and then frees all blocks. A page set may hold
-/// only a small part of them.
+/// only a small part of the blocks.
 const SAWTOOTH: usize = 16_384;
 /// Number of rounds of each measurement. The result is the median of the rounds.
 const ROUNDS: usize = 21;
-/// Two batch sizes. With each, the number of visits to the zone is known, so the difference of the two times
-/// gives the cost of a visit.
+/// Two batch sizes. With each batch size, the number of visits to the zone is known. So the difference of the
+/// two times gives the cost of a visit.
 const BATCHES: [i32; 2] = [15, 127];
 
 /// Costs of the allocator, in nanoseconds.
@@ -100,23 +100,24 @@ fn give(target: &mut dyn Target, block: Block) {
     target.free(block);
 }
 
-/// Frees a block and allocates a cleared one. The block is the same one each time, because a page set hands
-/// out the block that was freed last.
+/// Frees a block and allocates a cleared one. Each call frees and allocates the same block, because a page
+/// set hands out the block that was freed last.
 fn renew(target: &mut dyn Target, block: Block) -> Block {
     target.free(block);
     let pfn = target.alloc(Order::ZERO, MigrateType::Movable, Fill::Zeroed);
     (pfn.expect("a page was just freed"), Order::ZERO)
 }
 
-/// Times `work`. Returns the nanoseconds for each of [`BLOCKS`] blocks.
+/// Measures the time of `work` on [`BLOCKS`] blocks. Returns the time for one block, in nanoseconds.
 fn time(target: &mut dyn Target, work: impl FnOnce(&mut dyn Target)) -> f64 {
     let began = target.now_ns();
     work(target);
     (target.now_ns() - began) as f64 / BLOCKS as f64
 }
 
-/// Allocates many blocks and frees all of them. Nearly all blocks go through the zone's free lists. Returns
-/// the nanoseconds for one block in one direction.
+/// Allocates many blocks and frees all of them. Nearly all blocks move between the page set and the zone's
+/// free lists. Returns the time to move one block in one direction, to the page set or to the zone, in
+/// nanoseconds.
 fn sawtooth(batch: i32) -> Result<f64> {
     measure(fixed(batch), |target, found| {
         let mut held = Vec::with_capacity(SAWTOOTH);
@@ -129,8 +130,9 @@ fn sawtooth(batch: i32) -> Result<f64> {
     })
 }
 
-/// Does the same as [`sawtooth`], but in phases, and reads `pages_between` other pages between the phases.
-/// Returns the nanoseconds for one block in one direction.
+/// Allocates and frees blocks like [`sawtooth`], but in phases. Between the phases, reads `pages_between`
+/// other pages. Returns the time to move one block in one direction, to the page set or to the zone, in
+/// nanoseconds.
 fn phases(pages_between: usize) -> Result<f64> {
     measure(fixed(BATCHES[1]), move |target, found| {
         let others: Vec<_> = (0..pages_between).map(|_| take(target)).collect();
@@ -149,7 +151,7 @@ fn phases(pages_between: usize) -> Result<f64> {
     })
 }
 
-/// Does `work` on each of `pages` pages, over and over. Returns the nanoseconds for one page.
+/// Does `work` on each of `pages` pages, over and over. Returns the time for one page, in nanoseconds.
 fn sweep(pages: usize, work: impl Fn(&mut dyn Target, &mut Block) + Send + 'static) -> Result<f64> {
     measure(fixed(BATCHES[1]), move |target, found| {
         let mut held: Vec<_> = (0..pages).map(|_| take(target)).collect();

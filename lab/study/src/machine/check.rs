@@ -16,17 +16,17 @@ use crate::{ThreadOptions, run_on_threads};
 /// Pages of memory on threads and in the simulation: 1 GiB in one zone.
 const PAGES: u64 = 1 << 18;
 const WARM_UP_MS: u64 = 100;
-/// Measured time of each run on threads. A simulation can be shorter than a run on threads, because its
-/// results vary less.
+/// Measured time of each run on threads. A simulation can be shorter than a run on threads, because the
+/// results of a simulation vary less.
 const THREADS_MS: u64 = 500;
-/// How many times each case runs on threads. The fastest run counts.
+/// How many times each case runs on threads. Only the fastest run is compared with the simulation.
 const THREADS_RUNS: u32 = 3;
 const SIMULATED_MS: u64 = 200;
 /// Largest accepted error of a prediction.
 const TOLERANCE: f64 = 0.25;
 
-/// Threads must have their CPUs for at least this share of the time. If the share is smaller, other programs
-/// disturbed the run.
+/// Threads must have their CPUs for at least this share of the time. If threads had a smaller share, other
+/// programs disturbed the run.
 const CPU_SHARE_MIN: f64 = 0.9;
 
 /// A run whose results on threads and in the simulation are compared.
@@ -38,8 +38,8 @@ struct Case {
     what: &'static str,
 }
 
-/// The runs that are compared. Some leave out the work outside the allocator, so that most of their time is
-/// spent in the allocator.
+/// The runs whose results on threads and in the simulation are compared. Some runs leave out the work outside
+/// the allocator, so that most of their time is spent in the allocator.
 const CASES: &[Case] = &[
     Case { workload: "page_fault1", cpus: 1, batch: 63, settings: &[], what: "one CPU" },
     Case { workload: "page_fault1", cpus: 2, batch: 63, settings: &[], what: "as published" },
@@ -155,8 +155,8 @@ fn plan(case: &Case) -> Result<crate::load::Plan> {
     Ok(workload.plan(&Setup { topology: &topology, cpus: case.cpus, generation, settings: &settings })?)
 }
 
-/// Runs a case on threads several times. Returns the units of work per second of the fastest run, and its CPU
-/// time as a share of the time that its threads ran.
+/// Runs a case on threads several times. Returns the units of work per second of the fastest run, and the
+/// run's CPU time as a share of the time that its threads ran.
 fn on_threads(case: &Case) -> Result<(f64, f64)> {
     let options = ThreadOptions {
         policy: fixed(case.batch),

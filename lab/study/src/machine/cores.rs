@@ -11,12 +11,12 @@ use super::shape::Shape;
 use crate::load::{Body, ChannelSpec};
 use crate::{Access, ChannelId, Fill, Message, Target};
 
-/// Number of times that the two cores pass the pages to each other and back.
+/// Number of times that the two cores pass the pages back and forth.
 const ROUNDS: usize = 101;
 /// Three numbers of pages to pass back and forth at a time: a quarter, half, and all of the 208 KiB that a
-/// socket holds. The result is the average of the three. The time for a page depends on the number, because
-/// pages that the other core has just written take longest. On a virtual machine with 2 Xeon CPUs, copying a
-/// page took 1130 ns if the pages had at most 160 KiB, and 430 ns if they had more.
+/// socket holds. The result is the average of the times for these three numbers. The time for a page depends
+/// on the number, because pages that the other core has just written take longest. On a virtual machine with
+/// 2 Xeon CPUs, copying a page took 1130 ns if the pages had at most 160 KiB, and 430 ns if they had more.
 const PAGES: [usize; 3] = [13, 26, 52];
 const THERE: ChannelId = ChannelId(0);
 const BACK: ChannelId = ChannelId(1);
@@ -76,7 +76,7 @@ fn copy_of(pages: usize) -> Result<CopyCosts> {
     Ok(CopyCosts { near: median(near), from_core: median(from_core) })
 }
 
-/// Copies each page in place. Returns the nanoseconds for one page.
+/// Copies each page in place. Returns the time for one page, in nanoseconds.
 fn copy_each(target: &mut dyn Target, pages: &Message) -> f64 {
     let began = target.now_ns();
     pages.blocks.iter().for_each(|(pfn, _)| target.touch(*pfn, 4096, Access::Copy));

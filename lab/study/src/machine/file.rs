@@ -40,16 +40,16 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
     for part in [
         cost("alloc", costs.hit, &measured("half of an allocation and free that a page set serves")),
         cost("free", costs.hit, &measured("half of an allocation and free that a page set serves")),
-        cost("take_block", costs.block, &measured("a sawtooth of 16384 pages, half of both ways")),
-        cost("give_block", costs.block, &measured("a sawtooth of 16384 pages, half of both ways")),
-        cost("zone_visit", costs.visit, &measured("the same sawtooth with batch 15 against batch 127")),
+        cost("take_block", costs.block, &measured("16384 pages allocated, then freed; half of the time")),
+        cost("give_block", costs.block, &measured("16384 pages allocated, then freed; half of the time")),
+        cost("zone_visit", costs.visit, &measured("16384 pages allocated, then freed; batch 15 and 127")),
         format!("# A guess: heads of free lists, counters.\nzone_lines = {ZONE_LINES}\n"),
         levels(
             "metadata",
             [0.0, metadata_shared, metadata_memory],
-            &measured("per page, above near caches, which the other costs contain"),
+            &measured("cost per page beyond the cost in near caches, which other costs include"),
         ),
-        "# Nine bytes of metadata per frame: neighbours are on the same line.\nframe_layout = \"shared-lines\"\n".to_owned(),
+        "# Nine bytes of metadata per frame: adjacent frames share a cache line.\nframe_layout = \"shared-lines\"\n".to_owned(),
         sibling_slowdown(shape),
         levels("clear_4k", costs.clear, &measured("sweeps over sets of pages of three sizes")),
         read_and_copy(costs.read, copy, &measured),
@@ -57,9 +57,9 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
         cost("line_from_sibling", line, line_source),
         cost("line_from_cache", line, line_source),
         cost("line_from_node", line, line_source),
-        cost("lock_pass", lock_pass, &measured("two CPUs that want one zone's lock, less lines and work")),
-        cost("wakeup", wakeup, &measured("a message to a thread that looks for it, less lines and atomics")),
-        cost("fault", fault, &measured("first write to a page of new memory, less its clearing")),
+        cost("lock_pass", lock_pass, &measured("two CPUs want one zone's lock; lines and work subtracted")),
+        cost("wakeup", wakeup, &measured("a message to a polling thread; lines and atomics subtracted")),
+        cost("fault", fault, &measured("first write to a page of new memory; clearing subtracted")),
         distances(shape, line, metadata_memory),
     ] {
         text.push_str(&part);
@@ -85,8 +85,8 @@ fn read_and_copy(read: [f64; 3], copy: Option<CopyCosts>, measured: &dyn Fn(&str
     let from_core = (copy.from_core - work).max(near);
     let in_turn = measured("two CPUs copy the same pages in turn");
     format!(
-        "read_4k = {{ {levels}, core_ns = {from_core:.2}, source = \"{sweeps}; {in_turn}, less the work of copying\" }}\n\
-         copy_4k = {{ ns = {work:.2}, source = \"{in_turn}, each a second time, less reading\" }}\n"
+        "read_4k = {{ {levels}, core_ns = {from_core:.2}, source = \"{sweeps}; {in_turn}, copying subtracted\" }}\n\
+         copy_4k = {{ ns = {work:.2}, source = \"{in_turn}, each page a second time, minus reading\" }}\n"
     )
 }
 
@@ -109,7 +109,7 @@ fn header(shape: &Shape, last_level_kib: u32) -> String {
          [caches]\n\
          l1d_kib = {}\n\
          l2_kib = {}\n\
-         # As far as reads of so much are fast; the system tells of {} KiB.\n\
+         # Measured: reads of up to this size are fast. The system reports {} KiB.\n\
          l3_kib = {}\n\
          \n\
          [memory]\n\
@@ -132,7 +132,7 @@ fn cores_per_node(shape: &Shape) -> u32 {
 
 /// The number of cores that share a last-level cache. In a virtual machine, the system's numbers may
 /// contradict each other: if the number that the system `told` does not divide the number of cores of a node,
-/// all of them share one cache.
+/// all cores of the node share one cache.
 fn cores_per_cache(cores_per_node: u32, told: u32) -> u32 {
     let told = told.clamp(1, cores_per_node);
     if cores_per_node.is_multiple_of(told) { told } else { cores_per_node }
@@ -141,7 +141,7 @@ fn cores_per_cache(cores_per_node: u32, told: u32) -> u32 {
 fn sibling_slowdown(shape: &Shape) -> String {
     let (factor, source) = match shape.threads_per_core {
         1 => ("1.0", "one thread per core"),
-        _ => ("1.6", "guess: two threads of a core do 1.25 times the work of one"),
+        _ => ("1.6", "guess: two threads of a core do 1.25 times the work of one thread"),
     };
     format!("sibling_slowdown = {{ factor = {factor}, source = \"{source}\" }}\n")
 }
@@ -152,7 +152,7 @@ fn distances(shape: &Shape, line: f64, memory: f64) -> String {
     }
     format!(
         "\n[[costs.line_from_distance]]\ndistance = 20\ncache_ns = {:.2}\nmemory_ns = {:.2}\n\
-         source = \"guess: twice what is near\"\n",
+         source = \"guess: twice the cost within the node\"\n",
         2.0 * line,
         2.0 * memory
     )

@@ -20,7 +20,7 @@ const ATOMICS: u32 = 100_000;
 const TURNS: u64 = 50;
 /// Number of timings of two CPUs that write in turn.
 const CHUNKS: u64 = 2001;
-/// Number of timings of all other operations. The result is the median of the timings.
+/// Number of timings of each operation except writing in turn. The result is the median of the timings.
 const ROUNDS: usize = 11;
 /// Number of pages whose first write is timed: 64 MiB.
 const FAULT_PAGES: usize = 16 << 10;
@@ -62,8 +62,8 @@ pub(super) fn turn() -> Option<f64> {
             }
             times.push(began.elapsed().as_nanos() as f64 / (2 * TURNS) as f64);
         }
-        // The system took a CPU away during the longest timings. How long these timings are does not change
-        // the median.
+        // The system took a CPU away during the longest timings. The length of the longest timings does not
+        // change the median.
         median(&times)
     };
     thread::scope(|scope| {

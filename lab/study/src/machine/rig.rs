@@ -11,11 +11,11 @@ use pageset_measure::pageops::median;
 use crate::load::{Body, ChannelSpec, Plan, Worker};
 use crate::{Target, ThreadOptions, ThreadOutcome, run_on_threads};
 
-/// Pages of the measured allocator: 1 GiB. Only touched pages take memory.
+/// Pages of the measured allocator: 1 GiB. The system provides memory only for touched pages.
 pub(super) const PAGES: u64 = 1 << 18;
 
-/// A policy with a fixed batch and a fixed limit, so that it is known whether a page comes from a page set or
-/// from the zone.
+/// A policy with a fixed batch and a fixed limit, so that a measurement knows whether a page comes from a
+/// page set or from the zone.
 pub(super) fn fixed(batch: i32) -> Policy {
     let mut policy = policy::LINUX_4_9;
     policy.batch = BatchRule::Fixed(batch);
@@ -24,7 +24,7 @@ pub(super) fn fixed(batch: i32) -> Policy {
 }
 
 /// Runs `body` once on the first CPU. `body` reports times by calling its second argument. The result is the
-/// median of these times.
+/// median of the reported times.
 pub(super) fn measure(
     policy: Policy,
     body: impl FnOnce(&mut dyn Target, &mut dyn FnMut(f64)) + Send + 'static,

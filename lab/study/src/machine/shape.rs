@@ -7,7 +7,8 @@ use pageset_measure::host::{self, Meminfo, usable_cpus};
 
 use super::rig;
 
-/// The CPUs, caches and memory that a machine file names. All nodes are assumed to be like the first one.
+/// The CPUs, caches and memory that a machine file names. Each node is assumed to have as many CPUs and as
+/// much memory as the first node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) title: String,
@@ -59,7 +60,7 @@ impl Shape {
     }
 
     /// A number of pages that no cache can hold, but at most [`PAGES_MAX`]. A virtual machine may report
-    /// caches larger than this limit, but has only a part of them.
+    /// caches larger than this limit, although only a part of these caches belongs to it.
     pub(super) fn pages_beyond_caches(&self) -> usize {
         (3 * self.l3_kib as usize / 4).min(PAGES_MAX)
     }
@@ -70,8 +71,8 @@ impl Shape {
     }
 }
 
-/// Returns the number of nodes and the number of threads per core. Both are reduced until they divide the
-/// number of CPUs, because in a machine file each node has the same number of whole cores.
+/// Returns the number of nodes and the number of threads per core. Both numbers are reduced until they divide
+/// the number of CPUs, because in a machine file each node has the same number of whole cores.
 fn fitting(cpus: u32, nodes: u32, siblings: u32) -> (u32, u32) {
     let threads_per_core = if cpus.is_multiple_of(siblings) { siblings } else { 1 };
     let nodes = if (cpus / threads_per_core).is_multiple_of(nodes) { nodes } else { 1 };

@@ -1,8 +1,8 @@
 //! Computes the time of a kernel build from the figures of a simulated build.
 //!
-//! In the simulated build, all CPUs compile. A real build also has steps that run on one CPU at a time, such
-//! as linking, extracting symbols and compressing. These steps never wait for locks. So a better allocator
-//! shortens a whole build by a smaller share than it shortens compiling.
+//! In the simulated build, all CPUs compile all the time. A real build also has steps that run on one CPU at
+//! a time, such as linking, extracting symbols and compressing. The steps on one CPU never wait for locks. So
+//! a better allocator shortens a whole build by a smaller share than it shortens compiling.
 
 use crate::simulate::{RunResult, RunSpec};
 
@@ -19,7 +19,7 @@ use crate::simulate::{RunResult, RunSpec};
 /// | 16, AMD | 98.12 | 1269.7 | `perf.mvermeulen.com/workloads/phoronix/build-linux-kernel` |
 /// | 8, Intel | 160.12 | 1120.3 | the same |
 ///
-/// If a published build waited for a disk, this share counts the waiting as work of one CPU.
+/// If a published build waited for a disk, the build's share counts the waiting as work of one CPU.
 const SERIAL_SHARE: f64 = 0.011;
 
 /// The parameter of the workload that gives the number of builds that share the CPUs.
@@ -32,7 +32,7 @@ pub(super) fn build_time(run: &RunSpec, result: &RunResult) -> f64 {
     let builds = run.settings.get(BUILDS).copied().unwrap_or(1);
     let busy = result.busy_ms / result.allocated_pages as f64;
     let waits_percent = result.zone_wait_percent + result.lru_wait_percent + result.mmap_wait_percent;
-    // In the serial part only one CPU works, so it does not wait for locks.
+    // In the serial part only one CPU works. A CPU that works alone does not wait for locks.
     let serial = SERIAL_SHARE * busy * (1.0 - waits_percent / 100.0);
     serial + (busy - serial) * builds as f64 / f64::from(result.workers)
 }
@@ -41,7 +41,7 @@ pub(super) fn build_time(run: &RunSpec, result: &RunResult) -> f64 {
 mod tests {
     use super::*;
 
-    /// The time of a build with these results, if `builds` share the CPUs.
+    /// The time of a build with these results, if `builds` builds share the CPUs.
     fn time(builds: u64, workers: u32, zone_wait_percent: f64) -> f64 {
         let mut run = RunSpec::new("epyc-2", "kbuild", "linux-6.6");
         if builds > 1 {
@@ -77,7 +77,7 @@ mod tests {
         assert!((time(1, 1, 0.0) - 1.0).abs() < 1e-9);
         let many = time(1, 1_000_000, 0.0);
         assert!((many - SERIAL_SHARE).abs() < 1e-5, "{many}");
-        // Half of the busy time is waiting. The serial part does not wait.
+        // The CPUs wait for locks in half of the busy time. The serial part does not wait.
         let half = time(1, 1_000_000, 50.0);
         assert!((half - SERIAL_SHARE / 2.0).abs() < 1e-5, "{half}");
     }

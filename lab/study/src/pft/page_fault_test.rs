@@ -55,15 +55,15 @@ impl TryFrom<String> for FaultHandler {
     }
 }
 
-/// The description of a test. `None` stands for the default.
+/// The description of a test. A field that is `None` stands for the field's default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PftSpec {
     /// Memory that all threads together touch, in GiB. Default: 0.25, or 64 on a simulated machine.
     pub gib: Option<f64>,
-    /// Number of threads. Default: one for each CPU.
+    /// Number of threads. Default: one thread for each CPU.
     pub threads: Option<u32>,
-    /// Number of repetitions. Default: 10, or 1 in a simulation.
+    /// Number of repetitions. Default: 10 repetitions, or 1 in a simulation.
     pub repetitions: Option<u32>,
     /// Number of cache lines that a thread writes in each page.
     pub lines: u32,
@@ -177,7 +177,7 @@ impl Test {
         for repetition in 0..self.repetitions {
             for (handler, series) in self.contestants.iter().zip(&mut series) {
                 let run = match (&self.machine, series.runs.first()) {
-                    // A repeated simulation would give the same result, so it runs once.
+                    // A repeated simulation would give the same result, so simulate only once.
                     (Some(_), Some(first)) if repetition > 0 => *first,
                     _ => self.run_once(*handler)?,
                 };

@@ -2,8 +2,8 @@
 //!
 //! A simulation does not touch each page of hundreds of gibibytes. Each thread touches only a few thousand
 //! pages. The memory of each node is made smaller in the same proportion, so that the same share of the pages
-//! lies on other nodes. Afterwards the times of touching, leaving and teardown are multiplied by the same
-//! factor. The start time is not scaled.
+//! lies on other nodes. After the simulation, the times of touching, leaving and teardown are multiplied by
+//! the same factor. The time to start the threads is not multiplied.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -54,24 +54,26 @@ pub enum AreaCache {
     Space,
 }
 
-/// Time between the creation of two threads. One thread creates all threads. Guess: cloning a thread and
-/// mapping its stack take a few times as long as a wake-up, which takes 10 us.
+/// Time between the creation of two threads. One thread creates all other threads. Guess: cloning a thread
+/// and mapping its stack take a few times as long as a wake-up, which takes 10 us.
 const CREATION: Span = Span::from_us(40);
-/// Virtual time at which threads begin to map memory. By then, the first thread has made the address space.
+/// Virtual time at which threads begin to map memory. The first thread has made the address space before this
+/// time.
 const MAPPING: Span = Span::from_ms(1);
-/// Virtual time at which all threads begin to touch pages. By then, all threads have mapped their memory.
+/// Virtual time at which all threads begin to touch pages. All threads have mapped their memory before this
+/// time.
 const TOUCHING: Span = Span::from_ms(100_000);
-/// End of the simulation in virtual time. Every run ends before.
+/// End of the simulation in virtual time. Every run ends before this time.
 const END: Span = Span::from_ms(100_000_000);
 /// The time between two calls of the scheduler by a thread. Guess: the default time slice of Linux 2.6, 100
 /// ms.
 const SLICE: Span = Span::from_ms(100);
-/// The number of pages that a page set fetches in one refill. A page set holds at most six times that number.
-/// Source: 2.6.13's rule for a zone of 4 GiB with 16 KiB pages, 512 KiB / 4 brought to 2^n - 1, and six
-/// batches.
+/// The number of pages that a page set fetches in one refill. A page set holds at most six times this number
+/// of pages. Source: the rule of Linux 2.6.13 for a zone of 4 GiB with 16 KiB pages. The batch is a quarter
+/// of 512 KiB, rounded to 2^n - 1 pages. A page set's limit is six batches.
 const BATCH: i32 = 7;
 const HIGH: i32 = 6 * BATCH;
-/// Largest memory of a simulated node, as a multiple of the pages of one thread. No node needs more.
+/// Largest memory of a simulated node, as a multiple of the pages of one thread. No node needs more memory.
 const NODE_SHARES_MAX: u64 = 4;
 
 /// Runs the test. `machine` is any simulated machine with the shape's page size.
@@ -137,21 +139,21 @@ pub fn run(machine: &Machine, spec: &VirtualSpec) -> Result<Run> {
 }
 
 /// Returns a machine whose nodes have `scale` times less memory than those of `machine`, or even less if the
-/// threads cannot fill that. Nodes that no thread would use are left out. Threads take memory from the
-/// nearest nodes, which are the first nodes.
+/// threads cannot fill so much memory. Nodes that no thread would use are left out. Threads take memory from
+/// the nearest nodes, which are the first nodes.
 fn shrunk(machine: &Machine, scale: f64, shape: &Shape) -> Machine {
     let (all, cpus_per_node) = (machine.topology.nodes, machine.topology.cpus_per_node());
     let real = machine.memory.pages() / u64::from(all);
     let needed = NODE_SHARES_MAX * shape.thread_pages * u64::from(cpus_per_node);
     let pages = ((real as f64 / scale) as u64).min(needed).max(64);
     // Add a quarter, for page tables and for the pages that watermarks keep free. Use nodes in whole groups
-    // of eight, because the machine is built of such groups. Count untouched pages of a region too, because
-    // prefaulting may map them.
+    // of eight, because the machine is built of groups of eight nodes. Count untouched pages of a region too,
+    // because prefaulting may map untouched pages.
     let filled = (shape.mapped_pages() + u64::from(shape.tables())) * 5 / 4 / pages + 1;
     let used = u32::try_from(filled).unwrap_or(all).max(shape.threads.div_ceil(cpus_per_node));
     let nodes = used.next_multiple_of(8).min(all);
     let zone = |node: u64| {
-        // Frame 0 is never used.
+        // Leave out frame 0, because frame 0 is never used.
         (ZoneKind::Normal, NodeId(node as u16), (node * pages).max(1)..(node + 1) * pages)
     };
     let mut shrunk = Machine {
@@ -254,8 +256,8 @@ impl Shared {
                 self.engine.world().shares(cpu.id(), Line::MmapLock { space: task.space().id() });
             }
             let backing = task.fault(address, Access::Write)?;
-            // The lines of a page that was cleared just now are in this CPU's caches. The lines of a page
-            // that was cleared long ago come from memory.
+            // The lines of a page that was cleared just now are in this CPU's caches. The CPU fetches the
+            // lines of a page that was cleared long ago from memory.
             if self.writes_lines
                 && let Backing::Frame(pfn) = backing
             {

@@ -17,7 +17,7 @@ thread_local! {
     static CPUS: RefCell<Vec<Option<VirtualCpu>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Enters a virtual CPU into the thread-local table until this value is dropped.
+/// A virtual CPU that is in the thread-local table until this value is dropped.
 pub(super) struct Present(CpuId);
 
 impl Present {
@@ -57,10 +57,10 @@ pub enum RssLine {
 }
 
 impl RssLine {
-    /// The two cache lines that can hold the counters.
+    /// The two places that the counters can have: the line of mmap_sem, or a line of their own.
     pub const ALL: [Self; 2] = [Self::WithMmapLock, Self::Own];
 
-    /// The name of the line in options.
+    /// The name of the counters' cache line in command-line options.
     pub const fn name(self) -> &'static str {
         match self {
             Self::WithMmapLock => "with-mmap-lock",
@@ -68,7 +68,7 @@ impl RssLine {
         }
     }
 
-    /// The line with this name.
+    /// The cache line of the counters that has this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|line| line.name() == name)
     }
@@ -83,7 +83,7 @@ pub(super) struct VirtualWorld {
 }
 
 impl VirtualWorld {
-    /// Makes a world. `span` are the machine's frames. The engine may use `tables` tables of
+    /// Makes a world. `span` is the range of the machine's frames. The engine may use `tables` tables of
     /// `lines_per_table` lines each. The memory of the address space is on one node. `planes` parallel
     /// networks connect this node with other bricks (groups of nodes). The cache lines of the address space
     /// are spread evenly over these networks.
@@ -109,7 +109,8 @@ impl VirtualWorld {
     }
 }
 
-/// Number of cache lines for the locks of areas. If there are more areas, several of them share a line.
+/// Number of cache lines for the locks of areas. If there are more areas than lines, several areas share a
+/// line.
 const AREAS: usize = 4096;
 
 /// The shared cache lines of one address space. The model treats all other cache lines of the engine as
@@ -162,8 +163,8 @@ impl World for VirtualWorld {
         }
     }
 
-    /// Charges the time of reading a cache line that no other CPU writes. So time passes, and other CPUs can
-    /// run.
+    /// Charges the time of reading a cache line that no other CPU writes. So virtual time passes, and other
+    /// CPUs can run.
     fn relax(&self, _: CpuId) {
         SharedLine::new().rmw_here();
     }

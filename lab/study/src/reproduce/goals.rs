@@ -38,7 +38,7 @@ struct Match {
 }
 
 impl PlanWithGoals {
-    /// Returns the study that compares our own allocator with Linux's.
+    /// Returns the study that compares this project's own allocator with Linux's allocator.
     pub(super) fn owned_blocks() -> Self {
         let text = include_str!("../../bundled/owned-blocks.toml");
         let prose = include_str!("../../bundled/owned-blocks.md");
@@ -63,7 +63,7 @@ impl PlanWithGoals {
         runs(&plan)
     }
 
-    /// Makes the table of goals, with the number of places that meet each of them.
+    /// Makes the table of goals. For each goal, the table has the number of places that meet the goal.
     fn verdict(&self, places: &[Place]) -> Table {
         let Goals { policy, beside, base, goals, .. } = &self.goals;
         let mut columns = vec![Column::label("axis", "axis"), Column::label("goal", "goal, beside Linux's")];
@@ -147,8 +147,8 @@ impl PlanWithGoals {
         table
     }
 
-    /// Returns one sentence for each goal that the policy misses compared with the base. Each sentence lists
-    /// the places where the policy misses the goal.
+    /// Returns one sentence for each goal that the policy misses in comparison with the base policy. Each
+    /// sentence lists the places where the policy misses the goal.
     fn misses(&self, places: &[Place]) -> Vec<String> {
         let Goals { policy, base, goals, .. } = &self.goals;
         let of_goal = |goal: &Goal| {
@@ -179,8 +179,8 @@ impl Study for PlanWithGoals {
     }
 
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
-        // Larger machines and longer loads come last in the plan. Simulate these first, so that no long run
-        // is left at the end.
+        // Larger machines and longer loads come last in the plan. Simulate the longest runs first, so that no
+        // long run is left at the end.
         let mut runs = self.runs(options);
         runs.reverse();
         let results = simulate_all(&runs, options.jobs, progress)?;
@@ -234,7 +234,8 @@ impl Place {
         self.by_policy.iter().find(|(name, _)| name == policy).map_or(&[], |(_, results)| results)
     }
 
-    /// The mean and the deviation of a policy's figure over all seeds. `None` if there are no results.
+    /// The mean and the deviation of a policy's figure over all seeds. `None` if the place has no results of
+    /// this policy.
     fn spread(&self, policy: &str, metric: Metric) -> Option<Spread> {
         let values: Vec<_> = self.of(policy).iter().map(|(run, result)| metric.of(run, result)).collect();
         Spread::of(&values)
@@ -256,7 +257,7 @@ fn matches<'a>(places: &'a [Place], goal: &Goal, policy: &str, other: &str) -> V
     places.iter().filter_map(|place| Some((place, place.compare(goal, policy, other)?))).collect()
 }
 
-/// The geometric mean of the ratios.
+/// The geometric mean of the ratios of all matches.
 fn mean(matches: &[(&Place, Match)]) -> Cell {
     if matches.is_empty() {
         return Cell::Absent;
@@ -286,7 +287,11 @@ mod tests {
             runs.len() / 6
         });
         assert_eq!(counts, [32, 3]);
-        assert_eq!(Sweep::new(&study.plan).unwrap().run_count(), 32 * 6 * 5, "only the plan has all seeds");
+        assert_eq!(
+            Sweep::new(&study.plan).unwrap().run_count(),
+            32 * 6 * 5,
+            "the sweep runs each run of the plan with five seeds"
+        );
     }
 
     #[test]
@@ -330,7 +335,10 @@ mod tests {
         );
         assert!(matched("pages held, mean", result(1.0, 50.0), result(1.0, 100.0)).is_met);
         assert!(!matched("pages held, mean", result(1.0, 51.0), result(1.0, 100.0)).is_met);
-        assert!(matched("fallbacks", result(1.0, 0.0), result(1.0, 0.0)).is_met, "none beside none");
+        assert!(
+            matched("fallbacks", result(1.0, 0.0), result(1.0, 0.0)).is_met,
+            "the goal is met if no request of either policy falls back"
+        );
         let busy = RunResult { shared: SharedUse { visits: 30, ..SharedUse::default() }, ..result(4.0, 0.0) };
         let slow = RunResult { shared: SharedUse { visits: 10, ..SharedUse::default() }, ..result(1.0, 0.0) };
         assert!(!matched("visits to shared state", busy.clone(), slow.clone()).is_met);

@@ -11,8 +11,8 @@ pub(super) const MEMORY: &str = "Used memory";
 pub(super) const EXPLANATIONS: &str = "What did not reproduce, and why";
 const HEADINGS: [&str; 5] = [NOTES, QUICK, COPIES, MEMORY, EXPLANATIONS];
 
-/// The notes of a study. For each heading of [`HEADINGS`], the list has its paragraphs, each joined to one
-/// line.
+/// The Markdown notes of a study. For each heading of [`HEADINGS`], the list has its paragraphs, each joined
+/// to one line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Prose([Vec<String>; HEADINGS.len()]);
 

@@ -22,12 +22,12 @@ impl Published {
         Ok(Self { file, columns, rows })
     }
 
-    /// The name of the file, for messages.
+    /// The name of the CSV file, for messages.
     pub(crate) fn file(&self) -> &str {
         &self.file
     }
 
-    /// The names of the columns.
+    /// The names of the CSV's columns.
     pub(crate) fn columns(&self) -> &[String] {
         &self.columns
     }
@@ -46,7 +46,7 @@ impl Published {
         corrected
     }
 
-    /// The rows, from top to bottom.
+    /// The rows of the CSV, from top to bottom.
     pub(crate) fn rows(&self) -> impl Iterator<Item = PublishedRow<'_>> {
         self.rows.iter().map(|values| PublishedRow { table: self, values })
     }

@@ -24,11 +24,12 @@ pub struct Reproduction<'a> {
     pub direction_agreement: Option<f64>,
     /// How many directions differ, by kind of difference.
     pub misses: Misses,
-    /// The score of each group of tables. Tables without a group form one group with the name of the study.
+    /// The score of each group of tables that are scored together. Tables without a group form one group with
+    /// the name of the study.
     pub groups: Vec<Group>,
     /// The published tables with our values, except the withdrawn tables.
     pub tables: Vec<&'a Comparison>,
-    /// Tables that their author has withdrawn. The counts of the whole study leave these tables out.
+    /// Tables that their author has withdrawn. The counts of the whole study leave withdrawn tables out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withdrawn: Option<Withdrawn<'a>>,
     /// Tables without published values.
@@ -36,7 +37,7 @@ pub struct Reproduction<'a> {
     /// The state of memory over time, if the study simulates days.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline: Option<&'a Table>,
-    /// Notes that a reader needs.
+    /// Notes that a reader needs to understand the tables.
     pub notes: &'a [String],
     /// Sentences that say where our values differ from the published ones.
     pub differences: Vec<String>,
@@ -46,7 +47,7 @@ pub struct Reproduction<'a> {
     pub provenance: Provenance,
 }
 
-/// Tables that are scored together. Whether our values have skill is decided for the whole group.
+/// Tables that are scored together. For the whole group it is decided whether our values have skill.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Group {
     /// Name of the group.
@@ -71,7 +72,7 @@ impl Group {
 /// Tables that their author has withdrawn.
 #[derive(Debug, Serialize)]
 pub struct Withdrawn<'a> {
-    /// The counts of directions of these tables, and the null model's counts.
+    /// The counts of directions of the withdrawn tables, and the null model's counts.
     #[serde(flatten)]
     pub skill: Skill,
     /// The tables, with our values.
@@ -114,7 +115,7 @@ impl<'a> Reproduction<'a> {
     }
 
     /// Makes a table of directions, with one row for each group and one for withdrawn tables. Returns `None`
-    /// if nothing is published.
+    /// if the study has no published values.
     pub fn skill_table(&self) -> Option<Table> {
         let columns = vec![
             Column::label("group", "directions"),
@@ -146,8 +147,8 @@ impl<'a> Reproduction<'a> {
         (!table.rows().is_empty()).then_some(table)
     }
 
-    /// Makes one table of the values of all tables. Each row has a published value and our value. The values
-    /// of tables without published values come last.
+    /// Makes one table that has the values of all tables of the study. Each row has a published value and our
+    /// value. The values of tables without published values come last.
     pub fn flat_table(&self) -> Table {
         let columns = vec![
             Column::label("table", "table"),
@@ -277,7 +278,8 @@ mod tests {
 
     use super::*;
 
-    /// Makes a table with a base row and one row for each pair of a published change and ours.
+    /// Makes a table with a base row and one row for each pair of a published value and our value. The base
+    /// row has the value 100.
     fn table(id: &str, changes: &[(f64, f64)]) -> Comparison {
         let pair = |published, ours| vec![Pair::new(Some(published), Some(ours), Origin::Simulated)];
         let mut table = Comparison::new(id, id, "m", vec![Quantity::relative("score", "score", "", 0)]);
@@ -314,7 +316,7 @@ mod tests {
         }
         assert_eq!(json["groups"][0]["group"], "good ones");
         assert_eq!(json["groups"][0]["has_skill"], true);
-        assert_eq!(json["groups"][1]["has_skill"], false, "none of its changes is met");
+        assert_eq!(json["groups"][1]["has_skill"], false, "our values meet none of the published changes");
         assert_eq!(json["withdrawn"]["directions"], 2);
         assert_eq!(json["withdrawn"]["tables"][0]["id"], "withdrawn");
         assert_eq!(json["tables"].as_array().unwrap().len(), 2);

@@ -26,7 +26,8 @@ pub trait Study: fmt::Debug + Send + Sync {
         vec![self.name()]
     }
 
-    /// Whether some parameters of the study were fitted on base rows. `--fit` chooses these parameters again.
+    /// Whether some parameters of the study were fitted on base rows. The option `--fit` chooses fitted
+    /// parameters again.
     fn has_parameters(&self) -> bool {
         false
     }
@@ -36,29 +37,29 @@ pub trait Study: fmt::Debug + Send + Sync {
         true
     }
 
-    /// Whether the study simulates a day. Such a study accepts [policies](Options::policies) and
-    /// [a day](Options::day) of the user.
+    /// Whether the study simulates a day of work. A study that simulates a day accepts
+    /// [policies](Options::policies) and [a day](Options::day) of the user.
     fn plays_days(&self) -> bool {
         false
     }
 
-    /// Runs the study. Equal options give equal findings, except measured ones; `jobs` changes only the time
-    /// that the study takes.
+    /// Runs the study. Equal options give equal findings, except findings that are measured on this machine.
+    /// `jobs` changes only the time that the study takes.
     ///
     /// # Errors
     ///
     /// Fails if the file of [`Options::fit`] cannot be written, if the system gives no threads or memory, or
-    /// with [`Cancelled`](pageset_report::Cancelled). A simulation that fails is named in the findings
-    /// instead.
+    /// with [`Cancelled`](pageset_report::Cancelled). If a simulation fails, the study does not fail, and the
+    /// findings name the simulation.
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings>;
 }
 
 /// Options of a study.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Options {
-    /// Whether to run only some rows, with one seed, which suffices to see whether everything works. Rows
-    /// keep their measured time, except the rows of `owned-blocks`, which has no fitted parameters, and the
-    /// day of `ageing`.
+    /// Whether to run only some rows, with one seed, which suffices to see whether the study runs without
+    /// errors. Rows keep their measured time, except the rows of `owned-blocks`, which has no fitted
+    /// parameters, and the day of `ageing`.
     pub is_quick: bool,
     /// Largest number of runs at one time.
     pub jobs: usize,
@@ -67,7 +68,7 @@ pub struct Options {
     pub fit: Option<PathBuf>,
     /// Number of seeds for each simulation. Default: five, but one in a quick run.
     pub seeds: Option<u64>,
-    /// More policies for a study that simulates days: names, or policy files.
+    /// More policies for a study that simulates days: names of policies, or paths of policy files.
     #[serde(default)]
     pub policies: Vec<String>,
     /// A file with the parameters of another day, for a study that simulates days.
@@ -78,7 +79,7 @@ pub struct Options {
 /// The text that a quick run shows in place of the reasons.
 const REASONS_ELSEWHERE: &str = "This was a quick run. The report of the full run gives the reasons.";
 
-/// Number of seeds in a full run of a study. Guess: enough to see how much a result varies.
+/// Number of seeds in a full run of a study. Guess: five seeds are enough to see how much a result varies.
 const SEEDS: u64 = 5;
 
 impl Options {
@@ -106,7 +107,7 @@ pub struct Findings {
     pub tables: Vec<Comparison>,
     /// Tables without published values that belong to the study.
     pub more: Vec<Table>,
-    /// The state of memory over time, if the study plays days.
+    /// The state of memory over time, if the study simulates days.
     pub timeline: Option<Table>,
     /// Figures, each with its file name without ending.
     pub figures: Vec<(String, Figure)>,
@@ -114,7 +115,7 @@ pub struct Findings {
     /// simulation.
     pub notes: Vec<String>,
     /// Sentences that give the reasons why rows differ, as far as the reasons are known. The tables show
-    /// which rows differ.
+    /// which rows differ from the published values.
     pub explanations: Vec<String>,
     /// The machine or machines of the runs, in one line.
     pub machine: String,

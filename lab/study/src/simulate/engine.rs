@@ -1,4 +1,4 @@
-//! Runs one simulation. Several threads may call this module at once.
+//! Runs one simulation. Several threads may run simulations at the same time.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -21,7 +21,7 @@ use crate::load::{Plan, Setup, Topology};
 /// factor of 7/8 each second).
 const IDLE_SECONDS: u64 = 30;
 
-/// Runs a simulation; equal specs give equal results.
+/// Runs a simulation. Equal specs give equal results.
 ///
 /// # Errors
 ///
@@ -48,7 +48,7 @@ pub(super) fn simulate_until(spec: &RunSpec, cancel: &Arc<AtomicBool>) -> Result
 }
 
 /// Checks whether a run can begin, without running it. Checks the names, the values, and whether the workload
-/// fits the machine. Does not read a recording.
+/// fits the machine. The check does not read a recording.
 ///
 /// # Errors
 ///
@@ -77,7 +77,7 @@ fn with_allocator<'m>(builder: Builder<'m>, allocator: &AllocatorKind) -> Builde
     }
 }
 
-/// Sets the kernel's settings, as `/proc/sys/vm` has them.
+/// Adds the settings of the kernel's directory `/proc/sys/vm` to a builder.
 fn with_vm<'m>(mut builder: Builder<'m>, vm: &VmSettings) -> Builder<'m> {
     let VmSettings {
         percpu_pagelist_high_fraction,
@@ -124,7 +124,7 @@ pub(crate) fn run_plan(mut simulation: Simulation, plan: Plan) -> Result<Outcome
     }
     if lost_frees.get() > 0 || outcome.census.allocated > 0 {
         let (refused, left) = (lost_frees.get(), outcome.census.allocated);
-        bail!("{refused} frees refused, {left} pages left; this is a bug");
+        bail!("{refused} frees were refused and {left} pages are left; this is a bug");
     }
     Ok(outcome)
 }
@@ -189,8 +189,8 @@ mod tests {
     }
 
     /// Tests patch 8 of the 2023 series: page sets hold fewer pages while the free memory of their zone is
-    /// below the high watermark. The readers of this test are so slow that the reclaimer keeps up. If memory
-    /// is not short, the series gives the same result with patch 8 and without it.
+    /// below the high watermark. The readers of this test are so slow that the reclaimer frees pages fast
+    /// enough. If memory is not short, the series gives the same result with patch 8 and without it.
     #[test]
     fn patch_8_keeps_page_sets_smaller_where_memory_is_short() {
         let run = |policy: &str, workload: &str| {
@@ -205,10 +205,11 @@ mod tests {
         assert_eq!(run("patch7", "page_fault1").digest, run("patch8", "page_fault1").digest);
         let held = |policy| run(policy, "lru-file-mmap-read").shared.held_mean;
         let (before, after) = (held("patch7"), held("patch8"));
-        assert!(after < 0.9 * before, "{before} pages before patch 8, {after} with it");
+        assert!(after < 0.9 * before, "{before} pages without patch 8, {after} pages with it");
     }
 
-    /// Tests that a run fails if pages are left in use or the allocator's state is wrong.
+    /// Runs each workload with this project's own allocator. A run fails if pages are left in use, or if the
+    /// allocator's state is wrong.
     #[test]
     fn every_workload_runs_on_owned_pageblocks() {
         for workload in Workload::ALL {

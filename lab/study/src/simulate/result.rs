@@ -8,27 +8,27 @@ use serde::{Deserialize, Serialize};
 use super::spec::Resolved;
 use crate::load::Played;
 
-/// A simulation's figures. All times are virtual; counts are of the measured time.
+/// The figures of one simulation. All times are virtual. All counts are of the measured time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// Units of work per second, of all CPUs together.
     pub score_per_s: f64,
     /// Name of a unit of work.
     pub unit: String,
-    /// Share of the CPUs' busy time spent waiting for a zone's lock or holding it.
+    /// Share of the CPUs' busy time spent waiting for a zone's lock or holding a zone's lock.
     pub zone_lock_percent: f64,
     /// Share of the CPUs' busy time spent waiting for a zone's lock.
     pub zone_wait_percent: f64,
-    /// Share of the CPUs' busy time spent waiting for an LRU lock or holding it.
+    /// Share of the CPUs' busy time spent waiting for an LRU lock or holding an LRU lock.
     pub lru_lock_percent: f64,
     /// Share of the CPUs' busy time spent waiting for an LRU lock.
     pub lru_wait_percent: f64,
     /// Share of the CPUs' busy time spent waiting for the lock of an address space.
     pub mmap_wait_percent: f64,
-    /// Time that CPUs were busy: the sum of all CPUs.
+    /// Time that CPUs were busy, summed over all CPUs, in milliseconds.
     pub busy_ms: f64,
     /// The part of the busy time that CPUs spent in the user program. Only the workloads kbuild, stress-vm,
-    /// ebizzy, pigz and oltp report this time. For other workloads the value is 0.
+    /// ebizzy, pigz and oltp report this time. For workloads that do not report user time, the value is 0.
     pub user_ms: f64,
     /// Number of times that a CPU waited for a zone's lock in order to drain a page set.
     pub drain_waits: u64,
@@ -66,28 +66,28 @@ pub struct RunResult {
     pub alloc_max_ns: f64,
     /// Average time of an allocation.
     pub alloc_mean_ns: f64,
-    /// The part of the average that was spent waiting for other CPUs' drains.
+    /// The part of an allocation's average time that was spent waiting for other CPUs' drains.
     pub alloc_behind_drains_ns: f64,
     /// CPUs that the workload used.
     pub workers: u32,
     /// Counts of the played recording, if the workload was a recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub played: Option<Played>,
-    /// Fingerprint of everything that happened in order.
+    /// Fingerprint of everything that happened in the simulation, in order.
     pub digest: String,
 }
 
-/// How often CPUs used the same data, and how much memory the allocator used. The figures of this struct are
-/// defined for every allocator.
+/// How often CPUs used data that other CPUs use too, and how much memory the allocator used. The figures of
+/// this struct are defined for every allocator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SharedUse {
     /// Number of times that a CPU took a zone's lock. In an allocator without locks: number of times that a
     /// CPU changed data that all CPUs of a zone share, plus `contended_lines`.
     pub visits: u64,
     /// Number of times that a CPU changed the free frames of a pageblock after another CPU had changed them.
-    /// The time between the two changes does not matter. Not counted for Linux's allocator.
+    /// The time between the two changes does not matter. `line_transfers` is 0 for Linux's allocator.
     pub line_transfers: u64,
-    /// The part of `line_transfers` that came less than 10 us after the other CPU's change.
+    /// The number of `line_transfers` that came less than 10 us after the other CPU's change.
     pub contended_lines: u64,
     /// Number of cache lines that CPUs fetched from other CPUs, for each table of an allocator without locks.
     /// Lines of Linux's allocator are not counted, because locks protect them.
@@ -98,22 +98,23 @@ pub struct SharedUse {
     pub line_percent: f64,
     /// Requests that got memory of another migratetype.
     pub fallbacks: u64,
-    /// Free pages that one CPU held, so that other CPUs could not take them: average over the measured time.
+    /// Average number of free pages that single CPUs held during the measured time. Other CPUs could not take
+    /// the pages that a single CPU held.
     pub held_mean: f64,
-    /// Largest number of pages that were in use or held by one CPU. A tool such as `free` reports these pages
-    /// as used memory.
+    /// Largest number of pages that were in use or held by single CPUs. A tool such as `free` reports pages
+    /// in use and held pages as used memory.
     #[serde(default)]
     pub used_peak: u64,
     /// Free pages that single CPUs hold after two ticks of an idle machine.
     pub held_after_two_ticks: u64,
-    /// Free pages reserved for one CPU that other CPUs take if they find no other pages: average over the
-    /// measured time.
+    /// Average number of free pages that were reserved for one CPU during the measured time. Other CPUs could
+    /// take reserved pages if they found no other pages.
     pub at_hand_mean: f64,
     /// Pageblocks that are free as a whole at the end of the measured time.
     pub whole_at_end: u64,
     /// Free pages outside of whole pageblocks at the end of the measured time.
     pub apart_at_end: u64,
-    /// Whole pageblocks that are free after 30 idle seconds, when the load is gone.
+    /// Number of pageblocks that are completely free after 30 idle seconds, when the load is gone.
     pub whole_when_gone: u64,
 }
 

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::contest::AllocatorKind;
 use crate::load::{Generation, Plan, PlanError, Played, Recorded, Settings, Setup, Workload};
 
-/// The description of one simulation. The result depends only on this description, the machine's file and the
-/// version of the program.
+/// The description of one simulation. The result depends only on three things: this description, the
+/// machine's file, and the version of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSpec {
@@ -24,7 +24,7 @@ pub struct RunSpec {
     /// Name of a workload; or `trace:` and the path of a recording; or `bundled:` and the name of a built-in
     /// recording.
     pub workload: String,
-    /// Name of a policy of Linux's allocator, or of an allocator of our own.
+    /// Name of a policy of Linux's allocator, or name of one of this project's own allocators.
     pub policy: String,
     /// CPUs that the workload uses. Default: all CPUs of the machine.
     pub cpus: Option<u32>,
@@ -54,7 +54,7 @@ pub struct RunSpec {
 pub(super) enum Work {
     /// A named workload.
     Named(&'static Workload),
-    /// A recording, played on all CPUs of the run.
+    /// A recording, which all CPUs of the run play.
     Recorded(Recorded),
 }
 
@@ -66,14 +66,14 @@ const BUNDLED: &str = "bundled:";
 /// full after the warm-up.
 const RECORDED_MS: (u64, u64) = (100, 500);
 
-/// The path of the recording that a workload of this name plays. `None` if the workload is not `trace:` and a
-/// path.
+/// Returns the path of the recording that this workload plays. Returns `None` if the workload is not `trace:`
+/// followed by a path.
 #[must_use]
 pub fn recording(workload: &str) -> Option<&Path> {
     workload.strip_prefix(TRACE).map(Path::new)
 }
 
-/// Opens the recording that a workload of this name plays. Returns `None` if the workload is no recording.
+/// Opens the recording that this workload plays. Returns `None` if the workload does not name a recording.
 fn opened(workload: &str) -> Option<Result<Box<dyn TraceReader>>> {
     if let Some(path) = recording(workload) {
         return Some(pageset_trace::open(path).map_err(Into::into));

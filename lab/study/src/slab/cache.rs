@@ -1,8 +1,8 @@
 //! One slab cache: decides which slab an object comes from, and which empty slabs are freed.
 //!
-//! This module only does bookkeeping, under a mutex of the host. A function returns what the caller must do
-//! next: allocate a block, free a block, or take the lock of a list. The caller releases the mutex before the
-//! next step.
+//! This module only does bookkeeping, under a mutex of the host. Each function returns the next step of the
+//! caller: to allocate a block, to free a block, or to take the lock of a list. The caller releases the mutex
+//! before the next step.
 
 use pageset_core::{MigrateType, NodeId, Order};
 
@@ -37,12 +37,12 @@ struct Slab {
     place: Place,
 }
 
-/// Where a slab is.
+/// The place of a slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// The slab belongs to a CPU, which takes objects from it now or later.
     Cpu,
-    /// All objects of the slab are in use. The slab is on no list.
+    /// All objects of the slab are in use, so the slab is on no list.
     Full,
     /// The slab is on its node's list.
     Node,
@@ -65,15 +65,16 @@ impl CpuSlabs {
 /// Where an object comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// The slab with this number. The CPU already has the slab.
+    /// The object comes from the slab with this number. The CPU already has this slab.
     FromCpu(u32),
-    /// The slab with this number. The CPU takes the slab from the node's list, under the list's lock.
+    /// The object comes from the slab with this number. The CPU takes this slab from the node's list, under
+    /// the list's lock.
     FromNode(u32),
     /// No slab has a free object, so a new slab is needed.
     NeedsSlab,
 }
 
-/// The steps that the caller must do after a free.
+/// The steps that the caller must do after an object was freed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Given {
     /// Whether the lock of the node's list is taken.
@@ -191,8 +192,8 @@ impl Cache {
         }
     }
 
-    /// Puts a slab on its node's list. If the slab is empty and the list has enough slabs, frees the slab's
-    /// block instead.
+    /// Puts a slab on its node's list. If the slab is empty and the list has enough slabs, does not add the
+    /// slab, but frees the slab's block.
     fn list_or_retire(&mut self, id: u32) -> Option<Block> {
         let slab = &mut self.slabs[id as usize];
         let list = &mut self.nodes[slab.node.index()];
@@ -276,10 +277,11 @@ mod tests {
         for _ in 0..10 {
             let burst = take(&mut cache, 20 * 16);
             let emptied: usize = burst.into_iter().map(|id| cache.give(1, id).emptied.len()).sum();
-            // The slabs that did not go back are on the list of the consumer, of the producer or of the node.
-            assert!((10..20).contains(&emptied), "{emptied} of 20 slabs went back");
+            // The slabs that did not go back to the allocator are on the list of the consumer, of the
+            // producer or of the node.
+            assert!((10..20).contains(&emptied), "{emptied} of 20 slabs went back to the allocator");
         }
-        assert!(cache.slabs.len() <= 30, "{} slabs in use at most", cache.slabs.len());
+        assert!(cache.slabs.len() <= 30, "at most {} slabs were in use", cache.slabs.len());
         assert!(!cache.shrink().is_empty() && cache.shrink().is_empty());
         assert_eq!(cache.unused.len(), cache.slabs.len(), "all are given back");
     }

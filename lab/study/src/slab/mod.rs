@@ -35,17 +35,17 @@ pub(crate) const LIST_NS: Parameter = Parameter {
     source: "guess",
 };
 
-/// The number of a cache in a [`Slabs`].
+/// The number of a slab cache in a [`Slabs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CacheId(u16);
 
-/// All caches of a workload.
+/// All slab caches of a workload.
 #[derive(Debug)]
 pub(crate) struct Slabs {
     caches: Vec<Mutex<Cache>>,
     kmalloc: Vec<(u32, CacheId)>,
-    /// The lock of each cache. One lock protects the lists of all nodes, because a workload's objects are
-    /// nearly always on one node.
+    /// For each cache, the lock of its lists. One lock protects the lists of all nodes, because a workload's
+    /// objects are nearly always on one node.
     locks: Vec<LockId>,
     nodes_of_cpus: Vec<NodeId>,
     list_ns: u64,
@@ -86,8 +86,8 @@ impl Slabs {
         }
     }
 
-    /// Allocates `bytes` bytes and adds the memory to `message`. If there is a cache for that size, the
-    /// memory is an object, otherwise a block.
+    /// Allocates `bytes` bytes and adds the memory to `message`. If there is a slab cache for objects of this
+    /// size, the memory is an object. If there is no such cache, the memory is a block of pages.
     pub(crate) fn kmalloc(
         &self,
         target: &mut dyn Target,

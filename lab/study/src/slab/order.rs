@@ -10,10 +10,10 @@ const ORDER_MAX: u8 = 3;
 
 /// The order of the slabs of a cache with objects of `size` bytes, on a machine with `cpus` CPUs.
 ///
-/// A slab should have room for `4 * (fls(cpus) + 1)` objects, or for as many as a block of order 3 can hold
-/// if that is less. Among the orders with enough room, the rule takes the smallest one that wastes at most
-/// 1/16 of the slab. If no order does, the rule allows 1/8, then 1/4, then 1/2. `size` is from 1 byte to the
-/// largest block; 0 counts as 1.
+/// A slab should have room for `4 * (fls(cpus) + 1)` objects, but it need not have room for more objects than
+/// a block of order 3 can hold. Among the orders with enough room, the rule takes the smallest one that
+/// wastes at most 1/16 of the slab. If no order wastes so little, the rule allows 1/8 of the slab, then 1/4,
+/// then 1/2. `size` is from 1 byte to the largest block; 0 counts as 1.
 pub(crate) fn slab_order(size: u32, cpus: u32) -> Order {
     let size = size.max(1);
     let wanted = 4 * (u32::BITS - cpus.leading_zeros() + 1);
@@ -29,7 +29,8 @@ pub(crate) fn slab_order(size: u32, cpus: u32) -> Order {
     found.and_then(Order::new).unwrap_or(smallest)
 }
 
-/// The smallest order whose blocks have at least `bytes` bytes. If no order has so many, the largest order.
+/// Returns the smallest order whose blocks have at least `bytes` bytes. Returns the largest order if all
+/// blocks are smaller.
 pub(crate) fn order_of(bytes: u64) -> Order {
     Order::holding(bytes.div_ceil(u64::from(PAGE_BYTES)).max(1)).unwrap_or(Order::MAX)
 }

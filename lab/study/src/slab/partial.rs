@@ -5,16 +5,16 @@
 
 use crate::load::setup::Generation;
 
-/// The limit on a CPU's partly used slabs. The variant is the unit of the limit.
+/// The limit on a CPU's partly used slabs. The variant decides what the limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartialRule {
     /// Before Linux 5.16 the limit counts the free objects that a slab has when it joins the CPU's list. A
-    /// full slab joins at its first free, with one free object. So a CPU that frees other CPUs' objects
-    /// collects one slab for each object of the limit. Most of these slabs are empty when the CPU gives them
-    /// away.
+    /// full slab joins the list when its first object is freed, so it has one free object. So a CPU that
+    /// frees other CPUs' objects collects one slab for each object of the limit. Most of the collected slabs
+    /// are empty when the CPU gives them away.
     Objects(u32),
-    /// Since Linux 5.16 the unit is slabs. The limit is twice the number of slabs that would hold the wanted
-    /// objects.
+    /// Since Linux 5.16 the limit counts slabs. The kernel wants the CPU to keep a number of free objects,
+    /// and assumes that half of each slab is free.
     Slabs(u32),
 }
 
@@ -47,7 +47,7 @@ impl PartialRule {
         }
     }
 
-    /// Whether a CPU whose slabs have this total weight must not add another slab.
+    /// Whether a CPU must not add another slab, because the slabs that it has already have this total weight.
     pub(super) fn is_full(self, counted: u32) -> bool {
         match self {
             Self::Objects(limit) => counted > limit,
@@ -55,8 +55,8 @@ impl PartialRule {
         }
     }
 
-    /// Whether a CPU that takes slabs from a node's list stops when the slabs that it has taken have this
-    /// total weight.
+    /// Whether a CPU stops taking slabs from a node's list once the slabs that it has taken have this total
+    /// weight.
     pub(super) fn is_enough(self, counted: u32) -> bool {
         let (Self::Objects(limit) | Self::Slabs(limit)) = self;
         counted > limit / 2

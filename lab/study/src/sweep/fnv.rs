@@ -1,8 +1,8 @@
 //! The hash FNV-1a with 128 bits. The project has its own FNV-1a because the build script uses this file too
 //! and should need no crate.
 
-/// A hash of all bytes that were added. The constants are from the description by its authors (Fowler, Noll,
-/// Vo).
+/// A hash of all bytes that were added so far. The constants are from the description by its authors (Fowler,
+/// Noll, Vo).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fnv(u128);
 

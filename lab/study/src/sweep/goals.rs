@@ -10,10 +10,10 @@ use crate::metric::Metric;
 pub struct Goals {
     /// The policy that has the goals.
     pub(crate) policy: String,
-    /// The policies that `policy` is compared with.
+    /// The policies with which the policy of the goals is compared.
     pub(crate) beside: Vec<String>,
-    /// One of the policies in `beside`. The figures of this base policy count as 100 %. The notes list the
-    /// goals that are missed in comparison with the base policy.
+    /// The policy in `beside` that counts as the base. The figures of the base policy count as 100 %. The
+    /// notes list the goals that are missed in comparison with the base policy.
     pub(crate) base: String,
     /// The goals.
     #[serde(rename = "goal")]
@@ -23,7 +23,7 @@ pub struct Goals {
     pub(crate) columns: Vec<GoalColumn>,
 }
 
-/// The goal for one figure.
+/// The goal that one figure of the policy should reach.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Goal {
@@ -31,11 +31,11 @@ pub(crate) struct Goal {
     pub(crate) axis: String,
     pub(crate) words: String,
     pub(crate) metric: Metric,
-    /// The metric that is used for the policies in `beside`. Default: `metric`.
+    /// The metric of the goal for the policies in `beside`. Default: `metric`.
     pub(crate) beside_metric: Option<Metric>,
-    /// The goal is met if the figure is at most this part of the compared policy's figure. Without `at_most`,
-    /// the goal is to be as good as the compared policy: it is missed only if the seeds show that the figure
-    /// is lower.
+    /// The goal is met if the figure, divided by the compared policy's figure, is at most this value. Without
+    /// `at_most`, the goal is to be as good as the compared policy: it is missed only if the seeds show that
+    /// the figure is lower.
     pub(crate) at_most: Option<f64>,
     /// A constant added to both figures before they are divided, because a figure may be 0.
     #[serde(default)]

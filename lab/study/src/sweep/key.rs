@@ -42,8 +42,8 @@ impl Keys {
             hash.add(part.as_bytes());
             hash.add(b"\0");
         }
-        // The key depends on two policies: the run's policy, and the policy `kernel_of` that names the kernel
-        // around the allocator.
+        // The key depends on two policies: the run's policy, and the policy `kernel_of` that names the
+        // version of the kernel around the allocator.
         for policy in std::iter::once(&spec.policy).chain(&spec.kernel_of) {
             if names_policy_file(policy) {
                 hash.add(rules(Path::new(policy))?.as_bytes());
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_that_of_its_authors() {
-        // These hashes are from the authors' test vectors.
+        // The expected hashes are from test vectors of the authors of FNV-1a.
         let hash = |bytes: &[u8]| {
             let mut hash = Fnv::new();
             hash.add(bytes);

@@ -72,8 +72,8 @@ impl Sweep {
     /// Fails if the file cannot be written or is not a file of rows, if a run is impossible, or with
     /// [`Cancelled`](pageset_report::Cancelled).
     pub fn finish(&mut self, rows: &Path, jobs: usize, progress: &mut dyn Progress) -> Result<()> {
-        // All runs are checked before the first one. So a plan with an impossible run fails at once, not
-        // after hours, and leaves no file.
+        // All runs are checked before the first one. So a plan with an impossible run fails at once and not
+        // after hours, and makes no file.
         let is_new = !rows.exists();
         if is_new {
             self.check()?;
@@ -140,7 +140,7 @@ mod tests {
         let in_sources = ["batch-sizes", "latency", "review-v5"]
             .map(|name| std::fs::read_to_string(root.join(format!("studies/{name}.toml"))).unwrap());
         for text in plans.into_iter().chain(in_sources.iter().map(String::as_str)) {
-            // These plans name policy files by paths from the root of the repository.
+            // The plans of the book name policy files by paths from the root of the repository.
             let text = text.replace("\"studies/", &format!("\"{}/studies/", root.display()));
             let plan = Plan::parse(&text).unwrap();
             Sweep::new(&plan).unwrap().check().unwrap();

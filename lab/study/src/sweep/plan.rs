@@ -12,11 +12,11 @@ use super::goals::Goals;
 
 /// Largest number of runs in one plan, because a file of rows should not have more than a million lines.
 const RUNS_MAX: usize = 1_000_000;
-/// Largest number of bytes of memory for all runs of a plan. This memory suffices for a million runs with
-/// short names and a few parameters.
+/// Largest number of bytes of memory for all runs of a plan. 512 MiB suffice for a million runs with short
+/// names and a few parameters.
 const BYTES_MAX: usize = 512 << 20;
-/// Number of bytes of memory that a run takes without its names and parameters. A parameter takes the same
-/// number of bytes without its name. Guess.
+/// Number of bytes of memory that a run takes in addition to its names and parameters. Each parameter of a
+/// run also takes this number of bytes, in addition to the parameter's name. Guess.
 const RUN_BYTES: usize = 256;
 const PARAMETER_BYTES: usize = 64;
 
@@ -40,17 +40,17 @@ pub struct Plan {
     pub goals: Option<Goals>,
 }
 
-/// Runs with every combination of some values.
+/// A set of runs: every combination of some values of the keys.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grid {
-    /// Names or files of machines.
+    /// Names of machines, or paths of machine files.
     pub machine: Several<String>,
     /// Names of workloads.
     pub workload: Several<String>,
     /// Names of policies.
     pub policy: Several<String>,
-    /// Numbers of CPUs that work. Default: all CPUs of the machine.
+    /// Numbers of CPUs that run the workload. Default: all CPUs of the machine.
     #[serde(default)]
     pub cpus: Several<u32>,
     /// Values of `batch` in pages, which replace the policy's rule.
@@ -77,13 +77,13 @@ pub struct Grid {
     pub set: BTreeMap<String, Several<u64>>,
 }
 
-/// One value or a list of values. The list is empty if the key is not in the file.
+/// One value or a list of values. The list is empty if the plan does not have the key.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Several<T> {
-    /// The key has one value.
+    /// The key has a single value.
     One(T),
-    /// The key has a list.
+    /// The key has a list of values.
     Many(Vec<T>),
 }
 
@@ -119,20 +119,20 @@ pub struct Question {
     pub title: String,
     /// Name of the figure's file, without ending.
     pub file: FileName,
-    /// The key of a run whose values are on the x axis.
+    /// The key of a run whose values the x axis shows.
     pub x: String,
     /// Names of the results on the y axis.
     pub y: Several<String>,
-    /// The key of a run for whose values the figure has one panel each.
+    /// The key of a run that tells panels apart: the figure has one panel for each value of the key.
     #[serde(default)]
     pub panel: Option<String>,
-    /// The key of a run for whose values the figure has one series each.
+    /// The key of a run that tells series apart: the figure has one series for each value of the key.
     #[serde(default)]
     pub series: Option<String>,
     /// The axes that have a logarithmic scale.
     #[serde(default)]
     pub log: Vec<LogAxis>,
-    /// Keys and values that a run must have. Runs with other values are left out of the figure.
+    /// Keys and values that a run must have. The figure leaves out runs that have other values.
     #[serde(default)]
     pub only: BTreeMap<String, toml::Value>,
 }
@@ -180,7 +180,7 @@ impl Plan {
         Self::parse(&text).with_context(|| format!("{name}: this is not a plan of a sweep"))
     }
 
-    /// Number of combinations in all grids. A run that is in two grids counts twice.
+    /// Number of combinations in all grids. A combination that is in two grids counts twice.
     pub fn runs(&self) -> usize {
         self.grids.iter().fold(0, |sum, grid| sum.saturating_add(grid.runs()))
     }
@@ -237,7 +237,7 @@ impl Grid {
             [("machine", &self.machine), ("workload", &self.workload), ("policy", &self.policy)]
         {
             if values.values().is_empty() {
-                return Err(Problem(key, "the list is empty; name at least one"));
+                return Err(Problem(key, "the list is empty; name at least one value"));
             }
         }
         if self.set.values().any(|values| values.values().is_empty()) {

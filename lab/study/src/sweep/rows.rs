@@ -20,7 +20,7 @@ const LINE_MAX: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FinishedRun {
-    /// The key of the run, a hash of everything that decides its result; see `key`.
+    /// The key of the run, a hash of everything that decides the run's result; see `key`.
     pub key: String,
     /// The run.
     pub spec: RunSpec,
@@ -38,9 +38,11 @@ impl FinishedRun {
     ///
     /// # Errors
     ///
-    /// Returns an error of JSON. No such error is known to occur.
+    /// Returns an error of the JSON encoder. No such error is known to occur.
     pub fn new(key: String, spec: RunSpec, result: &RunResult) -> Result<Self> {
-        let Value::Object(result) = serde_json::to_value(result)? else { bail!("a result is an object") };
+        let Value::Object(result) = serde_json::to_value(result)? else {
+            bail!("a result is written as a JSON object")
+        };
         Ok(Self { key, spec, result })
     }
 
@@ -62,16 +64,16 @@ impl FinishedRun {
     }
 }
 
-/// The text that every row has before its key. The next constant is the text after the key.
+/// The text of every row before the row's key. The next constant is the text after the key.
 const BEFORE_KEY: &[u8] = b"{\"key\":\"";
 const AFTER_KEY: &[u8] = b"\",\"spec\":{\"machine\":\"";
 
-/// Whether an unfinished last line could be the beginning of a row.
+/// Whether an incomplete last line of a file could be the beginning of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beginning {
     /// The text has a key in the right place, and continues like a row.
     Certain,
-    /// The text is too short to tell.
+    /// The text is too short to tell whether it is the beginning of a row.
     Possible,
     /// The text is not the beginning of a row.
     Not,
@@ -98,12 +100,12 @@ impl Beginning {
 pub struct Extent {
     /// Number of bytes up to the end of the last row.
     pub rows: u64,
-    /// The end of the file, after the last row. The ending decides what must be repaired before another row
-    /// is added.
+    /// How the file ends after its last row. The ending decides what must be repaired before another row is
+    /// added.
     pub ending: Ending,
 }
 
-/// The end of a file of rows.
+/// How a file of rows ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The file ends with a whole line, or is empty.
@@ -114,7 +116,7 @@ pub enum Ending {
     Half,
 }
 
-/// Finished runs by their key.
+/// Finished runs, each with its key.
 #[derive(Debug, Default, PartialEq)]
 pub struct Rows {
     finished: HashMap<String, FinishedRun>,
@@ -131,7 +133,7 @@ impl Rows {
         self.finished.values()
     }
 
-    /// Adds a run. If there is a run with the same key, replaces it.
+    /// Adds a run. If there is already a run with the same key, the new run replaces that run.
     pub fn insert(&mut self, run: FinishedRun) {
         self.finished.insert(run.key.clone(), run);
     }
@@ -146,8 +148,8 @@ impl Rows {
         self.read_from(&mut BufReader::new(file))
     }
 
-    /// Reads rows. A line that is not a row of a sweep is an error, even at the end of the file, because the
-    /// file may be the only copy of something else.
+    /// Reads rows. A line that is not a row of a sweep is an error, even at the end of the file, because a
+    /// user may have named a file with other contents by mistake.
     pub fn read_from(&mut self, reader: &mut impl BufRead) -> Result<Extent> {
         const REMEDY: &str = "name another file, or remove the line";
         let mut rows = 0;
@@ -182,7 +184,7 @@ impl Rows {
     }
 }
 
-/// A file that rows are added to.
+/// A file of rows that a sweep adds rows to.
 #[derive(Debug)]
 pub(super) struct RowsFile {
     path: PathBuf,
@@ -190,15 +192,15 @@ pub(super) struct RowsFile {
 }
 
 impl RowsFile {
-    /// Opens or makes a file of rows, and reads the rows that the file has. A file that holds anything but
-    /// rows is left unchanged.
+    /// Opens or makes a file of rows, and reads the rows that the file has. If the file holds anything but
+    /// rows, it is left unchanged.
     pub(super) fn open(path: &Path, rows: &mut Rows) -> Result<Self> {
         let cannot_write = || format!("{}: cannot write rows", path.display());
         let file =
             OpenOptions::new().create(true).read(true).append(true).open(path).with_context(cannot_write)?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => bail!("{}: another sweep writes rows here", path.display()),
-            // Some file systems have no locks.
+            // Ignore the error, because some file systems have no locks.
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
         let extent = rows
@@ -213,7 +215,7 @@ impl RowsFile {
         Ok(rows_file)
     }
 
-    /// Adds a row at the end, in one write.
+    /// Adds a row at the end of the file, in one write.
     pub(super) fn append(&mut self, run: &FinishedRun) -> Result<()> {
         self.write(&run.line()?)
     }
@@ -237,8 +239,8 @@ mod tests {
         FinishedRun { key: format!("{seed:032x}"), spec, result }
     }
 
-    /// Opens a file of two rows, with these bytes at its end, to add rows. Returns the result and the file's
-    /// contents afterwards.
+    /// Makes a file of two rows without its last `cut` bytes, appends `end`, and opens the file to add rows.
+    /// Returns the result and the file's contents afterwards.
     fn opened(cut: usize, end: &[u8]) -> (Result<Rows>, Vec<u8>) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rows.jsonl");

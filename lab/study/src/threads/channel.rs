@@ -23,7 +23,7 @@ pub(super) struct Channel {
     capacity: usize,
     state: Mutex<State>,
     /// The number of messages in the low bits, and one bit above them that is set while there are senders.
-    /// Threads read this field without taking the lock.
+    /// Threads read `seen` without taking the lock of the queue.
     seen: AtomicUsize,
     has_room: Condvar,
     has_message: Condvar,

@@ -22,8 +22,8 @@ pub(super) struct Memory(Vec<AtomicU64>);
 
 impl Memory {
     /// Allocates zeroed memory for the contents of all frames below `pages`. The system provides memory only
-    /// for touched pages. If
-    /// there is too little address space, frames have no contents, and touching them takes no time.
+    /// for touched pages. If there is too little address space, frames have no contents, and touching them
+    /// takes no time.
     pub(super) fn new(pages: u64) -> Self {
         let words =
             pages.saturating_add(1).checked_mul(PAGE_WORDS).and_then(|words| usize::try_from(words).ok());

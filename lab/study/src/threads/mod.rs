@@ -62,10 +62,11 @@ impl ThreadOutcome {
     }
 }
 
-/// Why a workload could not run on threads.
+/// The reason why a workload could not run on threads.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ThreadError {
-    /// The plan has more workers than this machine has CPUs, so a run would measure spinning and not work.
+    /// The plan has more workers than this machine has CPUs, so a run would measure how threads spin and not
+    /// how they work.
     #[error("the workload needs {wanted} CPUs, but this machine lets the program use {present}")]
     Cpus {
         /// Number of workers in the plan.
@@ -73,7 +74,7 @@ pub enum ThreadError {
         /// Number of CPUs of this machine.
         present: usize,
     },
-    /// The allocator refused the memory.
+    /// The allocator cannot be built for this number of pages.
     #[error("the allocator cannot use {pages} pages: {error}")]
     Allocator {
         /// Number of pages that the options ask for.
@@ -81,13 +82,13 @@ pub enum ThreadError {
         /// The allocator's reason.
         error: ConfigError,
     },
-    /// The allocator lost or doubled frames.
+    /// The allocator lost a frame, or handed out a frame twice.
     #[error("the allocator's state is wrong after the run, which is a bug: {0}")]
     Violation(Violation),
-    /// The workload did not give back all blocks, or gave some back twice.
+    /// The workload did not give back all blocks, or gave some blocks back twice.
     #[error("{left} pages are left after the run and {refused} frees were refused, which is a bug")]
     Unbalanced {
-        /// Pages that are still in use.
+        /// Number of pages that are still in use.
         left: u64,
         /// Number of frees that the allocator refused.
         refused: u64,
@@ -118,7 +119,7 @@ struct Shared {
     locks: Vec<SpinLock>,
 }
 
-/// The counts that one worker makes.
+/// The counts that one worker keeps during a run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     score: u64,

@@ -31,24 +31,24 @@ pub(super) const COPY_NS: Parameter = Parameter {
     source: "guess: 16 GB/s",
 };
 
-/// A worker's role in a flow.
+/// The role of a worker in a flow of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Sender,
     Receiver,
 }
 
-/// The CPU that frees received memory.
+/// The CPU that frees the memory of received messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FreedBy {
-    /// The receiver's CPU.
+    /// The receiver's CPU frees the memory of the message.
     Receiver,
-    /// The CPU that allocated the memory. If too many messages already wait for that CPU, the receiver's CPU
-    /// frees the memory instead.
+    /// The CPU that allocated the memory of the message frees it. If too many messages already wait for the
+    /// CPU that allocated the memory, the receiver's CPU frees it instead.
     Sender,
 }
 
-/// Largest number of messages whose memory waits to be freed by the CPU that allocated it. Source: spec
+/// Largest number of messages that wait until the CPU that allocated their memory frees them. Source: spec
 /// fault.md §4.3, "list <= 64".
 const DEFERRED_MAX: u32 = 64;
 
@@ -84,14 +84,14 @@ impl Way {
     }
 }
 
-/// One end of a flow.
+/// One end of a flow of messages.
 #[derive(Clone, Debug)]
 pub(super) struct End {
     pub(super) skbs: Arc<Skbs>,
     pub(super) costs: Costs,
-    /// The direction from this worker to the other.
+    /// The direction from this worker to its peer.
     pub(super) forth: Way,
-    /// The direction from the other worker to this one.
+    /// The direction from the peer to this worker.
     pub(super) back: Way,
 }
 
@@ -101,7 +101,7 @@ impl End {
         Self { skbs: Arc::clone(skbs), costs, forth, back }
     }
 
-    /// Frees a message, or sends it back for the sender's CPU to free.
+    /// Frees a message on this CPU, or sends the message back so that the sender's CPU frees it.
     pub(super) fn give_back(&self, target: &mut dyn Target, message: Message) {
         let kept = match self.back.returned {
             Some(returned) => target.try_send(returned, message),

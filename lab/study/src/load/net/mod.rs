@@ -2,7 +2,8 @@
 //! §4.3).
 //!
 //! Files: `skbs` (the memory of a message), `end` (one end of a flow), `turns` (when a CPU is sender and when
-//! receiver) and `stream` (a flow of messages that are sent one by one). Each benchmark has one more file.
+//! receiver) and `stream` (a flow of messages that are sent one by one). Each benchmark of sockets has one
+//! more file.
 
 mod end;
 mod sctp;

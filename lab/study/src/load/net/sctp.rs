@@ -4,8 +4,9 @@
 //! The recording data/traces/k612_2c_sctp.pgtrace shows how packets are filled, and which CPU allocates and
 //! frees memory. The recording has one stream of 512 messages of 8 KiB on Linux 6.12 with 2 CPUs. A receiver
 //! opens its window by the size of one packet of the loopback at a time, so most packets carry as many
-//! messages as fit. The acknowledgement that opens the window is handled on the receiver's CPU. So this CPU
-//! makes the next packet and frees acknowledged memory, unless the sender's CPU does so earlier.
+//! messages as fit. The acknowledgement that opens the window is handled on the receiver's CPU. So the
+//! receiver's CPU makes the next packet and frees acknowledged memory, unless the sender's CPU does both
+//! earlier.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use crate::target::{Message, Target};
 
 const BYTES: Parameter =
     Parameter { default: 10_240, source: "spec fault.md §4.3: -m 10K", ..super::udp::BYTES };
-/// Largest payload of one message. A message with this payload fits a packet.
+/// Largest payload of one message. A message with a payload of this size fits a packet.
 const BYTES_MAX: u64 = 60_000;
 /// Largest number of bytes in a packet. Source: spec fault.md §4.3, "64 KiB lo MTU".
 const PACKET_BYTES_MAX: u32 = 65_536 - OVERHEAD_BYTES;
@@ -80,7 +81,8 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let pairs: Vec<_> = setup.each_pair()?.collect();
     let skbs = Arc::new(Skbs::new(&mut plan, setup, &[bytes]).used_by(2 * pairs.len()));
     let per_bundle = PACKET_BYTES_MAX / bytes;
-    // The memory of the messages limits how many are under way. A packet is sent before its messages.
+    // The memory of the messages limits the number of messages under way. A packet is sent before the
+    // messages that it carries.
     let bundle_bytes = per_bundle * (bytes + OVERHEAD_BYTES).next_power_of_two();
     let capacity = 2 * (SOCKET_BYTES / bundle_bytes).max(1);
     let moves_per_s = setup.at_most(&MOVES, MOVES_MAX)?;
@@ -141,7 +143,7 @@ impl Ends for Stream {
         };
         if packet.bytes == 0 {
             self.end.read(target, &chunks, self.bytes);
-            // If there is no memory for a packet, the packet is sent later. In the model the delay costs
+            // If there is no memory for a packet, the packet is sent later. In the model this delay costs
             // nothing.
             let _ = self.pack(target, chunks.bytes, &mut packet);
         }

@@ -8,11 +8,11 @@ use crate::load::setup::{Generation, Setup};
 use crate::slab::{CacheId, Slabs};
 use crate::target::{Message, Target};
 
-/// Size of the structure that describes a message. Source: spec fault.md §4.3.
+/// Size of the structure that describes a message of a socket. Source: spec fault.md §4.3.
 pub(super) const SKB_BYTES: u32 = 256;
-/// Memory of a message besides its payload: room for headers before it, shared information after it. Source:
-/// 4 KiB of payload need kmalloc-8k and 8 KiB need order 2 (spec fault.md §4.3). The number of bytes itself
-/// is a guess.
+/// Bytes of a message in addition to its payload: room for headers before the payload, and shared information
+/// after the payload. Source: 4 KiB of payload need kmalloc-8k and 8 KiB need order 2 (spec fault.md §4.3).
+/// The value 384 itself is a guess.
 pub(super) const OVERHEAD_BYTES: u32 = 384;
 /// Size of the objects for small heads since Linux 6.3. Source: spec fault.md §4.3.
 const SMALL_HEAD_BYTES: u32 = 704;
@@ -26,7 +26,7 @@ pub(in crate::load) struct Skbs {
 }
 
 impl Skbs {
-    /// Makes the caches for messages with these sizes of payload.
+    /// Makes the caches for messages whose payloads have these sizes.
     pub(in crate::load) fn new(plan: &mut Plan, setup: &Setup<'_>, bytes: &[u32]) -> Self {
         let mut slabs = Slabs::new(setup);
         let skb = slabs.cache(plan, SKB_BYTES, MigrateType::Unmovable);
@@ -36,7 +36,7 @@ impl Skbs {
         Self { slabs, skb, small_head }
     }
 
-    /// Sets the number of workers that use these caches. Each worker calls `leave` once.
+    /// Sets the number of workers that use the slab caches. Each worker calls `leave` once.
     pub(in crate::load) fn used_by(self, workers: usize) -> Self {
         Self { slabs: self.slabs.used_by(workers), ..self }
     }

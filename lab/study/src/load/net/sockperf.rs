@@ -1,5 +1,5 @@
-//! sockperf, throughput of small messages. Messages consist of slab objects only, and another CPU frees them
-//! than the one that allocated them (spec fault.md §4.3).
+//! sockperf, throughput of small messages. Messages consist of slab objects only. An object is freed on
+//! another CPU than the CPU that allocated it (spec fault.md §4.3).
 
 use pageset_core::AllocError;
 
@@ -31,7 +31,7 @@ pub(in crate::load) const SOCKPERF_UDP: Workload = Workload {
 /// Messages are sent as a stream, so several messages share a segment.
 pub(in crate::load) const SOCKPERF_TCP: Workload = Workload {
     name: "sockperf-tcp",
-    summary: "sockperf, throughput of small messages over TCP: as sockperf-udp, several in a segment",
+    summary: "sockperf, throughput of small messages over TCP: several messages in a segment",
     build: |setup| build(setup, MESSAGES_PER_SEGMENT),
     ..SOCKPERF_UDP
 };

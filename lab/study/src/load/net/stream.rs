@@ -21,7 +21,7 @@ pub(super) trait Source: Send {
     fn fill(&mut self, skbs: &Skbs, target: &mut dyn Target, message: &mut Message)
     -> Result<(), AllocError>;
 
-    /// Frees memory that is kept between messages.
+    /// Frees memory that the sender keeps between messages.
     fn finish(&mut self, _target: &mut dyn Target) {}
 }
 

@@ -1,20 +1,21 @@
 //! The roles of sender and receiver. Tasks move between CPUs, so a CPU is the sender of a flow for a time,
 //! then its receiver, and so on.
 //!
-//! In the model a worker stays on its CPU. So two tasks that swap CPUs become two workers that swap roles.
-//! Each direction has its own socket, so no worker receives its own messages.
+//! In the model a worker stays on its CPU. So if two tasks swap their CPUs on the real machine, two workers
+//! swap their roles in the model. Each direction has its own socket, so no worker receives its own messages.
 
 use super::end::{End, Role};
 use crate::load::setup::Parameter;
 use crate::target::{Message, Target};
 
-/// Largest number of moves per second. With more moves, there is no time left to send anything between them.
+/// Largest number of moves per second. With more moves, no time would be left to send a message between two
+/// moves.
 pub(super) const MOVES_MAX: u64 = 10_000;
 pub(super) const MOVES: Parameter = Parameter {
     key: "moves_per_s",
     default: 10,
     min: 0,
-    meaning: "times a second that the system moves a task to another CPU, where it may meet the page sets of its other end; \
+    meaning: "times a second that the system moves a task to another CPU, where it may use the page sets of its peer; \
               0 for never, 10000 at most",
     source: "recording k612_8c_unix_stream (Linux 6.12, two streams on 8 CPUs): 39 to 61 moves of each task in 4.3 s",
 };

@@ -13,8 +13,8 @@ use crate::load::workload::Workload;
 use crate::slab::LIST_NS;
 use crate::target::{Fill, Message, Target};
 
-/// Number of payload bytes in the head of each message. A write has two messages. Source: spec fault.md §4.3,
-/// "~3.7 KiB head".
+/// Number of payload bytes in the head of each message. A write of 64 KiB consists of two messages. Source:
+/// spec fault.md §4.3, "~3.7 KiB head".
 const HEAD_BYTES: u32 = 3_700;
 /// The two messages of a 64 KiB write: their payload, and the orders of the blocks that hold it. Source: spec
 /// fault.md §4.3.
@@ -40,7 +40,7 @@ pub(in crate::load) const UNIX_STREAM: Workload = Workload {
 fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     let skbs = Skbs::new(&mut plan, setup, &[HEAD_BYTES - OVERHEAD_BYTES]);
-    // The memory of a message is that of its payload and its head.
+    // The memory of a message is the memory of its payload and of its head.
     let flow = Flow {
         message_bytes: 32_768 + 4096,
         freed_by: FreedBy::Receiver,

@@ -1,8 +1,8 @@
 //! The operations (*acts*) of each recorded CPU, in one list for each CPU. A long list is kept in a temporary
 //! file.
 //!
-//! A list is cut into chunks. A full chunk is written to the file, and a reader of the list has one chunk in
-//! memory.
+//! The list of a CPU is cut into chunks of equal length. A full chunk is written to the file, and a reader of
+//! the list has one chunk in memory.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::sync::{Mutex, PoisonError};
@@ -19,13 +19,15 @@ pub(super) struct Paced {
 }
 
 const BYTES: usize = 12;
-/// Number of acts that are read at once. Guess: a chunk is small compared with the other memory of a
-/// simulated CPU, and large enough that the system call to read it costs little per act.
+/// Number of acts in a chunk. Guess: a chunk is small compared with the other memory of a simulated CPU, and
+/// large enough that the system call to read the chunk costs little per act.
 const CHUNK: usize = 1024;
-/// Largest number of bytes that are kept in memory. Longer lists go to a temporary file.
+/// Largest number of bytes of all lists that are kept in memory. If the lists are longer, they are written to
+/// a temporary file.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
 
-/// The kinds of zones that a request may be limited to. The file stores the index of a kind in this list.
+/// The kinds of zones that a request may be limited to. The temporary file stores the index of a kind in the
+/// list of these kinds.
 const ZONES: [ZoneKind; 4] = [ZoneKind::Dma, ZoneKind::Dma32, ZoneKind::Normal, ZoneKind::Movable];
 
 impl Paced {
@@ -149,7 +151,7 @@ impl Lists {
         self.cpus[cpu].len
     }
 
-    /// Replaces the contents of `bytes` by a chunk.
+    /// Reads a chunk of a CPU's list from the file into `bytes`.
     fn read(&self, cpu: usize, chunk: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
         let list = &self.cpus[cpu];
         let left = list.len - (chunk * CHUNK) as u64;
@@ -160,7 +162,7 @@ impl Lists {
     }
 }
 
-/// A position in a CPU's list, with the chunk that contains it.
+/// A position in a CPU's list, and the chunk that contains this position.
 #[derive(Debug)]
 pub(super) struct Cursor {
     cpu: usize,

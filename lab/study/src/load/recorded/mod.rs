@@ -25,12 +25,13 @@ use reading::Recording;
 #[derive(Debug)]
 pub struct Recorded {
     recording: Arc<Recording>,
-    /// Counts of the events that are repeated and of those that are left out.
+    /// Counts of the events that are repeated, and of the events that are left out.
     pub played: Played,
 }
 
 impl Recorded {
-    /// Reads a recording of any length in bounded memory: its operations go to a temporary file.
+    /// Reads a recording of any length in bounded memory. The operations of a long recording are written to a
+    /// temporary file.
     ///
     /// # Errors
     /// Returns an error of the reader. Fails also if the temporary file cannot be written, or if the
@@ -40,7 +41,8 @@ impl Recorded {
         Ok(Self { recording: Arc::new(recording), played })
     }
 
-    /// Makes a plan of the recording for as many CPUs as `setup` says. The plan has no parameters.
+    /// Makes a plan of the recording for as many CPUs as `setup` says. A plan of a recording has no
+    /// parameters.
     ///
     /// # Errors
     /// Fails if the machine has fewer CPUs than `setup` says, or if the recording shows no allocation.

@@ -1,4 +1,5 @@
-//! One CPU that repeats a recorded CPU's operations, and the copy of the recorded machine that it belongs to.
+//! A CPU that repeats the operations of a recorded CPU, and the copy of the recorded machine to which this
+//! CPU belongs.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,10 +11,10 @@ use super::lists::Cursor;
 use super::reading::Recording;
 use crate::target::{Block, Fill, Target};
 
-/// Longest gap between two events of a CPU that counts as busy time. In longer gaps the CPU counts as idle.
-/// Guess, because a recording of page events does not show whether a CPU worked.
+/// Longest gap between two events of a CPU that counts as busy time. In longer gaps between two events the
+/// CPU counts as idle. Guess, because a recording of page events does not show whether a CPU worked.
 const BUSY_NS_MAX: u64 = 100_000;
-/// Time that a CPU waits for the other CPUs of its copy before it checks them again. Guess.
+/// Time that a CPU waits before it checks again how far the other CPUs of its copy are. Guess.
 const WAIT_NS: u64 = 20_000;
 
 /// State that the CPUs of one copy of the recorded machine share.
@@ -22,7 +23,7 @@ pub(super) struct CopyState {
     /// Blocks in use. A key is the number of the pass over the recording, and the block's name in the
     /// recording.
     blocks: HashMap<(u64, BlockName), Block>,
-    /// For each CPU, the number of times that it has begun its list.
+    /// For each CPU, the number of times that the CPU has begun its list.
     passes: Vec<u64>,
     /// Number of CPUs that have ended.
     ended: usize,
@@ -41,8 +42,8 @@ pub(super) struct Player {
     pub(super) copy: Arc<Mutex<CopyState>>,
     /// Index of the recorded CPU whose list this player plays.
     pub(super) index: usize,
-    /// Whether the copy has all recorded CPUs. If CPUs are missing, each CPU of the copy frees only its own
-    /// blocks.
+    /// Whether the copy of the recorded machine has all recorded CPUs. If CPUs are missing, each CPU of the
+    /// copy frees only its own blocks.
     pub(super) is_whole: bool,
 }
 
@@ -109,7 +110,7 @@ impl Player {
             What::Free { block } => {
                 early.push_back((pass, block));
                 // Free the block of this operation, if it is already allocated. Also try again to free one
-                // earlier block that was not yet allocated at its free.
+                // earlier block, which was not allocated yet when this CPU should have freed it.
                 for _ in 0..early.len().min(2) {
                     let Some(key) = early.pop_back() else { break };
                     let found = self.copy().blocks.remove(&key);

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::lists::{ListWriter, Lists, Paced};
 
-/// Counts of the events that are repeated, and of those that are left out.
+/// Counts of the events that are repeated, and of the events that are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Played {
-    /// Allocations and frees that are repeated. A bulk allocation counts as one.
+    /// Allocations and frees that are repeated. A bulk allocation counts as one allocation.
     pub events: u64,
     /// Pages of the bulk allocations that are repeated.
     pub bulk_pages: u64,
@@ -23,8 +23,8 @@ pub struct Played {
     pub failed_in_recording: u64,
     /// Allocations left out because their order or number of pages is impossible.
     pub impossible: u64,
-    /// Frees that the recording lacks and that are added. If the recording allocates a frame twice without a
-    /// free between, the old block is freed first.
+    /// Number of frees that the recording lacks and that are added. If the recording allocates a frame twice
+    /// and does not free the frame in between, the first block is freed before the second allocation.
     pub made_up_frees: u64,
     /// Number of events that were lost when the recording was made.
     pub lost_events: u64,
@@ -36,12 +36,13 @@ pub(super) struct Recording {
     pub(super) lists: Lists,
     /// The blocks that the recording allocates and does not free.
     kept: HashSet<u32>,
-    /// Pages of bulk allocations are numbered. The recording frees no page with this number or a higher one.
+    /// Number of the first page of a bulk allocation that the recording does not free. The pages of bulk
+    /// allocations are numbered, and the recording frees them in the order of their numbers.
     bulk_kept: u32,
 }
 
 impl Recording {
-    /// Whether the recording does not free this block.
+    /// Whether the recording allocates this block and does not free it.
     pub(super) fn is_kept(&self, block: BlockName) -> bool {
         match block {
             BlockName::Alone(number) => self.kept.contains(&number),

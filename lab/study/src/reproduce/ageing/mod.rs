@@ -1,5 +1,5 @@
-//! The study `ageing`: how many units of 1 GiB stay free of pages that cannot be moved during a day of work.
-//! The study compares Linux, the RFCs of 2026, and this project's own allocator.
+//! The study `ageing`: how many units of 1 GiB hold no unmovable page during a day of work. The study
+//! compares Linux, the RFCs of 2026, and this project's own allocator.
 //!
 //! `runs` simulates the days, and `tables` shows the results.
 
@@ -58,23 +58,24 @@ const NOTES: [&str; 6] = [
     "A unit of 1 GiB is clean if each of its pages in use can be moved. The counts use the blocks that \
      were handed out, not the types that an allocator gives its pageblocks. Values are means over the \
      seeds.",
-    "`needed`: the number of units that could hold all pages that cannot be moved, at the time with the \
-     most such pages. `of others`: the share of all other units that is clean.",
-    "The day is the same for each allocator. Some of its values are from recordings, and most are guesses: none of our recordings \
-     is as long as a day. So differences between rows say more than a row's own number.",
+    "`needed`: the number of units that could hold all pages that cannot be moved, at the time when the \
+     number of such pages is largest. `of others`: clean units, in percent of the units that are not needed.",
+    "The day is the same for each allocator. Some parameters of the day are from recordings, and most are \
+     guesses: none of our recordings is as long as a day. So differences between rows say more than a row's \
+     own number.",
     "Published (RFC of May 2026, one machine of 256 GiB): of 238 units normally fewer than 20 hold \
      unmovable or reclaimable memory; 50 pages of 1 GiB could be allocated while the load ran.",
-    "`+compaction` and `+worker` are models: they know the place of each page, and a move always succeeds \
-     and takes no time. Their cost is the number of moved pages. The worker is that of the RFC, and does \
-     compaction too.",
-    "`superpageblock-rfc` chooses units as far as the posts describe it. Its lists of remote frees are \
-     left out, because one thread plays all CPUs.",
+    "`+compaction` and `+worker` are models: a model knows the place of each page, and a move of a page \
+     always succeeds and takes no time. The cost of a model is the number of moved pages. `+worker` models \
+     the background worker of the RFC, and also does compaction.",
+    "`superpageblock-rfc` chooses units as the posts of the RFC describe. The RFC's lists of remote frees \
+     are left out, because one thread plays all CPUs.",
 ];
 
 const REASONS: [&str; 1] = [
-    "Linux's rows: a request that finds no memory of its type takes the largest block of another type, the \
-     first on its list, in whatever unit it is. So each unit gets some pageblocks that cannot be moved. A \
-     unit with one page that cannot be moved is not clean.",
+    "Linux's rows: a request that finds no memory of its type takes the largest block of another type. The \
+     block is the first of its free list, and may be in any unit. So each unit gets some pageblocks that \
+     cannot be moved. A unit with one page that cannot be moved is not clean.",
 ];
 
 #[cfg(test)]

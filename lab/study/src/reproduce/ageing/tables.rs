@@ -24,8 +24,9 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / f64::from(count))
 }
 
-/// Number of clean units, in percent of the largest possible number. The number is largest if the pages that
-/// cannot be moved fill as few units as possible.
+/// Number of clean units, in percent of the largest possible number of clean units. A unit of 1 GiB is clean
+/// if all of its pages in use can be moved. The number of clean units is largest if the other pages fill as
+/// few units as possible.
 fn of_others_percent(census: &Census) -> f64 {
     let others = census.units.saturating_sub(census.unclean_units_needed).max(1);
     100.0 * census.clean_units as f64 / others as f64
@@ -108,7 +109,7 @@ fn day_percent(moment: usize) -> f64 {
 }
 
 /// Draws the clean units over the day, with one line for each policy. The first line in the figure shows the
-/// most units that could be clean.
+/// largest number of units that could be clean.
 pub(super) fn figure(runs: &[Days]) -> Figure {
     let mut figure =
         Figure::new("What a day does to memory: units of 1 GiB that could still become one page");
@@ -124,7 +125,7 @@ pub(super) fn figure(runs: &[Days]) -> Figure {
     };
     for days in runs.iter().take(1) {
         let most = |census: &Census| census.units.saturating_sub(census.unclean_units_needed);
-        panel.push(line(days, "the most that could be", most));
+        panel.push(line(days, "most units that could be clean", most));
     }
     for days in runs {
         panel.push(line(days, &days.candidate.name, |census| census.clean_units));

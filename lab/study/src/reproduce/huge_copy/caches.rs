@@ -1,12 +1,12 @@
-//! A model of the caches while processes copy or clear huge pages and then write them. It shows how much of a
-//! page each order leaves in a cache, and the cost of misses if all wait for the same memory. It does not show
-//! latencies of single lines, prefetching (a lost prefetch is a price in [`Chip::jump_ns`]), TLBs, or a second
-//! socket's memory.
+//! A model of the caches while processes copy or clear huge pages and then write them. For each order of the
+//! kernel's visits, the model shows how much of a huge page stays in a cache. The model also shows the cost
+//! of misses if all processes wait for the same memory. Not modelled are the latencies of single lines, TLBs,
+//! and the memory of a second socket. Prefetching is modelled only as a price in [`Chip::jump_ns`].
 //!
-//! A base page of 4 KiB is one thing here: a cache has all of it or nothing. Each process repeats two steps:
-//! its huge page is copied (or cleared) in the order that is played, and the process writes each base page
-//! once. The processes share the last-level cache and its path to memory. So what evicts a page is what the
-//! neighbours do, and a miss waits for the misses before it.
+//! A cache has either all or nothing of a base page (4 KiB). Each process repeats two steps: the kernel
+//! copies or clears the process's huge page in the given order, and then the process writes each base page
+//! once. The processes share the last-level cache and its path to memory. So other processes evict a
+//! process's pages, and a miss waits until earlier misses have been served.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -18,22 +18,24 @@ use rand::RngExt as _;
 
 use super::chip::{Act, Chip, PAGES, Walk};
 
-/// Huge pages that each process has while the model counts. Chosen.
+/// Number of huge pages of each process that the model counts, after the warm-up. Chosen.
 const COUNTED: u64 = 24;
-/// Longest pause of a process after a huge page, as a part of the time for three passes over a page. Chosen.
-/// Without pauses, processes fall into step and wait for memory all at once. Pauses are not counted.
+/// Longest pause of a process after a huge page, as a share of the time that memory needs for three passes
+/// over a huge page. Chosen. Without pauses, all processes would come to wait for memory at the same time.
+/// The times of the results do not include the pauses.
 const PAUSE: f64 = 0.1;
-/// The base pages that are written are counted in this many parts, from the first written to the last.
+/// Number of equal parts that the writes of a huge page are divided into, from the first write to the last.
+/// The model counts the hits of each part of the writes.
 pub(super) const PARTS: usize = 8;
 
-/// The counts of a play. Times are means over huge pages.
+/// The results of the model. Times are means over huge pages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Played {
     pub(super) system_us: f64,
     pub(super) user_us: f64,
-    /// Share of base pages that a cache still had when the process wrote them first, by [`PARTS`].
+    /// Share of base pages that a cache still had when the process wrote them, for each of the [`PARTS`].
     pub(super) hits: [f64; PARTS],
-    /// Share of the source's base pages that a cache had already, because a neighbour had read them.
+    /// Share of the source's base pages that a cache had already, because another process had read them.
     pub(super) source_hits: f64,
 }
 
@@ -47,16 +49,17 @@ impl Played {
     }
 }
 
-/// One base page of a copy.
+/// One base page that the kernel copies or clears.
 struct Visit {
     page: usize,
     store: Store,
     lost_ns: f64,
 }
 
-/// Plays `order` with a target, or without one as a kernel does that does not know it.
+/// Runs the model with `order`. `target` is the base page that the program writes first, or `None` if the
+/// kernel does not know this base page.
 pub(super) fn play(chip: &Chip, act: Act, order: VisitOrder, target: Option<usize>, walk: Walk) -> Played {
-    // As the library's own order: the neighbourhood is a sixteenth of the second-level cache.
+    // The library's own order keeps a neighbourhood of this size: a sixteenth of the second-level cache.
     let radius = chip.own_kib / 16 / 4 / 2;
     let mut visits = Vec::with_capacity(PAGES);
     for step in order.steps(PAGES, target, radius) {
@@ -75,7 +78,7 @@ pub(super) fn play(chip: &Chip, act: Act, order: VisitOrder, target: Option<usiz
         own: (0..chip.processes).map(|_| Cache::new(chip.own_kib / 4)).collect(),
         shared: Cache::new(chip.shared_kib / 4),
         random: stream(1, "huge-copy", CpuId(0)),
-        // Counting begins when the caches have been filled twice.
+        // Counting begins when the processes have touched twice as many pages as the caches hold.
         warm: 2 + (chip.shared_kib / chip.processes + chip.own_kib) as u64 / 1024,
         memory_free_ns: 0.0,
         total: Played::default(),
@@ -92,15 +95,17 @@ struct Model<'a> {
     shared: Cache,
     random: Stream,
     warm: u64,
-    /// When the path to memory is free again.
+    /// Time at which the path to memory is free again.
     memory_free_ns: f64,
     total: Played,
 }
 
 impl Model<'_> {
-    /// Lets the process with the earliest clock do its next base page, until all have done their pages.
+    /// Lets the process with the earliest clock do its next base page, again and again, until all processes
+    /// have done all of their pages.
     fn run(mut self) -> Played {
-        // Processes begin at different times within their first page, since they are forked one by one.
+        // Processes begin at different times within their first huge page, because a parent forks them one by
+        // one.
         let page_ns = 3.0 * PAGES as f64 * 4096.0 / self.chip.process_gb_per_s;
         let mut agenda = BinaryHeap::new();
         for process in 0..self.chip.processes {
@@ -125,7 +130,7 @@ impl Model<'_> {
         self.total
     }
 
-    /// Copies or writes one base page. Returns the time that it takes.
+    /// Copies, clears or writes one base page. Returns the time that this step takes.
     fn step(&mut self, now_ns: f64, process: usize, done: u64) -> f64 {
         let (huge, at) = (done / (2 * PAGES as u64), done as usize % (2 * PAGES));
         let counts = f64::from(u8::from(huge >= self.warm));
@@ -139,12 +144,13 @@ impl Model<'_> {
             let (mut spent_ns, mut moved) = (memory_ns + lost_ns, 0);
             if self.act == Act::Copy {
                 let (is_hit, written) = self.touch(process, source + page, false);
-                // Chosen: a cache gives twice what memory gives to a process that is alone.
+                // Chosen: a cache delivers data twice as fast as memory delivers data to a process that runs
+                // alone.
                 spent_ns += if is_hit { memory_ns / 2.0 } else { memory_ns };
                 moved += written + u64::from(!is_hit);
                 self.total.source_hits += counts * f64::from(u8::from(is_hit));
             }
-            // All of a line is stored, so it is not read first.
+            // The kernel stores whole lines, so a line is not read before it is stored.
             moved += match store {
                 Store::Cached => self.touch(process, own + page, true).1,
                 Store::Stream => 1,
@@ -162,7 +168,8 @@ impl Model<'_> {
         spent_ns
     }
 
-    /// Adds the wait for the path to memory, which moves one base page after the other.
+    /// Adds the time that the process waits for the path to memory. The path to memory moves one base page
+    /// after another.
     fn wait(&mut self, now_ns: f64, spent_ns: f64, moved: u64) -> f64 {
         if moved == 0 {
             return spent_ns;
@@ -172,7 +179,8 @@ impl Model<'_> {
         spent_ns.max(self.memory_free_ns - now_ns)
     }
 
-    /// Brings a base page into the caches. Returns whether one had it, and how many were written to memory.
+    /// Brings a base page into the process's own cache. Returns whether a cache had the page, and how many
+    /// base pages were written to memory.
     fn touch(&mut self, process: usize, page: u64, is_written: bool) -> (bool, u64) {
         let found = self.own[process].take(page).or_else(|| self.shared.take(page));
         let is_dirty = is_written || found.is_some_and(|found| found);
@@ -186,11 +194,11 @@ impl Model<'_> {
     }
 }
 
-/// A cache that evicts the oldest of some base pages chosen at random. Sets of as many ways do so too, if
-/// addresses are hashed.
+/// A cache. To make room, the cache chooses some base pages at random, and evicts the page among them that
+/// was used longest ago. A set-associative cache with hashed addresses does nearly the same.
 struct Cache {
     room: usize,
-    /// Each base page with the time of its last use, and whether it was written.
+    /// The base pages in the cache, each with the time of its last use and whether the page was written.
     held: Vec<(u64, u64, bool)>,
     place: HashMap<u64, usize>,
     uses: u64,
@@ -201,7 +209,8 @@ impl Cache {
         Self { room, held: Vec::with_capacity(room), place: HashMap::with_capacity(room), uses: 0 }
     }
 
-    /// Takes a base page out. Returns whether it was written, if the cache had it.
+    /// Removes a base page from the cache. Returns whether the page had been written. Returns `None` if the
+    /// cache does not have the page.
     fn take(&mut self, page: u64) -> Option<bool> {
         let at = self.place.remove(&page)?;
         let (_, _, is_dirty) = self.held.swap_remove(at);
@@ -211,7 +220,7 @@ impl Cache {
         Some(is_dirty)
     }
 
-    /// Puts a base page in. Returns what went for it.
+    /// Puts a base page into the cache. Returns the base page that was evicted, if there is one.
     fn put(&mut self, page: u64, is_dirty: bool, ways: usize, random: &mut Stream) -> Option<(u64, bool)> {
         if self.room == 0 {
             return Some((page, is_dirty));
@@ -234,7 +243,8 @@ mod tests {
     use super::*;
     use VisitOrder::{Converge2018, PageByPage, StreamTargetLast};
 
-    /// Four processes whose cache holds `mib` for each of them. It evicts the oldest of many.
+    /// A chip with four processes, whose cache has `mib` MiB for each process. The cache evicts the oldest of
+    /// 64 base pages.
     fn chip(mib: usize) -> Chip {
         Chip {
             processes: 4,
@@ -257,9 +267,12 @@ mod tests {
     #[test]
     fn which_order_wins_depends_on_the_pages_that_a_process_has_in_the_cache() {
         let hits = |mib, order| cleared(&chip(mib), order).hit_share();
-        assert!(hits(1, PageByPage) < 0.2, "less than a page: the begin is gone");
-        assert!(hits(1, Converge2018) > hits(1, PageByPage) + 0.3, "half of what fits is left");
-        assert!(hits(3, Converge2018) < hits(3, PageByPage), "between one page and two: the end is gone");
+        assert!(hits(1, PageByPage) < 0.2, "the first base pages of a huge page are evicted");
+        assert!(
+            hits(1, Converge2018) > hits(1, PageByPage) + 0.3,
+            "the base pages near the target stay in the cache"
+        );
+        assert!(hits(3, Converge2018) < hits(3, PageByPage), "converge-2018 keeps less if a huge page fits");
         assert!(hits(8, Converge2018) == 1.0 && hits(8, PageByPage) == 1.0, "both stay");
     }
 
@@ -268,7 +281,10 @@ mod tests {
         let converged = cleared(&chip(1), Converge2018);
         assert!(converged.hits[0] > 0.99 && converged.hits[PARTS - 1] < 0.1, "{converged:?}");
         let mixed = play(&chip(1), Act::Clear, Converge2018, Some(Walk::Mixed.pages()[0]), Walk::Mixed);
-        assert!(mixed.hit_share() < converged.hit_share(), "a program that writes elsewhere gains less");
+        assert!(
+            mixed.hit_share() < converged.hit_share(),
+            "converge-2018 helps less if the writes are in a mixed order"
+        );
     }
 
     #[test]

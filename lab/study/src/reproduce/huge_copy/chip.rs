@@ -1,4 +1,4 @@
-//! The parts of a play: a chip with its prices, the act of the kernel, and the program's writes.
+//! The inputs of the model: a chip with its costs, the kernel's operation, and the program's writes.
 
 use anyhow::{Context as _, Result};
 use pageset_core::CpuId;
@@ -7,52 +7,55 @@ use rand::seq::SliceRandom as _;
 
 use crate::reproduce::published::published;
 
-/// Base pages of a huge page.
+/// Number of base pages of a huge page.
 pub(super) const PAGES: usize = 512;
 
-/// The processes below one last-level cache, with sizes and prices.
+/// The processes that share one last-level cache, with the sizes of caches and the costs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Chip {
-    /// Processes below this cache.
+    /// Number of processes that share the last-level cache.
     pub(super) processes: usize,
-    /// Part of the second-level cache that a process has for itself. 0 if all of it is in the last level too.
+    /// Part of the second-level cache that a process has for itself, in KiB. The value is 0 if the last-level
+    /// cache contains everything that the second-level cache has.
     pub(super) own_kib: usize,
-    /// Size of the last-level cache.
+    /// Size of the last-level cache, in KiB.
     pub(super) shared_kib: usize,
-    /// Number of base pages that the last-level cache compares before it evicts the oldest of them.
+    /// Number of base pages that the last-level cache compares in order to evict the oldest of them.
     pub(super) ways: usize,
-    /// The program's time for a word that a cache has.
+    /// Time that the program needs for a word that is in a cache.
     pub(super) word_ns: f64,
-    /// Bandwidth of memory for all processes below this cache.
+    /// Bandwidth of memory for all processes that share the last-level cache.
     pub(super) memory_gb_per_s: f64,
-    /// Bandwidth of memory for a process that is alone.
+    /// Bandwidth of memory for a process that runs alone.
     pub(super) process_gb_per_s: f64,
-    /// Lost at each base page that does not follow the one before it. A copy loses it once, too.
+    /// Time that is lost at each base page that does not follow the base page before it. A copy of a base
+    /// page loses the time of a jump only once, not once for the source and once for the target.
     pub(super) jump_ns: f64,
-    /// Lost at each call: an order visits its page in one call, in a few, or in one for each base page.
+    /// Time that is lost at each call of the function that copies or clears. An order needs one call for the
+    /// huge page, a few calls, or one call for each base page.
     pub(super) call_ns: f64,
     /// Whether all processes copy the same pages, as after a fork.
     pub(super) shares_source: bool,
 }
 
-/// The act of the kernel on a huge page.
+/// The kernel's operation on a huge page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     Copy,
     Clear,
 }
 
-/// The order of a process's writes to its page.
+/// The sequence of a process's writes to its huge page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Walk {
     Up,
     Down,
-    /// The same mixed order in each page.
+    /// The base pages in a mixed sequence, the same for each huge page.
     Mixed,
 }
 
 impl Walk {
-    /// The base pages in this order.
+    /// Returns the base pages in this sequence.
     pub(super) fn pages(self) -> Vec<usize> {
         let mut pages: Vec<_> = (0..PAGES).collect();
         match self {
@@ -65,10 +68,13 @@ impl Walk {
 }
 
 impl Chip {
-    /// The chip of this name in `caches.csv`.
+    /// Returns the chip that `caches.csv` lists under this name.
     pub(super) fn named(name: &str) -> Result<Self> {
         let table = published!("huge-copy/caches.csv")?;
-        let row = table.rows_with("chip", name).next().with_context(|| format!("no chip is `{name}`"))?;
+        let row = table
+            .rows_with("chip", name)
+            .next()
+            .with_context(|| format!("caches.csv has no chip `{name}`"))?;
         let value = |column| row.number(column)?.with_context(|| format!("`{name}` has no `{column}`"));
         Ok(Self {
             processes: value("processes")? as usize,

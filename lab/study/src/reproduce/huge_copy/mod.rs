@@ -1,9 +1,10 @@
-//! The study of the 2018 patch series on copying huge pages. The study runs vm-scalability's anon-cow-seq
-//! with each order of copying the pages of a huge page, and plays the orders on models of the caches where they
-//! were measured.
+//! The study of the 2018 patch series on copying huge pages. An order says in which sequence the kernel
+//! copies the base pages of a huge page. The study measures vm-scalability's anon-cow-seq with each order on
+//! this machine. The study also simulates the orders on models of those caches for which results were
+//! published.
 //!
-//! `workload` is the load, `counters` the CPU's counters. `caches` is the model, `chip` its parts, `orders`
-//! its tables.
+//! `workload` is the load, and `counters` counts instructions and cycles. `caches` models the caches, `chip`
+//! has the inputs of the model, and `orders` makes the tables.
 
 mod caches;
 mod chip;
@@ -120,7 +121,7 @@ impl Claims {
     }
 }
 
-/// The results of all orders of copying. The first one is the base.
+/// The results of all orders of copying. The first order is the base.
 struct Results {
     rows: Vec<OrderResult>,
 }
@@ -147,7 +148,8 @@ fn measure(cpus: &[usize], rounds: usize, stage: &mut Stage<'_>) -> Result<Resul
     let methods = methods();
     let mut load = AnonCow::new(cpus)?;
     let mut measured: Vec<Vec<Measured>> = vec![Vec::new(); methods.len()];
-    // Run once and ignore the result. Only this run starts with caches that hold nothing of an earlier run.
+    // Run once and ignore the result. Only this first run begins with caches that hold no data of an earlier
+    // run.
     load.run(methods[0])?;
     for round in 0..rounds {
         for turn in 0..methods.len() {
@@ -164,7 +166,7 @@ impl OrderResult {
     fn new(method: Method, runs: &[Measured]) -> Result<Self> {
         let spread = |value: fn(&Measured) -> f64| {
             let values: Vec<_> = runs.iter().map(value).collect();
-            Spread::of(&values).context("a run has measured nothing")
+            Spread::of(&values).context("a study has at least one measured run")
         };
         let ipc: Option<Vec<_>> = runs.iter().map(|run| run.ipc.as_ref().ok().copied()).collect();
         Ok(Self {
@@ -183,12 +185,12 @@ impl Results {
         &self.rows[0]
     }
 
-    /// Throughput in percent of the base.
+    /// Throughput of one order, in percent of the base's throughput.
     fn throughput_percent(&self, row: &OrderResult) -> f64 {
         row.throughput.median / self.base().throughput.median * 100.0
     }
 
-    /// The change of the throughput by the order of 2018, in percent.
+    /// How much the order of 2018 changes the throughput, in percent.
     fn change_percent(&self) -> Result<f64> {
         let row = self.rows.get(1).context("the order of 2018 was measured")?;
         Ok(self.throughput_percent(row) - 100.0)
@@ -247,7 +249,11 @@ fn verdict(results: &Results, claims: &Claims) -> Result<String> {
         }
         _ => "The published result does not reproduce here",
     };
-    let runs = if is_apart { "no run of one is among those of the other" } else { "their runs overlap" };
+    let runs = if is_apart {
+        "each run of one order is faster than each run of the other"
+    } else {
+        "their runs overlap"
+    };
     let user_time = results.write_percent(row) - 100.0;
     Ok(format!(
         "{outcome}: the order of 2018 changes the throughput by {change:+.1} % ({runs}), published {:+.1} %; user time by \

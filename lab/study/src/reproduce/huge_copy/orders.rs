@@ -1,5 +1,6 @@
-//! Orders of clearing and copying the base pages of a huge page: their published effects, beside the effects in a
-//! model of the published machines' caches. The published values are in `data/tables/huge-copy`.
+//! Compares orders in which the kernel clears or copies the base pages of a huge page. The tables show the
+//! published effects beside the effects in the model of the published machines' caches. The published values
+//! are in `data/tables/huge-copy`.
 
 use anyhow::{Context as _, Result, ensure};
 use pageset_pageops::VisitOrder;
@@ -11,7 +12,7 @@ use super::chip::{Act, Chip, Walk};
 use crate::jobs::Stage;
 use crate::reproduce::published::{PublishedRow, published};
 
-/// One published change of the order.
+/// A change from one order to another, with its published effects.
 struct Change {
     name: String,
     chip: Chip,
@@ -19,38 +20,38 @@ struct Change {
     walk: Walk,
     base: (VisitOrder, Option<usize>),
     order: (VisitOrder, Option<usize>),
-    /// Published changes in percent.
+    /// The published effects of the change, in percent.
     throughput: Option<f64>,
     user: Option<f64>,
     system: Option<f64>,
     ipc: Option<f64>,
-    /// The model's price of a jump is from this very row.
+    /// Whether the model's price of a jump was computed from this published value.
     is_given: bool,
 }
 
-/// A change with the model's figures.
+/// A change of the order, with the model's results for both orders.
 pub(super) struct Modelled {
     change: Change,
     base: Played,
     changed: Played,
 }
 
-/// How many changes [`model`] plays.
+/// Number of changes of the order that [`model`] simulates.
 pub(super) const CHANGES: usize = 11;
 
-/// An assumption: its name, and its change of the chip.
+/// A changed assumption of the model: its name, and a function that changes the chip.
 type Variant = (&'static str, fn(&mut Chip));
 
-/// The copy of 2018 under other assumptions.
+/// Variants of the copy of 2018, each with another assumption of the model.
 const VARIANTS: [Variant; 4] = [
     ("  36 on one socket", |chip| chip.processes = 36),
     ("  a source for each", |chip| chip.shares_source = false),
     ("  random eviction", |chip| chip.ways = 1),
     ("  both of these", |chip| (chip.shares_source, chip.ways) = (false, 1)),
 ];
-/// The row of `orders.csv` that the variants are of.
+/// The row of `orders.csv` whose variants are simulated.
 const VARIED: &str = "2018 Haswell copy";
-/// The row of the machine that measures.
+/// Name of the row for the machine that runs this program.
 pub(super) const HERE: &str = "copy, 2-CPU guest";
 
 impl Change {
@@ -81,7 +82,7 @@ impl Change {
         })
     }
 
-    /// The copy of 2018 where nothing is published.
+    /// Makes a change from page-by-page copying to the order of 2018, without published effects.
     fn unpublished(name: &str, chip: Chip) -> Self {
         Self {
             name: name.to_owned(),
@@ -112,12 +113,12 @@ impl Change {
             }
         }
         changes.push(Self::unpublished(HERE, Chip::named("genoa-guest-2")?));
-        ensure!(changes.len() == CHANGES, "data/tables/huge-copy/orders.csv has other rows");
+        ensure!(changes.len() == CHANGES, "data/tables/huge-copy/orders.csv must have six rows");
         Ok(changes)
     }
 }
 
-/// Plays all changes.
+/// Simulates all changes of the order.
 pub(super) fn model(stage: &mut Stage<'_>) -> Result<Vec<Modelled>> {
     let mut all = Vec::new();
     for change in Change::all()? {
@@ -130,7 +131,7 @@ pub(super) fn model(stage: &mut Stage<'_>) -> Result<Vec<Modelled>> {
 }
 
 impl Modelled {
-    /// Cache of one process, in MiB.
+    /// Size of the caches that one process can use, in MiB.
     fn share_mib(&self) -> f64 {
         let chip = &self.change.chip;
         (chip.shared_kib as f64 / chip.processes as f64 + chip.own_kib as f64) / 1024.0
@@ -141,13 +142,13 @@ impl Modelled {
     }
 }
 
-/// The published changes beside the model's.
+/// Makes the table of the published effects beside the model's effects.
 pub(super) fn comparison(all: &[Modelled]) -> Comparison {
     let quantities = ["throughput", "user time", "system time", "IPC"];
     let quantity = |name: &str| Quantity::relative(&name.replace(' ', "_"), name, "old order = 100", 0);
     let mut table = Comparison::new(
         "caches",
-        "Another order, where it was measured",
+        "Effect of another order, published and in the model",
         "a model of the caches, data/tables/huge-copy/caches.csv",
         quantities.map(quantity).to_vec(),
     );
@@ -179,7 +180,8 @@ impl Change {
     }
 }
 
-/// The winner for each cache. `measured_percent` is the change of throughput on this machine.
+/// Makes a table that says which order wins, with one row for each cache. `measured_percent` is the change of
+/// the throughput on this machine.
 pub(super) fn winners(all: &[Modelled], measured_percent: f64) -> Table {
     let mut table = Table::new(
         "Which order wins: change of the throughput in percent",
@@ -209,17 +211,17 @@ pub(super) fn winners(all: &[Modelled], measured_percent: f64) -> Table {
         ]));
     }
     table.note(
-        "Cache each: what a process has of the caches. Hits: base pages that a cache still has when the program \
+        "Cache each: size of the caches that one process can use. Hits: base pages that a cache still has when the program \
          writes them, with the old and the new order.",
     );
     table.note(
-        "Page: page-by-page. Converge: converge-2018. The old order of Broadwell is the same with a wrong target: \
+        "Page: page-by-page. Converge: converge-2018. The old order of Broadwell is converge-2018 with a wrong target: \
          the program writes from the end, and the kernel expects the begin.",
     );
     table
 }
 
-/// Hits by the order of the program's writes, on the processor of 2018.
+/// Makes a table of hits by the sequence of the program's writes, on the processor of 2018.
 pub(super) fn hits() -> Result<Table> {
     let mut columns = vec![Column::label("order", "")];
     columns.extend((1..=PARTS).map(|part| {
@@ -240,7 +242,8 @@ pub(super) fn hits() -> Result<Table> {
     Ok(table)
 }
 
-/// Hits for caches of several sizes: the processor of 2018 with another last level.
+/// Makes a table of hits for caches of several sizes: the processor of 2018 with other sizes of the
+/// last-level cache.
 pub(super) fn rooms() -> Result<Table> {
     let mut table = Table::new(
         "Cache of a process, and hits of the writes to a cleared page (as haswell-ep-18)",

@@ -13,7 +13,7 @@ use pageset_pageops::Method;
 
 use super::counters::Counters;
 
-/// Number of huge pages of the parent: 256 MiB, more than a cache holds.
+/// Number of huge pages of the parent. All huge pages together have 256 MiB, more than a cache holds.
 const PAGES: usize = if cfg!(test) { 2 } else { 128 };
 
 /// The load: the memory of the parent and of its children.
@@ -30,11 +30,12 @@ struct Child {
 /// The result of one run of all children.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
-    /// Bytes copied in a second, by all children together, as in the published runs.
+    /// Bytes that all children together copy in a second. The published runs also count the bytes of all
+    /// children.
     pub(super) bytes_per_s: f64,
     /// Mean time of copying one huge page.
     pub(super) copy_us: f64,
-    /// Mean time of writing one huge page.
+    /// Mean time in which a child writes one huge page.
     pub(super) write_us: f64,
     /// Instructions per cycle of all children, or the reason why they were not counted.
     pub(super) ipc: Result<f64, String>,
@@ -106,8 +107,8 @@ fn pass(child: &mut Child, parent: &HugeMemory, method: Method, barrier: &Barrie
     Passed { seconds, copy_seconds, counts: counters.and_then(|counters| counters.read()) }
 }
 
-/// Writes one word after another, as the benchmark does. The compiler must not combine these stores into
-/// longer stores.
+/// Writes one word after another, as the benchmark does. The compiler must not combine the stores of single
+/// words into longer stores.
 fn write_words(page: &mut [u8]) {
     for (index, word) in page.as_chunks_mut::<8>().0.iter_mut().enumerate() {
         *black_box(word) = index.to_ne_bytes();

@@ -14,8 +14,8 @@ use pageset_report::{Cell, Column, Origin, Row, Table};
 use super::printed::PAGES_PER_GIB;
 use super::runs::{Key, Runs};
 
-/// Highest rate with prefaulting, as a multiple of the highest rate without. The published text promises
-/// three times the rate.
+/// Highest rate with prefaulting, divided by the highest rate without prefaulting. The published text
+/// promises three times the rate without prefaulting.
 const CLAIM: f64 = 3.0;
 /// Memory of all threads together, in GiB. The published text has no larger size with rows for all numbers of
 /// threads.
@@ -24,8 +24,8 @@ const GIB: u32 = 512;
 const STRATEGY: &str = "P2,V1,R1";
 const ORDERS: [u8; 4] = [0, 1, 3, 5];
 
-/// For the column of untouched pages: after each 48 touched pages, a thread skips this number of pages, a
-/// quarter of the region.
+/// Number of pages that a thread skips after each 48 touched pages, in the runs for the column of untouched
+/// pages. The skipped pages are a quarter of the region.
 const SKIPPED: u64 = 16;
 
 fn counts(is_quick: bool) -> &'static [u32] {
@@ -46,8 +46,8 @@ fn prefault(order: u8, threads: u32, skipped: u64) -> Key {
 /// threads. A page has 128 lines of 128 bytes.
 const LINES: [u32; 4] = [1, 16, 64, 128];
 const PREZERO_THREADS: [u32; 2] = [1, 16];
-/// Number of pages of each thread. The pages are ten times as large as a cache, so pages that were cleared
-/// early have left the cache.
+/// Number of pages of each thread. Together, the pages of a thread are ten times as large as a cache, so
+/// pages that were cleared early have left the cache.
 const PREZERO_PAGES: u64 = 4096;
 
 fn prezero(lines: u32, threads: u32, prezero: bool) -> Key {
@@ -131,8 +131,8 @@ impl Promises {
         table.note(
             "Fault rates are touched pages divided by wall time, as in the published text, although with \
              prefaulting one fault maps up to 2^order pages. The untouched pages are from another run with \
-             as many touched pages: it touches 48 pages and leaves out 16, again and again. In the main \
-             run all pages are touched.",
+             as many touched pages: a thread touches 48 pages and leaves out 16, again and again. In the \
+             main run each thread touches all pages.",
         );
         [table, self.prezero.clone()]
     }
@@ -141,9 +141,9 @@ impl Promises {
         let none = self.highest(0);
         let times = |order| self.highest(order) / none;
         format!(
-            "Over all numbers of threads, the highest rate with prefaulting is {:.1} times the highest \
-             rate without it for order 3, and {:.1} times for order 5. The published text says three \
-             times. No parameter is fitted on this figure.",
+            "Over all numbers of threads, the highest rate with prefaulting is {:.1} times the highest rate \
+             without prefaulting for order 3, and {:.1} times for order 5. The published text says that \
+             prefaulting makes the highest rate three times as high. No parameter is fitted on this figure.",
             times(3),
             times(5)
         )
@@ -164,7 +164,7 @@ impl Promises {
             panel.push(Series::new(name, Origin::Simulated, Mark::Line, points));
         }
         figure.push(panel);
-        figure.note("The text's line is three times the highest rate without prefaulting here.");
+        figure.note("The line of the published text is three times our highest rate without prefaulting.");
         figure
     }
 }
@@ -194,9 +194,9 @@ fn prezero_table(runs: &Runs) -> Result<Table> {
         }
     }
     table.note(
-        "CLine: number of lines of 128 bytes that are written in each page, of 128 lines. A page that its \
-         fault clears is in the cache afterwards. A page that was cleared ahead comes from memory, line by \
-         line. These times do not include the time of clearing ahead.",
+        "CLine: number of cache lines that a thread writes in each page. A page has 128 lines of 128 bytes. \
+         A page that is cleared during its fault is in the cache afterwards. A page that was cleared ahead \
+         comes from memory, line by line. The times of the table do not include the time of clearing ahead.",
     );
     Ok(table)
 }

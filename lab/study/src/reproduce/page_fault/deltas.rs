@@ -1,10 +1,11 @@
-//! Tests how the published text explains that deltas made the kernel slower. The test simulates the change by
-//! deltas with several kinds of planes (the networks between groups of nodes).
+//! Tests the published text's explanation of why deltas (counts of pages for each task) made the kernel
+//! slower. The test simulates the change by deltas with several kinds of planes (the networks between groups
+//! of nodes).
 //!
-//! With deltas no thread writes the counters' line, and the published text's kernel became slower. The author
-//! of the text explains: with atomic operations two lines move, each over its own plane. With deltas only one
-//! line moves, over one plane. Each case of this test has a kind of planes and a place of the counters under
-//! which the explanation could be true.
+//! With deltas, no thread writes the cache line of the counters, and still the kernel of the published text
+//! became slower. The author explains: with atomic operations two lines move, each over its own plane. With
+//! deltas only one line moves, over one plane. Each case of this test has a kind of planes and a place of the
+//! counters under which this explanation could be true.
 
 use anyhow::Result;
 use pageset_report::{Cell, Column, Row, Table};
@@ -34,8 +35,8 @@ fn pairs(rows: &[PrintedRow]) -> Vec<(&PrintedRow, &PrintedRow)> {
     let partner = |row: &PrintedRow| {
         let is_alike =
             |other: &&PrintedRow| !has_deltas(other) && (other.gib, other.threads) == (row.gib, row.threads);
-        // Take the last match. If both kernels without deltas have such a row, the last match is the row of
-        // the kernel with atomic operations.
+        // Take the last match. If both kernels without deltas have a matching row, the last match is the row
+        // of the kernel with atomic operations.
         rows.iter().rfind(is_alike)
     };
     with.filter_map(|row| Some((partner(row)?, row))).collect()
@@ -46,8 +47,9 @@ fn case_key(row: &PrintedRow, reading: Reading, case: usize) -> Key {
     Key { wiring, own_line, ..key(row, reading) }
 }
 
-/// How many threads may have run for a row. If the printed number exceeds the number of threads that the
-/// program has arrays for, both numbers are possible. A quick run then leaves out the printed number.
+/// The numbers of threads that may have run when a row was measured. If the printed number exceeds the number
+/// of threads that the program has arrays for, both numbers are possible. If both numbers are possible, a
+/// quick run leaves out the printed number.
 fn readings(row: &PrintedRow, is_quick: bool) -> impl Iterator<Item = Reading> + use<> {
     let has_all = row.threads <= THREADS_OF_LISTING;
     let is_wanted = move |reading: &Reading| match reading {
@@ -121,11 +123,10 @@ impl Deltas {
                 .push(Row::new(cells.into_iter().chain(change.ours.iter().map(|ours| Cell::real(*ours, 1)))));
         }
         table.note(
-            "One line: the counters are on the cache line of mmap_sem, as in the tables above. In the \
-             other columns they have a line of their own on the second of two planes, as the published \
+            "One line: the counters are on the cache line of mmap_sem, as in the tables above. In the other \
+             columns the counters have a line of their own on the second of two planes, as the published \
              text says. Requests: each CPU that waits for a line keeps a request on the line's plane. The \
-             published change is relative to atomic operations with 512 GB, and to page locking with 256 \
-             GB.",
+             published change is relative to atomic operations with 512 GB, and to page locking with 256 GB.",
         );
         table
     }
@@ -136,12 +137,12 @@ impl Deltas {
         let few = self.0.iter().filter(|change| change.printed > 0.0).map(|change| change.ours[1]);
         let few: Vec<_> = few.map(|ours| format!("{ours:+.1}")).collect();
         format!(
-            "The published text explains the loss by deltas: without them, two lines use two planes; with \
-             them, one line uses one plane. This explanation is {}: rows with a printed loss of 25 to 34 % \
-             change by {most:+.1} % in the worst of six cases. A fault writes both lines one after the \
-             other. So nearly all threads wait for the line with more writes, which is that of mmap_sem, \
-             and the other plane is idle, with or without deltas. Below 64 threads, counters on a line of \
-             their own give the published gain of less than 10 %: {} %.",
+            "The published text explains the loss by deltas: without deltas, two lines use two planes, and \
+             with deltas, one line uses one plane. This explanation is {}: rows with a printed loss of 25 to \
+             34 % change by {most:+.1} % in the worst of six cases. A fault writes both lines one after the \
+             other. So nearly all threads wait for the line with more writes, the line of mmap_sem. The \
+             plane of the other line is idle, with or without deltas. Below 64 threads, counters on a line \
+             of their own give the published gain of less than 10 %: {} %.",
             if most < -10.0 { "confirmed" } else { "refuted in this model" },
             few.join(", ")
         )

@@ -8,8 +8,8 @@ use super::printed::{PAGES_PER_GIB, PrintedRow};
 use super::runs::Key;
 
 /// Returns the private time of a fault that makes one thread take the printed wall time. Returns 0 if the
-/// other work alone takes longer than the printed time. One thread alone never waits, so its wall time is the
-/// time of its faults plus the time of its other work.
+/// work besides faults alone takes longer than the printed time. One thread alone never waits, so its wall
+/// time is the time of its faults plus the time of its work besides faults.
 pub(super) fn fault_ns(machine: &Machine, rows: &[PrintedRow]) -> Result<f64> {
     let row = rows.iter().find(|row| row.threads == 1).context("the text has a row of one thread")?;
     let pages = u64::from(row.gib * PAGES_PER_GIB);

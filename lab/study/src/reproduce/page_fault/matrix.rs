@@ -6,24 +6,25 @@ use pageset_report::{Cell, Column, Row, Table};
 
 use super::runs::{Key, Runs};
 
-/// Numbers of threads in the table.
+/// Numbers of threads for which the table has rates.
 fn counts(is_quick: bool) -> &'static [u32] {
     if is_quick { &[1, 8, 64] } else { &[1, 2, 8, 32, 128, 512] }
 }
 
 /// Number of pages of each thread. The pages fit into the memory of the thread's node. So all memory is
-/// local, and its bandwidth grows with the number of CPUs.
+/// local, and the bandwidth of memory grows with the number of CPUs.
 const THREAD_PAGES: u64 = 256;
 
 /// All combinations of page table, areas and counters. With `is_quick`, only the published text's
-/// combinations, the combination of today's Linux, and one without a cache line that all CPUs write.
+/// combinations, the combination of today's Linux, and a combination without a cache line that all CPUs
+/// write.
 fn strategies(is_quick: bool) -> Vec<Strategy> {
     const QUICK: [&str; 5] = ["P0,V1,R1", "P1,V1,R1", "P2,V1,R2", "P1,V2,R4", "P2,V7,R3"];
     if is_quick {
         return QUICK.iter().filter_map(|name| name.parse().ok()).collect();
     }
-    // V0 is left out, because V0 does not allow areas to change. So V0 is an upper bound and not a usable
-    // strategy. The test of prediction T4 covers the other counters.
+    // V0 is left out, because V0 does not allow areas to change. So V0 is only an upper bound, because a
+    // kernel could not use V0. The test of prediction T4 covers the other counters.
     let accounts = [Account::R1, Account::R2, Account::R3, Account::R4];
     Strategy::all()
         .filter(|strategy| strategy.stabilise() != Stabilise::V0 && accounts.contains(&strategy.account()))
@@ -34,8 +35,8 @@ fn key(strategy: Strategy, threads: u32) -> Key {
     Key::new(strategy, threads, THREAD_PAGES)
 }
 
-/// Number of pages of each thread in further runs: one leaf table covers as many pages of 16 KiB. So the cost
-/// of building the table is negligible in these runs.
+/// Number of pages of each thread in further runs. One leaf table maps this number of 16 KiB pages. So the
+/// cost of building the leaf table is negligible in these further runs.
 const TABLE_PAGES: u64 = 2048;
 /// The strategies whose CPUs share no cache line, except for a counter that they seldom change.
 const APART: [&str; 3] = ["P1,V7,R3", "P2,V7,R3", "P3,V7,R3"];
@@ -63,8 +64,8 @@ pub(super) fn keys(is_quick: bool) -> Vec<Key> {
 pub(super) struct Matrix {
     pub(super) counts: &'static [u32],
     pub(super) rows: Vec<(Strategy, Vec<f64>)>,
-    /// For each strategy, the share of linear scaling that it reaches if each thread fills a whole leaf
-    /// table.
+    /// For each strategy, the share of linear scaling that the strategy reaches if each thread fills a whole
+    /// leaf table.
     whole_tables: Vec<(Strategy, f64)>,
 }
 
@@ -103,10 +104,11 @@ impl Matrix {
             table.push(Row::new(cells));
         }
         table.note(
-            "Only touching is measured. Each thread touches a region of its own, and all memory is local. Linear: the last \
-             rate as a share of the rate that as many CPUs would reach if each were as fast as a single CPU. A thread touches \
-             256 pages, an eighth of the pages that its first leaf table covers. So with hundreds of CPUs the time to build \
-             that table matters. The sentences below have the shares with a whole leaf table for each thread.",
+            "The rates only count the time in which threads touch pages. Each thread touches a region of its \
+             own, and all memory is local. Linear: the last rate as a share of the rate that as many CPUs \
+             would reach if each were as fast as a single CPU. A thread touches 256 pages, an eighth of the \
+             pages that its first leaf table covers. So with hundreds of CPUs the time to build a leaf table \
+             matters. The sentences below have the shares with a whole leaf table for each thread.",
         );
         table
     }
@@ -135,7 +137,8 @@ impl Matrix {
         let whole = self.whole_tables.iter().map(|(name, share)| format!("{name} {:.0} %", 100.0 * share));
         let whole = whole.collect::<Vec<_>>().join(", ");
         let whole = format!(
-            "With {TABLE_PAGES} pages, a whole leaf table, shares of linear scaling to {most} CPUs: {whole}."
+            "With {TABLE_PAGES} pages for each thread, which fill a leaf table, strategies reach these shares of \
+             linear scaling to {most} CPUs: {whole}."
         );
         short.into_iter().chain([whole]).collect()
     }

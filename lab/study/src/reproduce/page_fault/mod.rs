@@ -87,20 +87,22 @@ impl Study for PageFault {
 /// Notes that say how the values were simulated.
 fn notes(fault_ns: f64) -> Vec<String> {
     vec![
-        "A row is a number of threads. All of our values are simulated: the fault engine runs on the allocator of this \
-         project in virtual time. The costs are those of machines/altix-512.toml; most of them are guesses."
+        "A row is a number of threads. All of our values are simulated: the fault engine runs on the \
+         allocator of this project in virtual time. The costs are in machines/altix-512.toml, and most of \
+         these costs are guesses."
             .to_owned(),
         format!(
-            "One number is fitted: the time of a fault without any wait, {fault_ns:.0} ns, on the row of 1 thread. \
-             Nothing is fitted on any other row."
+            "One number is fitted: the time of a fault without any wait, {fault_ns:.0} ns, on the row of 1 \
+             thread. No number is fitted on any other row."
         ),
-        "Page locking is P1,V1,R1, atomic operations P2,V1,R1, deltas P2,V1,R2. The counters are on \
-         the cache line of mmap_sem (R1 of the specification). The address space also remembers the area that was used \
-         last. Until Linux 3.15 each fault of another thread overwrote this memory. Guess: the \
-         remembered area is on the cache line of mmap_sem too."
+        "Page locking is P1,V1,R1, atomic operations P2,V1,R1, deltas P2,V1,R2. The counters are on the \
+         cache line of mmap_sem (R1 of the specification). The address space also remembers the area that \
+         was used last. Until Linux 3.15 each fault of another thread overwrote the remembered area. Guess: \
+         the remembered area is on the cache line of mmap_sem too."
             .to_owned(),
-        "Each thread touches a few thousand pages. The simulated machine's memory is smaller in the same proportion, so \
-         that the same part of the pages is remote. The times of touching and teardown are scaled up to all pages."
+        "Each thread touches a few thousand pages. The simulated machine's memory is smaller in the same \
+         proportion, so that the same part of the pages is on other nodes. The times of touching and \
+         teardown are scaled up to all pages."
             .to_owned(),
         format!(
             "A row `n, {THREADS_OF_LISTING} run` assumes that only {THREADS_OF_LISTING} threads ran, each with 1/n of \
@@ -111,27 +113,33 @@ fn notes(fault_ns: f64) -> Vec<String> {
 
 /// Explanations of the differences between our values and the printed ones.
 const EXPLANATIONS: [&str; 6] = [
-    "The simulation does not limit bandwidth. Two CPUs of a node that only clear pages, as fast as the machine file says, \
-     need 8.2 GB/s; the bus that they share has 6.4 GB/s (general knowledge of the Itanium 2). CPUs clear for at most half \
-     of the time. So our values are slightly too fast in rows of 2 to 16 threads, and not in rows where all threads wait \
-     for one line. The atomic operations of teardown cost nothing either, because only one thread is left then.",
-    "From 128 to 512 threads the published text has both linear scaling and a constant number of busy CPUs. If all threads \
-     write one line, the rate cannot scale. If they do not wait for it, more CPUs would be busy. The model shows both only \
-     if no more than 128 threads ran; see the table on this question.",
-    "Peak at 16 threads: 16 threads of one brick (a group of nodes) fault as fast as the line that all of them write can \
-     move. With more threads the line limits the rate, and each further router on its way makes the line slower.",
-    "Busy CPUs: threads that wait for a line are busy. The last thread tears down the memory alone. So the number of busy \
-     CPUs tells what share of the time the threads touched pages. The teardown is the residue of about 1 us a page in the \
-     specification. The simulation explains two thirds of the residue: the allocator's cost of a free, \
-     and fetching a frame's metadata from another node.",
-    "Starting threads is nearly free here: 40 us each, a guess. The published User column shows more: if \
-     threads are created one after the other and spin until all exist, the User time beyond that of rows with few threads \
-     is 4 to 7 ms for each thread. That is most of a second for 128 threads, and 5 % of the wall time of 64 GB with 128 \
-     threads; the share is larger where the wall time is shorter. The model leaves this time out, because it would be \
-     fitted on the rows that it explains.",
-    "Deltas: if the counters are on the line of mmap_sem, deltas remove two of five writes of that line, so faults become \
-     faster. If the counters have a line of their own, they do not matter, because no thread waits for that line. The \
-     printed loss is not only a loss of CPU time: with 64 threads, CPU time per fault rises by half; with 512 threads, it \
-     falls while wall time rises, and User time is 9 times as long. Waits for a line or a link do not explain both. The \
-     cause of this loss is not known.",
+    "The simulation does not limit bandwidth. If two CPUs of a node only clear pages, as fast as the machine \
+     file says, the two CPUs need 8.2 GB/s. The bus of a node has 6.4 GB/s (general knowledge of the Itanium \
+     2). CPUs clear for at most half of the time. So our values are slightly too fast in rows of 2 to 16 \
+     threads, and not in rows where all threads wait for one line. In the simulation, the atomic operations \
+     of teardown cost nothing, because only one thread is left when memory is torn down.",
+    "From 128 to 512 threads the published text has both linear scaling and a constant number of busy CPUs. \
+     If all threads write one line, the rate cannot scale. If the threads do not wait for a line, more CPUs \
+     would be busy. The model shows linear scaling and a constant number of busy CPUs only if no more than \
+     128 threads ran; a table compares both numbers of threads.",
+    "Peak at 16 threads: 16 threads of one brick (a group of nodes) fault as fast as the cache line that all \
+     threads write can move. With more threads this line limits the rate, and each further router on the way \
+     makes the line slower.",
+    "Busy CPUs: threads that wait for a cache line count as busy. The last thread tears down the memory \
+     alone. So the number of busy CPUs tells what share of the time the threads touched pages. The time of \
+     teardown is what the specification calls the residue: about 1 us for each page. The simulation explains \
+     two thirds of the residue: the allocator's cost of a free, and fetching a frame's metadata from another \
+     node.",
+    "In the simulation, starting a thread takes only 40 us, a guess. The published User column shows more: \
+     if threads are created one after the other and spin until all exist, the User time beyond that of rows \
+     with few threads is 4 to 7 ms for each thread. With 128 threads, all threads together spend most of a \
+     second in this way, which is 5 % of the wall time of 64 GB. The share is larger if the wall time is \
+     shorter. The model leaves the time to start threads out, because this time would have to be fitted on \
+     the rows that it explains.",
+    "Deltas: if the counters are on the line of mmap_sem, deltas remove two of five writes of that line, so \
+     faults become faster. If the counters have a line of their own, deltas change nothing, because no \
+     thread waits for the line of the counters. The printed loss is not only a loss of CPU time: with 64 \
+     threads, CPU time per fault rises by half. With 512 threads, CPU time per fault falls while wall time \
+     rises, and User time is 9 times as long. Waits for a cache line or a link do not explain both changes \
+     of CPU time. The cause of this loss is not known.",
 ];

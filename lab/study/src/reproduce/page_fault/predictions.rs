@@ -46,7 +46,7 @@ pub(super) fn keys(is_quick: bool) -> Vec<Key> {
     keys
 }
 
-/// Returns one sentence for each prediction, which says whether it came true.
+/// Returns one sentence for each prediction. The sentence says whether the prediction came true.
 pub(super) fn sentences(runs: &Runs, is_quick: bool) -> Result<Vec<String>> {
     let look = Look { runs, most: counts(is_quick).last().copied().unwrap_or(1) };
     Ok(vec![look.t1(counts(is_quick))?, look.t2()?, look.t3()?, look.t4()?, look.t5()?])
@@ -58,7 +58,8 @@ struct Look<'a> {
     most: u32,
 }
 
-/// Begins a sentence with the name of a prediction and whether it came true.
+/// Begins a sentence with the name of a prediction and with the words that say whether the prediction came
+/// true.
 fn verdict(name: &str, is_so: bool) -> String {
     format!("{name} is {}:", if is_so { "confirmed" } else { "refuted" })
 }
@@ -80,7 +81,8 @@ impl Look<'_> {
             most < 0.05,
         );
         Ok(format!(
-            "{verdict} they differ by at most {:.1} % up to {} threads; in the published text by 2.1 %.",
+            "{verdict} the two rates differ by at most {:.1} % up to {} threads; in the published text by \
+             2.1 %.",
             most * 100.0,
             self.most
         ))
@@ -140,8 +142,8 @@ impl Look<'_> {
         let [old, new] = T5.map(|name| self.runs.get(&key(name, self.most, Sharing::Apart)));
         let (old, new) = (old?, new?);
         let touch = new.touch_pages_per_s() / old.touch_pages_per_s();
-        // Leave the start out of the rate: in these runs, creating a thread takes longer than touching its
-        // few pages.
+        // Leave the start out of the rate: in these runs, creating a thread takes longer than touching the
+        // thread's few pages.
         let rate = |run: &Run| run.pages_computed as f64 / (run.wall_s() - run.start_s);
         let wall = rate(new) / rate(old);
         let of_teardown = rate(new) / new.teardown_pages_per_s();

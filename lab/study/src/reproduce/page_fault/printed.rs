@@ -48,7 +48,7 @@ const STRATEGIES: [(&str, &str); 4] = [
     ("delta", "P2,V1,R2"),
 ];
 
-/// All rows, table by table.
+/// All rows of the published text, one table after another.
 pub(super) fn rows() -> Result<Vec<PrintedRow>> {
     let published = published!("page-fault/altix.csv")?;
     published
@@ -82,8 +82,8 @@ mod tests {
         let rows = rows().unwrap();
         assert_eq!(rows.len(), 31);
         for row in &rows {
-            // The tolerance is that of rounding: the published text prints seconds with two digits after the
-            // point.
+            // The tolerance is the rounding error: the published text prints seconds with two digits after
+            // the point.
             assert!((row.pages() / row.wall_s / row.faults_per_wall_s - 1.0).abs() < 1e-3, "{row:?}");
             assert!((row.pages() / row.cpu_s / row.faults_per_cpu_s - 1.0).abs() < 1e-3, "{row:?}");
         }

@@ -17,7 +17,7 @@ use crate::pft::{AreaCache, RssLine, VirtualSpec, run_virtual};
 pub(super) struct Key {
     pub(super) strategy: Strategy,
     pub(super) threads: u32,
-    /// Pages that each thread touches in the test, not in the simulation.
+    /// Number of pages that each thread touches in the test. The simulation may touch fewer.
     pub(super) thread_pages: u64,
     pub(super) sharing: Sharing,
     /// Whether the counters of resident pages have their own cache line.
@@ -47,7 +47,7 @@ pub(super) struct Wiring {
 
 /// Time that a request occupies a plane. Source: 16 bytes at 1.6 GB/s, the rate of the machine file. On the
 /// Origin 2000, a cache line that is moving refuses requests, and the CPU asks again (Laudon and Lenoski,
-/// 1997). Guess: the Altix does the same.
+/// 1997). Guess: an Altix refuses requests in the same way.
 const REQUEST_NS: f64 = 10.0;
 
 impl Wiring {
@@ -132,8 +132,8 @@ impl Key {
 pub(super) struct Runs(BTreeMap<Key, Run>);
 
 impl Runs {
-    /// Runs all simulations, several at once. The largest simulations begin first, so that no large one runs
-    /// alone at the end.
+    /// Runs all simulations, several at once. The largest simulations begin first, so that no large
+    /// simulation runs alone at the end.
     pub(super) fn all(
         machine: &Machine,
         fault_ns: f64,

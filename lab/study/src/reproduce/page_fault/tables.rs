@@ -13,14 +13,14 @@ use super::runs::{Key, Runs, Wiring};
 pub(super) enum Reading {
     /// As many threads run as the row prints.
     Printed,
-    /// As many threads run as the row prints, but at most as many as the program of 2005 has room for.
+    /// As many threads run as the row prints, but not more threads than the program of 2005 has room for.
     Listing,
 }
 
 impl Reading {
     pub(super) const ALL: [Self; 2] = [Self::Printed, Self::Listing];
 
-    /// The row's name in tables.
+    /// The name of the row in our tables.
     pub(super) fn name(self, row: &PrintedRow) -> String {
         match self {
             Self::Printed => row.threads.to_string(),
@@ -39,8 +39,8 @@ pub(super) fn key(row: &PrintedRow, reading: Reading) -> Key {
     Key { shared_cache: true, ..Key::new(row.strategy, threads, pages) }
 }
 
-/// Simulations of a row under other assumptions. These simulations are made only for rows with so few threads
-/// that all threads certainly ran.
+/// Simulations of a row under other assumptions. Simulations under other assumptions are made only for rows
+/// with so few threads that all threads certainly ran.
 fn variants(row: &PrintedRow) -> [Key; 4] {
     let key = key(row, Reading::Printed);
     let with_requests = Wiring { has_requests: true, ..key.wiring };
@@ -54,10 +54,10 @@ fn variants(row: &PrintedRow) -> [Key; 4] {
 
 /// The assumption that each simulation of [`variants`] changes.
 const VARIANTS: [&str; 4] = [
-    "As above, with the counters on their own cache line",
-    "As above, if each thread remembered its area itself",
-    "As above, if waiting CPUs kept sending requests over the planes",
-    "As above, with such requests and with the counters on their own cache line",
+    "As printed, but with the counters on their own cache line",
+    "As printed, but if each thread remembered its area itself",
+    "As printed, but if waiting CPUs kept sending requests over the planes",
+    "As printed, but with waiting CPUs' requests and with the counters on their own cache line",
 ];
 
 /// The simulations that the tables need.
@@ -70,7 +70,7 @@ pub(super) fn keys(rows: &[PrintedRow]) -> Vec<Key> {
 }
 
 /// The figures that the original program would have printed for a run. The program computes with the
-/// requested number of pages, even if fewer were touched. Wall and CPU time are per requested page.
+/// requested number of pages, even if fewer pages were touched. Wall and CPU time are per requested page.
 pub(super) struct AsPrinted {
     pub(super) faults_per_cpu_s: f64,
     pub(super) faults_per_wall_s: f64,
@@ -88,7 +88,7 @@ impl AsPrinted {
     }
 }
 
-/// One comparison for each table.
+/// Makes one comparison for each printed table.
 pub(super) fn comparisons(rows: &[PrintedRow], runs: &Runs, fault_ns: f64) -> Result<Vec<Comparison>> {
     rows.chunk_by(|row, next| row.table == next.table).map(|rows| comparison(rows, runs, fault_ns)).collect()
 }
@@ -143,12 +143,12 @@ pub(super) struct Score {
 
 struct ReadingScore {
     name: String,
-    /// Relative errors of all rows except the fitted one.
+    /// Relative errors of all rows except the row that was fitted.
     errors: Vec<f64>,
     /// Relative errors of the rows of the kernels without deltas.
     errors_without_deltas: Vec<f64>,
     /// Our value divided by the printed value, for each row without deltas and with 32 threads or more. The
-    /// rate of these rows depends on the shared cache line.
+    /// rate of rows with 32 threads or more depends on the shared cache line.
     crowded: Vec<f64>,
     /// The error of the worst row, as a factor of at least 1.
     worst: f64,
@@ -160,8 +160,8 @@ struct ReadingScore {
 struct Steps {
     all: usize,
     agreed: usize,
-    /// Number of steps without a printed change. The forecast "nothing ever changes" is right for these
-    /// steps.
+    /// Number of steps without a printed change. The forecast "nothing ever changes" is right for steps
+    /// without a printed change.
     null_model: usize,
     /// Number of steps with a printed change that have a change of the same direction in our values.
     changes_met: usize,
@@ -179,15 +179,18 @@ impl Steps {
         let Self { all, agreed, null_model, changes_met } = self;
         let (changes, only_here) = (all - null_model, null_model - (agreed - changes_met));
         format!(
-            "{agreed} of {all} steps to the next number of threads go the printed way (\"nothing ever changes\" has {null_model}; \
-             {changes_met} of {changes} changes are met, {only_here} are seen only here)"
+            "in {agreed} of {all} steps to the next number of threads, our value changes in the printed \
+             direction (the forecast that nothing ever changes is right for {null_model} steps; \
+             {changes_met} of {changes} printed changes are met, and {only_here} of our changes are not \
+             printed)"
         )
     }
 }
 
 /// From this number of threads on, the cache line that all threads write limits the rate.
 const CROWDED: u32 = 32;
-/// Changes smaller than this count as no change. Source: all comparisons of this crate use this band.
+/// Changes smaller than this count as no change. Source: all comparisons of this crate ignore changes of this
+/// size.
 const BAND: f64 = 0.02;
 
 impl Score {
@@ -248,8 +251,8 @@ impl ReadingScore {
         let rest: Vec<_> = self.crowded.iter().map(|ratio| (ratio / factor - 1.0).abs()).collect();
         let factor = format!(
             "From {CROWDED} threads on, our value is {factor:.2} times the printed value in the median row \
-             without deltas. If our values were divided by this factor, which is not done here, the median \
-             row would be off by {:.0} %.",
+             without deltas. Divided by this factor, our values would be off by {:.0} % in the median row. \
+             They are not divided.",
             100.0 * median(&rest)
         );
         format!(
@@ -307,7 +310,10 @@ mod tests {
             steps.count(printed, ours);
         }
         assert_eq!(steps, Steps { all: 5, agreed: 3, null_model: 3, changes_met: 1 });
-        assert!(steps.sentence().ends_with("has 3; 1 of 2 changes are met, 1 are seen only here)"));
+        assert!(steps.sentence().ends_with(
+            "right for 3 steps; 1 of 2 printed changes are met, and 1 of our \
+         changes are not printed)"
+        ));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Makes a table of changes. A row has the published size of a change, our size, and whether the published
-//! interval contains our value.
+//! Makes a table of changes. Each row has the published size of a change and our size. It also says whether
+//! the published interval contains our value.
 
 use pageset_report::comparison::{Band, Comparison, Direction};
 use pageset_report::{Cell, Column, Row, Table};

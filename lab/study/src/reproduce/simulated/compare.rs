@@ -57,8 +57,8 @@ impl Compared {
         matches!(self, Self::PercentOfBase(_) | Self::PerWorkPercentOfBase(_))
     }
 
-    /// Returns the value of a row. `ours` is the row's run with its result, and `base` is the run of the
-    /// row's base row with its result.
+    /// Returns the value that is compared with a row's published value. `ours` is the row's run with its
+    /// result, and `base` is the run of the row's base row with its result.
     fn value(self, ours: (&RunSpec, &RunResult), base: (&RunSpec, &RunResult)) -> f64 {
         match self {
             Self::AsIs(metric) | Self::ScaledToBase(metric) => metric.of(ours.0, ours.1),

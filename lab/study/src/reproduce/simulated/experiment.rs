@@ -17,13 +17,13 @@ pub(crate) struct Experiment {
     pub(crate) columns: Vec<(Quantity, Compared)>,
     /// Name of the group of tables that the table is scored with. Default: the whole study.
     pub(crate) group: Option<String>,
-    /// How the author withdrew the table. `None` if the author did not.
+    /// A text that says how the author withdrew the table. `None` if the table is not withdrawn.
     pub(crate) withdrawn: Option<String>,
-    /// The rows, from top to bottom; the first is a base row.
+    /// The rows, from top to bottom. The first row is a base row.
     pub(crate) cases: Vec<Case>,
     /// The parameters that are fitted on base rows.
     pub(crate) fits: Vec<Fit>,
-    /// The parameters of rows whose values were fitted on rows of other tables.
+    /// The parameters that rows use with values that were fitted on rows of other tables.
     pub(crate) borrowed: Vec<Borrowed>,
 }
 
@@ -45,14 +45,15 @@ pub(crate) struct Case {
 /// How the results of a row's simulation are compared with a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compared {
-    /// The value of the metric itself.
+    /// The published value is compared with the metric's value itself.
     AsIs(Metric),
-    /// The metric's value, in percent of the base row's value.
+    /// The published value is compared with the metric's value in percent of the base row's value.
     PercentOfBase(Metric),
-    /// The metric's value for each unit of work, in percent of the same figure of the base row.
+    /// The published value is compared with the metric's value for each unit of work, in percent of the same
+    /// figure of the base row.
     PerWorkPercentOfBase(Metric),
-    /// The metric's value, multiplied by the factor that gives the base row its published value. Used if the
-    /// published unit differs from ours.
+    /// The metric's value, multiplied by the factor that gives the base row its published value. This
+    /// comparison is used if the published unit differs from ours.
     ScaledToBase(Metric),
 }
 
@@ -68,7 +69,7 @@ impl Compared {
     }
 }
 
-/// A parameter of a workload, chosen so that one result of a base row equals the published one.
+/// A parameter of a workload, chosen so that one result of a base row equals the published result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fit {
     /// Index of the base row. All rows that are compared with this base row use the same value of the
@@ -82,11 +83,11 @@ pub(crate) struct Fit {
     pub(crate) column: usize,
     /// The quantity that must equal its published value.
     pub(crate) target: FitTarget,
-    /// Whether the result rises when the parameter rises. If `rises` is false, the result falls.
+    /// Whether the fitted result rises when the parameter rises. If `rises` is false, the result falls.
     pub(crate) rises: bool,
 }
 
-/// The quantity that must equal the published one when a parameter is chosen.
+/// The quantity that must equal the published quantity when a parameter is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FitTarget {
@@ -98,7 +99,7 @@ pub(crate) enum FitTarget {
     PercentOfLender,
 }
 
-/// A parameter of a row whose value was fitted on a row of another table.
+/// A parameter that a row uses with the value that was fitted on a row of another table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Borrowed {
     /// Index of the row that uses the value.

@@ -15,7 +15,7 @@ use super::{compare, ratio};
 use crate::jobs::{self, Stage};
 use crate::reproduce::study::Options;
 
-/// Chooses the parameters of these experiments again if [`Options::fit`] names a file, and writes them to
+/// Chooses the parameters of the given experiments again if [`Options::fit`] names a file, and writes them to
 /// that file. Without such a file, returns the `known` parameters.
 pub(crate) fn fitted(
     experiments: &[Experiment],
@@ -100,8 +100,8 @@ impl<'a> BaseRow<'a> {
     }
 
     /// Chooses all parameters after the `given` ones. Parameters affect each other's results. So for each
-    /// tried value of the next parameter, all later parameters are chosen again. The search for a parameter
-    /// begins at its value in `known`, the last value that came near its target.
+    /// value that the search tries for one parameter, it chooses all later parameters again. The search for a
+    /// parameter begins at its value in `known`, the last value that came near its target.
     fn settle(&self, given: &[u64], known: &mut [Option<u64>]) -> Result<Settled> {
         let Some(fit) = self.fits.get(given.len()) else {
             return Ok(Settled { values: given.to_vec(), reached: self.results(given)? });
@@ -119,8 +119,8 @@ impl<'a> BaseRow<'a> {
         Ok(settled)
     }
 
-    /// Simulates the row with these parameter values. Returns the result that each fit compares with its
-    /// target.
+    /// Simulates the base row with the given parameter values. Returns the result that each fit compares with
+    /// its target.
     fn results(&self, values: &[u64]) -> Result<Vec<f64>> {
         let mut case = self.case.clone();
         for (fit, value) in self.fits.iter().zip(values) {
@@ -131,14 +131,14 @@ impl<'a> BaseRow<'a> {
             let (_, compared) = self.experiment.columns[fit.column];
             compare::values(compared, &case, &case, &results).map(|values| values.mean).ok_or_else(|| {
                 let failures = results.failures().join(" ");
-                anyhow!("{}: no value with {values:?}. {failures}", self.experiment.id)
+                anyhow!("{}: no result with the parameters {values:?}. {failures}", self.experiment.id)
             })
         };
         self.fits.iter().map(result).collect()
     }
 }
 
-/// A value for each parameter, and the results with these values.
+/// A value for each parameter, and the results of a simulation with these values.
 #[derive(Clone, Debug)]
 struct Settled {
     values: Vec<u64>,
@@ -154,7 +154,7 @@ mod tests {
     use crate::metric::Metric;
     use crate::simulate::RunSpec;
 
-    /// Uses the results of known parameters as published values. The search has to find these parameters
+    /// Uses the results of known parameters as published values. The search has to find the known parameters
     /// again.
     #[test]
     fn parameters_that_move_each_other_are_found_together() {

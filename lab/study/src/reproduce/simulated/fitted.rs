@@ -1,4 +1,5 @@
-//! The fitted parameters: each was chosen so that one result of a base row equals the published one.
+//! The fitted parameters. Each parameter was chosen so that one result of a base row equals the published
+//! result.
 
 use std::path::Path;
 
@@ -25,7 +26,7 @@ pub struct Fitted {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FittedValue {
-    /// The parameter was fitted on this table and this base row.
+    /// The name of the table that the parameter was fitted on. The field `row` names the base row.
     pub(crate) table: String,
     pub(crate) row: String,
     /// The name of the workload's parameter, and the fitted value.
@@ -39,7 +40,7 @@ pub(crate) struct FittedValue {
 }
 
 impl Fitted {
-    /// The first lines of the file.
+    /// The first lines of a file of fitted parameters.
     pub const HEADING: &str = "\
 # Parameters chosen on the base rows of published tables, by bisection. Everything else is a prediction.
 # Written by `pageset reproduce STUDY --fit studies/fitted.toml`, for one study at a time.
@@ -61,7 +62,7 @@ impl Fitted {
     /// Reads a text that [`Self::text`] has written.
     pub fn parse(text: &str) -> Result<Self> {
         if !text.starts_with(Self::HEADING) {
-            bail!("--fit has not written it; choose a name that is free, or that of an older file of --fit");
+            bail!("--fit did not write this file; name a new file, or a file that --fit wrote");
         }
         Ok(toml::from_str(text)?)
     }
@@ -140,7 +141,7 @@ impl Fitted {
             };
             let FittedValue { parameter, value, column, published, reached, .. } = fitted;
             let chosen = format!("{parameter} = {value}, on {column} of row {row}: published {published}");
-            // The parameter was fitted on a figure that is not a column of the table.
+            // The figure that the parameter was fitted on is not a column of the table.
             if experiment.columns[fit.column].0.heading != *column {
                 return format!("{chosen}, {reached:.1} when it was chosen");
             }
@@ -186,7 +187,10 @@ mod tests {
         for text in ["", "# precious\n", "[[fit]]\n"] {
             std::fs::write(&path, text).unwrap();
             let error = format!("{:#}", Fitted::read(&path).unwrap_err());
-            assert!(error.contains("these are not fitted parameters: --fit has not written it"), "{error}");
+            assert!(
+                error.contains("these are not fitted parameters: --fit did not write this file"),
+                "{error}"
+            );
         }
         Fitted::bundled().unwrap().write(&path, Existing::Refuse).unwrap_err();
         Fitted::bundled().unwrap().write(&path, Existing::Replace).unwrap();

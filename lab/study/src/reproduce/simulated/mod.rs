@@ -2,9 +2,9 @@
 //!
 //! A study is data (`experiment`): [`Experiment`]s with one [`Case`] for each row. `runs` simulates each
 //! different run once, and `compare` compares the results with the published values. A few parameters are
-//! *fitted*: they were chosen so that the result of a base row is the published one. `fitted` has these
-//! parameters, and `fit` chooses them again with `search`. `ratio` chooses a parameter so that the ratio of
-//! two tables' values is the published ratio. `panels` draws figures.
+//! *fitted*: these parameters were chosen so that the result of a base row is the published result. `fitted`
+//! has the fitted parameters, and `fit` chooses them again with `search`. `ratio` chooses a parameter so that
+//! the ratio of two tables' values is the published ratio. `panels` draws figures.
 
 mod changes;
 mod compare;
@@ -80,8 +80,8 @@ mod tests {
     use crate::metric::Metric;
     use crate::simulate::RunSpec;
 
-    /// Makes a parameter that is chosen on the first row so that the value of this column is the published
-    /// one.
+    /// Makes a parameter that is chosen on the first row, so that the row has its published value in this
+    /// column.
     fn fit(parameter: &str, column: usize) -> Fit {
         let (parameter, target) = (parameter.to_owned(), FitTarget::Value);
         Fit { case: 0, parameter, range: (1, 2), column, target, rises: false }
@@ -172,8 +172,8 @@ mod tests {
     }
 
     /// Regression test: a quick run measured for a quarter of the time, which is not a whole cycle of most
-    /// workloads. So a base row that was fitted to 14.0 had the value 5.4, and the note still said that it
-    /// was fitted.
+    /// workloads. So a base row that was fitted to 14.0 had the value 5.4, although the note said that the
+    /// row was fitted.
     #[test]
     fn a_quick_run_measures_a_row_as_long_as_the_full_one() {
         let run = |is_quick| {
@@ -201,7 +201,7 @@ mod tests {
         let options = Options { is_quick: true, jobs: 1, fit: None, seeds: None, ..Options::default() };
         let simulated = run(&[experiment], &fitted, &options, &mut ()).unwrap();
         let notes = simulated.tables[0].to_table().notes().join("\n");
-        // Each row is in percent of itself, so its value is 100.
+        // Each row is a base row and is compared with itself, so its value is 100 %.
         assert!(notes.contains("fault_ns = 700, on time of row 31: published 87, 100.0 here"), "{notes}");
     }
 

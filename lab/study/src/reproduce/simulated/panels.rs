@@ -12,7 +12,7 @@ pub(crate) struct Panels<'a> {
     pub(crate) axis: Axis,
     /// How values are drawn.
     pub(crate) mark: Mark,
-    /// The columns that are drawn. A table may lack some of them.
+    /// The columns that are drawn. A table may lack some of these columns.
     pub(crate) columns: &'a [&'a str],
 }
 

@@ -10,7 +10,7 @@ use super::experiment::Experiment;
 use crate::jobs::{self, Stage};
 use crate::simulate::{RunResult, RunSpec, simulate};
 
-/// The results of all runs. The key of a result is its run, written as a line of JSON.
+/// The results of all runs of the experiments. The key of a result is its run, written as a line of JSON.
 #[derive(Debug)]
 pub(super) struct Results {
     by_run: HashMap<String, Result<RunResult, String>>,

@@ -2,31 +2,33 @@
 
 use anyhow::{Context as _, Result};
 
-/// Largest number of values that are tried.
+/// Largest number of values that a search tries.
 const STEPS: usize = 8;
-/// The first value tried is the guess multiplied or divided by this factor. For each further step, the factor
-/// is squared.
+/// The second value that the search tries is the guess multiplied or divided by this factor. The factor is
+/// squared for each further step of the search.
 const STRIDE: f64 = 1.15;
-/// The search ends when the error is at most this part of the wanted result.
+/// The search ends when the difference from the wanted result is at most this fraction of the wanted result.
 const NEAR: f64 = 0.005;
-/// The search also ends when the error is at most this part of the wanted result's rounding error.
+/// The search also ends when the difference from the wanted result is at most this fraction of the wanted
+/// result's rounding error.
 const PART: f64 = 0.2;
 
 /// A search for a parameter's value between the two `ends`, both included.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
     pub(crate) ends: (u64, u64),
-    /// The value that the search tries first, for example the value of an earlier fit. `None` if there is no
-    /// guess.
+    /// The value that the search tries first, for example the value of an earlier fit. `None` if the search
+    /// has no value to begin with.
     pub(crate) guess: Option<u64>,
-    /// Whether the result rises when the value rises. If `rises` is false, the result falls.
+    /// Whether the result rises when the parameter's value rises. If `rises` is false, the result falls.
     pub(crate) rises: bool,
 }
 
 /// Tries values until a result is near the wanted result, which is known to within `rounding`. `result`
-/// returns the result of a value, and data that belongs to it. Returns the data of the value whose result is
-/// nearest. From a guess, the search moves in longer and longer strides until the wanted result lies between
-/// two values. Then the search halves the distance between these two values.
+/// returns the result for a value, and data that belongs to this result. Returns the data that belongs to the
+/// result nearest to the wanted result. If there is a guess, the search moves away from the guess in longer
+/// and longer strides, until the wanted result lies between the results of two values. Then the search halves
+/// the distance between these two values.
 pub(crate) fn nearest<T>(
     range: Range,
     wanted: f64,
@@ -58,7 +60,7 @@ pub(crate) fn nearest<T>(
         }
         value = next;
     }
-    nearest.map(|(_, found)| found).context("at least one value was tried")
+    nearest.map(|(_, found)| found).context("the search tries at least one value")
 }
 
 /// The geometric mean of two values. Parameters are times, so ratios matter more than differences.

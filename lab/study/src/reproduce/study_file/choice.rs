@@ -1,6 +1,6 @@
 //! Makes a table that helps to choose a row of a published table, for example a batch size. The table names
-//! the first row that is as good as the best, and says how much worse other rows are. Published values and
-//! ours stand side by side.
+//! the first row that is as good as the best, and says how much worse other rows are. The table shows
+//! published values and our values side by side.
 
 use std::collections::BTreeSet;
 
@@ -97,7 +97,8 @@ struct Judged {
 }
 
 impl Judged {
-    /// `value` returns a value and its standard deviation in percent.
+    /// Computes the loss of each row. `value` returns a row's value and the value's standard deviation in
+    /// percent.
     fn new(
         options: &[Candidate<'_>],
         better: Better,

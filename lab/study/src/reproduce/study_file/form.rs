@@ -20,7 +20,7 @@ pub(super) type Texts = BTreeMap<String, Several<String>>;
 pub(super) struct StudyForm {
     /// A description of the study in one line.
     pub(super) summary: String,
-    /// The machines: for each published name, the machine to simulate.
+    /// For each published name of a machine, the machine to simulate.
     #[serde(default)]
     pub(super) machines: BTreeMap<String, String>,
     /// Misprints of the published values, and their corrections.
@@ -61,7 +61,7 @@ pub(super) struct ChoiceForm {
     pub(super) rows: Vec<String>,
 }
 
-/// A table that is simulated again. Copies of a recording run in place of the table's workload.
+/// A published table that is simulated again. Copies of a recording run in place of the table's workload.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CopiesForm {
@@ -95,16 +95,16 @@ pub(super) struct CorrectionForm {
 }
 
 /// A table, or several tables that share keys. If `each` is not empty, each entry of `each` is a table, and
-/// the keys here hold for all of them.
+/// the keys of this form hold for all these tables.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TableForm {
-    /// The table's name in JSON, and its title.
+    /// The table's name in JSON and its title.
     pub(super) id: Option<String>,
     pub(super) title: Option<String>,
     /// Name of the group of tables that the table is scored with.
     pub(super) group: Option<String>,
-    /// How the author withdrew the table. `None` if the author did not.
+    /// A text that says how the author withdrew the table. `None` if the table is not withdrawn.
     pub(super) withdrawn: Option<String>,
     /// The file of published values.
     pub(super) csv: Option<Spanned<String>>,
@@ -112,8 +112,8 @@ pub(super) struct TableForm {
     pub(super) only: Option<Spanned<Texts>>,
     /// Name of the CSV column that holds the names of the rows.
     pub(super) named_by: Option<Spanned<String>>,
-    /// Name of the CSV column whose text tells lines apart. The key is set if each line of the CSV has a
-    /// value for every row.
+    /// Name of the CSV column whose text is different in each line. The key is set if each line of the CSV
+    /// has a value for every row.
     pub(super) each_line: Option<Spanned<String>>,
     /// The columns and rows of the table.
     pub(super) columns: Option<Vec<Spanned<ColumnForm>>>,
@@ -125,7 +125,7 @@ pub(super) struct TableForm {
     pub(super) from_line: Option<BTreeMap<String, Spanned<String>>>,
     /// The warm-up's length, in rounds of the workload.
     pub(super) warmup: Option<Spanned<WarmupForm>>,
-    /// The shortest measured time, summed over all CPUs.
+    /// Lower limit of the measured time, summed over all CPUs, in milliseconds.
     pub(super) cpu_ms_min: Option<u64>,
     /// Parameters that are fitted on base rows, and parameters that were fitted on other tables.
     pub(super) fits: Option<Vec<Spanned<FitForm>>>,
@@ -141,7 +141,7 @@ pub(super) struct TableForm {
     pub(super) each: Vec<Spanned<TableForm>>,
 }
 
-/// One column.
+/// A column of a table.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ColumnForm {
@@ -166,8 +166,8 @@ pub(super) struct ColumnForm {
     pub(super) printed_as: PrintedAs,
     /// Texts that select the lines of the CSV that have the column's values.
     pub(super) only: Option<Spanned<Texts>>,
-    /// The CSV column with standard deviations, in percent of the mean. A change has two values, and each of
-    /// them has this deviation.
+    /// The CSV column with standard deviations, in percent of the mean. A change is computed from two values,
+    /// and each of the two values has this deviation.
     pub(super) variation: Option<Spanned<String>>,
 }
 
@@ -175,7 +175,7 @@ fn one() -> u8 {
     1
 }
 
-/// How the metric is compared with the published value.
+/// How the metric of a column is compared with the published value.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ComparedForm {
@@ -190,17 +190,17 @@ pub(super) enum ComparedForm {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum PrintedAs {
-    /// The number is the value itself.
+    /// The printed number is the value itself.
     #[default]
     Value,
-    /// The number is the value in percent of the base row's value.
+    /// The printed number is the value in percent of the base row's value.
     ValueInPercentOfBase,
-    /// The number is the change from the base row in percent. The base row counts as 100 and has no line in
-    /// the CSV.
+    /// The printed number is the change from the base row in percent. The base row counts as 100 and has no
+    /// line in the CSV.
     Change,
 }
 
-/// One row.
+/// A row of a table.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RowForm {
@@ -216,7 +216,7 @@ pub(super) struct RowForm {
     pub(super) variation: Option<Spanned<String>>,
 }
 
-/// The description of a simulation. Keys that a row leaves out come from its table.
+/// The description of a simulation. A row that leaves a key out has the value of its table.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunForm {
@@ -234,7 +234,7 @@ pub(super) struct RunForm {
     pub(super) set: BTreeMap<String, u64>,
 }
 
-/// The warm-up's length: as long as the published machine takes for some rounds of the workload.
+/// The length of the warm-up: the time in which the published machine does some rounds of the workload.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WarmupForm {
@@ -259,14 +259,15 @@ pub(super) struct FitForm {
     pub(super) target: FitTarget,
 }
 
-/// Parameters that were fitted on a row of another table. In that table's name, `{machine}` stands for the
-/// simulated machine.
+/// Parameters that were fitted on a row of another table. In the name of that table, `{machine}` stands for
+/// the simulated machine.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BorrowForm {
     pub(super) parameters: Vec<String>,
     pub(super) table: String,
-    /// The row that the parameters were fitted on. Default: the row with the name of this row's base row.
+    /// The row that the parameters were fitted on. Default: the row of the other table that has the same name
+    /// as this row's base row.
     pub(super) row: Option<String>,
 }
 
@@ -286,7 +287,7 @@ pub(super) struct FigureForm {
     pub(super) mark: Mark,
     /// Keys of the columns that are drawn.
     pub(super) columns: Vec<Spanned<String>>,
-    /// The ids of the tables that are drawn. Default: all tables that have one of these columns.
+    /// The ids of the tables that are drawn. Default: all tables that have one of the drawn columns.
     pub(super) tables: Option<Vec<Spanned<String>>>,
 }
 
@@ -322,7 +323,7 @@ impl TableForm {
     }
 }
 
-/// Combines two values into one. The result has the second value's position in the file.
+/// Combines two values of a key into one. The result has the second value's position in the file.
 fn joined<T: Clone>(
     shared: &Option<Spanned<T>>,
     own: &Option<Spanned<T>>,

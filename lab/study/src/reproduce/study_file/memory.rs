@@ -8,9 +8,9 @@ use crate::reproduce::simulated::{Compared, Experiment, Simulated};
 
 const USED_PEAK: Metric = Metric::UsedPeak;
 
-/// Makes a table of the memory that the machine of `experiment` uses. `index` is the number of the
-/// experiment. The table is not a published one, so its directions do not count in the score. `notes` are
-/// shown below the table.
+/// Makes a table of the memory that the machine of `experiment` uses. `index` is the index of the experiment
+/// in the results. The table is not a published table, so its directions do not count in the score. `notes`
+/// are shown below the table.
 pub(super) fn table(
     form: &UsedMemoryForm,
     experiment: &Experiment,

@@ -1,6 +1,6 @@
 //! A mistake in a study's file, with its position. All errors of a study are [`anyhow::Error`]s. If an error
-//! contains a `Mistake`, the caller adds the name of the file and the line. Other errors already name their
-//! file.
+//! contains a `Mistake`, the caller adds the name of the file and the line. Errors without a `Mistake`
+//! already name their file.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -16,7 +16,7 @@ struct Mistake {
     problem: String,
 }
 
-/// Makes an error for a mistake. `written` is the text of the file that is wrong.
+/// Makes an error for a mistake. `written` is the wrong part of the file's text.
 pub(super) fn mistake<T>(written: &Spanned<T>, problem: impl Display) -> Error {
     Mistake { bytes: written.span(), problem: problem.to_string() }.into()
 }

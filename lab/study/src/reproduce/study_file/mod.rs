@@ -51,7 +51,8 @@ impl StudyFile {
     ///
     /// # Errors
     ///
-    /// Fails if one of the files is missing or has a mistake. The error has file, line and a remedy.
+    /// Fails if one of the files is missing or has a mistake. The error names the file, the line and a
+    /// remedy.
     pub fn read(path: &Path) -> Result<Self> {
         let study = Self::new(Files::open(path)?)?;
         study.check()?;
@@ -121,7 +122,7 @@ impl StudyFile {
         Ok(experiments)
     }
 
-    /// Checks that the tables and columns that figures and further tables name exist.
+    /// Checks that all tables and columns exist that the figures and the further tables name.
     fn check_shown(&self, experiments: &[Experiment]) -> Result<()> {
         let figures = || self.form.figures.iter().map(Spanned::get_ref);
         let copies = || self.form.copies.iter().map(Spanned::get_ref);
@@ -221,7 +222,7 @@ impl Study for StudyFile {
             self.form.more.iter().map(|More::Changes| changes(&simulated.tables)).collect();
         if let Some((_, of)) = copied {
             // The copies are not a published table, so remove their comparison from the published tables.
-            let table = simulated.tables.pop().context("copies are the last")?;
+            let table = simulated.tables.pop().context("the copies are the last table")?;
             let drains = copies::base_drains(&simulated, [experiments.len() - 1, of]);
             more.push(copies::table(&table, &simulated.tables[of], drains, self.prose.below(COPIES)));
         }
@@ -258,7 +259,7 @@ fn index(experiments: &[Experiment], id: &str) -> Option<usize> {
     experiments.iter().position(|experiment| experiment.id == id)
 }
 
-/// The texts without repetitions, in the order of their first occurrence.
+/// Returns each text once, in the order of the first occurrences.
 fn distinct<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut distinct: Vec<String> = Vec::new();
     for text in texts {

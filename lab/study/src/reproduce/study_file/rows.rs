@@ -20,7 +20,7 @@ pub(super) struct Rows<'a> {
     pub(super) table: &'a Table<'a>,
     pub(super) csv: &'a Published,
     pub(super) columns: &'a Columns,
-    /// Selects the lines of the CSV that belong to the table.
+    /// The condition that selects the lines of the CSV that belong to the table.
     pub(super) lines: Condition,
 }
 
@@ -56,7 +56,8 @@ impl Rows<'_> {
         Ok(cases)
     }
 
-    /// The rows as the file lists them. With `each_line`, the list is repeated for every line of the CSV.
+    /// The rows as the file lists them. With `each_line`, the list of rows is repeated for every line of the
+    /// CSV.
     fn rows(&self) -> Result<Vec<Row>> {
         let form = self.table.form.get_ref();
         let each = form.each_line.as_ref();
@@ -82,7 +83,7 @@ impl Rows<'_> {
         }
         let mut rows: Vec<Row> = Vec::new();
         for line in lines {
-            // If each line is one row, the first line is the base row of all lines.
+            // If each line of the CSV is a row, the first line is the base row of all lines.
             let first = if line.is_some() && written.len() == 1 { 0 } else { rows.len() };
             for form in &written {
                 let name = match (line, &form.get_ref().name) {
@@ -180,7 +181,7 @@ impl Rows<'_> {
             self.set_from(&mut form, key, line.text(column(self.csv, name)?)?).at(name)?;
         }
         let needed = |key: &str, value: Option<String>| {
-            let problem = || format!("row `{}` has no `{key}` in its `run`, nor has its table", row.name);
+            let problem = || format!("neither row `{}` nor its table has `{key}` in `run`", row.name);
             value.with_context(problem).at(&row.form)
         };
         let machine = self.beside(needed("machine", form.machine)?);
@@ -220,7 +221,7 @@ impl Rows<'_> {
         if key == "machine" {
             let machine = self.table.study.machines.get(text);
             form.machine = Some(machine.cloned().with_context(|| {
-                format!("no machine stands for `{text}`: add it to [machines], with the simulated one's name")
+                format!("no machine stands for `{text}`: add it to [machines], with the machine to simulate")
             })?);
             return Ok(());
         }

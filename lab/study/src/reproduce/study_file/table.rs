@@ -14,7 +14,7 @@ use super::rows::Rows;
 use crate::reproduce::published::Published;
 use crate::reproduce::simulated::{Borrowed, Case, Compared, Experiment, Fit, Fitted};
 
-/// One table of a study's file. The form includes the keys that the table shares with other tables.
+/// One table of a study's file. The keys of `form` include the keys that the table shares with other tables.
 pub(super) struct Table<'a> {
     pub(super) files: &'a Files,
     pub(super) study: &'a StudyForm,
@@ -47,7 +47,7 @@ impl<'a> Table<'a> {
         mistake(&self.form, problem)
     }
 
-    /// The position in the file of the description of the rows' simulation.
+    /// Position of the key `run` in the file. The key describes the simulation of the table's rows.
     pub(super) fn run_span(&self) -> Range<usize> {
         self.form.get_ref().run.as_ref().map_or_else(|| self.form.span(), Spanned::span)
     }
@@ -105,7 +105,7 @@ impl<'a> Table<'a> {
     }
 
     /// Checks the parameters that rows of a user's study borrow from other tables. Each borrowed parameter
-    /// must have been fitted on a table of this study or of another.
+    /// must have been fitted on a table of this study or of another study.
     pub(super) fn check_borrowed(&self, own: &Experiment, all: &[Experiment], fitted: &Fitted) -> Result<()> {
         for Borrowed { parameter, table, row, .. } in &own.borrowed {
             let is_known = all.iter().any(|other| other.id == *table);
@@ -159,7 +159,7 @@ fn quantity(form: &Spanned<ColumnForm>, csv: &Published, lines: &Condition) -> R
         let line = lines.clone().and(csv, only)?.line(csv).at(form)?;
         let percent = line.number(column(csv, name)?)?;
         let percent = percent.with_context(|| format!("`{}` is empty there", name.get_ref())).at(name)?;
-        // A change is computed from two values, and both of them vary.
+        // A change is computed from two values, and both values vary.
         quantity.band = Band::Percent(percent * std::f64::consts::SQRT_2);
     }
     Ok(quantity)

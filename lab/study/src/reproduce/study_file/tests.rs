@@ -181,7 +181,7 @@ fn batch_size_has_every_published_row_of_phase_two() {
     assert_eq!(two.iter().map(|experiment| experiment.cases.len()).sum::<usize>(), 181 * 3);
     let oltp = two.iter().find(|experiment| experiment.id.contains("oltp")).unwrap();
     let corrected = oltp.cases.iter().find(|case| case.name == "lkp-skl-d01 31").unwrap();
-    assert_eq!(corrected.published, [Some(4_418_485.0)], "a digit is missing in the text");
+    assert_eq!(corrected.published, [Some(4_418_485.0)], "the correction adds a digit that the text lacks");
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn a_choice_is_the_first_of_the_further_tables() {
     assert_eq!(lost("published_lost_31_percent"), Some(16.7));
     assert_eq!(lost("published_lost_127_percent"), Some(0.0));
     assert_eq!(table["rows"].as_array().unwrap().len(), 1);
-    // The row that the simulation chooses has a loss in the published values too.
+    // The column `ours_costs_percent` has the published loss of the row that our values choose.
     let ours = row["ours_choice"].as_str().unwrap();
     let of_ours = [("31", 16.7), ("63", 8.3), ("127", 0.0)].iter().find(|(name, _)| *name == ours);
     assert_eq!(lost("ours_costs_percent"), of_ours.map(|(_, lost)| *lost), "{row}");
@@ -335,7 +335,7 @@ fn a_users_parameters_are_read_beside_the_study() {
     fs::write(&path, chosen).unwrap();
     let error = format!("{:#}", study.fitted().unwrap_err());
     assert!(
-        error.contains("fitted.toml: these are not fitted parameters: --fit has not written it"),
+        error.contains("fitted.toml: these are not fitted parameters: --fit did not write this file"),
         "{error}"
     );
 }
@@ -393,7 +393,7 @@ fn a_mistake_is_told_with_its_file_its_line_and_a_remedy() {
         ),
         (
             ("policy = \"linux-4.18\", ", ""),
-            "mine.toml:13: row `31` has no `policy` in its `run`, nor has its table",
+            "mine.toml:13: neither row `31` nor its table has `policy` in `run`",
         ),
         (("\"63\"]", "\"64\"]"), "mine.toml:14: no row has the name `64`"),
         (

@@ -32,7 +32,7 @@ fn an_unmap_frees_pages_in_lists_oldest_first() {
     let freed: Vec<_> = freed.collect();
     assert!(freed.windows(2).all(|pair| pair[0].0 != pair[1].0 || pair[0].1 < pair[1].1));
     let lists: std::collections::BTreeSet<_> = freed.iter().map(|(time, _)| *time).collect();
-    assert!(freed.len() / lists.len() > 200, "{} pages in {} lists", freed.len(), lists.len());
+    assert!(freed.len() / lists.len() > 200, "{} pages are freed in {} lists", freed.len(), lists.len());
 }
 
 #[test]
@@ -102,7 +102,10 @@ fn children_copy_every_page_of_their_parent() {
         );
         assert!(copies > 8, "{copies} copies of order {order}");
         let (same, other) = log.frees();
-        assert!(same > copies / 2 && other == 0, "{same} freed where they were allocated, {other} elsewhere");
+        assert!(
+            same > copies / 2 && other == 0,
+            "{same} blocks freed on the CPU that allocated them, {other} on another CPU"
+        );
     }
 }
 
@@ -110,7 +113,7 @@ fn children_copy_every_page_of_their_parent() {
 fn streamed_files_are_freed_by_other_cpus_than_read_them() {
     let log = run("lru-file-mmap-read", 8, 2 * MS, &[("cache_pages", 64)]);
     let (same, other) = log.frees();
-    assert!(other > 2 * same, "{same} on the same CPU, {other} on another");
+    assert!(other > 2 * same, "{same} blocks freed on the CPU that allocated them, {other} on another");
     assert!(log.allocs(0).iter().all(|(_, order, kind)| order.get() == 0 && *kind == MigrateType::Movable));
 }
 
@@ -126,7 +129,10 @@ const PINNED: (&str, u64) = ("moves_per_s", 0);
 fn expect_a_stream(workload: &str, set: &[(&str, u64)], expected: &[u8]) {
     let log = run(workload, 4, 8 * MS, &[set, &[SLOW]].concat());
     let (same, other) = log.frees();
-    assert!(other > 9 * same, "{workload}: {same} on the same CPU, {other} on another");
+    assert!(
+        other > 9 * same,
+        "{workload}: {same} blocks freed on the CPU that allocated them, {other} on another"
+    );
     assert!(log.allocs(0).iter().all(|(cpu, ..)| cpu.0 % 2 == 0), "{workload}");
     let orders = log.orders(0);
     let seen: Vec<_> = (0..11).filter(|order| orders[usize::from(*order)] > 0).collect();
@@ -156,7 +162,7 @@ fn a_packet_may_be_made_where_it_is_received_and_its_messages_freed_where_they_w
     };
     assert_eq!((cpus_of(2), cpus_of(4)), (vec![0, 1], vec![1]), "single messages have packets of order 2");
     let (same, other) = log.frees();
-    assert!(same > 9 * other, "{same} on the same CPU, {other} on another");
+    assert!(same > 9 * other, "{same} blocks freed on the CPU that allocated them, {other} on another");
 }
 
 #[test]
@@ -186,7 +192,7 @@ fn a_write_to_a_unix_socket_is_blocks_of_orders_3_and_2_1_0() {
     for (order, count) in orders.iter().enumerate().take(3).skip(1) {
         assert!(count.abs_diff(writes) <= 12, "order {order}: {count} for {writes} writes");
     }
-    // Slabs for heads are allocated in addition. These slabs are used again and again, because at most 11
+    // Slabs for heads are allocated in addition. Slabs of heads are used again and again, because at most 11
     // heads are under way and 8 fit a slab.
     assert!(orders[3].abs_diff(writes) <= 16, "order 3: {} for {writes} writes", orders[3]);
 }
@@ -195,9 +201,9 @@ fn a_write_to_a_unix_socket_is_blocks_of_orders_3_and_2_1_0() {
 fn tcp_blocks_return_to_the_cpu_that_allocated_them() {
     let log = run("tcp-stream", 2, 8 * MS, &[]);
     let (same, other) = log.frees();
-    assert!(same > other, "{same} on the same CPU, {other} on another");
+    assert!(same > other, "{same} blocks freed on the CPU that allocated them, {other} on another");
     let blocks = log.orders(0)[3] as u64;
-    assert!(blocks.abs_diff(2 * log.score) <= 20, "{blocks} blocks for {} segments", log.score);
+    assert!(blocks.abs_diff(2 * log.score) <= 20, "{blocks} blocks of order 3 for {} segments", log.score);
 }
 
 #[test]
@@ -205,13 +211,13 @@ fn hackbench_pipes_need_a_page_for_forty_messages() {
     let log = run("hackbench-pipes", 4, 8 * MS, &[]);
     assert_eq!(log.score, 40 * log.allocs(0).len() as u64);
     let (same, other) = log.frees();
-    assert!(other > same, "{same} on the same CPU, {other} on another");
+    assert!(other > same, "{same} blocks freed on the CPU that allocated them, {other} on another");
 }
 
 #[test]
 fn hackbench_sockets_turn_over_slabs_of_remote_frees() {
     let log = run("hackbench-sockets", 4, 20 * MS, &[("message_ns", 200)]);
-    // Page events are far fewer than objects.
+    // There are far fewer page events than objects.
     assert!(!log.allocs(0).is_empty() && (log.allocs(0).len() as u64) < log.score / 4);
 }
 
@@ -222,7 +228,10 @@ fn a_build_frees_in_bulk_where_it_allocated_and_mixes_orders_at_exit() {
     assert!(orders[0] > 20 * (orders[1] + orders[2] + orders[3]), "{orders:?}");
     assert!(orders[1] > 0 && orders[3] > 0, "{orders:?}");
     let (same, other) = log.frees();
-    assert!(same > 10 * other && other > 0, "{same} on the same CPU, {other} on another");
+    assert!(
+        same > 10 * other && other > 0,
+        "{same} blocks freed on the CPU that allocated them, {other} on another"
+    );
     let of = |kind| log.allocs(0).iter().filter(|(_, _, found)| *found == kind).count();
     assert!(of(MigrateType::Movable) > of(MigrateType::Unmovable) && of(MigrateType::Reclaimable) > 0);
 }
@@ -244,7 +253,7 @@ fn freeing_cpus(log: &Log) -> BTreeSet<u32> {
 #[test]
 fn a_consumer_frees_all_that_its_producer_allocates() {
     let log = run("producer-consumer", 5, 1_000_000, &[("message_pages", 8)]);
-    assert_eq!(log.frees().0, 0, "no CPU frees pages that it allocated");
+    assert_eq!(log.frees().0, 0, "each page is freed on another CPU than the one that allocated it");
     assert_eq!(freeing_cpus(&log), BTreeSet::from([1, 3]));
 }
 
@@ -254,7 +263,11 @@ fn purgers_free_everything_and_nobody_else_does() {
     let log = run("purger", 12, 1_000_000, &settings);
     assert_eq!(freeing_cpus(&log), (8..12).collect());
     assert!(log.allocs(0).iter().all(|(cpu, ..)| cpu.0 < 8), "purgers allocate nothing");
-    assert_eq!(freeing_cpus(&run("purger", 4, 1_000_000, &settings)), BTreeSet::from([2, 3]), "half of four");
+    assert_eq!(
+        freeing_cpus(&run("purger", 4, 1_000_000, &settings)),
+        BTreeSet::from([2, 3]),
+        "half of the four CPUs free pages"
+    );
 }
 
 #[test]

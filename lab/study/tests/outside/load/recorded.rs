@@ -24,7 +24,7 @@ fn plan(recorded: &Recorded, cpus: u32) -> Plan {
 fn copies_of_a_recording_give_everything_back_and_repeat() {
     let recorded = recorded();
     assert!(recorded.played.events > 10_000 && recorded.played.impossible == 0);
-    // Two copies have both recorded CPUs. A third copy has only the first one.
+    // Two copies have both recorded CPUs. A third copy has only the first recorded CPU.
     let run = || run_plan(plan(&recorded, 5), 50_000_000);
     let log = run();
     assert_eq!(log.left, 0);
@@ -59,7 +59,7 @@ fn nothing_is_dropped_uncounted() {
 #[test]
 fn a_copy_frees_where_the_recording_does() {
     let (same, other) = run_plan(plan(&recorded(), 2), 200_000_000).frees();
-    assert!(same > 0 && other > 0, "{same} on the same CPU, {other} on another");
+    assert!(same > 0 && other > 0, "{same} blocks freed on the CPU that allocated them, {other} on another");
 }
 
 #[test]

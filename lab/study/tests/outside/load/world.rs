@@ -13,7 +13,7 @@ use pageset_core::{AllocError, CpuId, MigrateType, Order, Pfn};
 use pageset_study::load::{Generation, Plan, Settings, Setup, Topology, Workload};
 use pageset_study::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Received, Target};
 
-/// Time of each call that is not a computation.
+/// Virtual time that each call of a workload takes, except calls that compute.
 const CALL_NS: u64 = 10;
 
 /// One allocation or free of a workload.
@@ -24,7 +24,7 @@ pub(crate) enum Act {
         migratetype: MigrateType,
         fill: Fill,
     },
-    /// Where and when the block was allocated, and whether it was freed in a list.
+    /// A block is freed: where and when the block was allocated, and whether it was freed in a list.
     Free {
         order: Order,
         allocated_on: CpuId,
@@ -34,19 +34,19 @@ pub(crate) enum Act {
     Lock(LockId, Hold),
 }
 
-/// All acts.
+/// All allocations and frees of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Log {
     pub(crate) acts: Vec<(u64, CpuId, Act)>,
     pub(crate) score: u64,
-    /// Blocks that were not freed.
+    /// Number of blocks that the workload has not freed.
     pub(crate) left: usize,
     /// Largest number of pages in use at once.
     pub(crate) pages_peak: u64,
 }
 
 impl Log {
-    /// The allocations at or after `start_ns`.
+    /// Returns the allocations at or after `start_ns`.
     pub(crate) fn allocs(&self, start_ns: u64) -> Vec<(CpuId, Order, MigrateType)> {
         let acts = self.acts.iter().filter(|(time, ..)| *time >= start_ns);
         acts.filter_map(|(_, cpu, act)| match act {
@@ -75,7 +75,7 @@ impl Log {
     }
 }
 
-/// Runs `workload` on `cpus` CPUs of two nodes for `duration_ns`, with these settings.
+/// Runs `workload` on `cpus` CPUs of two nodes for `duration_ns`, with the settings in `set`.
 pub(crate) fn run(workload: &str, cpus: u32, duration_ns: u64, set: &[(&str, u64)]) -> Log {
     let mut settings = Settings::default();
     set.iter().for_each(|(key, value)| settings.set(key, *value));
@@ -85,7 +85,7 @@ pub(crate) fn run(workload: &str, cpus: u32, duration_ns: u64, set: &[(&str, u64
     run_plan(workload.plan(&setup).expect("a valid plan"), duration_ns)
 }
 
-/// A run of a plan.
+/// Runs a plan in the test world, and returns its log.
 pub(crate) fn run_plan(plan: Plan, duration_ns: u64) -> Log {
     let state = Rc::new(RefCell::new(State::new(&plan, duration_ns)));
     let mut workers: Vec<_> = plan
@@ -109,8 +109,11 @@ pub(crate) fn run_plan(plan: Plan, duration_ns: u64) -> Log {
     }
     let mut state = state.borrow_mut();
     state.log.left = state.blocks.len();
-    assert!(state.channels.iter().all(|channel| channel.queue.is_empty()), "messages are left in a channel");
-    assert!(state.locks.iter().all(|lock| *lock == (0, false)), "a lock is left held");
+    assert!(
+        state.channels.iter().all(|channel| channel.queue.is_empty()),
+        "no channel may have a message left"
+    );
+    assert!(state.locks.iter().all(|lock| *lock == (0, false)), "no worker may hold a lock at the end");
     std::mem::take(&mut state.log)
 }
 
@@ -158,7 +161,8 @@ impl State {
         }
     }
 
-    /// Lets waiting workers try again, at the earliest at the time of the operation that `actor` just did.
+    /// Lets waiting workers try again. Their clocks are then not earlier than the operation that `actor` just
+    /// did.
     fn wake(&mut self, actor: usize) {
         let now = self.clocks[actor];
         for worker in (0..self.clocks.len()).filter(|worker| *worker != actor) {
@@ -169,8 +173,8 @@ impl State {
         self.waiting[actor] = false;
     }
 
-    /// Returns the worker that runs next: the earliest worker that does not wait. If all workers wait,
-    /// returns the earliest of them.
+    /// Returns the worker that runs next: the worker with the earliest clock among the workers that do not
+    /// wait. If all workers wait, returns the worker with the earliest clock.
     fn next(&self) -> Option<usize> {
         let workers = (0..self.clocks.len()).filter(|worker| !self.done[*worker]);
         workers.min_by_key(|worker| (self.waiting[*worker], self.clocks[*worker], *worker))
@@ -217,7 +221,7 @@ impl Recorder<'_> {
             drop(state);
             state = self.pass(CALL_NS);
         }
-        panic!("worker {} waits for ever", self.index);
+        panic!("worker {} waits, and no other worker can run", self.index);
     }
 
     fn note(&self, state: &mut State, act: Act) {
