@@ -196,6 +196,8 @@ pub enum ConfigError {
     /// The heap, or the memory lent by the caller, has fewer bytes than a table needs. Holds this number of
     /// bytes.
     OutOfMemory(usize),
+    /// The policy's rule of this name needs the feature `lab` of this crate, which was built without it.
+    NeedsLab(&'static str),
 }
 
 impl fmt::Display for ConfigError {
@@ -232,6 +234,9 @@ impl fmt::Display for ConfigError {
                 write!(f, "frames {start} to {end} are no range: the end must be above the start")
             }
             Self::OutOfMemory(bytes) => write!(f, "out of memory: no {bytes} bytes for a table"),
+            Self::NeedsLab(rule) => {
+                write!(f, "the policy's rule `{rule}` needs the feature `lab` of pageset-core")
+            }
         }
     }
 }

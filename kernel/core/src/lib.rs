@@ -24,6 +24,7 @@
 //! high auto-tuning*. The patches of both series have numbers.
 #![no_std]
 #![forbid(unsafe_code)]
+#![cfg_attr(not(feature = "lab"), expect(unreachable_pub, reason = "`pcp` is public with `lab`"))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "alloc")]
@@ -42,7 +43,10 @@ mod frame;
 mod frame_allocator;
 mod ids;
 mod numa;
+#[cfg(feature = "lab")]
 pub mod pcp;
+#[cfg(not(feature = "lab"))]
+mod pcp;
 mod platform;
 pub mod policy;
 mod request;

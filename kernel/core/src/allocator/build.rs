@@ -9,6 +9,7 @@ use crate::count::Count;
 use crate::error::ConfigError;
 use crate::pcp::Pagesets;
 use crate::platform::{Lock, Platform};
+use crate::policy::HAS_LAB;
 use crate::zone::Identity;
 use crate::zone::Span;
 use crate::{ZoneId, ZoneKind};
@@ -23,6 +24,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// A table has the wrong length, or the configuration contradicts itself; see [`ConfigError`].
     pub fn new(platform: P, config: &Config<'_>, mut tables: Tables<'a, P>) -> Result<Self, ConfigError> {
         config.check()?;
+        if !HAS_LAB && let Some(rule) = config.policy.lab_rule() {
+            return Err(ConfigError::NeedsLab(rule));
+        }
         tables.check(TableCounts::for_config(config))?;
         for (index, (zone, of)) in tables.zones.iter_mut().zip(config.zones).enumerate() {
             let span = Span::covering(of.span.clone()).ok_or(ConfigError::BadZoneSpan(index))?;
@@ -34,7 +38,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             };
             let (body, buddy) = zone.body_and_buddy_mut();
             populate(body, buddy, identity, span, of.regions)?;
-            if config.policy.ownership.is_some() {
+            if config.policy.ownership().is_some() {
                 zone.body.owners.fit(span.counts(), config.cpus.len())?;
             }
             zone.body.boost_factor.store(config.watermark_boost_factor, Relaxed);

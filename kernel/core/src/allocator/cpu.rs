@@ -100,7 +100,7 @@ impl<P: Platform> PageAllocator<'_, P> {
             // Update all zones, because all CPUs share the zones of nodes without CPUs.
             self.zones.iter().for_each(|zone| self.update_limits(zone));
         }
-        if self.policy.ownership.is_some() {
+        if self.policy.ownership().is_some() {
             self.zones.iter().for_each(|zone| {
                 zone.with_lock(&self.platform, cpu, |locked| match presence {
                     Presence::Online => locked.body.owners.admit(cpu),

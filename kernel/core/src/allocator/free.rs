@@ -52,7 +52,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// The same errors as [`free`](Self::free).
     #[inline]
     pub fn free_with(&self, cpu: CpuId, pfn: Pfn, order: Order, traits: FreeTraits) -> Result<(), FreeError> {
-        if self.policy.ownership.is_some() {
+        if self.policy.ownership().is_some() {
             return self.free_owned(cpu, pfn, order, traits);
         }
         let (zone, block, migratetype) = self.claim(cpu, pfn, order)?;

@@ -12,7 +12,7 @@ impl<E: EventSink> LockedZone<'_, E> {
     /// Claims a pageblock of another type and takes a block of `order` from it. Tries the largest free
     /// blocks first.
     pub(super) fn claim(&mut self, wanted: Wanted, flags: AllocFlags) -> Option<FrameIndex> {
-        if let Some(rule) = self.body.rules.steering
+        if let Some(rule) = self.body.rules.steering()
             && let Some(frame) = self.claim_in_tainted(rule, wanted, flags)
         {
             return Some(frame);
@@ -72,7 +72,7 @@ impl<E: EventSink> LockedZone<'_, E> {
             sizes.find_map(|size| Some((size, self.find_fallback(size, wanted.migratetype)?)))?;
         let list = ListId { order: size, migratetype: found.migratetype };
         let head = self.buddy.list(size, found.migratetype).head()?;
-        let rule = self.body.rules.steering.filter(|_| wanted.migratetype != MigrateType::Movable);
+        let rule = self.body.rules.steering().filter(|_| wanted.migratetype != MigrateType::Movable);
         let steered = rule.and_then(|rule| self.first_in_tainted(rule, list));
         Some(self.take_this(steered.unwrap_or(head), list, wanted))
     }

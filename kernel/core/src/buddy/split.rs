@@ -14,7 +14,7 @@ impl<E: EventSink> LockedZone<'_, E> {
         let mut frame = self.buddy.list(found, migratetype).head()?;
         // A policy with `steering` chooses the unit of 1 GiB only for blocks of at least a pageblock.
         if found >= Order::PAGEBLOCK
-            && let Some(rule) = self.body.rules.steering
+            && let Some(rule) = self.body.rules.steering()
         {
             let list = ListId { order: found, migratetype };
             frame = self.steered_whole(rule, list, migratetype).unwrap_or(frame);

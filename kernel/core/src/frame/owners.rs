@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::{FrameCounts, FrameIndex};
 use crate::error::ConfigError;
-use crate::policy::Policy;
+use crate::policy::{HAS_LAB, Policy};
 use crate::{CpuId, PAGEBLOCK_ORDER, Storage};
 
 /// The owner of one pageblock, and the pageblock's links in the owner's list. All-zero bytes are a valid
@@ -79,6 +79,9 @@ impl<'a> Owners<'a> {
 
     /// The owner of the frame's pageblock.
     pub(crate) fn owner(&self, frame: FrameIndex) -> Option<CpuId> {
+        if !HAS_LAB {
+            return None;
+        }
         let entry = self.table.get((frame >> PAGEBLOCK_ORDER) as usize)?;
         entry.owner.load(Relaxed).checked_sub(1).map(CpuId)
     }
@@ -171,7 +174,7 @@ impl FrameCounts {
     /// entry.
     #[must_use]
     pub fn owners(self, policy: &Policy, cpus: usize) -> usize {
-        if policy.ownership.is_some() { entries(self, cpus) } else { 0 }
+        if policy.ownership().is_some() { entries(self, cpus) } else { 0 }
     }
 }
 

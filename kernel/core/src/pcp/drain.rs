@@ -21,7 +21,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     pub(crate) fn drain(self, state: &mut PagesetState, from: DrainFrom, reason: DrainReason) -> u32 {
         self.pageset.touch();
         let (frames, order) = (&self.zone.body.frames, self.policy.drain_order);
-        let pages = if self.policy.ownership.is_some() {
+        let pages = if self.policy.ownership().is_some() {
             let merged = state.pcp.remove_merged(frames, order, from);
             self.give(&state.pcp, merged, reason)
         } else if let DrainPicks::BeforeLock { prefetches_buddies } = self.policy.drain_picks {
@@ -63,7 +63,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
                 // A corrupted block has no order. Only its first frame is treated as bad.
                 let order = frames.state(frame).order().unwrap_or(Order::ZERO);
                 given += locked.take_back(frame, order);
-                if self.policy.ownership.is_some() {
+                if self.policy.ownership().is_some() {
                     locked.update_owner(frame);
                 }
             }

@@ -245,7 +245,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     ) -> Option<FrameIndex> {
         loop {
             if state.pcp.is_list_empty(list) {
-                match self.policy.ownership {
+                match self.policy.ownership() {
                     None => self.refill(state, list, wanted, flags),
                     Some(rule) => self.split_or_refill(state, list, wanted, flags, rule),
                 }

@@ -6,6 +6,7 @@ use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use crate::frame::{FrameIndex, FrameTables, List};
 use crate::platform::{Lock, Platform};
+use crate::policy::HAS_LAB;
 
 /// A list of blocks that CPUs other than the owner freed.
 ///
@@ -33,7 +34,7 @@ impl<P: Platform> RemoteList<P> {
     }
 
     pub(super) fn take(&self) -> List {
-        if !self.has_any.load(SeqCst) {
+        if !HAS_LAB || !self.has_any.load(SeqCst) {
             return List::EMPTY;
         }
         let mut blocks = self.blocks.lock();
@@ -43,7 +44,7 @@ impl<P: Platform> RemoteList<P> {
 
     /// Calls `visit` for the first frame of each block.
     pub(super) fn for_each(&self, frames: &FrameTables<'_>, visit: impl FnMut(FrameIndex)) {
-        if self.has_any.load(SeqCst) {
+        if HAS_LAB && self.has_any.load(SeqCst) {
             self.blocks.lock().iter(frames).for_each(visit);
         }
     }

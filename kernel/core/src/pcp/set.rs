@@ -1,14 +1,16 @@
 //! A page set without its lock: its lists, the rule that puts each block on a list (spec §2.1), and the
 //! numbers that control it.
 
-use crate::frame::{FrameIndex, FrameTables, List};
+use crate::frame::List;
+use crate::policy::HAS_LAB;
 use crate::{COSTLY_ORDER, MigrateType, Order, PAGEBLOCK_ORDER};
 
 /// The index of a list among the lists of a page set.
 pub type ListIndex = usize;
 
 /// Largest number of lists that a scheme has.
-pub(crate) const MAX_LISTS: usize = 30;
+pub(crate) const MAX_LISTS: usize =
+    if HAS_LAB { ListScheme::EveryOrder.lists() } else { ListScheme::TwoHugeLists.lists() };
 
 /// The orders and types that page sets hold, and the number of lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +31,7 @@ pub enum ListScheme {
     /// The lists of `LowOrders`, and two lists of huge pages, for movable pages and for others: Linux 6.12.
     TwoHugeLists,
     /// All orders up to a pageblock's: one list for each order and type, for page sets that split and merge
-    /// blocks themselves.
+    /// blocks themselves. Needs the feature `lab`.
     EveryOrder,
 }
 
@@ -122,7 +124,7 @@ impl ListScheme {
 /// How a list of a page set stores its blocks.
 ///
 /// An allocator must know which blocks are on a list, so its lists are linked through the frames' metadata
-/// ([`List`]). A replay needs only the number of blocks ([`BlockCount`]).
+/// ([`List`]). A replay needs only the number of blocks (`BlockCount`).
 pub trait BlockList: Copy {
     /// The name of a block.
     type Block: Copy;
@@ -143,55 +145,6 @@ pub trait BlockList: Copy {
     fn pop_head(&mut self, frames: &Self::Frames<'_>) -> Option<Self::Block>;
     /// Takes the last block.
     fn pop_tail(&mut self, frames: &Self::Frames<'_>) -> Option<Self::Block>;
-}
-
-/// A list that stores only the number of its blocks.
-#[derive(Clone, Copy, Debug)]
-pub struct BlockCount(u32);
-
-impl BlockCount {
-    /// Adds blocks, or takes them away.
-    #[inline]
-    pub(super) fn gain(&mut self, blocks: i32) {
-        self.0 = self.0.saturating_add_signed(blocks);
-    }
-}
-
-impl BlockList for BlockCount {
-    type Block = ();
-    type Frames<'f> = ();
-    const EMPTY: Self = Self(0);
-
-    #[inline]
-    fn is_empty(&self) -> bool {
-        self.0 == 0
-    }
-
-    #[inline]
-    fn len(&self, (): &()) -> u32 {
-        self.0
-    }
-
-    #[inline]
-    fn push_head(&mut self, (): &(), (): ()) {
-        self.0 += 1;
-    }
-
-    #[inline]
-    fn push_tail(&mut self, (): &(), (): ()) {
-        self.0 += 1;
-    }
-
-    #[inline]
-    fn pop_head(&mut self, (): &()) -> Option<()> {
-        self.0 = self.0.checked_sub(1)?;
-        Some(())
-    }
-
-    #[inline]
-    fn pop_tail(&mut self, (): &()) -> Option<()> {
-        self.pop_head(&())
-    }
 }
 
 /// One CPU's page set of one zone.
@@ -230,16 +183,8 @@ pub struct Pcp<L = List> {
 // 14 lists, within 256 bytes on 64-bit machines (spec, series cover letter).
 const _: () = assert!(size_of::<Pcp>() - (MAX_LISTS - 14) * size_of::<List>() <= 256);
 
-/// A replay copies a page set in order to continue several times from one state. This is possible only if the
-/// page set counts blocks: a frame can be on one list only, so a page set of linked frames has no copy.
-impl Clone for Pcp<BlockCount> {
-    fn clone(&self) -> Self {
-        Self { ..*self }
-    }
-}
-
 impl<L: BlockList> Pcp<L> {
-    const fn of(scheme: ListScheme) -> Self {
+    pub(super) const fn of(scheme: ListScheme) -> Self {
         Self {
             lists: [L::EMPTY; MAX_LISTS],
             scheme,
@@ -343,30 +288,6 @@ impl Pcp {
 
     pub(crate) fn list(&self, list: ListIndex) -> &List {
         &self.lists[list]
-    }
-
-    /// Removes a block from any place of a list. The block must be on this list.
-    pub fn unlink(&mut self, frames: &FrameTables<'_>, list: ListIndex, frame: FrameIndex, order: Order) {
-        self.lists[list].remove(frames, frame);
-        self.count -= order.frames() as i32;
-    }
-
-    /// The blocks of a list, in order of allocation.
-    pub fn blocks<'f>(
-        &self,
-        frames: &'f FrameTables<'_>,
-        list: ListIndex,
-    ) -> impl Iterator<Item = FrameIndex> + 'f {
-        self.lists[list].iter(frames)
-    }
-}
-
-/// Methods of a page set that only counts its blocks.
-impl Pcp<BlockCount> {
-    /// An empty page set.
-    #[must_use]
-    pub fn counted(scheme: ListScheme) -> Self {
-        Self::of(scheme)
     }
 }
 

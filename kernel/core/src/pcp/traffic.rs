@@ -5,7 +5,8 @@
 //! orders. If one of them would refill a page set, drain it or move its limit, the page set refuses the sum.
 //! The caller then plays the allocations and frees one by one.
 
-use super::set::{BlockCount, BlockList as _};
+use super::alone::BlockCount;
+use super::set::BlockList as _;
 use super::tuning::scaled;
 use super::{Limits, ListIndex, Pcp};
 use crate::policy::{BelowHigh, FreeHistory, Policy, RefillRule};

@@ -4,7 +4,7 @@ use super::set::BlockList;
 use super::tuning::DueDrain;
 use super::{ListIndex, Pcp};
 use crate::Order;
-use crate::policy::{Counting, DrainOrder, FirstList};
+use crate::policy::{Counting, DrainOrder, FirstList, HAS_LAB};
 
 /// The size of a drain and its first list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ impl<L: BlockList> Pcp<L> {
         let give = &mut give;
         match order {
             DrainOrder::ListByList => self.remove_list_by_list(frames, from, give),
+            // Without the feature, no allocator has another order.
+            _ if !HAS_LAB => self.remove_list_by_list(frames, from, give),
             DrainOrder::ClassFirst => {
                 let class = self.scheme().class_of(from.list);
                 let removed = self.remove_among(frames, class, from, give);
@@ -58,6 +60,8 @@ impl<L: BlockList> Pcp<L> {
         let blocks = |list: ListIndex| self.lists[list].len(frames) as i32;
         let counted: i32 = match counting {
             Counting::Pages => return true,
+            // Without the feature, no allocator has another count.
+            _ if !HAS_LAB => return true,
             Counting::Blocks => (0..scheme.lists()).map(blocks).sum(),
             Counting::PagesOfClass => {
                 scheme.class_of(list).map(|list| blocks(list) * scheme.order(list).frames() as i32).sum()

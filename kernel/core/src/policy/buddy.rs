@@ -1,6 +1,6 @@
 //! Rules of a zone's free lists that differ between kernel versions.
 
-use super::UnitSteering;
+use super::{HAS_LAB, UnitSteering};
 
 /// Rules of the buddy lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,12 +17,19 @@ pub struct BuddyRules {
     pub diverted_frees: DivertedFrees,
     /// Size and accounting of the reserve for atomic high-order requests (spec §1.11, §1.12).
     pub highatomic: HighAtomicRule,
-    /// How requests are steered to units of 1 GiB. `None`: the policy does not steer.
+    /// How requests are steered to units of 1 GiB. `None`: the policy does not steer. Needs the
+    /// feature `lab`.
     #[cfg_attr(feature = "serde", serde(default, with = "super::or_none"))]
     pub steering: Option<UnitSteering>,
 }
 
 impl BuddyRules {
+    /// How requests are steered to units, as [`Policy::ownership`](super::Policy::ownership).
+    #[inline]
+    pub(crate) fn steering(&self) -> Option<UnitSteering> {
+        self.steering.filter(|_| HAS_LAB)
+    }
+
     /// Linux 6.1 (stable 6.1.192).
     pub const LINUX_6_1: Self = Self {
         fallback: Fallback::StealAndRetry,

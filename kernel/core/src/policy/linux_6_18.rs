@@ -15,7 +15,7 @@ pub const LINUX_6_18: Policy = Policy {
     source: "mailing-list post (free_high threshold, 6.16); recordings of 6.18.44",
     free_high: Some(FreeHighRule {
         threshold: FreeHighThreshold::BATCH_AND_HALF_HIGH_MIN,
-        ..series::MERGED_FREE_HIGH
+        ..linux_6_7::FREE_HIGH
     }),
     ..LINUX_6_12
 };

@@ -9,71 +9,55 @@
 //! - how the history of frees changes ([`free_history`](Policy::free_history)).
 
 mod buddy;
+#[cfg(feature = "lab")]
+mod lab;
 mod limits;
-mod linux_4;
 mod linux_5_14;
 mod linux_6_1;
 mod linux_6_12;
 mod linux_6_18;
 mod linux_6_19;
+mod linux_6_6;
+mod linux_6_7;
 mod linux_7_2;
 #[cfg(feature = "serde")]
 mod or_none;
 mod pageblock_ownership;
 mod part;
-mod pcp_buddy;
-mod series;
 mod superpageblock;
 
 pub use buddy::{BoostConsumer, BuddyRules, DivertedFrees, DrainType, Fallback, HighAtomicRule};
+#[cfg(feature = "lab")]
+pub use lab::*;
 pub(crate) use limits::MIN_HIGH_FRACTION;
 pub use limits::{BatchRule, HighRule, LimitInputs, high_share, zone_batch};
-pub use linux_4::{
-    HIGH_ORDER_V5, HIGH_ORDER_V5_EXCESS, HIGH_ORDER_V5_LAST_LIST, HIGH_ORDER_V5_SCALED_REFILL, LINUX_4_9,
-    LINUX_4_15_PICKS, LINUX_4_15_PREFETCH, LINUX_4_18, LINUX_4_19, fixed,
-};
 pub use linux_5_14::LINUX_5_14;
 pub use linux_6_1::LINUX_6_1;
+pub use linux_6_6::LINUX_6_6;
+pub use linux_6_7::LINUX_6_7;
 pub use linux_6_12::{LINUX_6_12, LINUX_6_12_0};
 pub use linux_6_18::{LINUX_6_18, LINUX_6_18_0};
 pub use linux_6_19::LINUX_6_19;
 pub use linux_7_2::LINUX_7_2;
 pub use pageblock_ownership::{BusyOwner, ClaimLimit, PageblockOwnership, RemoteFrees};
 pub use part::Part;
-pub use pcp_buddy::PCP_BUDDY_RFC;
-pub use series::{
-    LINUX_6_6, LINUX_6_7, PATCH_1, PATCH_2, PATCH_3, PATCH_4, PATCH_5, PATCH_6, PATCH_7, PATCH_8, PATCH_9,
-    PATCH_10,
-};
-
-pub use superpageblock::{SUPERPAGEBLOCK_RFC, UnitSteering};
+pub use superpageblock::UnitSteering;
 
 use crate::pcp::ListScheme;
 
 /// Every named policy, oldest first.
-pub static POLICIES: &[Policy] = &[
-    LINUX_4_9,
-    HIGH_ORDER_V5,
-    HIGH_ORDER_V5_LAST_LIST,
-    HIGH_ORDER_V5_EXCESS,
-    HIGH_ORDER_V5_SCALED_REFILL,
-    LINUX_4_15_PICKS,
-    LINUX_4_15_PREFETCH,
-    LINUX_4_18,
-    LINUX_4_19,
+#[cfg(feature = "lab")]
+pub static POLICIES: &[Policy] = lab::ALL;
+/// Every named policy, oldest first. The feature `lab` adds more.
+#[cfg(not(feature = "lab"))]
+pub static POLICIES: &[Policy] = KERNELS;
+
+/// The policies that need no feature.
+#[cfg(any(test, not(feature = "lab")))]
+const KERNELS: &[Policy] = &[
     LINUX_5_14,
     LINUX_6_1,
     LINUX_6_6,
-    PATCH_1,
-    PATCH_2,
-    PATCH_3,
-    PATCH_4,
-    PATCH_5,
-    PATCH_6,
-    PATCH_7,
-    PATCH_8,
-    PATCH_9,
-    PATCH_10,
     LINUX_6_7,
     LINUX_6_12_0,
     LINUX_6_12,
@@ -81,9 +65,11 @@ pub static POLICIES: &[Policy] = &[
     LINUX_6_18,
     LINUX_6_19,
     LINUX_7_2,
-    PCP_BUDDY_RFC,
-    SUPERPAGEBLOCK_RFC,
 ];
+
+/// Whether the mechanisms that no kernel of today has are compiled in. If they are not, an allocator refuses a
+/// policy that has a [`lab_rule`](Policy::lab_rule).
+pub(crate) const HAS_LAB: bool = cfg!(feature = "lab");
 
 /// Former names of policies, each with its present name.
 pub static FORMER_NAMES: &[(&str, &str)] = &[("linux-6.18-sliced", "linux-6.19")];
@@ -160,7 +146,7 @@ pub struct Policy {
     /// The rules of the zone's free lists.
     pub buddy: BuddyRules,
     /// How CPUs own whole pageblocks. `None`: CPUs own no pageblocks. If CPUs own pageblocks, page sets hold
-    /// every order up to a pageblock's ([`ListScheme::EveryOrder`]).
+    /// every order up to a pageblock's ([`ListScheme::EveryOrder`]). Needs the feature `lab`.
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub ownership: Option<PageblockOwnership>,
 }
@@ -171,6 +157,25 @@ impl Policy {
     pub fn named(name: &str) -> Option<&'static Self> {
         let today = FORMER_NAMES.iter().find(|(former, _)| *former == name).map_or(name, |(_, today)| today);
         POLICIES.iter().find(|policy| policy.name == today)
+    }
+
+    /// How CPUs own whole pageblocks. Without the feature `lab`, the compiler sees that no policy has this
+    /// rule, and leaves the mechanism out.
+    #[inline]
+    pub(crate) fn ownership(&self) -> Option<PageblockOwnership> {
+        self.ownership.filter(|_| HAS_LAB)
+    }
+
+    /// The first rule of this policy that needs the feature `lab`.
+    pub(crate) fn lab_rule(&self) -> Option<&'static str> {
+        let rules = [
+            ("lists", self.lists == ListScheme::EveryOrder),
+            ("ownership", self.ownership.is_some()),
+            ("buddy.steering", self.buddy.steering.is_some()),
+            ("drain_order", self.drain_order != DrainOrder::ListByList),
+            ("counting", self.counting != Counting::Pages),
+        ];
+        rules.into_iter().find_map(|(rule, needs_lab)| needs_lab.then_some(rule))
     }
 
     /// Whether a page set's refills and drains depend on the page set alone. If CPUs own pageblocks, they
@@ -365,7 +370,8 @@ pub enum ReclaimLimit {
     FourBatches,
 }
 
-/// The lists that a drain visits, and how many blocks it takes from each (spec §2.10, §4.2).
+/// The lists that a drain visits, and how many blocks it takes from each (spec §2.10, §4.2). All variants but
+/// `ListByList` need the feature `lab`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -385,7 +391,7 @@ pub enum DrainOrder {
 
 /// The count that a free compares with `high`.
 ///
-/// A page set always counts only its pages. `Blocks` and `PagesOfClass` are computed from the lists when the
+/// All variants but `Pages` need the feature `lab`. A page set always counts only its pages. `Blocks` and `PagesOfClass` are computed from the lists when the
 /// number of pages reaches `high`. So the policies of real kernels do not pay for counts that they do not
 /// use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -595,6 +601,35 @@ impl FreeHighDrains {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn linux_5_14_and_later_need_no_lab() {
+        let later =
+            POLICIES.iter().filter(|policy| policy.name.starts_with("linux-") && policy.name >= "linux-5");
+        assert!(later.eq(KERNELS));
+        for policy in KERNELS {
+            assert_eq!(policy.lab_rule(), None, "{}", policy.name);
+        }
+    }
+
+    #[test]
+    fn each_rule_of_the_lab_is_named() {
+        #[track_caller]
+        fn check(rule: &str, change: impl FnOnce(&mut Policy)) {
+            let mut policy = LINUX_6_18;
+            change(&mut policy);
+            assert_eq!(policy.lab_rule(), Some(rule));
+        }
+        check("lists", |policy| policy.lists = ListScheme::EveryOrder);
+        check("ownership", |policy| policy.ownership = Some(PageblockOwnership::RFC));
+        check("buddy.steering", |policy| policy.buddy.steering = Some(UnitSteering::RFC));
+        check("counting", |policy| policy.counting = Counting::Blocks);
+        check("counting", |policy| policy.counting = Counting::PagesOfClass);
+        let first = [FirstList::Zero, FirstList::One, FirstList::AfterLast].map(DrainOrder::RoundRobin);
+        for order in first.into_iter().chain([DrainOrder::ExcessFirst, DrainOrder::ClassFirst]) {
+            check("drain_order", |policy| policy.drain_order = order);
+        }
+    }
 
     #[test]
     fn names_are_unique_and_found() {

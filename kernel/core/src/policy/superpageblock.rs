@@ -1,7 +1,5 @@
 //! Steering: memory that cannot be moved is kept in few units of 1 GiB.
 
-use super::{BuddyRules, PCP_BUDDY_RFC, Policy};
-
 /// Memory is divided into units of 1 GiB. A unit is *tainted* if it has pageblocks of a type that cannot be
 /// moved, and *clean* otherwise. Requests for movable memory prefer clean units, and other requests prefer
 /// tainted units.
@@ -40,13 +38,3 @@ impl UnitSteering {
     /// The values of the RFC.
     pub const RFC: Self = Self { looks_max: 8, fragments_above_units: 8 };
 }
-
-/// The RFC "superpageblocks": page sets of whole pageblocks, and units of 1 GiB.
-pub const SUPERPAGEBLOCK_RFC: Policy = Policy {
-    name: "superpageblock-rfc",
-    kernel: "RFC of May 2026",
-    summary: "as pcp-buddy-rfc; what cannot be moved is kept to as few units of 1 GiB as possible",
-    source: "mailing-list posts (RFC, superpageblocks, April and May 2026); what is inferred stands at its rule",
-    buddy: BuddyRules { steering: Some(UnitSteering::RFC), ..PCP_BUDDY_RFC.buddy },
-    ..PCP_BUDDY_RFC
-};

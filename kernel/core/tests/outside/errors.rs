@@ -454,6 +454,10 @@ fn configuration_errors_say_what_is_wrong() {
         "frames 0xa to 0x5 are no range: the end must be above the start",
     );
     says(&ConfigError::OutOfMemory(4096), "out of memory: no 4096 bytes for a table");
+    says(
+        &ConfigError::NeedsLab("counting"),
+        "the policy's rule `counting` needs the feature `lab` of pageset-core",
+    );
     says(&ConfigError::BadNode(300), "node 300 is too high: nodes are 0 to 255");
     says(&ConfigError::NoCpus, "an allocator needs at least one CPU");
     says(&ConfigError::BadFraction(5), "percpu_pagelist_high_fraction must be 0 or at least 8, not 5");

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use pageset_blocks::BlockAllocator;
-use pageset_core::{Config, CpuId, FrameAllocator, NodeId, PageAllocator, ZoneConfig, ZoneKind};
+use pageset_core::policy::Counting;
+use pageset_core::{
+    Config, ConfigError, CpuId, FrameAllocator, NodeId, PageAllocator, Policy, ZoneConfig, ZoneKind,
+};
 use pageset_fault::{
     Access, AddressSpace, Engine, EngineConfig, Geometry, Host, Locks, NoMemory, Options, Prot, Task,
 };
@@ -54,6 +57,20 @@ fn linux_has_frames() {
         PageAllocator::new(Locks::<parking_lot::RawMutex>::new(), config, tables)
             .expect("the zone is possible")
     }));
+}
+
+/// This crate is tested with a core that has no feature `lab`, unless crates that need `lab` are tested with
+/// it. The core's own tests always have `lab`.
+#[test]
+fn linux_refuses_a_rule_that_is_not_compiled_in() {
+    let has_lab = Policy::named("linux-4.9").is_some();
+    let refused = with_config(|config| {
+        let mut config = *config;
+        config.policy.counting = Counting::Blocks;
+        let tables = pageset_core::Tables::on_heap(&config).expect("the zone is possible");
+        PageAllocator::new(Locks::<parking_lot::RawMutex>::new(), &config, tables).err()
+    });
+    assert_eq!(refused, (!has_lab).then_some(ConfigError::NeedsLab("counting")));
 }
 
 #[test]

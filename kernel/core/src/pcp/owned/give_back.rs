@@ -32,7 +32,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     /// busy.
     #[cold]
     pub(crate) fn may_try_own(self) -> bool {
-        let busy_owner = self.policy.ownership.map(|rule| rule.busy_owner);
+        let busy_owner = self.policy.ownership().map(|rule| rule.busy_owner);
         self.owner != self.cpu && busy_owner == Some(BusyOwner::FreeingCpu)
     }
 
@@ -40,7 +40,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     /// owner frees the block itself.
     #[cold]
     pub(crate) fn gives_to_list(self, block: Claimed) -> bool {
-        let remote = self.policy.ownership.map(|rule| rule.remote);
+        let remote = self.policy.ownership().map(|rule| rule.remote);
         let gives = self.owner != self.cpu && remote == Some(RemoteFrees::OwnersList);
         if gives {
             self.pageset.remote.add(&self.zone.body.frames, block.frame);

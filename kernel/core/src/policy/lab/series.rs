@@ -1,46 +1,14 @@
-//! The 2023 series "PCP high auto-tuning", patch by patch as posted (v1), and the form that was merged (v3).
+//! The 2023 series "PCP high auto-tuning", patch by patch as posted (v1).
 //!
 //! Each policy is the policy before it plus the change of one patch. Two patches change no decision: patch 2
 //! only provides the cache sizes that patch 3 uses, and patch 6 only splits the limit in two.
 
-use super::*;
-
-/// The base of the series: a 6.6 release candidate.
-pub const LINUX_6_6: Policy = Policy {
-    name: "linux-6.6",
-    kernel: "6.6",
-    summary: "the auto-tuning series' base: any high-order free after a drain empties the page set",
-    source: "PCP high auto-tuning series v1, 20 Sep 2023, before patch 1",
-    lists: ListScheme::OneHugeList,
-    batch: BatchRule::ZoneShare { cap_bytes: 1 << 20 },
-    high: HighRule::Share,
-    refill: RefillRule::Batch,
-    tuning: None,
-    free_history: FreeHistory::Factor { cap: FactorCap::Room, grows: FactorGrows::Below },
-    free_high: Some(BASE_FREE_HIGH),
-    reclaim: ReclaimLimit::FourBatches,
-    drain_order: DrainOrder::ListByList,
-    counting: Counting::Pages,
-    drain_picks: DrainPicks::UnderLock,
-    free_drain: FreeDrain::Whole,
-    split_frees: SplitFrees::Singly,
-    scale_max: 5,
-    decay_drain: DecayDrain::Whole,
-    demand_drain: DemandDrain::Chunks,
-    buddy: BuddyRules::LINUX_6_1,
-    ownership: None,
-};
-
-const BASE_FREE_HIGH: FreeHighRule = FreeHighRule {
-    previous: PreviousFree::Any,
-    keep_batch: None,
-    threshold: FreeHighThreshold::BATCH,
-    drains: FreeHighDrains::ALL,
-};
+use crate::policy::*;
 
 const POSTED: &str = "PCP high auto-tuning series v1, 20 Sep 2023";
 
-const PATCH_1_FREE_HIGH: FreeHighRule = FreeHighRule { previous: PreviousFree::HighOrder, ..BASE_FREE_HIGH };
+const PATCH_1_FREE_HIGH: FreeHighRule =
+    FreeHighRule { previous: PreviousFree::HighOrder, ..linux_6_6::FREE_HIGH };
 
 /// Patch 1: avoid draining when a process exits.
 pub const PATCH_1: Policy = Policy {
@@ -151,25 +119,4 @@ pub const PATCH_10: Policy = Policy {
     summary: "counts freed pages instead of a free factor",
     free_history: FreeHistory::Count { step: PressureStep::Count },
     ..PATCH_9
-};
-
-pub(super) const MERGED_FREE_HIGH: FreeHighRule = FreeHighRule {
-    keep_batch: Some(SliceRule { caches: SliceCaches::LastLevel, batches: 3 }),
-    ..PATCH_7_FREE_HIGH
-};
-
-/// The series as merged: without patch 9, with a slower decay, and with a simpler rule for caches.
-pub const LINUX_6_7: Policy = Policy {
-    name: "linux-6.7",
-    kernel: "6.7",
-    summary: "the auto-tuning series as merged",
-    source: "PCP high auto-tuning series v3, 16 Oct 2023",
-    tuning: Some(Tuning {
-        raise: RaiseHigh::UnlessBelowHigh,
-        decay: Decay::EIGHTH,
-        below_high: BelowHigh::CheckOnce,
-    }),
-    free_history: FreeHistory::Count { step: PressureStep::CountOrBatch },
-    free_high: Some(MERGED_FREE_HIGH),
-    ..PATCH_10
 };

@@ -1,6 +1,6 @@
 //! Linux 4.x: one limit of six batches, order 0 only, and the 2016 series that added high orders.
 
-use super::*;
+use crate::policy::*;
 
 /// Linux 4.9. In all kernels 4.x, page sets hold only order 0, keep no history of frees, and move `batch`
 /// pages at a time.
