@@ -299,9 +299,10 @@ pub(crate) const JOBS: &[Job] = &[
         ],
         Work::PageCache,
     ),
+    // Before the next two: their memory is resident for a while.
+    job("metadata", 1, rows!["metadata": "KiB/GiB"], Work::Overhead),
     job("client-uring-read", 1, rows!["client-uring-read": "ns/request"], Work::Uring(Direction::Read)),
     job("client-uring-write", 1, rows!["client-uring-write": "ns/request"], Work::Uring(Direction::Write)),
-    job("metadata", 1, rows!["metadata": "KiB/GiB"], Work::Overhead),
 ];
 
 /// Does a job with an opened target. `before` is the resident memory before it was opened. The error is what
