@@ -22,7 +22,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// From now on, the recording has no names of tasks.
+    /// Removes the names of tasks from the recording.
     pub(crate) fn forget_names(self) -> Self {
         Self { reader: Box::new(WithoutNames::new(self.reader)), ..self }
     }
@@ -35,8 +35,8 @@ impl Source {
         }
     }
 
-    /// Opens the recording at a path; `-` is the standard input. If a layout file is given, it replaces the
-    /// machine's description in the recording.
+    /// Opens the recording at a path; `-` is the standard input. If a layout file is given, the file replaces
+    /// the machine's description in the recording.
     pub(crate) fn open_path(
         path: &Path,
         args: &OpeningArgs,
@@ -107,7 +107,7 @@ impl TraceReader for Source {
     }
 }
 
-/// Name of a recording for titles: the file's.
+/// Name of a recording for titles, which is the name of its file.
 pub(crate) fn title(info: &TraceInfo) -> String {
     let name = info.path.file_name().unwrap_or(info.path.as_os_str()).to_string_lossy();
     printable(&name).into_owned()
@@ -155,7 +155,10 @@ mod tests {
         for bytes in [wrong_description.as_slice(), &BUNDLED[..20]] {
             let error = opened(".pgtrace", bytes, &strict).unwrap_err();
             assert!(error.contains(": byte ") && !error.contains("--recover"), "{error}");
-            assert!(opened(".pgtrace", bytes, &recover).is_err(), "it cannot help");
+            assert!(
+                opened(".pgtrace", bytes, &recover).is_err(),
+                "`--recover` cannot read a recording whose beginning is damaged"
+            );
         }
         let cut = &BUNDLED[..BUNDLED.len() / 2];
         let error = opened(".pgtrace", cut, &strict).unwrap_err();
@@ -183,7 +186,7 @@ mod tests {
             error.ends_with("`pageset convert --to layout` prints a layout that you can edit"),
             "{error}"
         );
-        assert!(!error.contains("Layout::"), "no Rust in messages: {error}");
+        assert!(!error.contains("Layout::"), "the message must not contain Rust names: {error}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `pageset verify`: does the core decide as the recorded kernel decided?
+//! `pageset verify` compares the decisions of the library's page sets with those of the recorded kernel.
 
 mod against;
 pub(crate) mod args;
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
     output::write(&args.output.target, |out| write(&verified, provenance, format, out))
 }
 
-/// The machine to use instead of the recordings' own.
+/// The machine that replaces the recorded machine, if the user gave one.
 fn given(args: &VerifyArgs) -> Result<Option<Layout>> {
     let MachineArgs { layout, facts } = &args.machine;
     if layout.is_none() && (facts.page_size.is_some() || facts.node_cpus.is_some()) {
@@ -78,14 +78,14 @@ pub(crate) fn compared(found: &Against) -> Table {
     against::compared(found)
 }
 
-/// A verification, and how well the policies of neighbouring kernels fit: the next older and the next newer
-/// ones.
+/// The verification of one recording, and how well the policies of the next older and the next newer kernel
+/// fit.
 #[derive(Serialize)]
 struct Verified {
     #[serde(flatten)]
     verification: Verification,
-    /// How well other policies fit. Empty if the user named the policy, or if the recording cannot be read
-    /// twice.
+    /// How well the next older and the next newer policy fit. Empty if the user named the policy, or if the
+    /// recording cannot be read twice.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     neighbours: Vec<Fit>,
     /// Facts that are assumed, because they are in neither the recording nor the description of its machine.
@@ -197,7 +197,7 @@ fn table(verified: &[Verified]) -> Table {
     table
 }
 
-/// Print two decimals, so that one wrong decision in some thousands is visible.
+/// A share in percent. It has two decimals, so that one wrong decision in some thousands is visible.
 fn percent(part: u64, whole: u64) -> Cell {
     if whole == 0 { Cell::Absent } else { Cell::real(100.0 * part as f64 / whole as f64, 2) }
 }

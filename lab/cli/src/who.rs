@@ -1,25 +1,26 @@
-//! Tables of each task's part, for `stat`, `report` and `advise --evidence`.
+//! Makes tables of each task's part of the load, for `stat`, `report` and `advise --evidence`.
 
 use pageset_replay::who::{Part, PartOf, Who};
 use pageset_report::{Cell, Column, Row, Table, printable};
 
-/// The number of parts that have a separate row in a table. The other parts share one row.
+/// The number of parts (of the command, a process or a control group) that have a separate row in a table.
+/// The other parts share one row.
 const ROWS: usize = 10;
 
-/// Splits parts into those with a separate row and those that share the row `others`. If there is only one
-/// part more than [`ROWS`], it also has a separate row, because `others` would not make the table shorter.
+/// Splits parts into those with a separate row and those that share the row `others`. If there are [`ROWS`] +
+/// 1 parts, each has a separate row, because a row `others` would not make the table shorter.
 pub(crate) fn own_rows<'p, T>(all: &'p [&T]) -> (&'p [&'p T], &'p [&'p T]) {
     all.split_at(if all.len() > ROWS + 1 { ROWS } else { all.len() })
 }
 
-/// Only the last characters of a control group's path are shown.
+/// Number of characters that are shown of a control group's path: its last characters.
 const PATH_CHARACTERS: usize = 24;
 /// The number of hexadecimal digits in a container's id.
 const NUMBER_DIGITS: usize = 32;
 /// The number of digits of a container's id that are shown: enough to distinguish containers.
 const SHOWN_DIGITS: usize = 12;
 
-/// The tables with their names in CSV.
+/// Returns each table with its name in CSV.
 pub(crate) fn tables(who: &Who) -> Vec<(&'static str, Table)> {
     let mut tables = Vec::new();
     if let Some(parts) = &who.by_party {

@@ -1,4 +1,5 @@
-//! The rules of a policy in words. If a new rule in the core has no words yet, a test in this file fails.
+//! Describes the rules of a policy in words. If a new rule of the crate `pageset-core` has no words yet, a
+//! test in this file fails.
 
 use pageset_core::policy::{
     BatchRule, BelowHigh, BoostConsumer, BusyOwner, ClaimLimit, Counting, Decay, DecayDrain, DemandDrain,
@@ -18,7 +19,7 @@ pub(super) struct Rule {
     pub(super) value: String,
 }
 
-/// Every field of a policy. A test has the list of fields.
+/// Every field of a policy, in words. A test has the list of the fields' names.
 pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
     let Policy {
         name: _,
@@ -156,7 +157,7 @@ fn decay_rule(decay: Decay) -> String {
     format!("by {}{unused}", part_words(decay.part))
 }
 
-/// A fraction, in words if there are short ones.
+/// A fraction: in words if there is a short expression, otherwise in digits.
 fn part_words(part: Part) -> String {
     match part.parts() {
         (1, 2) => "a half".to_owned(),

@@ -1,4 +1,4 @@
-//! The course of a recording: lines for the busiest CPUs and for the zones, a map for all CPUs.
+//! Draws the course of a recording: lines for the busiest CPUs and for the zones, and a map of all CPUs.
 
 use pageset_replay::recorded::needs;
 use pageset_replay::report_data::{CpuSamples, Extremes, ReportData, ZoneSamples};

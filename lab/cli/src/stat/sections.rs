@@ -1,4 +1,4 @@
-//! A survey as tables, in reading order.
+//! Turns a survey (the contents of one recording) into tables, in reading order.
 
 use std::fmt::Write as _;
 
@@ -19,14 +19,14 @@ use crate::who;
 /// Titles of tables that need both the allocation and the free of a block.
 const MATRIX: &str = "Blocks by allocating and by freeing CPU";
 const LIFETIMES: &str = "Lifetimes of blocks, from allocation to free";
-/// Tables for people show single page sets of at most this many CPUs.
+/// Tables for people have a row for each page set of at most this many CPUs.
 const CPUS_SHOWN: usize = 16;
 
-/// A table, with a drawing for people if it has one.
+/// A table, and for some tables a drawing that people see.
 pub(crate) struct Section {
-    /// Name in CSV.
+    /// Name of the table in CSV.
     pub(crate) key: &'static str,
-    /// Leading columns that name a row, in tables without a label.
+    /// Number of leading columns that together name a row, in tables that have no column of labels.
     pub(super) keys: usize,
     pub(crate) table: Table,
     pub(super) drawing: Option<String>,
@@ -102,7 +102,7 @@ fn summary(info: &TraceInfo, survey: &Survey) -> Table {
     let freed = orders.freed_blocks();
     let matched = cpus.local_blocks + cpus.remote_blocks;
     let (allocations, frees) = (needs::ALLOCATIONS, needs::FREES);
-    // The share is about the same unit as the count in its row, and needs the same events.
+    // A row's share is in the same unit (blocks or pages) as the row's count, and needs the same events.
     let rows: [(&str, &[EventKind], Cell, Option<f64>); 12] = [
         ("events", &[], survey.events.into(), None),
         ("seconds", &[], Cell::real(seconds, 3), None),
@@ -230,7 +230,7 @@ fn matrix(survey: &Survey) -> Section {
     Section { key: "cpu_matrix", keys: 2, table, drawing: Some(matrix.to_string()) }
 }
 
-/// A section with a distribution: a table of ranges, and its drawing.
+/// A section that shows a distribution: a table of ranges, and a drawing of the table.
 fn distribution(key: &'static str, title: &str, counts: &Log2Counts) -> Section {
     let histogram: Histogram = counts.histogram();
     Section { key, keys: 2, table: histogram.to_table(title), drawing: Some(histogram.to_string()) }
@@ -328,10 +328,10 @@ fn moved(survey: &Survey) -> Table {
     table
 }
 
-/// A bulk allocation's requested and received pages.
+/// A row on bulk allocations: how many pages they requested and received.
 pub(super) const BULK: &[EventKind] = &[EventKind::BulkAllocEntry, EventKind::BulkAllocReturn];
 
-/// Other work of the recorded kernel on its memory.
+/// A table of the recorded kernel's other work on its memory.
 fn activity(survey: &Survey) -> Table {
     let columns = vec![
         Column::label("what", "what"),
@@ -475,7 +475,7 @@ fn pagesets(survey: &Survey) -> Table {
     table
 }
 
-/// A time in a unit that suits it.
+/// Prints a time in the unit that suits its length.
 pub(crate) fn duration(ns: u64) -> String {
     match ns {
         0..1_000 => format!("{ns} ns"),

@@ -112,7 +112,7 @@ impl Finished {
         notes
     }
 
-    /// Requests of this recording that are changed or left out.
+    /// Sentences on the requests of this recording that the contest changed or left out.
     fn oddities(&self) -> Vec<String> {
         let LeftOut { failed_in_recording, impossible, allocated_twice, .. } = self.recording.left_out;
         let counts = [
