@@ -497,7 +497,7 @@ pub(super) struct ReplayDocument<'a> {
     /// The part of the recording that is counted, in the rows and in `kernel_itself`.
     window: Window,
     rows: Vec<RowDocument<'a>>,
-    /// Warnings: facts that the recording lacks, and that its forecasts cannot be trusted if this is so.
+    /// Which facts the recording lacks, and whether its forecasts cannot be trusted.
     warnings: &'a [String],
     notes: Vec<String>,
     provenance: &'a Provenance,
