@@ -46,7 +46,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
     }
 }
 
-/// The named output file, or a file in this directory with the input's name.
+/// The output file that the user named, or a file in the current directory with the input's name.
 fn output_of(args: &ConvertArgs, extension: &str) -> PathBuf {
     args.output.clone().unwrap_or_else(|| {
         let stem = args.input.file_stem().filter(|stem| *stem != "-");
@@ -72,7 +72,7 @@ fn native(args: &ConvertArgs, output: &Path, existing: Existing) -> Result<()> {
     let mut progress = Progress::new("converting", "events", source.info().events);
     let info = source.info().clone();
     let mut left_out = None;
-    // More threads than this would wait for the one that reads.
+    // More than 8 encoders would wait for the thread that reads.
     let encoders = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(8);
     let options = WriteOptions::default().encoders(encoders);
     let mut write = |reader: &mut dyn TraceReader| {

@@ -1,4 +1,4 @@
-//! `pageset report`: recordings as one HTML file, to send and to keep.
+//! `pageset report` writes recordings as one HTML file.
 //!
 //! Files for the sections, in the order of the page: `comparison` (of several recordings), `verdict`,
 //! `over_time`, `traffic` (blocks by CPU, lifetimes), `elsewhere` (other kernels and settings), `evidence`.

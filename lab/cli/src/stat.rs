@@ -1,4 +1,4 @@
-//! `pageset stat`: the contents of a trace.
+//! `pageset stat` shows the contents of a recording.
 //!
 //! `sections` turns a survey into tables, and `document` turns it into JSON. `counts` does this for a
 //! recording of counts. `fleet` prints a line for each of many recordings.

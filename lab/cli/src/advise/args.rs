@@ -116,8 +116,8 @@ pub(crate) struct AdviseArgs {
 }
 
 impl AdviseArgs {
-    /// Whether the user asks for forecasts even with a No. Counts give no forecasts, so events are recorded
-    /// at once.
+    /// Whether the user wants forecasts even if the answer is No. Counts give no forecasts, so events are
+    /// recorded at once.
     pub(super) fn needs_events(&self) -> bool {
         let names_setting = self.apply.as_ref().is_some_and(Option::is_some);
         self.evidence || names_setting || self.output.format() == Format::Csv
@@ -139,7 +139,8 @@ mod tests {
     #[test]
     fn what_shows_forecasts_needs_events() {
         let needs = |words: &[&str]| {
-            let typed = Typed::try_parse_from([&["advise"], words].concat()).expect("it can be typed");
+            let typed =
+                Typed::try_parse_from([&["advise"], words].concat()).expect("clap accepts this command line");
             typed.args.needs_events()
         };
         for words in [&["--evidence"][..], &["--apply", "vm.min_free_kbytes=1"], &["--format", "csv"]] {

@@ -1,4 +1,4 @@
-//! `pageset convert --to perfetto`: a recording as the Perfetto UI shows it.
+//! `pageset convert --to perfetto` writes a recording as a trace for the Perfetto UI.
 
 use std::io::Write;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The messages at the end of a recording.
+//! Prints the messages at the end of a recording.
 
 use std::io::Write;
 use std::path::Path;
@@ -111,7 +111,10 @@ mod tests {
         while is_running(child.id()) {
             std::thread::yield_now();
         }
-        assert!(std::path::Path::new(&format!("/proc/{}", child.id())).exists(), "nobody has asked yet");
+        assert!(
+            std::path::Path::new(&format!("/proc/{}", child.id())).exists(),
+            "the parent has not waited for the ended process, so the process still has its number"
+        );
         child.wait().unwrap();
     }
 

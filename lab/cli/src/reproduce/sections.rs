@@ -9,7 +9,8 @@ use pageset_study::reproduce::{Findings, Group, Reproduction};
 
 use crate::paragraph;
 
-/// Writes the tables with their notes, how well they agree, and the differences that remain.
+/// Writes the tables with their notes, how well published and simulated values agree, and the differences
+/// that remain.
 pub(crate) fn write(
     reproduction: &Reproduction<'_>,
     findings: &Findings,
@@ -53,7 +54,8 @@ pub(crate) fn write(
     Ok(provenance(reproduction, format, out)?)
 }
 
-/// Sentences with the counts of directions, and with the groups of tables where these counts mean nothing.
+/// Sentences on how many directions of change agree, and on the groups of tables in which this number means
+/// nothing.
 pub(super) fn agreement(reproduction: &Reproduction<'_>) -> Vec<String> {
     let Skill { directions, directions_agreed, null_model, changes_published, changes_met, .. } =
         reproduction.skill;
@@ -80,7 +82,7 @@ pub(super) fn agreement(reproduction: &Reproduction<'_>) -> Vec<String> {
     sentences
 }
 
-/// The reason why a group's directions mean nothing.
+/// A sentence that says why a group's directions mean nothing.
 fn no_skill(group: &Group) -> String {
     let Skill { changes_published, changes_met, changes_seen_only_here, .. } = group.skill;
     format!(
@@ -91,8 +93,8 @@ fn no_skill(group: &Group) -> String {
     )
 }
 
-/// The heading above the differences and their reasons. A study of this project has another heading, because
-/// it has no published tables.
+/// The heading above the differences and their reasons. A study of this project has a heading of its own,
+/// because there are no published tables to reproduce.
 pub(super) fn differences_heading(findings: &Findings) -> &'static str {
     if findings.tables.is_empty() { "What was missed, and why" } else { "What did not reproduce, and why" }
 }
@@ -116,7 +118,7 @@ fn heading(out: &mut dyn Write, format: Format, text: &str) -> io::Result<()> {
     writeln!(out, "{text}\n{}", "-".repeat(text.len()))
 }
 
-/// The provenance: command, version, commit, machine, as below every table.
+/// Writes the provenance (command, version, commit, machine), as below every table.
 fn provenance(reproduction: &Reproduction<'_>, format: Format, out: &mut dyn Write) -> io::Result<()> {
     for (name, value) in reproduction.provenance.facts() {
         if format == Format::Markdown {

@@ -114,7 +114,7 @@ pub(crate) struct SimulateArgs {
     pub(crate) page: PageArgs,
 }
 
-/// A parameter of a workload, as the user typed it.
+/// A parameter `KEY=VALUE` of a workload, as the user typed it.
 fn setting(text: &str) -> Result<(String, u64), String> {
     let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, e.g. fault_ns=800")?;
     let value = value.parse().map_err(|_| format!("`{value}` is not a whole number"))?;

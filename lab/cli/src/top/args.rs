@@ -10,7 +10,7 @@ use crate::choice::one_of;
 use crate::options::TargetArgs;
 use crate::units::time;
 
-/// Shortest and longest interval.
+/// Shortest and longest interval, in seconds.
 const INTERVAL_S: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
 const READING: &str = "\
@@ -68,12 +68,12 @@ pub(crate) struct TopArgs {
     pub(crate) target: TargetArgs,
 }
 
-/// How one interval is written.
+/// The format in which one interval is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TopFormat {
-    /// The format is one that other subcommands have, too.
+    /// A format that other subcommands have, too.
     Printed(Format),
-    /// A format for programs that collect metrics.
+    /// The format OpenMetrics, for programs that collect metrics.
     OpenMetrics,
 }
 
@@ -92,8 +92,8 @@ impl TopArgs {
     }
 }
 
-/// Parses an interval within `INTERVAL_S`: a shorter one leaves no time for reading, and after a longer one
-/// the table would be old.
+/// Parses an interval within `INTERVAL_S`. A shorter interval leaves no time for reading, and after a longer
+/// interval the table would be old.
 fn interval(typed: &str) -> Result<Duration, String> {
     let interval = time(typed)?;
     if !INTERVAL_S.contains(&interval.as_secs_f64()) {
