@@ -321,9 +321,9 @@ impl Printed<'_> {
         }
         let mut table = table(advice);
         table.note(format!(
-            "`now` is what was recorded. Each other row is the forecast for a setting or kernel. `from` and \
-             `to` are its 80 % interval; `least` and `most` are the same in percent of the recorded kernel's \
-             visits.  {INTERVAL_COVERAGE}",
+            "`now` is the recorded kernel with its settings. Each other row is the forecast for a setting or kernel. \
+             `from` and `to` are the ends of its 80 % interval; `least` and `most` are these ends in percent of \
+             the recorded kernel's visits.  {INTERVAL_COVERAGE}",
         ));
         Ok(format.exporter().export(&table.with_provenance(provenance.clone()), out)?)
     }

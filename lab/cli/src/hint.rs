@@ -7,7 +7,7 @@ use pageset_trace::TraceError;
 pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
     let hint = match &error {
         TraceError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Some(
-            "`pageset record -o FILE -- COMMAND` makes a recording; without a name, the bundled one is read",
+            "`pageset record -o FILE -- COMMAND` makes a recording; without a file name, the bundled recording is read",
         ),
         error if error.to_string().contains("leniently") => Some("the option --lenient does that"),
         TraceError::Damaged { .. } => Some("the option --recover does that"),
@@ -34,8 +34,8 @@ pub(crate) fn of_layout(error: &TraceError, text: &str) -> anyhow::Error {
     if pageset_sim::Machine::parse(text, "").is_ok() {
         let name = error.path().display();
         return anyhow!(
-            "{name}: this is a machine to simulate, for `pageset simulate --machine`; a layout has zones, and `pageset \
-             layout` prints one"
+            "{name}: this is a machine to simulate, for `pageset simulate --machine`; a layout has zones, and \
+             `pageset convert --to layout` prints a layout"
         );
     }
     let is_description =

@@ -86,7 +86,7 @@ pub fn command(typed: impl IntoIterator<Item = OsString>) -> u8 {
         Args::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.format(&mut definition).exit());
     match check.and_then(|()| run(args.command, &invocation)) {
         Ok(()) => 0,
-        // The program that reads the output has closed the pipe. This is not an error.
+        // If the program that reads the output has closed the pipe, this is not an error.
         Err(error) if is_broken_pipe(&error) => 0,
         Err(error) => {
             if let Some(answer) = error.downcast_ref::<advise::Answer>() {
@@ -143,12 +143,12 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// clap's error for this command line.
+    /// Returns the error of clap for this command line.
     fn said(typed: &str) -> String {
         let words: Vec<String> = typed.split(' ').map(str::to_owned).collect();
         let matches =
             args::definition().try_get_matches_from(["pageset"].into_iter().chain(typed.split(' ')));
-        with_dashes(matches.expect_err("it makes no sense"), &words).to_string()
+        with_dashes(matches.expect_err("clap must refuse this command line"), &words).to_string()
     }
 
     #[test]
@@ -163,8 +163,8 @@ mod tests {
             "{}",
             said("record make -j4")
         );
-        assert!(!said("stat a -b").contains("behind `--`"), "{}", said("stat a -b"));
-        assert!(!said("record -C 0 -- true").contains("behind `--`"));
+        assert!(!said("stat a -b").contains("after `--`"), "{}", said("stat a -b"));
+        assert!(!said("record -C 0 -- true").contains("after `--`"));
     }
 }
 

@@ -35,11 +35,11 @@ fn call_sites(all: &[Site]) -> Table {
         table.push(site_row("unknown", &unknown));
     }
     table.note(
-        "A call site is the first function of the call chain outside the allocators. For unknown visits and \
-         waits, the chain does not show it.",
+        "A call site is the first function of the call chain outside the allocators. If a visit or wait is \
+         unknown, its call chain does not show the call site.",
     );
     if all.iter().any(|site| site.visits.is_some()) {
-        table.note("Visits are estimates, by those that were seen in slices of time.");
+        table.note("Numbers of visits are estimates, because visits were counted only in slices of time.");
     }
     table.without_empty_columns()
 }
@@ -89,7 +89,7 @@ fn other_locks(all: &[Lock]) -> Table {
     table.note(if all.is_empty() {
         "No CPU waited for such a lock."
     } else {
-        "A lock that is a variable of the kernel has its name. Other locks are named after the function that \
+        "A lock that is a variable of the kernel has the variable's name. Other locks are named after the function that \
          took them, so one name may stand for several locks. Unknown locks have no call chain."
     });
     table

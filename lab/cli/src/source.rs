@@ -194,6 +194,6 @@ mod tests {
         let error =
             Source::open_path(Path::new("missing.pgtrace"), &OpeningArgs::default(), None).err().unwrap();
         assert!(error.to_string().starts_with("missing.pgtrace: cannot open"), "{error}");
-        assert!(error.to_string().ends_with("the bundled one is read"), "{error}");
+        assert!(error.to_string().ends_with("the bundled recording is read"), "{error}");
     }
 }

@@ -205,9 +205,13 @@ fn percent(part: u64, whole: u64) -> Cell {
 fn title(verified: &[Verified]) -> String {
     let mode = verified.first().map_or("step", |one| one.verification.mode);
     let how = match mode {
-        "step" => "each decision predicted, then the kernel's carried out; samples reset count and high",
-        "blind" => "each decision predicted, then the kernel's carried out; no resets",
-        _ => "the policy's own decisions carried out, the kernel's only compared with",
+        "step" => {
+            "the policy predicts each decision, then the kernel's decision is carried out; samples correct count and high"
+        }
+        "blind" => {
+            "the policy predicts each decision, then the kernel's decision is carried out; samples correct nothing"
+        }
+        _ => "the policy's own decisions are carried out, and compared with the kernel's decisions",
     };
     format!("The policy's decisions against the recorded kernel's ({mode}: {how})")
 }
@@ -249,7 +253,7 @@ fn taken_for_refills(verified: &[Verified]) -> String {
     format!(
         "A run of mm_page_alloc_zone_locked of one CPU, order and type counts as a refill, unless it is a \
          single block that the page set would not have fetched. The event's field percpu_refill would be wrong \
-         for {past} of {all} runs; {unknown} runs may be either."
+         for {past} of {all} runs; {unknown} runs may be refills or not."
     )
 }
 
@@ -263,7 +267,7 @@ fn nearest(one: &Verified) -> Option<String> {
     let verdict = if own.is_worse_than(best) {
         format!("{} fits best: name it with --policy", best.policy)
     } else {
-        "no other fits better".to_owned()
+        "no other policy fits better".to_owned()
     };
     Some(format!(
         "{}: decisions that are right: {}; {others}; {verdict}.",

@@ -27,7 +27,7 @@ pub(crate) fn tables(who: &Who) -> Vec<(&'static str, Table)> {
         let mut table = table("The command, and the rest of the machine", "whose", "tasks", parts, name);
         if who.is_incomplete {
             table.note(
-                "Events are missing: if the fork of a child is among them, the child does not count as part of the command.",
+                "Events are missing. If the event of a child process's fork is missing, the child does not count as part of the command.",
             );
         }
         if who.by_process.is_none() {
@@ -39,11 +39,11 @@ pub(crate) fn tables(who: &Who) -> Vec<(&'static str, Table)> {
         let mut table = table("Load by process", "process", "processes", parts, name);
         let is_of_events = parts.iter().any(|part| part.allocated_pages.is_some());
         table.note(if is_of_events {
-            "Page blocks are those that changed their migratetype or became mixed. What happened in interrupts \
+            "`page blocks` counts pageblocks that changed their migratetype or became mixed. Work in interrupts \
              counts for no process. Tasks are unknown if their beginning was not recorded."
         } else {
-            "Visits are estimates, by those that were seen in slices of time. A visit counts for the process \
-             that ran, even if an interrupt made it. Tasks are unknown if their beginning was not recorded."
+            "Numbers of visits are estimates, because visits were counted only in slices of time. A visit counts for \
+             the process that ran, even if an interrupt made it. Tasks are unknown if their beginning was not recorded."
         });
         if who.tasks_left_out > 0 {
             table.note(format!(

@@ -17,7 +17,7 @@ use crate::output::say;
 use crate::signals::Signals;
 use crate::{rights, terminal};
 
-/// A setting that exists on every machine. pageset writes this setting to find out whether root may write
+/// A setting that exists on every machine. pageset opens its file to find out whether this process may change
 /// settings.
 const ANY_SETTING: &str = "vm.min_free_kbytes=65536";
 

@@ -142,7 +142,7 @@ fn refill_rule(refill: RefillRule, scale_max: u8) -> String {
         RefillRule::Batch => "max(batch >> order, 2) blocks".to_owned(),
         RefillRule::Doubling => format!(
             "max(batch >> order, 2) blocks; for order 0, each refill doubles this number until a page is freed; it is at \
-             {scale_max} and the room below high"
+             most batch << {scale_max}, and at most the room below high"
         ),
     }
 }
@@ -414,7 +414,7 @@ fn steering_rule(rule: UnitSteering) -> String {
     let UnitSteering { looks_max, fragments_above_units, .. } = rule;
     format!(
         "memory that cannot be moved goes to tainted units; a search looks at {looks_max} blocks of a list; in a zone of more than \
-         {fragments_above_units} units are"
+         {fragments_above_units} units, parts of pageblocks in tainted units come before a clean unit"
     )
 }
 

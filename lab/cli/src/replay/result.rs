@@ -252,7 +252,8 @@ impl Finished {
         let kept: Vec<_> = keys.filter_map(|key| relative.column_index(key)).collect();
         // The title contains the unit, so the unit and the notes of the full table are removed.
         let plain = |index: &usize| relative.columns()[*index].clone().with_unit("");
-        let title = format!("The same relative to {} (= 100; a `-` where that has 0)", self.base_name());
+        let title =
+            format!("The counts relative to {} (= 100; `-` if the count of that row is 0)", self.base_name());
         let mut table = Table::new(title, kept.iter().map(plain).collect());
         for row in relative.rows() {
             table.push(Row::new(kept.iter().map(|index| row.cells[*index].clone())));
@@ -306,18 +307,18 @@ impl Finished {
         let mut notes = self.trust();
         let Unseen { unmatched_frees, allocations, stack_pages, diverted_frees } = self.replay.unseen;
         notes.push(format!(
-            "Frees of pages whose allocation the recording does not show: {unmatched_frees}. {allocations} of \
-             these pages were free already, so they were allocated without an event. Frees past a busy page \
-             set: {diverted_frees}."
+            "Frees of pages whose allocation the recording does not show: {unmatched_frees}. According to the \
+             recording, {allocations} of these pages were free already, so the kernel allocated them without \
+             an event. Frees that bypassed a page set because its lock was busy: {diverted_frees}."
         ));
         if stack_pages > 0 {
             notes.push(format!(
-                "The recording has no events of bulk allocations: {stack_pages} pages stand for the stacks of forked tasks."
+                "The recording has no events of bulk allocations, so the replay adds {stack_pages} pages for the stacks of forked tasks."
             ));
         }
         notes.extend(self.replay.tick_interval_s.map(|seconds| {
             format!(
-                "The recording has no ticks (starts of `vmstat_update`), so every CPU ticks once in {seconds} s."
+                "The recording has no ticks (starts of `vmstat_update`), so in the replay every CPU ticks once in {seconds} s."
             )
         }));
         notes.extend(origin::lost_notes(&self.replay.lost));
@@ -378,7 +379,7 @@ impl Finished {
             );
             if let Some(visits) = kernel.visits().filter(|visits| *visits < FEW_VISITS) {
                 notes.push(format!(
-                    "It went to its zones only {visits} times, so this number depends much on chance. Record longer."
+                    "The recorded kernel went to its zones only {visits} times, so this number depends much on chance. Record longer."
                 ));
             }
         }

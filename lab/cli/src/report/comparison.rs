@@ -107,7 +107,7 @@ pub(super) fn section(dossiers: &[ReportData], names: &[String]) -> (Vec<usize>,
     let mut section = Section::new("Comparison");
     if dossiers.len() > 2 {
         section.push(Part::Text(
-            "The recording that differs most from the median of all stands first.".to_owned(),
+            "The recording that differs most from the median of all recordings comes first.".to_owned(),
         ));
     }
     if let [first, second] = dossiers {

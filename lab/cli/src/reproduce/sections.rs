@@ -101,14 +101,14 @@ pub(super) fn differences_heading(findings: &Findings) -> &'static str {
 
 const NOTES: [&str; 4] = [
     "The first value of a pair is the published one, the second is ours.",
-    "Direction: a value goes up, down or stays the same, counted from the base row; changes of at most 2 % (of scores, \
-     times and counts) or 1 point (of shares), or of what the text itself calls its variation, are none. Nor are changes of ours \
-     that the seeds' spread covers.",
+    "Direction: a value goes up, down or stays the same, counted from the base row. Changes of at most 2 % (of scores, \
+     times and counts) or 1 point (of shares), or of what the text itself calls its variation, count as no change. Changes of \
+     ours that the seeds' spread covers count as no change, too.",
     "Null model: the forecast that nothing ever changes. Its directions are right wherever no change is published. A group of \
      tables has skill if at least a third of its published changes are met, and if its directions beat the null model's by a \
      sign test (p < 0.05).",
-    "Spearman: 1 if both have the same order. Where published values are equal, ours that differ cannot reach 1: the \
-     most that they can reach is printed then. The base row is included unless a table has several.",
+    "Spearman: 1 if the published values and ours have the same order. If published values are equal and ours differ, the \
+     largest possible value is less than 1, and is printed too. The base row is included unless a table has several.",
 ];
 
 fn heading(out: &mut dyn Write, format: Format, text: &str) -> io::Result<()> {

@@ -33,8 +33,9 @@ const FIGURES: [Figure; 7] = [
 /// Place in [`FIGURES`] of the figure by which lines are sorted.
 const VISITS: usize = 4;
 
-const READING: &str = "The most visits to the zones a second stand first. `pages` were allocated, `waits` are for zone locks in percent \
-    of all CPUs' time (at most, where they were not recorded), `remote frees` are pages that another CPU freed. A `-` is unknown.";
+const READING: &str = "Recordings with the most visits to the zones a second come first. `pages` is how many pages were allocated, \
+    `waits` is the time of waits for zone locks in percent of all CPUs' time (an upper bound if waits were not recorded), \
+    `remote frees` is the share of pages that another CPU freed. A `-` is unknown.";
 
 fn rate(count: Option<u64>, of: &Evidence) -> Option<f64> {
     Some(count? as f64 / Some(of.seconds).filter(|seconds| *seconds > 0.0)?)

@@ -133,7 +133,7 @@ fn summary(info: &TraceInfo, survey: &Survey) -> Table {
         table.push(Row::new([what.into(), value, share]));
     }
     for (count, what) in [
-        (orders.impossible, "events with an order or frame that no block has"),
+        (orders.impossible, "events with an impossible order or frame"),
         (lifetimes.allocated_twice, "allocations of blocks in use (event of the free lost)"),
         (lifetimes.not_followed, "allocations not followed, because the table of blocks was full"),
     ] {
@@ -146,7 +146,7 @@ fn summary(info: &TraceInfo, survey: &Survey) -> Table {
         let seen = orders.allocated_pages() + survey.kernel.bulk_pages_got;
         let share = seen as f64 / pages as f64 * 100.0;
         table.note(format!(
-            "The kernel counted {pages} pages allocated; the events show {share:.1} % of them."
+            "The kernel's own counter shows {pages} allocated pages; the events show {share:.1} % of this number."
         ));
     }
     table
@@ -225,7 +225,10 @@ fn matrix(survey: &Survey) -> Section {
         ));
     }
     if cpus.beyond_matrix > 0 {
-        table.note(format!("Not in the matrix, because of CPU numbers too large: {}.", cpus.beyond_matrix));
+        table.note(format!(
+            "Blocks that are not in the matrix, because a CPU's number is too large: {}.",
+            cpus.beyond_matrix
+        ));
     }
     Section { key: "cpu_matrix", keys: 2, table, drawing: Some(matrix.to_string()) }
 }
@@ -383,7 +386,7 @@ fn activity(survey: &Survey) -> Table {
         table.push(Row::new([what.into(), times.into(), Cell::Absent, Cell::Absent]));
     }
     if table.rows().iter().any(|row| row.cells[1] == Cell::Absent) {
-        table.note("If `times` is `-`, these events were not recorded, or the recording does not show whether they were.");
+        table.note("If `times` is `-`, events of this kind were not recorded, or the recording does not show whether they were recorded.");
     }
     if kernel.unpaired_waits > 0 && recorded.has(needs::WAITS) {
         table.note(format!(

@@ -24,7 +24,7 @@ pub(crate) fn figure(question: &Question, runs: &[Shown]) -> Result<Figure> {
             figure.push(panel);
         }
     }
-    figure.note("Simulated. A point is the median of the runs that differ in nothing that is shown, a whisker their range.");
+    figure.note("Simulated. A point is the median of all runs with the same shown keys, and a whisker is the range of these runs.");
     Ok(figure)
 }
 

@@ -71,8 +71,9 @@ impl Finished {
     fn notes(&self) -> Vec<String> {
         let mut notes = vec![
             "`visits`: how often a CPU took a zone's lock, or changed data that all CPUs of a zone share. \
-             `lines`: the part of them that changed a pageblock, or a page set, that another CPU had changed \
-             less than 10 us before. `passed`: the same for any time before."
+             `lines`: the part of these visits that changed a pageblock, or a page set, that another CPU had \
+             changed less than 10 us before. `passed`: changes of a pageblock, or a page set, that another CPU had \
+             changed last, at any time before."
                 .to_owned(),
             "`held`: free pages that a CPU keeps back from all others; `idle` is two seconds after the last \
              event. `at hand`: free pages that are meant for one CPU, but that other CPUs take if they find no \
@@ -118,15 +119,15 @@ impl Finished {
         let counts = [
             (failed_in_recording, "Not played: ", "allocations that failed in the recording already"),
             (impossible, "Not played: ", "allocations of an order that no block has"),
-            (allocated_twice, "Freed unseen: ", "blocks, whose frames were allocated once more"),
+            (allocated_twice, "Freed without an event: ", "blocks, whose frames were allocated again"),
         ];
         let counted = counts.iter().filter(|(count, ..)| *count > 0);
         let mut oddities: Vec<_> =
             counted.map(|(count, how, what)| format!("{how}{count} {what}.")).collect();
         if self.recording.cpus > self.machine.cpus {
             oddities.push(format!(
-                "The recording names {} CPUs, but the machine has {}: each of them may play the events of \
-                 several.",
+                "The recording names {} CPUs, but the machine has {}: a CPU of the machine may play the events of \
+                 several recorded CPUs.",
                 self.recording.cpus, self.machine.cpus
             ));
         }
