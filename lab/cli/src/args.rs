@@ -162,15 +162,20 @@ mod tests {
         definition().debug_assert();
     }
 
-    /// Regression test: `-f` once had three meanings, and must have one.
+    /// Tests that an option letter has one meaning in all subcommands. `-f` once had three meanings.
     #[test]
     fn an_option_letter_means_the_same_everywhere() {
         fn collect(command: &clap::Command, letters: &mut std::collections::BTreeMap<char, String>) {
             for arg in command.get_arguments() {
                 let Some(letter) = arg.get_short() else { continue };
-                let name = arg.get_long().expect("an option with a letter has a name").to_owned();
+                let name = arg.get_long().expect("an option with a letter also has a long name").to_owned();
                 let known = letters.entry(letter).or_insert_with(|| name.clone());
-                assert_eq!(*known, name, "-{letter} of {}", command.get_name());
+                assert_eq!(
+                    *known,
+                    name,
+                    "-{letter} has another meaning in the subcommand {}",
+                    command.get_name()
+                );
             }
             command.get_subcommands().for_each(|command| collect(command, letters));
         }

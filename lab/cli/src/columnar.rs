@@ -1,4 +1,4 @@
-//! Rows as Parquet and Arrow, the formats of table engines.
+//! Writes rows as Parquet and Arrow, formats that store columns.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use pageset_study::sweep::FinishedRun;
 /// A file format that stores columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Columnar {
-    /// A Parquet file of one row group.
+    /// A Parquet file that has one row group.
     Parquet,
     /// An Arrow file, also known as Feather.
     Arrow,

@@ -3,7 +3,8 @@
 use anyhow::anyhow;
 use pageset_trace::TraceError;
 
-/// Adds a remedy to an error of the system, and to other errors the option that helps.
+/// Adds a remedy to the error that a file does not exist, and the option that helps to errors of a damaged
+/// file.
 pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
     let hint = match &error {
         TraceError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Some(
@@ -29,7 +30,7 @@ pub(crate) fn of_conversion(error: anyhow::Error) -> anyhow::Error {
     anyhow!("{error:#}: `pageset convert {option}` makes a file that can be used here")
 }
 
-/// Adds a remedy to the error of a layout file with this text.
+/// Adds a remedy to the error of a layout file. `text` is the content of the file.
 pub(crate) fn of_layout(error: &TraceError, text: &str) -> anyhow::Error {
     if pageset_sim::Machine::parse(text, "").is_ok() {
         let name = error.path().display();

@@ -1,4 +1,4 @@
-//! `pageset policies`: shows which rules a policy has.
+//! `pageset policies` lists the policies, or shows the rules and constants of one policy.
 
 pub(crate) mod args;
 mod wording;
@@ -71,7 +71,7 @@ fn one(policy: &Policy) -> Table {
     table
 }
 
-/// A policy in JSON.
+/// The JSON document of a policy.
 #[derive(Serialize)]
 struct PolicyDocument {
     name: &'static str,

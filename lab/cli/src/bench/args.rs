@@ -18,7 +18,7 @@ pub(crate) struct BenchArgs {
     pub(crate) benchmark: Benchmark,
 }
 
-/// The benchmarks.
+/// The subcommands of `pageset bench`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Benchmark {
     Faults(FaultsArgs),

@@ -1,5 +1,5 @@
-//! `pageset bench machine`: the cost of the allocator's steps on this machine, as a machine file for `pageset
-//! simulate`.
+//! `pageset bench machine` measures what the allocator's steps cost on this machine, and writes a machine
+//! file for `pageset simulate`.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! `pageset convert --to layout`: the layout of a recording's machine, or of a copy of `/proc/zoneinfo`, as a
-//! file to edit.
+//! `pageset convert --to layout` writes the layout of a recording's machine, or of a copy of
+//! `/proc/zoneinfo`, as a file that users can edit.
 
 use anyhow::{Result, anyhow};
 use pageset_trace::{Layout, TraceReader as _};

@@ -1,4 +1,4 @@
-//! Blocks by the CPUs that allocate and free them, and their lifetimes.
+//! The page's section on which CPUs allocate and free blocks, and on the lifetimes of blocks.
 
 use pageset_replay::Log2Counts;
 use pageset_replay::recorded::needs;
@@ -47,7 +47,7 @@ pub(super) fn section(report_data: &ReportData, heading: String) -> Section {
     section
 }
 
-/// A heat map of blocks, by allocating and freeing CPU.
+/// Draws a heat map of how many blocks each pair of allocating and freeing CPU has.
 fn matrix(report_data: &ReportData) -> Heat {
     let cpus = &report_data.examined.survey.cpus;
     let rows = CpuRows::new(report_data);
