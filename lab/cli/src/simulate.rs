@@ -83,7 +83,7 @@ pub(super) fn policies(args: &SimulateArgs) -> Vec<String> {
     }
 }
 
-/// Makes all runs, several at the same time. Returns the results in the order of `runs`.
+/// Makes all runs, several at the same time. Returns the results in the order of `specs`.
 fn run_all(specs: &[RunSpec], asked: Option<u16>) -> Result<Vec<RunResult>> {
     simulate_all(specs, jobs(asked), &mut Progress::on_terminal()).map_err(hint::of_conversion)
 }

@@ -10,7 +10,7 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     time.ok_or_else(|| "write a time like 500ms, 10s, 5m or 1h".to_owned())
 }
 
-/// Splits a text into a number and its unit. The number has no sign.
+/// Parses a number without a sign and its unit, and returns their product.
 fn with_unit(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let end = text.find(|character: char| !character.is_ascii_digit() && character != '.')?;
     let (number, unit) = text.split_at(end);

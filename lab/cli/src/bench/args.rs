@@ -38,10 +38,11 @@ How to read this:
   kernel    the instructions; libc is memset and memcpy of this system
   target    where in the page the program reads: start, middle, end, random
   load      alone: other CPUs do nothing; thrash: another CPU goes through
-            64 MiB of memory meanwhile; every-cpu: all CPUs do the same at the same time,
-            each with its own pages
-  op        time until the page is ready, median
-  touch     time to read 4, 16 or 64 KiB around the target then, median
+            64 MiB of memory meanwhile; every-cpu: all CPUs do the same work at
+            the same time, each with its own pages
+  op        median of the time until the page is ready
+  touch     median of the time to read 4, 16 or 64 KiB around the target after
+            that
 
   Pages are cold: before a page is measured, so many others are used that no
   cache contains it any more. The table shows medians over the targets; JSON and

@@ -14,8 +14,8 @@ one line each and a summary [default: the bundled one]";
 
 const READING_REPLAY: &str = "\
 How to read this:
-  The load is the same in every row; what differs is the policy. Without -p,
-  the first row is the recorded kernel's, and the releases from 5.14 on follow.
+  Every row has the same load under another policy. Without -p, the first row
+  has the recorded kernel's policy; the releases from 5.14 on follow.
 
   visits                    refills and drains; page sets exist to avoid these
   pages in, pages back      pages that refills took from the zone (\"alloc_zone\"
@@ -31,9 +31,10 @@ How to read this:
   drains by free_high       page sets emptied because of high-order frees
   and a second table, in which the first row is 100
 
-  80 % interval             of the visits, or of a series' zone lock. It held
-                            83 % of real runs where repeats agree within 25 %,
-                            and 85 % of others; JSON has more intervals
+  80 % interval             the range that should hold the visits, or a series'
+                            zone lock, in 80 % of cases. It held 83 % of real
+                            runs where repeats agree within 25 %, and 85 % of
+                            others; JSON has more intervals
 
   Runs of a load differ. With one recording, intervals include an estimate of
   this difference. Several recordings of the load, made one after the other,

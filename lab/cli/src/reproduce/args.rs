@@ -16,11 +16,12 @@ How to read this:
   Each table is printed with the published value first, and our value beside it.
   Below each table you see how well the two agree: in the order of the rows
   (Spearman), in the direction in which each row differs from the base row, and
-  in the median error. The number of right directions is compared with the null
-  model, which forecasts that nothing ever changes: it has many directions
-  right. A group of tables has no skill here if fewer than a third of its
-  published changes are met, or if the directions do not beat the null model
-  (sign test, p < 0.05). The last section lists what did not reproduce.
+  in the median error. The number of right directions is compared with that of
+  the null model, which forecasts that nothing ever changes, and has many
+  directions right. A group of tables has no skill here if fewer than a third of
+  its published changes are met, or if the directions do not beat the null model
+  (sign test, p < 0.05). The last section lists the values that did not
+  reproduce.
 
   measured   on this machine
   simulated  our allocator on a modelled machine, in virtual time

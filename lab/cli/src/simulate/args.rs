@@ -33,7 +33,7 @@ How to read this:
   lines             share of the CPUs' busy time in which they waited for cache
                     lines of the allocator from other CPUs
   held, mean        free pages that CPUs kept back from all others
-  whole, end        pageblocks that are free as a whole in the end
+  whole, end        pageblocks whose pages are all free at the end
 
   Every figure is simulated. Compare rows of one machine, not machines. The
   machine file says which costs are measured and which are guessed.

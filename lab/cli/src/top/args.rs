@@ -23,8 +23,9 @@ How to read this:
                     has bounds for both
   count, change     pages in a CPU's page set, and their change since the last
                     reading
-  high              its limit, which the kernel moves between high_min and
-                    high_max; batch is how many pages move at a time
+  high              the page set's limit, which the kernel moves between
+                    high_min and high_max; batch is how many pages move at a
+                    time
   unchanged         for how long every reading has shown this count
 
   With privileges, pageset also counts tracepoints, without recording them. It

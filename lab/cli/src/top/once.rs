@@ -72,7 +72,7 @@ fn write(view: &View, provenance: &Provenance, format: Format, out: &mut dyn Wri
     Ok(())
 }
 
-/// Prints the tables as text that is no wider than the terminal. Columns without any value are left out.
+/// Formats a table, which as plain text is no wider than the terminal. Columns without any value are left out.
 fn printed(table: Table, format: Format) -> String {
     let table = table.without_empty_columns();
     match format {

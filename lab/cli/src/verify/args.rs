@@ -17,8 +17,8 @@ How to read this:
                     moment and of the same size
   drains, exact     the same for drains after frees
   same pages        of the pages that the kernel drained, how many the policy
-                    drains at the same place of the same drain; counted where a
-                    list's contents are known
+                    drains at the same place of the same drain; only lists whose
+                    contents are known are counted
   ticks             ticks at which kernel and policy drain the same pages
   count, high       page sets whose values in /proc/zoneinfo equal the policy's
   differ            decisions that differ; the line below the table has the
@@ -37,7 +37,8 @@ Against another kernel or setting:
   was, is, predicted  means over the runs
   noise               how much the recordings of --against differ from each
                       other
-  last columns        how many of these are in the forecast's interval
+  last columns        how many of the recordings of --against are in the
+                      interval of the forecast
 
 Examples:
   pageset verify data/traces/*.pgtrace
