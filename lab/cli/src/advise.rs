@@ -55,7 +55,7 @@ pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
         );
     }
     if !args.recordings.is_empty() && args.apply.is_none() && !args.command.is_empty() {
-        exit_with_usage("a COMMAND is run to record it: leave out the file, or add --apply");
+        exit_with_usage("COMMAND is run to be recorded: leave out the recording's file, or add --apply");
     }
     let settings = Settings::of_this_machine();
     if args.put_back {
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
     }
     let is_fleet = crate::fleet::is_one(&args.recordings);
     if is_fleet && args.apply.is_some() {
-        exit_with_usage("--apply tries the advice of one recording: name one");
+        exit_with_usage("--apply tries the advice of one recording: name one recording");
     }
     if let [command, _, ..] = args.recordings.as_slice()
         && args.recordings.iter().all(|recording| !recording.exists())
@@ -322,7 +322,7 @@ impl Printed<'_> {
         let mut table = table(advice);
         table.note(format!(
             "`now` is the recorded kernel with its settings. Each other row is the forecast for a setting or kernel. \
-             `from` and `to` are the ends of its 80 % interval; `least` and `most` are these ends in percent of \
+             `from` and `to` are the ends of the forecast's 80 % interval; `least` and `most` are these ends in percent of \
              the recorded kernel's visits.  {INTERVAL_COVERAGE}",
         ));
         Ok(format.exporter().export(&table.with_provenance(provenance.clone()), out)?)

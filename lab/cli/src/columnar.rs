@@ -33,7 +33,7 @@ impl Columnar {
     pub(crate) fn check(self) -> Result<()> {
         #[cfg(not(feature = "arrow"))]
         anyhow::bail!(
-            "this build cannot write {}: build it with `cargo build --release --features arrow`, or use the one of `pip install pageset`",
+            "this build cannot write {}: build it with `cargo build --release --features arrow`, or use the build of `pip install pageset`",
             self.name()
         );
         #[cfg(feature = "arrow")]

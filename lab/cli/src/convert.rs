@@ -60,7 +60,7 @@ fn native(args: &ConvertArgs, output: &Path, existing: Existing) -> Result<()> {
     let facts = &args.machine.facts;
     if args.machine.layout.is_none() && (facts.page_size.is_some() || facts.node_cpus.is_some()) {
         exit_with_usage(
-            "--page-size and --node-cpus complete a copy of /proc/zoneinfo: give it with --layout",
+            "--page-size and --node-cpus complete a copy of /proc/zoneinfo: give the copy with --layout",
         );
     }
     let layout = args.machine.layout.as_deref().map(|path| (path, facts.options()));
@@ -90,8 +90,10 @@ fn native(args: &ConvertArgs, output: &Path, existing: Existing) -> Result<()> {
         if info.recorder_pids.is_empty() {
             let why = info.not_recorded.iter().find(|what| what.starts_with(RECORDER_UNKNOWN));
             let why = why
-                .map_or("only `pageset record` does that".to_owned(), |why| format!("not recorded: {why}"));
-            bail!("{}: does not name its recorder's threads; {why}", input.display());
+                .map_or("only recordings of `pageset record` name these threads".to_owned(), |why| {
+                    format!("not recorded: {why}")
+                });
+            bail!("{}: the recording does not name its recorder's threads; {why}", input.display());
         }
         let mut reader = WithoutRecorder::new(source);
         let summary = write(&mut reader)?;

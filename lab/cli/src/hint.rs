@@ -27,7 +27,7 @@ pub(crate) fn of_conversion(error: anyhow::Error) -> anyhow::Error {
         Some(error) if error.to_string().contains("leniently") => "--lenient",
         _ => return error,
     };
-    anyhow!("{error:#}: `pageset convert {option}` makes a file that can be used here")
+    anyhow!("{error:#}: `pageset convert {option}` makes a file that this command can read")
 }
 
 /// Adds a remedy to the error of a layout file. `text` is the content of the file.

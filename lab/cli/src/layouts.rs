@@ -122,14 +122,14 @@ pub(crate) fn find(
     }
     if given.facts.node_cpus.is_some() {
         bail!(
-            "{}: --node-cpus needs a copy of /proc/zoneinfo: give one with --layout",
+            "{}: --node-cpus needs a copy of /proc/zoneinfo: give a copy with --layout",
             source::title(source.info())
         );
     }
     let path = args.recording.as_deref();
     if path.is_some_and(|path| !path.is_file()) {
         bail!(
-            "{}: the recording does not describe its machine, and a pipe cannot be read twice to guess one; \
+            "{}: the recording does not describe its machine, and a pipe cannot be read twice to guess the machine; \
              pass --layout FILE, or save the recording to a file first",
             source.argument
         );

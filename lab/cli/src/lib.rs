@@ -7,7 +7,7 @@
 //!   recording's machine.
 //! - To write results: `output`, `page` and `paragraph` write them, and `limits` turns a limit on file sizes
 //!   into an error. `invocation` makes the command that repeats a result, and `origin` describes the
-//!   recording that it comes from. `progress` shows how far a long run is.
+//!   recording that the result comes from. `progress` shows how far a long run is.
 //! - To end properly: `signals` delays the end of the process until settings are put back. `left` finds
 //!   settings that a killed command left changed.
 //! - Further files: `terminal` asks the user questions, `units` parses and prints times and sizes, and

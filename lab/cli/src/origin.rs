@@ -16,7 +16,7 @@ pub(crate) struct TraceDocument {
     path: String,
     /// The recorder's name for the recording.
     name: Option<String>,
-    /// Format of the recording's first file. Conversion does not change it.
+    /// Format of the recording's first file. Conversion does not change this format.
     format: &'static str,
     kernel: Option<String>,
     /// The recorded command and its arguments.

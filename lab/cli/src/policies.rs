@@ -39,7 +39,7 @@ fn write(named: Option<&Policy>, format: Format, out: &mut dyn Write) -> Result<
                 writeln!(out, "{}  (Linux {})", policy.name, policy.kernel)?;
                 paragraph::write(out, 4, policy.summary)?;
             }
-            writeln!(out, "\n`pageset policies NAME` shows all rules and constants of one.")?;
+            writeln!(out, "\n`pageset policies NAME` shows all rules and constants of one policy.")?;
         }
         (None, _) => format.exporter().export(&list(), out)?,
         (Some(policy), _) => format.exporter().export(&one(policy), out)?,

@@ -122,7 +122,7 @@ fn choose(args: &ReplayArgs, recorded: Option<Policy>) -> Vec<Candidate> {
     }
     let set = parse(&args.set);
     if !set.is_single() {
-        exit_with_usage("--set gives a key one value; --sweep tries several");
+        exit_with_usage("--set gives a key one value; --sweep tries several values");
     }
     policies.iter().flat_map(|policy| set.candidates(policy)).collect()
 }

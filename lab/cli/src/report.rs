@@ -49,7 +49,9 @@ pub(crate) fn run(args: &ReportArgs, invocation: &Invocation) -> Result<()> {
         sources.push(SourceArgs { recording: None, opening: args.opening.clone() });
     }
     if args.target.output.is_none() && io::stdout().is_terminal() {
-        exit_with_usage("a report is a page for a browser: name a file with -o, or send it through a pipe");
+        exit_with_usage(
+            "a report is a page for a browser: name a file with -o, or send the page through a pipe",
+        );
     }
     let mut dossiers = Vec::new();
     for source in &sources {

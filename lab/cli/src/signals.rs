@@ -108,7 +108,8 @@ impl Signals {
     pub(crate) fn pass_on(&self) -> Result<()> {
         let number = i32::try_from(self.0.load(Ordering::Relaxed)).unwrap_or_default();
         if number != 0 {
-            low_level::emulate_default_handler(number).context("the signal cannot be passed on")?;
+            low_level::emulate_default_handler(number)
+                .context("this process cannot end by the signal that has come")?;
         }
         Ok(())
     }

@@ -25,7 +25,7 @@ pub(crate) fn execute(args: &SimulateArgs, invocation: &Invocation) -> Result<()
     }
     if let Some(recording) = &args.recording {
         if args.page.is_asked_for() {
-            bail!("--html makes a page of simulated runs; `pageset report FILE` makes one of a recording");
+            bail!("--html makes a page of simulated runs; `pageset report FILE` makes a page of a recording");
         }
         return recording::run(args, recording.as_deref(), invocation);
     }

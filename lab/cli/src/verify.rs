@@ -67,7 +67,7 @@ fn given(args: &VerifyArgs) -> Result<Option<Layout>> {
     let MachineArgs { layout, facts } = &args.machine;
     if layout.is_none() && (facts.page_size.is_some() || facts.node_cpus.is_some()) {
         exit_with_usage(
-            "--page-size and --node-cpus complete a copy of /proc/zoneinfo: give it with --layout",
+            "--page-size and --node-cpus complete a copy of /proc/zoneinfo: give the copy with --layout",
         );
     }
     layout.as_deref().map(|path| layouts::load(path, &facts.options())).transpose()

@@ -21,7 +21,7 @@ use crate::{rights, terminal};
 /// settings.
 const ANY_SETTING: &str = "vm.min_free_kbytes=65536";
 
-/// A trial of a setting. Before it begins, three things are checked: pageset has the right to change
+/// A trial of a setting. Before the trial begins, three things are checked: pageset has the right to change
 /// settings, there is a terminal to ask at, and no other process changes settings.
 pub(super) struct Trial<'a> {
     args: &'a AdviseArgs,
@@ -140,7 +140,7 @@ impl<'a> Trial<'a> {
         {
             let ways_back = self.changes.ways_back().join("; ");
             self.changes.keep()?;
-            let sentence = format!("{setting} keeps its new value. `{ways_back}` restores the old one.");
+            let sentence = format!("{setting} keeps its new value. `{ways_back}` restores the old value.");
             return Ok((after, Ended { sentences: vec![sentence], is_settled: true }));
         }
         let all = self.changes.put_back();

@@ -25,7 +25,7 @@ How it decides:
   Otherwise the answer is no. A setting saves visits to the zones, and waits for
   zone locks. To know the cost of a visit, run `pageset bench machine` on the
   recorded machine before you record; recordings then include the cost. Without
-  it, the answer is never yes.
+  the cost, the answer is never yes.
   The smallest possible saving is the lowest cost of a visit, times the fewest
   visits that the forecast saves. If several settings save enough, pageset
   advises the one whose page sets hold the fewest pages. pageset tries settings
@@ -40,8 +40,8 @@ How it decides:
 Try it:
   With --apply, pageset changes the advised setting, or the one you name. It
   records again, and prints the forecast beside the measurement, and the time of
-  COMMAND before and with the setting. Before it begins, it checks that it has
-  the rights for all this. At the end it restores the old value, also after
+  COMMAND before and with the setting. Before pageset begins, it checks that it
+  has the rights for all this. At the end it restores the old value, also after
   Ctrl-C; with --keep, the new value stays. Before each recording, COMMAND runs
   once without being recorded, to bring page sets into its steady state;
   --prepare runs before each run. Without a COMMAND, pageset waits for the

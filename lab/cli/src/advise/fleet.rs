@@ -22,7 +22,7 @@ use crate::source::Source;
 const NAMED: usize = 5;
 
 const READING: &str = "`saves` is how much of the CPU time the advised setting saves, from the least to the \
-                       most. `at most` is how much of it waits and visits to the zones took. Recordings with a \
+                       most. `at most` is how much of the CPU time waits and visits to the zones took. Recordings with a \
                        Yes come first, beginning with the worst. `pageset advise RECORDING` gives the reasons.";
 
 pub(super) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {

@@ -96,14 +96,14 @@ impl<'a> Recorder<'a> {
         Ok(runs)
     }
 
-    /// Records the load. `before` is how long its last run took.
+    /// Records the load. `before` is how long the load's last run took.
     fn record_again(&self, name: &str, before: Duration, runs: &mut Runs) -> Result<()> {
         let recorded = self.record_into(name, runs)?;
         if before >= DONE_MIN && recorded * DONE_FACTOR < before && self.prepare.is_none() {
             runs.had_nothing_left |= runs.traces.len() == 1;
             runs.warnings.push(format!(
-                "`{}` took {:.1} s unrecorded, and {:.1} s when it ran again to be recorded. It may have had nothing left to \
-                 do: --prepare CMD, as in --prepare 'make clean', runs before each run.",
+                "`{}` took {:.1} s unrecorded, and {:.1} s when it ran again to be recorded. This command may have had nothing \
+                 left to do: --prepare CMD, as in --prepare 'make clean', runs before each run.",
                 self.command(),
                 before.as_secs_f64(),
                 recorded.as_secs_f64()

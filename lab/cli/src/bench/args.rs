@@ -54,8 +54,8 @@ around the target, at the start, in the middle and at the end. The method with
 the lowest cost is chosen. If the method has a neighbourhood (the part around
 the target that comes last), the largest one is taken that costs at most 1 %
 more. The line below the table is the code that a program runs once, at its
-start, to use this method. Without it, a program uses the method that the CPU's
-features suggest.
+start, to use this method. Without this line, a program uses the method that the
+CPU's features suggest.
 
 Examples:
   pageset bench pages --choose

@@ -45,7 +45,7 @@ fn write(target: &TargetArgs, name: &str, machine: &Layout, origin: LayoutOrigin
         if !machine.assumed.is_empty() {
             writeln!(
                 out,
-                "# `assumed`: what the file does not say. Correct what is wrong, and delete its sentence."
+                "# `assumed`: facts that the file lacks. Correct wrong facts, and delete their sentences."
             )?;
         }
         out.write_all(text.as_bytes())?;

@@ -141,7 +141,7 @@ fn refill_rule(refill: RefillRule, scale_max: u8) -> String {
         RefillRule::BatchOfBlocks => "a number of blocks that equals batch, for every order".to_owned(),
         RefillRule::Batch => "max(batch >> order, 2) blocks".to_owned(),
         RefillRule::Doubling => format!(
-            "max(batch >> order, 2) blocks; for order 0, each refill doubles this number until a page is freed; it is at \
+            "max(batch >> order, 2) blocks; for order 0, each refill doubles this number until a page is freed; the number is at \
              most batch << {scale_max}, and at most the room below high"
         ),
     }
@@ -212,7 +212,7 @@ fn free_history_rule(history: FreeHistory, scale_max: u8) -> String {
                 PressureStep::CountOrBatch => "by this number, or by batch if batch is more",
             };
             format!(
-                "the number of pages freed, at most about batch << {scale_max}; an allocation halves it; if memory is short, a free lowers high {step}"
+                "the number of pages freed, at most about batch << {scale_max}; an allocation halves this number; if memory is short, a free lowers high {step}"
             )
         }
     }

@@ -63,9 +63,12 @@ pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> 
     }
     let name = shell_word(&path.display().to_string());
     if info.counts.is_some() {
-        writeln!(out, "`pageset stat {name}` shows them. A replay needs events: record without --counts.")?;
+        writeln!(
+            out,
+            "`pageset stat {name}` shows the counts. A replay needs events: record without --counts."
+        )?;
     } else {
-        writeln!(out, "`pageset replay {name}` shows what other kernels would have made of it.")?;
+        writeln!(out, "`pageset replay {name}` shows what other kernels would have done under this load.")?;
     }
     Ok(())
 }

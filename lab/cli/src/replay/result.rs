@@ -226,7 +226,7 @@ impl Finished {
         self.trust().into_iter().for_each(|note| table.note(note));
         self.assumed().into_iter().for_each(|note| table.note(note));
         table.note(
-            "Visits are counted; their time is not measured. A visit is a refill or a drain. `-v` says what was left out and how to repeat this; `--all` shows more columns.",
+            "Visits are counted; their time is not measured. A visit is a refill or a drain. `-v` says what was left out and how to repeat the replay; `--all` shows more columns.",
         );
         table
     }
@@ -443,7 +443,7 @@ fn room(Room { acts_bytes, file_bytes, plays_at_once }: Room) -> String {
     let mut said = format!("The load takes {} during the replay", mib(acts_bytes));
     if file_bytes > 0 {
         let directory = std::env::temp_dir();
-        said += &format!("; {} of it are in a file below {}", mib(file_bytes), directory.display());
+        said += &format!("; {} of the load are in a file below {}", mib(file_bytes), directory.display());
     }
     if let Some(plays) = plays_at_once {
         said += &format!("; memory is short, so the number of plays at the same time is {plays}");
@@ -544,7 +544,7 @@ mod tests {
         let acts_bytes = 3 << 20;
         assert_eq!(room(Room { acts_bytes, ..Room::default() }), "The load takes 3.0 MiB during the replay.");
         let short = Room { acts_bytes, file_bytes: 2 << 20, plays_at_once: Some(1) };
-        assert!(room(short).contains("; 2.0 MiB of it are in a file below "), "{}", room(short));
+        assert!(room(short).contains("; 2.0 MiB of the load are in a file below "), "{}", room(short));
         assert!(room(short).ends_with("so the number of plays at the same time is 1."), "{}", room(short));
     }
 

@@ -112,7 +112,7 @@ impl TypedValueParser for StudyParser {
             return Ok(Chosen::File(path));
         }
         let name = PossibleValuesParser::new(Self::names()).parse_ref(command, argument, typed)?;
-        Ok(Chosen::Named(named(&name).expect("it is one of the names")))
+        Ok(Chosen::Named(named(&name).expect("a bundled study has the accepted name")))
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {

@@ -85,8 +85,8 @@ fn visits(info: &TraceInfo, counts: &Counts) -> Table {
     table.push(row("pages freed", info.pgfree_delta.map(HitEstimate::exact), throughout, counts));
     table.note(
         "Counts do not distinguish a visit (a refill or a drain of a page set) from a block that went past the \
-         page set: both are in the first row. Both are counted in slices of time in which each hit is recorded \
-         with its time.",
+         page set, so the first row has both. Visits and these blocks are counted in slices of time, in which each \
+         hit is recorded with its time.",
     );
     table
 }

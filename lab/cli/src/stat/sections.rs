@@ -357,7 +357,7 @@ fn activity(survey: &Survey) -> Table {
     }
     let locks = &kernel.zone_locks;
     let zone_waits = recorded.known(needs::ZONE_WAITS, (locks.waits, locks.wait_ns));
-    let zone_waits = [("of those, for zone locks".to_owned(), zone_waits)];
+    let zone_waits = [("of these waits, for zone locks".to_owned(), zone_waits)];
     let by_caller = locks.by_caller();
     let by_caller = by_caller.map(|(caller, found)| {
         (format!("... by {}, as call chains say", caller.name()), Some((found.waits, found.wait_ns)))

@@ -32,7 +32,7 @@ The plan:
 
 How a sweep continues:
   pageset adds each finished run at once to PLAN.rows.jsonl, beside the plan. A
-  stopped sweep continues where it stopped; a complete one is only printed. A
+  stopped sweep continues where it stopped; a complete sweep is only printed. A
   run is not done again if its row has the same parameters, machine, recording
   and sources of the simulator. pageset adds rows only to files of rows.
 

@@ -72,7 +72,7 @@ impl Engine {
         let status = status.with_context(cannot_start)?;
         if !status.success() {
             bail!(
-                "not all runs are finished ({status}); those that are stay in {}, and the same command goes on",
+                "not all runs are finished ({status}); the finished runs stay in {}, and the same command continues the sweep",
                 results.display()
             );
         }

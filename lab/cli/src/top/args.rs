@@ -30,10 +30,10 @@ How to read this:
 
   With privileges, pageset also counts tracepoints, without recording them. It
   shows the exact numbers of blocks refilled and drained on each CPU, and of
-  waits for any spin lock. As root, it shows waits for zone locks by caller, and
-  as a part of the time of all CPUs. If `pageset bench machine` has measured the
-  cost of a visit, --once also prints a verdict: whether page sets may take so
-  much CPU time that a change is worth it.
+  waits for any spin lock. As root, pageset shows waits for zone locks by
+  caller, and as a part of the time of all CPUs. If `pageset bench machine` has
+  measured the cost of a visit, --once also prints a verdict: whether page sets
+  may take so much CPU time that a change is worth it.
 
 Examples:
   pageset top                            until it is interrupted
