@@ -110,7 +110,7 @@ impl<R> Fleet<R> {
         self.members.iter().filter_map(|member| member.read.as_ref().ok())
     }
 
-    /// The heading above the lines.
+    /// The heading of the table with a line for each recording of the fleet.
     pub(crate) fn title(&self) -> String {
         format!("A fleet of {} recordings", self.members.len())
     }

@@ -58,8 +58,8 @@ impl Invocation {
         Self(line)
     }
 
-    /// The provenance of a result: command, version and commit. The subcommand adds machine, policies and
-    /// seed.
+    /// The provenance of a result: command, version and commit. The subcommand adds the machine, the policies
+    /// and the seed to this provenance.
     pub(crate) fn provenance(&self) -> Provenance {
         Provenance {
             command: self.0.clone(),

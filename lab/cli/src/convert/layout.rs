@@ -45,7 +45,7 @@ fn write(target: &TargetArgs, name: &str, machine: &Layout, origin: LayoutOrigin
         if !machine.assumed.is_empty() {
             writeln!(
                 out,
-                "# `assumed`: facts that the file lacks. Correct wrong facts, and delete their sentences."
+                "# `assumed`: facts that the file lacks. If you correct a fact, delete its sentence."
             )?;
         }
         out.write_all(text.as_bytes())?;

@@ -101,15 +101,19 @@ pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
 
 fn list_scheme(lists: ListScheme) -> String {
     let what = match lists {
-        ListScheme::OrderZero => "for order 0, one for each type",
-        ListScheme::HighOrderV5 => "for order 0, one for each type; one for each order from 1 to 3",
-        ListScheme::HighOrderToFive => "for order 0, one for each type; one for each order from 1 to 5",
-        ListScheme::LowOrders => "for each order from 0 to 3, one for each type",
-        ListScheme::OneHugeList => "for each order from 0 to 3, one for each type; one for huge pages",
-        ListScheme::TwoHugeLists => {
-            "for each order from 0 to 3, one for each type; one for movable huge pages, one for other huge pages"
+        ListScheme::OrderZero => "one list of order 0 for each type",
+        ListScheme::HighOrderV5 => "one list of order 0 for each type; one list for each order from 1 to 3",
+        ListScheme::HighOrderToFive => {
+            "one list of order 0 for each type; one list for each order from 1 to 5"
         }
-        ListScheme::EveryOrder => "for each order from 0 to 9, one for each type",
+        ListScheme::LowOrders => "one list for each type and each order from 0 to 3",
+        ListScheme::OneHugeList => {
+            "one list for each type and each order from 0 to 3; one list for huge pages"
+        }
+        ListScheme::TwoHugeLists => {
+            "one list for each type and each order from 0 to 3; one list for movable huge pages, one list for other huge pages"
+        }
+        ListScheme::EveryOrder => "one list for each type and each order from 0 to 9",
     };
     format!("{}: {what}", lists.lists())
 }
@@ -191,7 +195,7 @@ fn below_high_rule(below_high: BelowHigh) -> &'static str {
 
 fn free_history_rule(history: FreeHistory, scale_max: u8) -> String {
     match history {
-        FreeHistory::None => "none: a drain always takes batch pages".to_owned(),
+        FreeHistory::None => "none: each drain takes batch pages".to_owned(),
         FreeHistory::Factor { cap, grows } => {
             let cap = match cap {
                 FactorCap::Room => String::new(),
@@ -413,8 +417,8 @@ fn highatomic_rule(rule: HighAtomicRule) -> &'static str {
 fn steering_rule(rule: UnitSteering) -> String {
     let UnitSteering { looks_max, fragments_above_units, .. } = rule;
     format!(
-        "memory that cannot be moved goes to tainted units; a search looks at {looks_max} blocks of a list; in a zone of more than \
-         {fragments_above_units} units, parts of pageblocks in tainted units come before a clean unit"
+        "memory that cannot be moved goes to a tainted unit if one of the first {looks_max} blocks of a list lies there; in a zone of \
+         more than {fragments_above_units} units, parts of pageblocks in tainted units are used before a clean unit"
     )
 }
 

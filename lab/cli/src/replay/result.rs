@@ -226,7 +226,7 @@ impl Finished {
         self.trust().into_iter().for_each(|note| table.note(note));
         self.assumed().into_iter().for_each(|note| table.note(note));
         table.note(
-            "Visits are counted; their time is not measured. A visit is a refill or a drain. `-v` says what was left out and how to repeat the replay; `--all` shows more columns.",
+            "Visits are counted; their time is not measured. A visit is a refill or a drain. `-v` shows what was left out, and the command line; `--all` shows all columns.",
         );
         table
     }
@@ -446,7 +446,7 @@ fn room(Room { acts_bytes, file_bytes, plays_at_once }: Room) -> String {
         said += &format!("; {} of the load are in a file below {}", mib(file_bytes), directory.display());
     }
     if let Some(plays) = plays_at_once {
-        said += &format!("; memory is short, so the number of plays at the same time is {plays}");
+        said += &format!("; memory is short, so the number of replays at the same time is {plays}");
     }
     said + "."
 }
@@ -545,7 +545,7 @@ mod tests {
         assert_eq!(room(Room { acts_bytes, ..Room::default() }), "The load takes 3.0 MiB during the replay.");
         let short = Room { acts_bytes, file_bytes: 2 << 20, plays_at_once: Some(1) };
         assert!(room(short).contains("; 2.0 MiB of the load are in a file below "), "{}", room(short));
-        assert!(room(short).ends_with("so the number of plays at the same time is 1."), "{}", room(short));
+        assert!(room(short).ends_with("so the number of replays at the same time is 1."), "{}", room(short));
     }
 
     #[test]

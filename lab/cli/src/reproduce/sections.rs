@@ -64,8 +64,8 @@ pub(super) fn agreement(reproduction: &Reproduction<'_>) -> Vec<String> {
     if let Some(part) = reproduction.direction_agreement {
         let percent = part * 100.0;
         sentences.push(format!(
-            "Direction of change: {directions_agreed} of {directions} ({percent:.1} %). \"Nothing ever changes\" would have \
-             {null_model}. Of {changes_published} published changes {changes_met} are met; {changes_seen_only_here} changes are \
+            "Direction of change: {directions_agreed} of {directions} ({percent:.1} %). The null model would have \
+             {null_model} right. Of {changes_published} published changes {changes_met} are met; {changes_seen_only_here} changes are \
              seen where none is published. From one row to the next, {steps_met} of {steps_published} published steps are met."
         ));
     }

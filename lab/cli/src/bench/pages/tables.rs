@@ -32,7 +32,7 @@ pub(crate) fn huge(rows: &[Measurement], operation: Operation, load: Load) -> Ve
     rows.iter().filter(is_it).cloned().collect()
 }
 
-/// The median of one method's values over the targets, for one size of touch.
+/// The median of one method's values over the targets, for one number of touched bytes.
 pub(crate) fn over_targets(
     rows: &[Measurement],
     (order, kernel): (&str, &str),
