@@ -70,8 +70,8 @@ pub(crate) enum Command {
     Man(ManArgs),
 }
 
-/// Groups of commands for the help: a user needs them in this order. Commands that are in no group are for
-/// shells and packagers.
+/// Groups of commands for the help, in the order in which a user needs the commands. Commands that are in no
+/// group are for shells and packagers.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Your machine", &["record", "advise", "top"]),
     ("A recording", &["stat", "replay", "report", "verify", "convert"]),

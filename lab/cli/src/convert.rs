@@ -1,4 +1,4 @@
-//! `pageset convert`: writes a recording of any format as a native file, as a trace for Perfetto, or as the
+//! `pageset convert` writes a recording of any format as a native file, as a trace for Perfetto, or as the
 //! layout of its machine.
 
 pub(crate) mod args;

@@ -24,7 +24,7 @@ pub(crate) fn is_one(recordings: &[PathBuf]) -> bool {
     true
 }
 
-/// One recording, with its result or error.
+/// One recording of a fleet, with its result or error.
 pub(crate) struct Member<R> {
     file: PathBuf,
     /// The result, or the error.

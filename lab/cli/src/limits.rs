@@ -10,8 +10,8 @@ use signal_hook::flag;
 /// Without this call, the kernel would end the process by a signal, and leave a temporary file that is half
 /// written.
 ///
-/// The signal (SIGXFSZ) is handled and not ignored, because a recorded command would inherit that it is
-/// ignored. A command does not inherit a handler.
+/// The signal (SIGXFSZ) is handled and not ignored, because a recorded command would inherit the ignored
+/// state, but does not inherit a handler.
 pub(crate) fn make_errors() {
     // Set the handler once, although Python runs several commands in one process.
     static ONCE: Once = Once::new();

@@ -32,7 +32,7 @@ pub(crate) struct SourcesArgs {
 }
 
 impl SourcesArgs {
-    /// The named recording if there is exactly one, and otherwise the bundled one.
+    /// Returns the recording that the user named, or the bundled recording if the user named none.
     pub(crate) fn single(&self) -> SourceArgs {
         SourceArgs { recording: self.recordings.first().cloned(), opening: self.opening.clone() }
     }

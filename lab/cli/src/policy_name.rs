@@ -32,7 +32,7 @@ pub(crate) fn policy() -> impl TypedValueParser<Value = &'static Policy> {
     }
 }
 
-/// Parses the name of one of Linux's policies, or `auto` for the recorded kernel's own.
+/// Parses the name of one of Linux's policies, or `auto` for the recorded kernel's own policy.
 pub(crate) fn policy_or_auto() -> impl TypedValueParser<Value = AutoOr> {
     Names {
         possible: || std::iter::once(AUTO.into()).chain(described()).collect(),

@@ -32,7 +32,7 @@ use result::{Columns, Finished};
 pub(crate) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
     args.output.check()?;
     let SourcesArgs { recordings, .. } = &args.source;
-    // Several files, without a folder, are repeats of one load.
+    // If the user names several files and no folder, the files are repeats of one load.
     if crate::fleet::is_one(recordings) && recordings.iter().any(|path| path.is_dir()) {
         return fleet::run(args, invocation);
     }
@@ -172,8 +172,8 @@ impl Comparison<'_> {
             }
             progress.lock().unwrap_or_else(PoisonError::into_inner).show(done);
         };
-        // If the machine is the recorded one, do not pass it to the replay. The replay then takes the machine
-        // from the recording, and also uses the recorded state of memory.
+        // If the machine is the recorded machine, do not pass it to the replay. The replay then takes the
+        // machine from the recording, and also uses the recorded state of memory.
         let machine = Some(machine).filter(|_| origin != LayoutOrigin::Recorded);
         let options = ReplayOptions {
             candidates: self.candidates.clone(),

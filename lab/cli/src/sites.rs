@@ -87,7 +87,7 @@ fn other_locks(all: &[Lock]) -> Table {
         table.push(lock_row("unknown", &unknown));
     }
     table.note(if all.is_empty() {
-        "No CPU waited for such a lock."
+        "No CPU waited for a lock other than zone locks."
     } else {
         "A lock that is a variable of the kernel has the variable's name. Other locks are named after the function that \
          took them, so one name may stand for several locks. Unknown locks have no call chain."
@@ -149,6 +149,6 @@ mod tests {
         for part in ["tasklist_lock ", "taken in folio_lruvec_lock_irqsave ", "unknown ", "1.500"] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        assert!(other_locks(&[]).to_text(80).contains("No CPU waited for such a lock."));
+        assert!(other_locks(&[]).to_text(80).contains("No CPU waited for a lock other than zone locks."));
     }
 }

@@ -13,10 +13,11 @@ use pageset_trace::{
 use crate::hint;
 use crate::options::{OpeningArgs, SourceArgs};
 
-/// An open recording that remembers when its events happened.
+/// An open recording, with the times of the first and the last event that was read.
 pub(crate) struct Source {
     reader: Box<dyn TraceReader>,
-    /// The argument of a command line that reads the same recording. Empty for the bundled recording.
+    /// The argument with which another command line reads the same recording. Empty for the bundled
+    /// recording.
     pub(crate) argument: String,
     times_ns: Option<(u64, u64)>,
 }

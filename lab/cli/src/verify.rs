@@ -140,7 +140,7 @@ struct VerifyDocument<'a> {
 fn write(verified: &[Verified], provenance: Provenance, format: Format, out: &mut dyn Write) -> Result<()> {
     if format == Format::Json {
         let document = |verified| VerifyDocument { verified, provenance: &provenance };
-        // One recording is written as an object, several as an array.
+        // For one recording the JSON document is an object, for several recordings an array.
         match verified {
             [one] => json_document(&document(one), out)?,
             several => json_document(&several.iter().map(document).collect::<Vec<_>>(), out)?,
@@ -161,7 +161,7 @@ fn write(verified: &[Verified], provenance: Provenance, format: Format, out: &mu
     Ok(())
 }
 
-/// One row for each trace: how many of the kernel's decisions the policy got right.
+/// Makes the table with a row for each recording: how many of the kernel's decisions the policy predicts.
 fn table(verified: &[Verified]) -> Table {
     let columns = vec![
         Column::label("trace", "trace"),

@@ -132,8 +132,8 @@ impl<'a> Trial<'a> {
         })))
     }
 
-    /// Keeps the new value or puts the old one back. If nothing could be recorded, the old value is put back
-    /// even with `--keep`.
+    /// Keeps the setting's new value or restores the old value. If nothing could be recorded, restores the
+    /// old value even with `--keep`.
     fn end(self, after: Result<Runs>, setting: &str) -> Result<(Runs, Ended)> {
         if self.args.keep
             && let Ok(after) = after

@@ -30,7 +30,7 @@ How it decides:
   visits that the forecast saves. If several settings save enough, pageset
   advises the one whose page sets hold the fewest pages. pageset tries settings
   that sysctl can change: vm.percpu_pagelist_high_fraction, vm.min_free_kbytes
-  and vm.watermark_scale_factor. It tries other kernels last.
+  and vm.watermark_scale_factor. pageset tries other kernels last.
 
   CPU time is the busy time of all CPUs or, if the recording does not have it,
   their whole time. Waits are measured if the recording has
@@ -38,7 +38,7 @@ How it decides:
   held is an upper bound.
 
 Try it:
-  With --apply, pageset changes the advised setting, or the one you name. It
+  With --apply, pageset changes the advised setting, or the one you name. pageset
   records again, and prints the forecast beside the measurement, and the time of
   COMMAND before and with the setting. Before pageset begins, it checks that it
   has the rights for all this. At the end it restores the old value, also after

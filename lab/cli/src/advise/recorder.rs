@@ -34,8 +34,8 @@ pub(super) struct Recorder<'a> {
     duration: Duration,
     command: &'a [OsString],
     prepare: Option<&'a OsString>,
-    /// Number of recordings. Before each one the load runs once, to bring page sets into its steady state.
-    /// `None` stands for one recording without such a run.
+    /// Number of recordings. Before each recording the load runs once, to bring page sets into its steady
+    /// state. `None` stands for one recording without such a run.
     settled: Option<u32>,
     /// Catches signals, which must not end the process at once, because a setting may have to be put back.
     signals: &'a Signals,
@@ -80,7 +80,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Records the load several times. Before each recording the load runs once, so that page sets are in its
-    /// steady state. If the load has just run, `settled` is how long it took.
+    /// steady state. If the load has just run, `settled` is how long this run took.
     pub(super) fn record_settled(
         &self,
         name: &str,

@@ -38,7 +38,7 @@ pub(super) fn run(invocation: &Invocation) -> Result<()> {
     visit_cost::keep(&cost, &path)?;
     if cost.visit_ns.is_wide() {
         say(
-            "The range is wide, because other programs disturbed the measurement. Run it again when the machine is quiet.",
+            "The range is wide, because other programs disturbed the measurement. Run this command again when the machine is quiet.",
         );
     }
     say(&format!("{} Saved in {}. New recordings include this cost.", told(&cost), path.display()));

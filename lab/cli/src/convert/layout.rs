@@ -34,7 +34,7 @@ fn write(target: &TargetArgs, name: &str, machine: &Layout, origin: LayoutOrigin
         if origin == LayoutOrigin::Guessed {
             writeln!(
                 out,
-                "# The recording does not describe its machine. CPUs and frames are those that occur in events."
+                "# The recording does not describe its machine. The layout has the CPUs and frames that occur in events."
             )?;
             writeln!(
                 out,

@@ -212,8 +212,8 @@ fn free_history_rule(history: FreeHistory, scale_max: u8) -> String {
         }
         FreeHistory::Count { step } => {
             let step = match step {
-                PressureStep::Count => "by this number",
-                PressureStep::CountOrBatch => "by this number, or by batch if batch is more",
+                PressureStep::Count => "by the number of pages freed",
+                PressureStep::CountOrBatch => "by the number of pages freed, or by batch if batch is more",
             };
             format!(
                 "the number of pages freed, at most about batch << {scale_max}; an allocation halves this number; if memory is short, a free lowers high {step}"

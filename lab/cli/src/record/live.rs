@@ -1,4 +1,4 @@
-//! Shows one line about a recording while it runs, on the standard error if that is a terminal.
+//! Shows one line about a recording while it runs, on the standard error if the standard error is a terminal.
 
 use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};

@@ -68,8 +68,8 @@ const LADDER: [(&str, &str); 6] = [
 ];
 
 /// The note for a recording that does not describe its machine.
-const MADE_UP: &str = "The recording does not describe its machine: CPUs and frames are those that occur in \
-                       it, zones and watermarks are Linux's defaults. `pageset convert --to layout` prints \
+const MADE_UP: &str = "The recording does not describe its machine: the replay uses the CPUs and frames that occur in \
+                       events, and Linux's default zones and watermarks. `pageset convert --to layout` prints \
                        this machine, and `--layout` replaces it.";
 
 /// Columns of the second table, whose values are relative to the first row.
@@ -201,7 +201,7 @@ impl Finished {
         table
     }
 
-    /// The counts that a reader compares first, in one table of 80 columns.
+    /// The brief table of 80 columns, with the counts that a reader compares first.
     fn brief(&self) -> Table {
         let counts = self.counts_with_intervals();
         let at = BRIEF.map(|(key, _)| {
@@ -440,7 +440,7 @@ impl Finished {
 /// A sentence on the memory that a replay took.
 fn room(Room { acts_bytes, file_bytes, plays_at_once }: Room) -> String {
     let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
-    let mut said = format!("The load takes {} during the replay", mib(acts_bytes));
+    let mut said = format!("The load takes {} of memory during the replay", mib(acts_bytes));
     if file_bytes > 0 {
         let directory = std::env::temp_dir();
         said += &format!("; {} of the load are in a file below {}", mib(file_bytes), directory.display());
@@ -542,7 +542,10 @@ mod tests {
     #[test]
     fn what_a_replay_took_is_said() {
         let acts_bytes = 3 << 20;
-        assert_eq!(room(Room { acts_bytes, ..Room::default() }), "The load takes 3.0 MiB during the replay.");
+        assert_eq!(
+            room(Room { acts_bytes, ..Room::default() }),
+            "The load takes 3.0 MiB of memory during the replay."
+        );
         let short = Room { acts_bytes, file_bytes: 2 << 20, plays_at_once: Some(1) };
         assert!(room(short).contains("; 2.0 MiB of the load are in a file below "), "{}", room(short));
         assert!(room(short).ends_with("so the number of replays at the same time is 1."), "{}", room(short));

@@ -1,4 +1,5 @@
-//! Compares several recordings. If there are three or more, the one that differs most comes first.
+//! Compares several recordings. If there are three or more recordings, the recording that differs most comes
+//! first.
 
 use pageset_replay::advise::Waiting;
 use pageset_replay::report_data::ReportData;
@@ -53,7 +54,7 @@ const FIGURES: [Figure; 6] = [
         of: |report_data| percent(report_data.examined.advice.findings.zone_percent()),
     },
     Figure {
-        title: "Pages freed by another CPU than the one that allocated them",
+        title: "Pages freed by another CPU than the CPU that allocated them",
         unit: "%",
         little: 10.0,
         of: |report_data| percent(report_data.examined.advice.findings.remote_percent),
@@ -80,7 +81,7 @@ const HELD_REPLAYED: Figure = Figure {
 };
 
 /// The figures that are compared. Held pages come from samples if all recordings have samples, and otherwise
-/// from replays: a sampled value is not comparable with a replayed one.
+/// from replays: a value from samples is not comparable with a value from a replay.
 fn figures(dossiers: &[ReportData]) -> [Figure; 6] {
     let mut figures = FIGURES;
     if dossiers.iter().any(|report_data| report_data.samples.held_peak().is_none()) {

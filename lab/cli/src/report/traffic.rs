@@ -59,7 +59,7 @@ fn matrix(report_data: &ReportData) -> Heat {
         row
     };
     Heat {
-        title: "Blocks by the CPU that allocated them (down) and the one that freed them (across)".to_owned(),
+        title: "Blocks by the CPU that allocated them (down) and the CPU that freed them (across)".to_owned(),
         text: format!(
             "{} blocks were freed on the CPU that allocated them, {} on another.",
             cpus.local_blocks, cpus.remote_blocks

@@ -82,9 +82,9 @@ pub(crate) struct ReproduceArgs {
 /// The study that was chosen.
 #[derive(Clone, Debug)]
 pub(crate) enum Chosen {
-    /// A study that is built in.
+    /// A study that is part of the program.
     Named(&'static dyn Study),
-    /// A file of the user.
+    /// A study in a file of the user.
     File(PathBuf),
 }
 

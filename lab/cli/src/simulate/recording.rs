@@ -1,4 +1,4 @@
-//! `pageset simulate --recording`: plays a recording on complete allocators, and prints a row for each.
+//! `pageset simulate --recording` plays a recording on complete allocators, and prints a row for each.
 //!
 //! `result` has the printed result.
 

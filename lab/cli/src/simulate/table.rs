@@ -163,8 +163,8 @@ fn means(args: &SimulateArgs, specs: &[RunSpec], results: &[RunResult]) -> Table
         table.push(Row::new(std::iter::once(policy).chain(figures.iter().flat_map(values))));
     }
     table.note(format!(
-        "Means of {per_policy} seeds; +/-: standard deviation. A difference that is smaller than this means \
-         nothing."
+        "Means of {per_policy} seeds; +/-: standard deviation. A smaller difference than the standard \
+         deviation means nothing."
     ));
     table
 }

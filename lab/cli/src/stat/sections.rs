@@ -301,7 +301,7 @@ fn moved(survey: &Survey) -> Table {
         Column::count("largest", "largest"),
     ];
     let kernel = &survey.kernel;
-    let mut table = Table::new("Moved between zones and page sets by the kernel itself", columns);
+    let mut table = Table::new("Pages that the kernel itself moved between zones and page sets", columns);
     let recorded = &survey.recorded;
     // The number of moved pages needs only the events of moved blocks. The number of runs also needs the
     // events that end a run.

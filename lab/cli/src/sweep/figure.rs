@@ -248,7 +248,7 @@ mod tests {
     fn runs_that_differ_in_the_seed_are_one_point() {
         let question = question("x = \"batch\"\ny = \"score\"\npanel = \"machine\"\nlog = [\"x\"]");
         let svg = figure(&question, &runs()).unwrap().to_svg().unwrap();
-        // Two panels with two points and whiskers, and one swatch.
+        // The figure has two panels. Each panel has two points with whiskers, and the legend has one swatch.
         assert_eq!(svg.matches("<circle").count(), 2 * 2 + 1);
         let answer = table(&question, &runs()).unwrap();
         assert_eq!(answer.columns()[2].heading, "score");

@@ -32,8 +32,9 @@ Modes:
 
 Against another kernel or setting:
   --against names recordings of the same load under another kernel or setting.
-  The first recordings are replayed under that kernel and setting, and the
-  forecast is compared with these recordings. Nothing is compared step by step.
+  The recordings before --against are replayed under that kernel and setting.
+  This forecast is compared with the recordings of --against. Single decisions
+  are not compared.
   was, is, predicted  means over the runs
   noise               how much the recordings of --against differ from each
                       other

@@ -97,7 +97,8 @@ struct Huge<'r> {
 }
 
 impl Huge<'_> {
-    /// The cost of the fastest of `others`, divided by ours: the smallest and largest ratio over the targets.
+    /// Divides the time of the fastest of `others` by the time of our method. Returns the smallest and the
+    /// largest ratio over the targets.
     fn over_targets(
         &self,
         operation: Operation,

@@ -93,7 +93,7 @@ impl Finished {
         let LeftOut { unmatched_frees, .. } = self.recording.left_out;
         notes.push(format!(
             "Not played: bulk allocations, whose pages the recording does not name; {unmatched_frees} frees of pages \
-             whose allocation it does not show."
+             whose allocation the recording does not show."
         ));
         notes.extend(self.oddities());
         notes.extend(origin::lost_notes(&self.source.lost()));
