@@ -1,8 +1,8 @@
 //! `pageset advise` answers two questions: are page sets the problem of a machine, and would another setting
 //! help?
 //!
-//! If the user gives no recording, `recorder` records this machine: first counts, and events only if
-//! `counts_first` finds that they are needed. `apply` tries a setting. `fleet` gives advice for many
+//! If the user gives no recording, `recorder` records this machine: first counts, and then events if
+//! `counts_first` finds that events are needed. `apply` tries a setting. `fleet` gives advice for many
 //! recordings.
 
 mod apply;

@@ -94,7 +94,7 @@ impl LayoutSummary {
 }
 
 /// Returns the machine to replay `source` on. If the recording does not describe its machine, reads all
-/// events once to guess a layout. In that case it must be possible to read the recording twice.
+/// events once to guess a layout; such a recording must not come from a pipe, which can be read only once.
 pub(crate) fn find(
     source: &Source,
     args: &SourceArgs,

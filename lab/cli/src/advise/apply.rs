@@ -89,8 +89,8 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Changes the setting, records the load again, and compares. `open` opens the recordings from before the
-    /// change.
+    /// Changes the setting, records the load again, and compares the measured visits with the forecast.
+    /// `open` opens the recordings from before the change.
     pub(super) fn run(
         mut self,
         advice: &Advice,

@@ -75,13 +75,15 @@ pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> 
 
 /// Prints the cost of recording, from pairs of runs.
 pub(super) fn print_cost(out: &mut dyn Write, cost: &RecordingCost) -> Result<()> {
-    for (what, range) in [("time", cost.wall_percent), ("CPU time of the machine", cost.cpu_percent)] {
+    for (what, range) in
+        [("the command's time", cost.wall_percent), ("the machine's CPU time", cost.cpu_percent)]
+    {
         if let Some(CostRange { min, median, max }) = range {
             let sure = match cost.rounds {
                 1 => "one pair of runs; --calibrate-cost=5 also says how much pairs differ".to_owned(),
                 rounds => format!("{min:+.0} to {max:+.0}, {rounds} pairs"),
             };
-            writeln!(out, "While it is recorded, the command takes {median:+.0} % {what} ({sure}).")?;
+            writeln!(out, "Recording the command changes {what} by {median:+.0} % ({sure}).")?;
         }
     }
     Ok(())
@@ -125,11 +127,11 @@ mod tests {
     fn one_pair_of_runs_has_no_range() {
         assert_eq!(
             printed(1, &mut [-33.0]),
-            "While it is recorded, the command takes -33 % time (one pair of runs; --calibrate-cost=5 also says how much pairs differ).\n"
+            "Recording the command changes the command's time by -33 % (one pair of runs; --calibrate-cost=5 also says how much pairs differ).\n"
         );
         assert_eq!(
             printed(3, &mut [5.0, 9.0, 2.0]),
-            "While it is recorded, the command takes +5 % time (+2 to +9, 3 pairs).\n"
+            "Recording the command changes the command's time by +5 % (+2 to +9, 3 pairs).\n"
         );
     }
 }

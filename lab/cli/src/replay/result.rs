@@ -45,7 +45,8 @@ pub(crate) enum Columns {
     Series,
 }
 
-/// Columns of the brief table. Each pair is the column's key in the counts, and its heading in this table.
+/// Columns of the brief table. Each pair is the column's key in the counts, and the column's heading in the
+/// brief table.
 const BRIEF: [(&str, &str); 7] = [
     ("policy", "policy"),
     ("visits", "visits"),

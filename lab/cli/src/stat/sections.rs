@@ -406,8 +406,8 @@ fn activity(survey: &Survey) -> Table {
     table
 }
 
-/// Waits for locks whose waiters sleep instead of spinning. Recorders leave these waits out, so print the row
-/// only if there are some.
+/// A row on waits for locks whose waiters sleep instead of spinning. Recorders leave waits for sleeping locks
+/// out, so the row is printed only if the recording has such waits.
 pub(super) fn other_waits(survey: &Survey) -> Option<&Log2Counts> {
     let waits = &survey.kernel.other_waits;
     Some(waits).filter(|waits| waits.total() > 0 && survey.recorded.has(needs::WAITS))
