@@ -132,8 +132,8 @@ fn high_rule(high: HighRule) -> String {
         HighRule::Share => {
             "the CPU's share of the low watermark, or of managed / percpu_pagelist_high_fraction".to_owned()
         }
-        HighRule::ShareToEighth => "from the CPU's share of the low watermark to its share of an eighth of the zone; \
-                                    fixed at its share of managed / percpu_pagelist_high_fraction if that is set"
+        HighRule::ShareToEighth => "from the CPU's share of the low watermark to its share of an eighth of the zone; if \
+                                    percpu_pagelist_high_fraction is set, the CPU's share of managed / percpu_pagelist_high_fraction"
             .to_owned(),
         HighRule::Batches(batches) => format!("{batches} batches; 0 in a zone that is too small for a batch"),
         HighRule::Fixed(pages) => format!("{pages} pages, or batch if this is more"),

@@ -308,9 +308,9 @@ impl Finished {
         let mut notes = self.trust();
         let Unseen { unmatched_frees, allocations, stack_pages, diverted_frees } = self.replay.unseen;
         notes.push(format!(
-            "Frees of pages whose allocation the recording does not show: {unmatched_frees}. According to the \
-             recording, {allocations} of these pages were free already, so the kernel allocated them without \
-             an event. Frees that bypassed a page set because its lock was busy: {diverted_frees}."
+            "Frees of pages whose allocation the recording does not show: {unmatched_frees}, of which {allocations} \
+             free a page that is free already according to the recording, so the kernel allocated the page \
+             without an event. Frees that bypassed a page set because its lock was busy: {diverted_frees}."
         ));
         if stack_pages > 0 {
             notes.push(format!(
