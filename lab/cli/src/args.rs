@@ -39,9 +39,9 @@ Exit status: 0 done, 1 failed, 2 the command line is wrong.";
 
 /// See Linux's page allocation at work on your machine, and try other settings and kernels on its load.
 ///
-/// A recording holds each page that a kernel allocated or freed, with its CPU. pageset shows its contents,
-/// and replays the load on the per-CPU page sets (PCP) of other kernels. It counts how often these page sets
-/// fetch pages from the zone and give pages back, and so how often they take the zone lock.
+/// A recording holds each page that a kernel allocated or freed, with its CPU. pageset shows the contents of
+/// a recording, and replays the load on the per-CPU page sets (PCP) of other kernels. pageset counts how
+/// often page sets fetch pages from the zone and give pages back, and so how often CPUs take the zone lock.
 #[derive(Debug, Parser)]
 #[command(name = "pageset", version, after_help = EXAMPLES, max_term_width = 80)]
 #[command(arg_required_else_help = true)]

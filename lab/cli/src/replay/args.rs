@@ -48,9 +48,9 @@ How to read this:
   kernel's page sets held. Under every other policy they begin in a steady
   state: pageset plays the recording twice, and counts the second time.
 
-  A replay counts; it does not measure time. It keeps the recorded order of
-  events. Under another policy, CPUs would have waited for other times, and some
-  events would have come earlier or later.
+  A replay counts; it does not measure time. A replay keeps the recorded order
+  of events. Under another policy, CPUs would have waited for other times, and
+  some events would have come earlier or later.
 
 Examples:
   pageset replay -p 6.1,6.12

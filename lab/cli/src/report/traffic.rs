@@ -18,7 +18,7 @@ pub(super) fn section(report_data: &ReportData, heading: String) -> Section {
     section.push(Part::Chart(Chart::Heat(matrix(report_data))));
     if survey.cpus.beyond_matrix > 0 {
         section.push(Part::Text(format!(
-            "{} blocks of other CPUs are not in the map.",
+            "The map does not show {} blocks, because a CPU's number is too large.",
             survey.cpus.beyond_matrix
         )));
     }

@@ -74,7 +74,7 @@ pub(super) fn agreement(reproduction: &Reproduction<'_>) -> Vec<String> {
     let misses = &reproduction.misses;
     if misses.opposite + misses.close > 0 {
         sentences.push(format!(
-            "{} changes go the opposite way. In {} of the directions that differ, the two changes differ by less than \
+            "{} changes have the opposite direction of the published change. In {} of the directions that differ, the two changes differ by less than \
              what counts as no change.",
             misses.opposite, misses.close
         ));

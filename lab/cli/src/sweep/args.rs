@@ -40,8 +40,8 @@ Several computers, or processes:
   pip install pageset                      needed: Python starts the runs
   pageset sweep plan.toml --on dask://HOST:8786
   pageset sweep plan.toml --on slurm
-  Each finished run is a Parquet file in PLAN.results/. Its name depends on all
-  parameters of the run. A stopped sweep continues where it stopped.";
+  Each finished run is a Parquet file in PLAN.results/. The file's name depends
+  on all parameters of the run. A stopped sweep continues where it stopped.";
 
 /// Run many simulations from one plan: every combination of machines, workloads, policies and settings
 #[derive(Debug, clap::Args)]

@@ -57,7 +57,7 @@ pub(crate) struct TopArgs {
     /// Print one interval, and exit
     #[arg(long)]
     pub(crate) once: bool,
-    /// Read the files of another directory
+    /// Read the files of this directory instead of those of /proc
     #[arg(long, value_name = "DIR", default_value = "/proc", hide = true, value_hint = ValueHint::DirPath)]
     pub(crate) proc: PathBuf,
     /// How to write the interval: `table` is for people, 80 columns of plain ASCII; other formats have
