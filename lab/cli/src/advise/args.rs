@@ -38,14 +38,14 @@ How it decides:
   held is an upper bound.
 
 Try it:
-  With --apply, pageset changes the advised setting, or the one you name. pageset
-  records again, and prints the forecast beside the measurement, and the time of
-  COMMAND before and with the setting. Before pageset begins, it checks that it
-  has the rights for all this. At the end it restores the old value, also after
-  Ctrl-C; with --keep, the new value stays. Before each recording, COMMAND runs
-  once without being recorded, to bring page sets into its steady state;
-  --prepare runs before each run. Without a COMMAND, pageset waits for the
-  length of one recording instead.
+  With --apply, pageset changes the advised setting, or the one you name.
+  pageset records again, and prints the forecast beside the measurement, and the
+  time of COMMAND before and with the setting. Before pageset begins, it checks
+  that it has the rights for all this. At the end it restores the old value,
+  also after Ctrl-C; with --keep, the new value stays. Before each recording,
+  COMMAND runs once without being recorded, to bring page sets into its steady
+  state; --prepare runs before each run. Without a COMMAND, pageset waits for
+  the length of one recording instead.
 
   Before pageset changes a setting, it notes the old value in
   /run/pageset/settings. If pageset is killed, the next advise, record or top

@@ -342,7 +342,7 @@ impl Finished {
         if let Some(cpus) = self.cpus {
             notes.push(format!(
                 "What if: {cpus} CPUs share the memory. The recording is from a machine with fewer CPUs; the \
-                 others are idle in the replay."
+                 added CPUs are idle in the replay."
             ));
         }
         notes.push(room(self.replay.room));

@@ -26,7 +26,8 @@ How to read this:
   measured   on this machine
   simulated  our allocator on a modelled machine, in virtual time
   fitted     a parameter was chosen so that this row agrees, so its agreement
-             means nothing. Only base rows are fitted; the others are predictions
+             means nothing. Only base rows are fitted; the other rows
+             are predictions
 
 To add a study, write a file STUDY.toml, and beside it its table as CSV and a
 STUDY.md. The book's page on this command has an example.
