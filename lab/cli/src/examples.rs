@@ -44,7 +44,10 @@ fn every_example_of_every_help_text_can_be_typed() {
     let mut count = 0;
     for (command, text) in texts {
         for line in command_lines(&text, &subcommands) {
-            assert!(line.len() <= 78, "{command}: `{line}` is wrapped in an 80-column terminal");
+            assert!(
+                line.len() <= 78,
+                "the help of {command} has a line that is too long for 80 columns: `{line}`"
+            );
             assert_eq!(refused(&line), None, "{command}");
             count += pageset_parts(&line).count();
         }

@@ -20,7 +20,7 @@ pub(crate) struct Live {
 
 impl Live {
     /// Shows progress if `is_wanted`. While a command is recorded, no progress is shown, because the command
-    /// may use the terminal. `ctrl_c` says what Ctrl-C does.
+    /// may use the terminal. `ctrl_c` is the text that says what Ctrl-C does.
     pub(crate) fn new(is_wanted: bool, ctrl_c: &'static str) -> Self {
         let bar = (is_wanted && io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new_spinner();

@@ -76,7 +76,7 @@ struct PolicySummary {
     policy: String,
     /// The number of recordings that were replayed under the policy.
     recordings: usize,
-    /// The number of these recordings whose visits are certainly fewer than under the base.
+    /// The number of recordings whose visits under the policy are certainly fewer than under the base.
     certain: usize,
     /// Median, least and most of the visits, in percent of the base's visits.
     percent: Option<Spread>,

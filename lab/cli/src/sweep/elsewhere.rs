@@ -11,8 +11,8 @@ use pageset_study::sweep::Sweep;
 
 use crate::columnar::Columnar;
 
-/// Environment variable with the path of a Python that has the package `pageset`. If this package starts the
-/// command, the package sets the variable.
+/// Environment variable with the path of a Python that has the package `pageset`. If the Python package
+/// starts the command, the package sets the variable.
 const PYTHON: &str = "PAGESET_PYTHON";
 
 /// Where a sweep's runs are done: the argument of the Python function `pageset.engines`.

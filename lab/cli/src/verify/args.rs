@@ -27,7 +27,7 @@ How to read this:
 Modes:
   step    the policy predicts each decision, then the kernel's decision is
           carried out; samples of /proc/zoneinfo correct count and high
-  blind   as step, but samples correct nothing; they are only compared
+  blind   as step, but samples correct nothing: values are only compared
   free    the policy's own decisions are carried out, so errors add up
 
 Against another kernel or setting:
