@@ -38,7 +38,7 @@ pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
     }
     let format = args.output.format();
     if args.explain.is_some() && format == Format::Csv {
-        exit_with_usage("events have no place in CSV: use --explain with another format");
+        exit_with_usage("CSV has no place for the events of --explain: choose another format");
     }
     let options = VerifyOptions {
         policy: match args.policy {

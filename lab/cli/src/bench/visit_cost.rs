@@ -28,7 +28,7 @@ pub(super) fn run(invocation: &Invocation) -> Result<()> {
     left::offer(&settings)?;
     let signals = Signals::watch()?;
     say(
-        "This takes about a minute of page faults, under two values of vm.percpu_pagelist_high_fraction in turn. The old value is put back at the end.",
+        "The measurement takes about a minute of page faults, under two values of vm.percpu_pagelist_high_fraction in turn. The old value is put back at the end.",
     );
     let measured = measured(&settings, &invocation.provenance().command, &signals);
     // `measured` has restored the settings, so a signal may end the process now.

@@ -40,9 +40,9 @@ How to read this:
   this difference. Several recordings of the load, made one after the other,
   show the true difference. Counts are those of the first recording.
 
-  Below the table you see what the recorded kernel did, and what its own policy
-  does in a replay. If the two differ by more than a quarter, a warning is
-  printed above the tables.
+  Below the table you see what the recorded kernel did, and what that kernel's
+  policy does in a replay. If the two differ by more than a quarter, a warning
+  is printed above the tables.
 
   Under the recorded kernel's policy, page sets begin with the pages that the
   kernel's page sets held. Under every other policy they begin in a steady

@@ -97,7 +97,7 @@ impl<'a> Answer<'a> {
     fn of(question: &'a Question, runs: &'a [Shown]) -> Result<Self> {
         let chosen: Vec<_> = runs.iter().filter(|run| is_chosen(question, &run.keys)).collect();
         if chosen.is_empty() {
-            bail!("question `{}`: no run is left by `only`", question.title);
+            bail!("question `{}`: the condition `only` leaves no run", question.title);
         }
         let names = distinct(&chosen, &question.x, question)?;
         let panels = each(&chosen, question.panel.as_ref(), question)?;
@@ -293,7 +293,10 @@ mod tests {
                 "x = \"batch\"\ny = \"speed\"",
                 "question `Q`: there is no result `speed`; choose from: digest, score",
             ),
-            ("x = \"batch\"\ny = \"score\"\nonly = { seed = 9 }", "question `Q`: no run is left by `only`"),
+            (
+                "x = \"batch\"\ny = \"score\"\nonly = { seed = 9 }",
+                "question `Q`: the condition `only` leaves no run",
+            ),
         ] {
             assert_eq!(figure(&question(text), &runs()).unwrap_err().to_string(), message);
         }
