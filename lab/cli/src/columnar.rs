@@ -29,7 +29,7 @@ impl Columnar {
     ///
     /// # Errors
     ///
-    /// An error if this build cannot write the format. The error names a build that can.
+    /// An error if this build cannot write the format. The error names a build that can write the format.
     pub(crate) fn check(self) -> Result<()> {
         #[cfg(not(feature = "arrow"))]
         anyhow::bail!(

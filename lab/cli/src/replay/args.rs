@@ -37,8 +37,9 @@ How to read this:
                             others; JSON has more intervals
 
   Runs of a load differ. With one recording, intervals include an estimate of
-  this difference. Several recordings of the load, made one after the other,
-  show the true difference. Counts are those of the first recording.
+  how much runs differ. Several recordings of the load, made one after the
+  other, show how much runs really differ. Counts are those of the first
+  recording.
 
   Below the table you see what the recorded kernel did, and what that kernel's
   policy does in a replay. If the two differ by more than a quarter, a warning

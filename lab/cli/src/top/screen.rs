@@ -132,8 +132,8 @@ impl Screen {
         if usize::from(area.width) < WIDTH_MIN || area.height < HEIGHT_MIN {
             let lines = [
                 "The terminal is too small.".to_owned(),
-                format!("It needs {WIDTH_MIN} columns and {HEIGHT_MIN} lines."),
-                "Make it larger, or use --once.".to_owned(),
+                format!("The screen needs {WIDTH_MIN} columns and {HEIGHT_MIN} lines."),
+                "Make the terminal larger, or use --once.".to_owned(),
                 "q ends.".to_owned(),
             ];
             frame.render_widget(text(&lines), area);
