@@ -19,7 +19,7 @@ fn table(played: &Played) -> [(&'static str, u64, &'static str); 7] {
         (
             "played_bulk_pages",
             bulk_pages,
-            "of these allocations are pages of bulk allocations, whose pages are played one by one",
+            "of these allocations are pages of bulk allocations, which are played one by one",
         ),
         ("unmatched_frees", unmatched_frees, "frees of pages whose allocation was not recorded are left out"),
         (
