@@ -1,7 +1,8 @@
-//! `pageset advise`: is it the page sets, and would another setting help?
+//! `pageset advise` answers two questions: are page sets the problem of a machine, and would another setting
+//! help?
 //!
-//! If the user gives no recording, `recorder` records this machine: first counts, and events only if
-//! `counts_first` finds that they are needed. `apply` tries a setting. `fleet` gives advice for many
+//! If the user gives no recording, `recorder` records this machine: first counts, and then events if
+//! `counts_first` finds that events are needed. `apply` tries a setting. `fleet` gives advice for many
 //! recordings.
 
 mod apply;
@@ -44,7 +45,7 @@ use args::AdviseArgs;
 use counts_first::{Load as _, counts_first};
 use recorder::{Recorder, Runs};
 
-/// Name of a recording that `advise` has made itself.
+/// Name, in the result, of a recording that `advise` has made itself.
 const THIS_MACHINE: &str = "This machine";
 
 pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
@@ -54,7 +55,7 @@ pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
         );
     }
     if !args.recordings.is_empty() && args.apply.is_none() && !args.command.is_empty() {
-        exit_with_usage("a COMMAND is run to record it: leave out the file, or add --apply");
+        exit_with_usage("COMMAND is run to be recorded: leave out the recording's file, or add --apply");
     }
     let settings = Settings::of_this_machine();
     if args.put_back {
@@ -62,7 +63,7 @@ pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
     }
     let is_fleet = crate::fleet::is_one(&args.recordings);
     if is_fleet && args.apply.is_some() {
-        exit_with_usage("--apply tries the advice of one recording: name one");
+        exit_with_usage("--apply tries the advice of one recording: name one recording");
     }
     if let [command, _, ..] = args.recordings.as_slice()
         && args.recordings.iter().all(|recording| !recording.exists())
@@ -167,7 +168,8 @@ fn with_machine(provenance: Provenance, advice: &Advice) -> Provenance {
     }
 }
 
-/// The answer is not No, and `--exit-code` was given. The advice itself has been printed.
+/// An answer of `advise` other than No, for the exit status of `--exit-code`. The advice has been printed
+/// already.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer {
     /// A setting or another kernel would help.
@@ -177,7 +179,8 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// The status that the process ends with. 1 is an error, 2 a wrong command line.
+    /// The exit status of the process. The statuses 1 (an error) and 2 (a wrong command line) have other
+    /// meanings.
     pub(crate) const fn status(self) -> u8 {
         match self {
             Self::Yes => 3,
@@ -214,7 +217,7 @@ struct Printed<'a> {
     is_brief: bool,
 }
 
-/// How many sentences are printed for a No without the evidence.
+/// Number of sentences that are printed if the answer is No and the evidence is left out.
 const BRIEF: usize = 4;
 
 /// The advice and its trial in JSON. Keys are stable.
@@ -318,9 +321,9 @@ impl Printed<'_> {
         }
         let mut table = table(advice);
         table.note(format!(
-            "`now` is what was recorded. Each other row is the forecast for a setting or kernel. `from` and \
-             `to` are its 80 % interval; `least` and `most` are the same in percent of the recorded kernel's \
-             visits.  {INTERVAL_COVERAGE}",
+            "`now` is the recorded kernel with its settings. Each other row is the forecast for a setting or kernel. \
+             `from` and `to` are the ends of the forecast's 80 % interval; `least` and `most` are these ends in percent of \
+             the recorded kernel's visits.  {INTERVAL_COVERAGE}",
         ));
         Ok(format.exporter().export(&table.with_provenance(provenance.clone()), out)?)
     }
@@ -383,7 +386,7 @@ pub(crate) fn table(advice: &Advice) -> Table {
     table
 }
 
-/// The kernel, or the setting without the prefix that all settings share.
+/// The name of a row: the kernel, or the setting without the prefix that all settings share.
 pub(crate) fn name(forecast: &Forecast) -> String {
     match &forecast.kernel {
         Some(kernel) => kernel.clone(),

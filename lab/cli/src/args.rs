@@ -39,9 +39,9 @@ Exit status: 0 done, 1 failed, 2 the command line is wrong.";
 
 /// See Linux's page allocation at work on your machine, and try other settings and kernels on its load.
 ///
-/// A recording holds each page that a kernel allocated or freed, with its CPU. pageset shows its contents,
-/// and replays the load on the per-CPU page sets (PCP) of other kernels. It counts how often these page sets
-/// fetch pages from the zone and give pages back, and so how often they take the zone lock.
+/// A recording holds each page that a kernel allocated or freed, with its CPU. pageset shows the contents of
+/// a recording, and replays the load on the per-CPU page sets (PCP) of other kernels. pageset counts how
+/// often page sets fetch pages from the zone and give pages back, and so how often CPUs take the zone lock.
 #[derive(Debug, Parser)]
 #[command(name = "pageset", version, after_help = EXAMPLES, max_term_width = 80)]
 #[command(arg_required_else_help = true)]
@@ -70,8 +70,8 @@ pub(crate) enum Command {
     Man(ManArgs),
 }
 
-/// Groups of commands for the help: a user needs them in this order. Commands that are in no group are for
-/// shells and packagers.
+/// Groups of commands for the help, in the order in which a user needs the commands. Commands that are in no
+/// group are for shells and packagers.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Your machine", &["record", "advise", "top"]),
     ("A recording", &["stat", "replay", "report", "verify", "convert"]),
@@ -162,15 +162,20 @@ mod tests {
         definition().debug_assert();
     }
 
-    /// Regression test: `-f` once had three meanings, and must have one.
+    /// Tests that an option letter has one meaning in all subcommands. `-f` once had three meanings.
     #[test]
     fn an_option_letter_means_the_same_everywhere() {
         fn collect(command: &clap::Command, letters: &mut std::collections::BTreeMap<char, String>) {
             for arg in command.get_arguments() {
                 let Some(letter) = arg.get_short() else { continue };
-                let name = arg.get_long().expect("an option with a letter has a name").to_owned();
+                let name = arg.get_long().expect("an option with a letter also has a long name").to_owned();
                 let known = letters.entry(letter).or_insert_with(|| name.clone());
-                assert_eq!(*known, name, "-{letter} of {}", command.get_name());
+                assert_eq!(
+                    *known,
+                    name,
+                    "-{letter} has another meaning in the subcommand {}",
+                    command.get_name()
+                );
             }
             command.get_subcommands().for_each(|command| collect(command, letters));
         }

@@ -1,8 +1,8 @@
-//! Arguments that are one of several values, each with a name.
+//! Parses arguments whose value is one of several named values.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-/// A parser that accepts these names and returns the value with the name.
+/// Returns a parser that accepts these names and returns the value with the typed name.
 pub(crate) fn one_of<T: Clone + Send + Sync + 'static>(
     named: impl IntoIterator<Item = (impl Into<PossibleValue>, T)>,
 ) -> impl TypedValueParser<Value = T> {

@@ -1,4 +1,4 @@
-//! Rows as Parquet and Arrow, the formats of table engines.
+//! Writes rows as Parquet and Arrow, formats that store columns.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use pageset_study::sweep::FinishedRun;
 /// A file format that stores columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Columnar {
-    /// A Parquet file of one row group.
+    /// A Parquet file that has one row group.
     Parquet,
     /// An Arrow file, also known as Feather.
     Arrow,
@@ -29,11 +29,11 @@ impl Columnar {
     ///
     /// # Errors
     ///
-    /// An error if this build cannot write the format. The error names a build that can.
+    /// An error if this build cannot write the format. The error names a build that can write the format.
     pub(crate) fn check(self) -> Result<()> {
         #[cfg(not(feature = "arrow"))]
         anyhow::bail!(
-            "this build cannot write {}: build it with `cargo build --release --features arrow`, or use the one of `pip install pageset`",
+            "this build cannot write {}: build it with `cargo build --release --features arrow`, or use the build of `pip install pageset`",
             self.name()
         );
         #[cfg(feature = "arrow")]

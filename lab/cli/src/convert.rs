@@ -1,4 +1,4 @@
-//! `pageset convert`: writes a recording of any format as a native file, as a trace for Perfetto, or as the
+//! `pageset convert` writes a recording of any format as a native file, as a trace for Perfetto, or as the
 //! layout of its machine.
 
 pub(crate) mod args;
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
     }
 }
 
-/// The named output file, or a file in this directory with the input's name.
+/// The output file that the user named, or a file in the current directory with the input's name.
 fn output_of(args: &ConvertArgs, extension: &str) -> PathBuf {
     args.output.clone().unwrap_or_else(|| {
         let stem = args.input.file_stem().filter(|stem| *stem != "-");
@@ -60,7 +60,7 @@ fn native(args: &ConvertArgs, output: &Path, existing: Existing) -> Result<()> {
     let facts = &args.machine.facts;
     if args.machine.layout.is_none() && (facts.page_size.is_some() || facts.node_cpus.is_some()) {
         exit_with_usage(
-            "--page-size and --node-cpus complete a copy of /proc/zoneinfo: give it with --layout",
+            "--page-size and --node-cpus complete a copy of /proc/zoneinfo: give the copy with --layout",
         );
     }
     let layout = args.machine.layout.as_deref().map(|path| (path, facts.options()));
@@ -72,7 +72,7 @@ fn native(args: &ConvertArgs, output: &Path, existing: Existing) -> Result<()> {
     let mut progress = Progress::new("converting", "events", source.info().events);
     let info = source.info().clone();
     let mut left_out = None;
-    // More threads than this would wait for the one that reads.
+    // More than 8 encoders would wait for the thread that reads.
     let encoders = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(8);
     let options = WriteOptions::default().encoders(encoders);
     let mut write = |reader: &mut dyn TraceReader| {
@@ -90,8 +90,10 @@ fn native(args: &ConvertArgs, output: &Path, existing: Existing) -> Result<()> {
         if info.recorder_pids.is_empty() {
             let why = info.not_recorded.iter().find(|what| what.starts_with(RECORDER_UNKNOWN));
             let why = why
-                .map_or("only `pageset record` does that".to_owned(), |why| format!("not recorded: {why}"));
-            bail!("{}: does not name its recorder's threads; {why}", input.display());
+                .map_or("only recordings of `pageset record` name these threads".to_owned(), |why| {
+                    format!("not recorded: {why}")
+                });
+            bail!("{}: the recording does not name its recorder's threads; {why}", input.display());
         }
         let mut reader = WithoutRecorder::new(source);
         let summary = write(&mut reader)?;

@@ -1,8 +1,8 @@
-//! The command lines in texts: help, the book, READMEs. Tests parse all command lines, and run those in the
-//! help.
+//! Finds the command lines in help texts, in the book and in READMEs. Tests parse all command lines, and run
+//! the command lines of help texts.
 
-/// Command lines in a text. An example is a line below `Examples:`, or an indented line that begins with the
-/// command and one of its subcommands. A comment after two spaces is left out.
+/// Returns the command lines in a text. A command line is a line below `Examples:`, or an indented line that
+/// begins with `pageset` and a subcommand. A comment after two spaces is left out.
 pub(crate) fn command_lines(text: &str, subcommands: &[String]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut is_example = false;
@@ -23,7 +23,8 @@ pub(crate) fn command_lines(text: &str, subcommands: &[String]) -> Vec<String> {
     lines
 }
 
-/// Each call of `pageset` in a shell line, as words: `pageset` first, without `sudo`.
+/// Returns the words of each call of `pageset` in a shell line. The first word is `pageset`; `sudo` is left
+/// out.
 pub(crate) fn pageset_parts(line: &str) -> impl Iterator<Item = Vec<String>> {
     let commands = commands(line).into_iter().map(|mut words| {
         if words.first().is_some_and(|first| first == "sudo") {
@@ -34,18 +35,18 @@ pub(crate) fn pageset_parts(line: &str) -> impl Iterator<Item = Vec<String>> {
     commands.filter(|words| words.first().is_some_and(|first| first == "pageset"))
 }
 
-/// The commands of a shell line, as words. `;`, `|` and `&&` separate commands; redirections are left out.
-/// Words in single quotes may contain spaces.
+/// Returns the words of each command in a shell line. `;`, `|` and `&&` separate commands, and redirections
+/// are left out. Words in single quotes may contain spaces.
 fn commands(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![vec![String::new()]];
     let mut is_quoted = false;
     for character in line.chars() {
-        let command = commands.last_mut().expect("there is always one");
+        let command = commands.last_mut().expect("the list of commands is never empty");
         match character {
             '\'' => is_quoted = !is_quoted,
             ';' | '|' | '&' if !is_quoted => commands.push(vec![String::new()]),
             ' ' if !is_quoted => command.push(String::new()),
-            _ => command.last_mut().expect("there is always one").push(character),
+            _ => command.last_mut().expect("the list of commands is never empty").push(character),
         }
     }
     for command in &mut commands {

@@ -8,7 +8,7 @@ use clap::Command;
 use crate::args::definition;
 use crate::example_lines::{command_lines, pageset_parts};
 
-/// The examples in the help of a command and of its subcommands.
+/// Collects the help texts of a command and of its subcommands.
 fn helps(command: &Command, found: &mut Vec<(String, String)>) {
     let texts = [command.get_long_about(), command.get_after_help(), command.get_after_long_help()];
     for text in texts.into_iter().flatten() {
@@ -21,9 +21,9 @@ fn subcommands() -> Vec<String> {
     definition().get_subcommands().map(|command| command.get_name().to_owned()).collect()
 }
 
-/// clap's error for a call of pageset in a line, if there is one.
+/// The error of clap for the first call of pageset in a shell line that clap refuses.
 fn refused(line: &str) -> Option<String> {
-    // Write the policy file that the examples name, because only the reader has it.
+    // Replace the paths of policy files in the examples by the path of a file that exists here.
     let mine = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/policies/half-drain.toml");
     let refused = |words: Vec<String>| {
         let there = words.iter().map(|word| word.replace("data/policies/half-drain.toml", mine));
@@ -44,12 +44,15 @@ fn every_example_of_every_help_text_can_be_typed() {
     let mut count = 0;
     for (command, text) in texts {
         for line in command_lines(&text, &subcommands) {
-            assert!(line.len() <= 78, "{command}: `{line}` is wrapped in an 80-column terminal");
+            assert!(
+                line.len() <= 78,
+                "the help of {command} has a line that is too long for 80 columns: `{line}`"
+            );
             assert_eq!(refused(&line), None, "{command}");
             count += pageset_parts(&line).count();
         }
     }
-    assert!(count > 60, "only {count} examples were found");
+    assert!(count > 60, "the help texts must have more than 60 examples, but only {count} were found");
 }
 
 #[test]
@@ -107,5 +110,5 @@ fn every_command_of_the_book_can_be_typed() {
             }
         }
     }
-    assert!(count > 30, "only {count} commands were found");
+    assert!(count > 30, "the documents must have more than 30 commands, but only {count} were found");
 }

@@ -1,4 +1,4 @@
-//! A fleet: many recordings of one load. This file has the code that the subcommands share.
+//! A fleet is many recordings of one load. This file has the code on fleets that the subcommands share.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub(crate) fn is_one(recordings: &[PathBuf]) -> bool {
     true
 }
 
-/// One recording, with its result or error.
+/// One recording of a fleet, with its result or error.
 pub(crate) struct Member<R> {
     file: PathBuf,
     /// The result, or the error.
@@ -40,8 +40,8 @@ pub(crate) struct Fleet<R> {
     names: Vec<String>,
 }
 
-/// Does `work` for each recording, on all CPUs. `work` returns the result, and with `--format json` also the
-/// document.
+/// Does `work` for each recording, on all CPUs. `work` returns the recording's result, and with `--format
+/// json` also its JSON document.
 pub(crate) fn read<R: Send>(
     (recordings, opening): (&[PathBuf], &OpeningArgs),
     work: impl Fn(&SourceArgs) -> Result<(R, Option<Box<RawValue>>)> + Sync,
@@ -75,7 +75,7 @@ fn without_path(error: &str, file: &Path) -> String {
     error.strip_prefix(&format!("{}: ", file.display())).unwrap_or(error).to_owned()
 }
 
-/// A document of one recording.
+/// Turns the document of one recording into JSON.
 ///
 /// # Errors
 /// An error if the result cannot be written as JSON.
@@ -83,7 +83,7 @@ pub(crate) fn document(document: &impl Serialize) -> Result<Box<RawValue>> {
     Ok(serde_json::value::to_raw_value(document)?)
 }
 
-/// The results of a fleet in JSON. Keys are stable.
+/// The JSON document with the results of a fleet. Keys are stable.
 #[derive(Serialize)]
 struct FleetDocument<'a, S> {
     recordings: Vec<MemberDocument<'a>>,
@@ -94,7 +94,7 @@ struct FleetDocument<'a, S> {
 #[derive(Serialize)]
 struct MemberDocument<'a> {
     file: String,
-    /// Why there is no result.
+    /// The error of a recording that could not be read.
     error: Option<&'a str>,
     /// The subcommand's result for this recording alone.
     result: Option<&'a RawValue>,
@@ -110,7 +110,7 @@ impl<R> Fleet<R> {
         self.members.iter().filter_map(|member| member.read.as_ref().ok())
     }
 
-    /// The heading above the lines.
+    /// The heading of the table with a line for each recording of the fleet.
     pub(crate) fn title(&self) -> String {
         format!("A fleet of {} recordings", self.members.len())
     }

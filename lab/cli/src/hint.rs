@@ -3,11 +3,12 @@
 use anyhow::anyhow;
 use pageset_trace::TraceError;
 
-/// Adds a remedy to an error of the system, and to other errors the option that helps.
+/// Adds a remedy to the error that a file does not exist, and the option that helps to errors of a damaged
+/// file.
 pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
     let hint = match &error {
         TraceError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Some(
-            "`pageset record -o FILE -- COMMAND` makes a recording; without a name, the bundled one is read",
+            "`pageset record -o FILE -- COMMAND` makes a recording; without a file name, the bundled recording is read",
         ),
         error if error.to_string().contains("leniently") => Some("the option --lenient does that"),
         TraceError::Damaged { .. } => Some("the option --recover does that"),
@@ -26,16 +27,16 @@ pub(crate) fn of_conversion(error: anyhow::Error) -> anyhow::Error {
         Some(error) if error.to_string().contains("leniently") => "--lenient",
         _ => return error,
     };
-    anyhow!("{error:#}: `pageset convert {option}` makes a file that can be used here")
+    anyhow!("{error:#}: `pageset convert {option}` makes a file that this command can read")
 }
 
-/// Adds a remedy to the error of a layout file with this text.
+/// Adds a remedy to the error of a layout file. `text` is the content of the file.
 pub(crate) fn of_layout(error: &TraceError, text: &str) -> anyhow::Error {
     if pageset_sim::Machine::parse(text, "").is_ok() {
         let name = error.path().display();
         return anyhow!(
-            "{name}: this is a machine to simulate, for `pageset simulate --machine`; a layout has zones, and `pageset \
-             layout` prints one"
+            "{name}: this is a machine to simulate, for `pageset simulate --machine`; a layout has zones, and \
+             `pageset convert --to layout` prints a layout"
         );
     }
     let is_description =

@@ -1,4 +1,4 @@
-//! Makes the command line that gives the same result again.
+//! Makes the command line that repeats a result.
 
 use std::ffi::OsStr;
 
@@ -58,8 +58,8 @@ impl Invocation {
         Self(line)
     }
 
-    /// The provenance of a result: command, version and commit. The subcommand adds machine, policies and
-    /// seed.
+    /// The provenance of a result: command, version and commit. The subcommand adds the machine, the policies
+    /// and the seed to this provenance.
     pub(crate) fn provenance(&self) -> Provenance {
         Provenance {
             command: self.0.clone(),
@@ -70,14 +70,14 @@ impl Invocation {
     }
 }
 
-/// The typed values of an argument: a list for each time it occurs.
+/// The typed values of an argument: a list for each time that the user typed the argument.
 fn values(arg: &Arg, matches: &ArgMatches) -> Vec<Vec<String>> {
     let occurrences = matches.get_raw_occurrences(arg.get_id().as_str());
     let text = |value: &OsStr| value.to_string_lossy().into_owned();
     occurrences.map_or_else(Vec::new, |all| all.map(|values| values.map(text).collect()).collect())
 }
 
-/// An option with its values, once for each time it occurs.
+/// An option with its values, once for each time that the user typed it.
 fn option(arg: &Arg, matches: &ArgMatches) -> Vec<String> {
     let name = match (arg.get_long(), arg.get_short()) {
         (Some(long), _) => format!("--{long}"),
@@ -147,7 +147,7 @@ mod tests {
         Invocation::of(&definition, &matches).0
     }
 
-    /// Together, these command lines have every option of every command that prints a provenance.
+    /// Command lines that together contain every option of every command that prints a provenance.
     const LINES: [&str; 32] = [
         "pageset replay --lenient --recover -p linux-6.1,linux-6.6 -p linux-6.12 -c 4 --layout m.toml --page-size 64K --node-cpus 0=0-3,1=4-7 t",
         "pageset replay t --series",
@@ -221,7 +221,10 @@ mod tests {
                 (None, None) => continue,
             };
             let tried = LINES.iter().filter(|line| line.starts_with(&path)).map(|line| printed(line));
-            assert!(tried.into_iter().any(|line| line.contains(&name)), "{path}{name} is printed nowhere");
+            assert!(
+                tried.into_iter().any(|line| line.contains(&name)),
+                "no printed command line of {path} contains{name}"
+            );
         }
     }
 

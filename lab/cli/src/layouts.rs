@@ -1,4 +1,4 @@
-//! The layout of a trace's machine: its own, one from a file, or one made up from the events.
+//! Finds the layout of a recording's machine: in the recording, in a file, or by a guess from the events.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::hint;
 use crate::options::{MachineArgs, SourceArgs};
 use crate::source::{self, Source};
 
-/// Where a layout comes from.
+/// Where the layout of a machine comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LayoutOrigin {
@@ -25,7 +25,7 @@ pub(crate) enum LayoutOrigin {
     Copied,
 }
 
-/// A summary of a layout.
+/// A summary of a machine's layout, for results.
 #[derive(Debug, Serialize)]
 pub(crate) struct LayoutSummary {
     origin: LayoutOrigin,
@@ -36,7 +36,7 @@ pub(crate) struct LayoutSummary {
     /// The size of all frames that the allocator manages, in bytes.
     managed_bytes: u64,
     zones: Vec<ZoneSummary>,
-    /// Facts that the layout's source lacks, and that are assumed.
+    /// Assumptions about facts that the source of the layout lacks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     assumed: Vec<String>,
 }
@@ -72,7 +72,7 @@ impl LayoutSummary {
         self.zones.iter().map(|zone| format!("{} {}", zone.node, zone.name)).collect()
     }
 
-    /// The summary on one line.
+    /// Prints the summary on one line.
     pub(crate) fn line(&self) -> String {
         let plural = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
         let gibibytes = self.managed_bytes as f64 / f64::from(1 << 30);
@@ -93,8 +93,8 @@ impl LayoutSummary {
     }
 }
 
-/// The machine to replay `source` on. If the recording does not describe its machine, all events are read
-/// once to guess a layout. In that case it must be possible to read the recording twice.
+/// Returns the machine to replay `source` on. If the recording does not describe its machine, reads all
+/// events once to guess a layout; such a recording must not come from a pipe, which can be read only once.
 pub(crate) fn find(
     source: &Source,
     args: &SourceArgs,
@@ -122,14 +122,14 @@ pub(crate) fn find(
     }
     if given.facts.node_cpus.is_some() {
         bail!(
-            "{}: --node-cpus needs a copy of /proc/zoneinfo: give one with --layout",
+            "{}: --node-cpus needs a copy of /proc/zoneinfo: give a copy with --layout",
             source::title(source.info())
         );
     }
     let path = args.recording.as_deref();
     if path.is_some_and(|path| !path.is_file()) {
         bail!(
-            "{}: the recording does not describe its machine, and a pipe cannot be read twice to guess one; \
+            "{}: the recording does not describe its machine, and a pipe cannot be read twice to guess the machine; \
              pass --layout FILE, or save the recording to a file first",
             source.argument
         );

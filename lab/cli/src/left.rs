@@ -1,4 +1,5 @@
-//! Settings that a killed command left changed. Every command that looks at the running kernel reports them.
+//! Finds kernel settings that a killed command did not restore. The commands `advise`, `record`,
+//! `top` and `bench machine` report such settings.
 
 use anyhow::{Result, bail};
 use pageset_measure::host::Settings;
@@ -7,7 +8,8 @@ use pageset_measure::host::settings::{Left, PutBack};
 use crate::output::say;
 use crate::{rights, terminal};
 
-/// Reports settings that were left changed. If the user is root and at a terminal, offers to put them back.
+/// Reports settings that a killed command did not restore. If the user is root and at a terminal, offers to
+/// restore the settings.
 pub(crate) fn offer(settings: &Settings) -> Result<()> {
     let Some(left) = settings.left() else { return Ok(()) };
     let is_root = rustix::process::geteuid().is_root();
@@ -30,7 +32,7 @@ pub(crate) fn offer(settings: &Settings) -> Result<()> {
     }
 }
 
-/// Puts back settings that were left changed, without a question, because the user asked for this.
+/// Restores settings that a killed command did not restore. Does not ask, because the user gave `--put-back`.
 pub(crate) fn put_back(settings: &Settings) -> Result<()> {
     match settings.left() {
         Some(left) => told(&left.put_back()?),
@@ -41,7 +43,8 @@ pub(crate) fn put_back(settings: &Settings) -> Result<()> {
     }
 }
 
-/// The error of a command that must not change settings, because a killed command left some changed.
+/// The error of a command that must not change settings, because a killed command did not restore its
+/// settings.
 pub(crate) fn refused(left: &Left) -> String {
     format!("{left} {}", way_back())
 }
@@ -50,7 +53,7 @@ fn way_back() -> String {
     format!("`{}` puts them back.", rights::as_root(&["advise", "--put-back"]))
 }
 
-/// Reports each setting. Returns an error if a setting does not have its old value.
+/// Reports what became of each setting. Returns an error if a setting does not have its old value again.
 fn told(all: &[PutBack]) -> Result<()> {
     all.iter().for_each(|one| say(&one.to_string()));
     if all.iter().any(|one| !one.is_settled()) {

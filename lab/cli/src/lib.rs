@@ -7,7 +7,7 @@
 //!   recording's machine.
 //! - To write results: `output`, `page` and `paragraph` write them, and `limits` turns a limit on file sizes
 //!   into an error. `invocation` makes the command that repeats a result, and `origin` describes the
-//!   recording that it comes from. `progress` shows how far a long run is.
+//!   recording that the result comes from. `progress` shows how far a long run is.
 //! - To end properly: `signals` delays the end of the process until settings are put back. `left` finds
 //!   settings that a killed command left changed.
 //! - Further files: `terminal` asks the user questions, `units` parses and prints times and sizes, and
@@ -100,7 +100,7 @@ fn print(help: &clap::Error) -> Result<()> {
 fn status(ended: Result<()>, words: &[String]) -> u8 {
     match ended {
         Ok(()) => 0,
-        // The program that reads the output has closed the pipe. This is not an error.
+        // If the program that reads the output has closed the pipe, this is not an error.
         Err(error) if is_broken_pipe(&error) => 0,
         Err(error) => {
             if let Some(answer) = error.downcast_ref::<advise::Answer>() {
@@ -157,12 +157,12 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// clap's error for this command line.
+    /// Returns the error of clap for this command line.
     fn said(typed: &str) -> String {
         let words: Vec<String> = typed.split(' ').map(str::to_owned).collect();
         let matches =
             args::definition().try_get_matches_from(["pageset"].into_iter().chain(typed.split(' ')));
-        with_dashes(matches.expect_err("it makes no sense"), &words).to_string()
+        with_dashes(matches.expect_err("clap must refuse this command line"), &words).to_string()
     }
 
     #[test]
@@ -177,8 +177,8 @@ mod tests {
             "{}",
             said("record make -j4")
         );
-        assert!(!said("stat a -b").contains("behind `--`"), "{}", said("stat a -b"));
-        assert!(!said("record -C 0 -- true").contains("behind `--`"));
+        assert!(!said("stat a -b").contains("after `--`"), "{}", said("stat a -b"));
+        assert!(!said("record -C 0 -- true").contains("after `--`"));
     }
 }
 

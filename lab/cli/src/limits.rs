@@ -1,4 +1,4 @@
-//! Turns a limit that kills the process into an error.
+//! Turns the limit on file sizes, which would kill the process, into an error.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Once};
@@ -10,11 +10,11 @@ use signal_hook::flag;
 /// Without this call, the kernel would end the process by a signal, and leave a temporary file that is half
 /// written.
 ///
-/// Handle the signal instead of ignoring it: a recorded command would inherit that a signal is ignored, but
-/// it does not inherit a handler.
+/// The signal (SIGXFSZ) is handled and not ignored, because a recorded command would inherit the ignored
+/// state, but does not inherit a handler.
 pub(crate) fn make_errors() {
-    // Python runs several commands in one process.
+    // Set the handler once, although Python runs several commands in one process.
     static ONCE: Once = Once::new();
-    // If the handler cannot be set, the limit kills this process, as it does other programs.
+    // If the handler cannot be set, a write past the limit kills this process, as it kills other programs.
     ONCE.call_once(|| drop(flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))));
 }

@@ -1,4 +1,4 @@
-//! `pageset man`: manual pages from the same texts as the help.
+//! `pageset man` prints manual pages, made from the help texts.
 
 use std::fs;
 

@@ -12,7 +12,7 @@ use pageset_trace::LayoutOptions;
 use crate::choice::one_of;
 use crate::columnar::Columnar;
 
-/// Which recording, and how it is opened.
+/// Arguments that name one recording, and options for opening it.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceArgs {
     /// `-` is the standard input; `None` is the bundled recording.
@@ -20,7 +20,7 @@ pub(crate) struct SourceArgs {
     pub(crate) opening: OpeningArgs,
 }
 
-/// Which recordings, and how they are opened.
+/// Arguments that name several recordings, and options for opening them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SourcesArgs {
     /// Recording to read, of any known format; `-` is the standard input. For several, or a folder with
@@ -32,13 +32,13 @@ pub(crate) struct SourcesArgs {
 }
 
 impl SourcesArgs {
-    /// The named recording if there is exactly one, and otherwise the bundled one.
+    /// Returns the recording that the user named, or the bundled recording if the user named none.
     pub(crate) fn single(&self) -> SourceArgs {
         SourceArgs { recording: self.recordings.first().cloned(), opening: self.opening.clone() }
     }
 }
 
-/// How a recording is opened.
+/// Options for opening a recording.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct OpeningArgs {
     /// Skip damaged lines, samples and ring-buffer pages, read a truncated .gz, .xz or .zst up to its end,
@@ -73,7 +73,7 @@ pub(crate) struct MachineFacts {
 }
 
 impl MachineFacts {
-    /// These facts as options for reading a layout.
+    /// Turns these facts into options for reading a layout.
     pub(crate) fn options(&self) -> LayoutOptions {
         let options = self.node_cpus.clone().unwrap_or_default();
         match self.page_size {
@@ -83,7 +83,7 @@ impl MachineFacts {
     }
 }
 
-/// `64K`, or 65536 bytes.
+/// Parses the size of a page, such as `64K` or `65536`, in bytes.
 fn page_size(typed: &str) -> Result<u32, String> {
     let (digits, unit) = match typed.trim_end_matches("iB").strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1 << 10),
@@ -98,7 +98,7 @@ fn node_cpus(typed: &str) -> Result<LayoutOptions, String> {
     LayoutOptions::new().node_cpus(typed)
 }
 
-/// How a result is written.
+/// Options for writing a result.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct OutputArgs {
     /// How to write the result: `table` is for people, 80 columns of plain ASCII; other formats have all
@@ -110,7 +110,7 @@ pub(crate) struct OutputArgs {
     pub(crate) target: TargetArgs,
 }
 
-/// The formats of rows, including formats that store columns.
+/// Options for writing rows, also in formats that store columns.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RowsOutputArgs {
     /// How to write the result: `table` is for people, 80 columns of plain ASCII; other formats have all
@@ -148,7 +148,7 @@ impl RowsOutputArgs {
     }
 }
 
-/// Where a result goes.
+/// Options that name the file to which a result is written.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct TargetArgs {
     /// Write to FILE instead of the standard output; it appears only when it is complete
@@ -160,7 +160,7 @@ pub(crate) struct TargetArgs {
 }
 
 impl TargetArgs {
-    /// A file, or the standard output.
+    /// The file to write; `None` is the standard output.
     pub(crate) const fn to(output: Option<PathBuf>, force: bool) -> Self {
         Self { output, force }
     }

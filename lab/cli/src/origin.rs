@@ -1,4 +1,5 @@
-//! Where a result comes from: the lines about losses below a table, and the `trace` object of JSON documents.
+//! Describes the recording that a result comes from: in lines about lost events below a table, and in the
+//! `trace` object of JSON documents.
 
 use std::io::{self, Write};
 
@@ -8,28 +9,28 @@ use serde::Serialize;
 
 use crate::layouts::{LayoutOrigin, LayoutSummary};
 
-/// The description of a recording, in JSON.
+/// The description of a recording in JSON documents.
 #[derive(Debug, Serialize)]
 pub(crate) struct TraceDocument {
-    /// Path as given.
+    /// Path of the recording, as the user typed it.
     path: String,
     /// The recorder's name for the recording.
     name: Option<String>,
-    /// Format of the recording's first file. Conversion does not change it.
+    /// Format of the recording's first file. Conversion does not change this format.
     format: &'static str,
     kernel: Option<String>,
     /// The recorded command and its arguments.
     command: Vec<String>,
     events: u64,
-    /// The time from the first to the last event.
+    /// Time from the first to the last event, in seconds.
     seconds: Option<f64>,
-    /// CPUs of the machine.
+    /// Number of CPUs of the recorded machine.
     cpus: Option<u32>,
-    /// Zones of the machine.
+    /// Names of the zones of the recorded machine.
     zones: Vec<String>,
-    /// Events that are missing or could not be used, by reason.
+    /// Numbers of events that are missing or could not be used, by reason.
     lost: LostEvents,
-    /// Facts that the recording lacks, so that they are assumed.
+    /// Assumptions about facts that the recording lacks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     assumed: Vec<String>,
     machine: Option<LayoutSummary>,
@@ -61,7 +62,7 @@ impl TraceDocument {
     }
 }
 
-/// Sentences about missing events, or one that says that no event is missing.
+/// Sentences about missing events. If no event is missing, one sentence says so.
 pub(crate) fn lost_notes(lost: &LostEvents) -> Vec<String> {
     let missing = reasons([
         (lost.overrun, "overwritten in the kernel's buffer"),
@@ -101,7 +102,7 @@ pub(crate) fn lost_notes(lost: &LostEvents) -> Vec<String> {
     notes
 }
 
-/// A list of the counts that are not 0; `None` if all are 0.
+/// Lists the counts that are not 0. `None` if all counts are 0.
 fn reasons<const N: usize>(counts: [(u64, &str); N]) -> Option<String> {
     let found = counts.iter().filter(|(count, _)| *count > 0);
     let list: Vec<_> = found.map(|(count, reason)| format!("{count} {reason}")).collect();

@@ -1,6 +1,6 @@
-//! Writes results to the standard output, or to a file that appears whole or not at all. Results may contain
-//! texts from other programs. So this file replaces control characters, and a test checks that no other file
-//! of the crate writes to a terminal.
+//! Writes results to the standard output, or to a file that appears only when it is complete. Results may
+//! contain texts from other programs. Therefore this module replaces control characters, and a test checks
+//! that no other module of the crate writes to a terminal.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -19,8 +19,8 @@ use pageset_report::printable_lines;
 
 use crate::options::TargetArgs;
 
-/// Writes a result to the target's file, or to the standard output if there is none. The result is first made
-/// in memory. If making it fails, nothing is written. An error of writing can only be the system's.
+/// Writes a result to the target's file, or to the standard output if the target has no file. `make` first
+/// makes the result in memory. If `make` fails, nothing is written.
 pub(crate) fn write(target: &TargetArgs, make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     match &target.output {
         None => print(make),
@@ -38,8 +38,8 @@ pub(crate) fn print(make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<(
     out.write_all(&result).and_then(|()| out.flush()).context("cannot write to the standard output")
 }
 
-/// A result in memory. Binary results for other programs contain no text for terminals, so nothing in them is
-/// replaced.
+/// Makes a result in memory. Control characters of a binary result are not replaced, because such a result is
+/// not for a terminal.
 fn made(make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Vec<u8>> {
     let mut result = Vec::new();
     make(&mut result)?;
@@ -55,8 +55,8 @@ pub(crate) fn say(text: &str) {
     drop(writeln!(io::stderr(), "{}", printable_lines(text)));
 }
 
-/// Refuses an output file that must not be written, before hours of work go into the result. Every subcommand
-/// with `--output` or `--html`, and with `--force`, is checked.
+/// Refuses an output file that must not be written, before hours of work go into the result. This function
+/// checks every subcommand that has `--force` and `--output` or `--html`.
 pub(crate) fn check(matches: &ArgMatches) -> Result<()> {
     if let Some((_, below)) = matches.subcommand() {
         return check(below);
@@ -72,7 +72,7 @@ pub(crate) fn check(matches: &ArgMatches) -> Result<()> {
     Ok(())
 }
 
-/// Refuses an output file that another argument names, too: with `--force`, the result would replace an input.
+/// Refuses an output file that is also an input: with `--force`, the result would replace the input.
 fn check_inputs(matches: &ArgMatches, option: &str, output: &Path) -> Result<()> {
     let file = |path: &Path| fs::metadata(path).ok().filter(Metadata::is_file);
     let Some(existing) = file(output) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! `--html FILE`: also writes the output of a subcommand as a page.
+//! The option `--html FILE`, with which a subcommand also writes its output as an HTML page.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use pageset_report::{Cell, Kind, Provenance, Table};
 
 use crate::output::{self, Existing};
 
-/// The option `--html`, which also writes the result as a page.
+/// The option `--html`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct PageArgs {
     /// Also write figures and tables to FILE, as one HTML page that needs no network
@@ -19,12 +19,12 @@ pub(crate) struct PageArgs {
 }
 
 impl PageArgs {
-    /// Whether the user wants a page.
+    /// Whether the user gave `--html`.
     pub(crate) const fn is_asked_for(&self) -> bool {
         self.html.is_some()
     }
 
-    /// Writes the page, if the user wants it.
+    /// Writes the page, if the user gave `--html`.
     pub(crate) fn write(&self, existing: Existing, make: impl FnOnce() -> Result<Page>) -> Result<()> {
         let Some(path) = &self.html else { return Ok(()) };
         let html = make()?.to_html()?;
@@ -32,7 +32,7 @@ impl PageArgs {
     }
 }
 
-/// Makes a page of these sections, without empty ones.
+/// Makes a page of these sections. Empty sections are left out.
 pub(crate) fn page(title: &str, sections: impl IntoIterator<Item = Section>) -> Page {
     let mut page = Page::new(title);
     let filled = sections.into_iter().filter(|section| !section.is_empty());
@@ -40,7 +40,7 @@ pub(crate) fn page(title: &str, sections: impl IntoIterator<Item = Section>) -> 
     page
 }
 
-/// A section of figures.
+/// Makes a section with these figures.
 pub(crate) fn figures<'f>(figures: impl IntoIterator<Item = &'f Figure>) -> Result<Section> {
     let mut section = Section::new("Figures");
     for figure in figures {
@@ -49,14 +49,14 @@ pub(crate) fn figures<'f>(figures: impl IntoIterator<Item = &'f Figure>) -> Resu
     Ok(section)
 }
 
-/// A section of tables.
+/// Makes a section with these tables.
 pub(crate) fn tables(tables: impl IntoIterator<Item = Table>) -> Section {
     let mut section = Section::new("Tables");
     tables.into_iter().for_each(|table| section.push(Part::narrow_table(table)));
     section
 }
 
-/// A section of sentences.
+/// Makes a section with these sentences.
 pub(crate) fn sentences<'s>(heading: &str, sentences: impl IntoIterator<Item = &'s str>) -> Section {
     let mut section = Section::new(heading);
     sentences.into_iter().for_each(|sentence| section.push(Part::Text(sentence.to_owned())));
@@ -89,7 +89,7 @@ pub(crate) fn multiples(table: &Table) -> Section {
     section
 }
 
-/// A section with the provenance of the results.
+/// Makes a section with the provenance (command, version, commit, machine) of the results.
 pub(crate) fn origin(provenance: &Provenance) -> Section {
     let mut section = Section::new("Where this comes from");
     let facts = provenance.facts().into_iter().map(|(name, value)| (name.to_owned(), value));

@@ -1,13 +1,13 @@
-//! Running text in lines of at most 80 columns.
+//! Breaks text into lines of at most 80 columns.
 
 use std::io::{self, Write};
 
 use pageset_report::wrap;
 
-/// Maximum line width.
+/// Maximum width of a line, in columns.
 const WIDTH: usize = 80;
 
-/// Writes `text` in lines, each beginning with `indent` spaces.
+/// Writes `text` in lines that begin with `indent` spaces.
 pub(crate) fn write(out: &mut dyn Write, indent: usize, text: &str) -> io::Result<()> {
     for line in wrap(text, WIDTH - indent) {
         writeln!(out, "{:indent$}{line}", "")?;

@@ -1,4 +1,4 @@
-//! `pageset policies`: shows which rules a policy has.
+//! `pageset policies` lists the policies, or shows the rules and constants of one policy.
 
 pub(crate) mod args;
 mod wording;
@@ -39,7 +39,7 @@ fn write(named: Option<&Policy>, format: Format, out: &mut dyn Write) -> Result<
                 writeln!(out, "{}  (Linux {})", policy.name, policy.kernel)?;
                 paragraph::write(out, 4, policy.summary)?;
             }
-            writeln!(out, "\n`pageset policies NAME` shows all rules and constants of one.")?;
+            writeln!(out, "\n`pageset policies NAME` shows all rules and constants of one policy.")?;
         }
         (None, _) => format.exporter().export(&list(), out)?,
         (Some(policy), _) => format.exporter().export(&one(policy), out)?,
@@ -71,7 +71,7 @@ fn one(policy: &Policy) -> Table {
     table
 }
 
-/// A policy in JSON.
+/// The JSON document of a policy.
 #[derive(Serialize)]
 struct PolicyDocument {
     name: &'static str,

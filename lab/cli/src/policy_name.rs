@@ -1,5 +1,5 @@
-//! Names of policies as people type them: `6.12` is `linux-6.12`. For a wrong name, the nearest names are
-//! suggested. In place of a name, users may type the name of a policy file.
+//! Parses names of policies as people type them: `6.12` is `linux-6.12`. For a wrong name, the error suggests
+//! the most similar names. In place of a name, users may type the path of a policy file.
 
 use std::path::Path;
 
@@ -13,10 +13,10 @@ use pageset_study::contest::AllocatorKind;
 /// The name that stands for the recorded kernel's own policy.
 pub(crate) const AUTO: &str = "auto";
 
-/// Names at least this similar to the typed word are suggested; 1 means equal.
+/// An error suggests names that are at least this similar to the typed word; 1 means equal.
 const ALIKE: f64 = 0.8;
 
-/// The policy that was named, or the recorded kernel's own.
+/// The policy that the user named, or `auto`, the recorded kernel's own policy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AutoOr {
     Auto,
@@ -32,7 +32,7 @@ pub(crate) fn policy() -> impl TypedValueParser<Value = &'static Policy> {
     }
 }
 
-/// Parses the name of one of Linux's policies, or `auto` for the recorded kernel's own.
+/// Parses the name of one of Linux's policies, or `auto` for the recorded kernel's own policy.
 pub(crate) fn policy_or_auto() -> impl TypedValueParser<Value = AutoOr> {
     Names {
         possible: || std::iter::once(AUTO.into()).chain(described()).collect(),
@@ -74,12 +74,12 @@ fn described() -> Vec<PossibleValue> {
     POLICIES.iter().map(named).collect()
 }
 
-/// Makes the value for a typed name.
+/// The parser of a policy's name: which names there are, and the value that each name stands for.
 #[derive(Clone)]
 struct Names<P, K, F> {
     possible: P,
     known: K,
-    /// Makes the value for a policy file: from its path and its policy.
+    /// Makes the argument's value from a policy file's path and policy.
     of_file: F,
 }
 
@@ -163,7 +163,7 @@ mod tests {
     fn replayed(typed: &str) -> Result<Vec<&'static str>, String> {
         let args =
             Args::try_parse_from(["pageset", "replay", "-p", typed]).map_err(|error| error.to_string())?;
-        let Command::Replay(replay) = args.command else { panic!("replay was asked for") };
+        let Command::Replay(replay) = args.command else { panic!("the command line is one of `replay`") };
         Ok(replay.policies.iter().map(|policy| policy.name).collect())
     }
 

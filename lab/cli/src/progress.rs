@@ -1,4 +1,4 @@
-//! Progress of long work, on the standard error.
+//! Shows the progress of long work on the standard error.
 
 use std::fmt;
 use std::io::{self, IsTerminal as _};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use pageset_report::Cancelled;
 
-/// For work that ends sooner than this, no progress is shown.
+/// Progress is shown only for a stage of work that takes longer than this.
 const DELAY: Duration = Duration::from_secs(1);
 
 /// Shows stages of work, one after another, on a terminal.
@@ -16,7 +16,7 @@ pub(crate) struct Progress {
     stage: Option<Stage>,
 }
 
-/// A stage of work.
+/// A stage of work, such as reading the events of a recording.
 struct Stage {
     what: &'static str,
     unit: &'static str,
@@ -26,12 +26,12 @@ struct Stage {
 }
 
 impl Progress {
-    /// Progress that is shown on a terminal. The work itself tells when a stage begins.
+    /// Returns progress that is shown if the standard error is a terminal. The work itself begins each stage.
     pub(crate) fn on_terminal() -> Self {
         Self { is_terminal: io::stderr().is_terminal(), stage: None }
     }
 
-    /// Begins a stage with the name `what`, counted in `unit`.
+    /// Returns progress, and begins a stage with the name `what`, whose parts are counted in `unit`.
     pub(crate) fn new(what: &'static str, unit: &'static str, total: Option<u64>) -> Self {
         let mut progress = Self::on_terminal();
         progress.start(what, unit, total);
@@ -53,7 +53,8 @@ impl Progress {
     }
 }
 
-/// Never cancels the work, because an interrupt ends the whole process.
+/// Shows the progress of a library's work. This progress never cancels the work, because an interrupt ends
+/// the whole process.
 impl pageset_report::Progress for Progress {
     fn begin(&mut self, what: &'static str, unit: &'static str, total: Option<u64>) {
         self.start(what, unit, total);
@@ -91,7 +92,7 @@ fn bar(what: &'static str, unit: &str, total: Option<u64>) -> ProgressBar {
     bar
 }
 
-/// A short form of a number: two or three digits, and a letter such as k or M.
+/// Shortens a number to two or three digits and a letter such as k or M.
 fn rounded(number: f64) -> String {
     const LETTERS: [&str; 5] = ["", " k", " M", " G", " T"];
     let mut scaled = number;

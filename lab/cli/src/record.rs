@@ -1,4 +1,4 @@
-//! `pageset record`: this machine's allocations and frees, as a trace.
+//! `pageset record` records this machine's allocations and frees.
 
 pub(crate) mod args;
 mod ending;
@@ -21,7 +21,7 @@ use args::RecordArgs;
 pub(crate) use ending::is_running;
 pub(crate) use live::Live;
 
-/// The file that is written if there is no `-o`.
+/// The file that `record` writes if the user gives no `-o`.
 const FILE: &str = "recording.pgtrace";
 /// Exit status that a shell reports for a program ended by an interrupt.
 const STATUS_INTERRUPTED: i32 = 130;

@@ -32,7 +32,7 @@ use result::{Columns, Finished};
 pub(crate) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
     args.output.check()?;
     let SourcesArgs { recordings, .. } = &args.source;
-    // Several files, without a folder, are repeats of one load.
+    // If the user names several files and no folder, the files are repeats of one load.
     if crate::fleet::is_one(recordings) && recordings.iter().any(|path| path.is_dir()) {
         return fleet::run(args, invocation);
     }
@@ -89,7 +89,7 @@ fn releases(recorded: Option<Policy>) -> Vec<Policy> {
     recorded.into_iter().chain(others.filter(is_other)).collect()
 }
 
-/// The kernels to replay under.
+/// Returns the kernels' policies and settings that the recording is replayed under.
 fn choose(args: &ReplayArgs, recorded: Option<Policy>) -> Vec<Candidate> {
     let of = |policies: Vec<Policy>| policies.into_iter().map(Candidate::from).collect();
     if let Some(ladder) = args.series {
@@ -122,7 +122,7 @@ fn choose(args: &ReplayArgs, recorded: Option<Policy>) -> Vec<Candidate> {
     }
     let set = parse(&args.set);
     if !set.is_single() {
-        exit_with_usage("--set gives a key one value; --sweep tries several");
+        exit_with_usage("--set gives a key one value; --sweep tries several values");
     }
     policies.iter().flat_map(|policy| set.candidates(policy)).collect()
 }
@@ -131,13 +131,13 @@ fn choose(args: &ReplayArgs, recorded: Option<Policy>) -> Vec<Candidate> {
 pub(crate) struct Comparison<'a> {
     /// The command line.
     pub(crate) invocation: &'a Invocation,
-    /// Kernels to replay under. The first is the base that the others are compared with.
+    /// Kernels to replay under. The first kernel is the base, which the other kernels are compared with.
     pub(crate) candidates: Vec<Candidate>,
-    /// Number of CPUs that share the machine's memory, if it is not the recorded number.
+    /// Number of CPUs in the replay, which share the recorded memory. `None` stands for the recorded number.
     pub(crate) cpus: Option<u32>,
     /// Columns of the table for people.
     pub(crate) columns: Columns,
-    /// The machine to use instead of the recorded one.
+    /// The machine that replaces the recorded machine, if the user gave one.
     pub(crate) machine: &'a MachineArgs,
     /// Whether all notes are printed.
     pub(crate) is_verbose: bool,
@@ -172,8 +172,8 @@ impl Comparison<'_> {
             }
             progress.lock().unwrap_or_else(PoisonError::into_inner).show(done);
         };
-        // If the machine is the recorded one, do not pass it to the replay. The replay then takes the machine
-        // from the recording, and also uses the recorded state of memory.
+        // If the machine is the recorded machine, do not pass it to the replay. The replay then takes the
+        // machine from the recording, and also uses the recorded state of memory.
         let machine = Some(machine).filter(|_| origin != LayoutOrigin::Recorded);
         let options = ReplayOptions {
             candidates: self.candidates.clone(),
@@ -215,7 +215,7 @@ mod tests {
             let Command::Replay(args) =
                 Args::parse_from([&["pageset", "replay"], arguments].concat()).command
             else {
-                panic!("replay was asked for")
+                panic!("the command line is one of `replay`")
             };
             choose(&args, Policy::named("linux-6.18").copied())
                 .iter()
@@ -225,9 +225,9 @@ mod tests {
         assert_eq!(
             chosen(&[])[..3],
             ["linux-6.18", "linux-5.14", "linux-6.1"],
-            "the recorded kernel is the base"
+            "the recorded kernel's policy is the first row"
         );
-        assert_eq!(chosen(&[]).len(), RELEASES.len(), "and stands there once");
+        assert_eq!(chosen(&[]).len(), RELEASES.len(), "the recorded kernel's policy has one row");
         assert_eq!(chosen(&["--all"]).len(), replayable().len());
         assert_eq!(chosen(&["-p", "linux-6.12"]), ["linux-6.12"]);
         let swept = chosen(&["--sweep", "batch=31,63"]);

@@ -1,4 +1,4 @@
-//! `pageset report`: recordings as one HTML file, to send and to keep.
+//! `pageset report` writes recordings as one HTML file.
 //!
 //! Files for the sections, in the order of the page: `comparison` (of several recordings), `verdict`,
 //! `over_time`, `traffic` (blocks by CPU, lifetimes), `elsewhere` (other kernels and settings), `evidence`.
@@ -49,7 +49,9 @@ pub(crate) fn run(args: &ReportArgs, invocation: &Invocation) -> Result<()> {
         sources.push(SourceArgs { recording: None, opening: args.opening.clone() });
     }
     if args.target.output.is_none() && io::stdout().is_terminal() {
-        exit_with_usage("a report is a page for a browser: name a file with -o, or send it through a pipe");
+        exit_with_usage(
+            "a report is a page for a browser: name a file with -o, or send the page through a pipe",
+        );
     }
     let mut dossiers = Vec::new();
     for source in &sources {

@@ -79,7 +79,7 @@ fn provenance(invocation: &Invocation, findings: &mut Findings) -> Provenance {
     provenance
 }
 
-/// Published and simulated values side by side: first as figures, then as tables.
+/// Makes a page of published and simulated values side by side: first as figures, then as tables.
 fn as_page(findings: &Findings, reproduction: &Reproduction<'_>) -> Result<Page> {
     let tables = reproduction.all_tables().map(Comparison::to_table).chain(findings.more.iter().cloned());
     let agreement = sections::agreement(reproduction);

@@ -1,5 +1,5 @@
-//! Errors about missing rights. If root has the right, the error shows a command line that runs the command
-//! as root.
+//! Prints errors about missing rights. If root has the right, the error shows a command line that runs the
+//! command as root.
 
 use std::env;
 use std::path::Path;
@@ -11,14 +11,14 @@ use pageset_report::shell_word;
 
 use crate::left;
 
-/// Name of the command.
+/// Name of the program that users run.
 const NAME: &str = "pageset";
 /// Directories where `sudo` looks for a command, instead of the user's PATH. Source: sudoers(5),
 /// `secure_path` of distributions.
 const PATHS_OF_ROOT: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
-/// The text of an error, with each cause once. If a right is missing, it shows the command line that would
-/// work. `typed` has the words that the user typed after the program's name.
+/// Returns the text of an error, with each cause once. If a right is missing, the text shows the command line
+/// that would work. `typed` has the words that the user typed after the program's name.
 pub(crate) fn told(error: &Error, typed: &[String]) -> String {
     let missing = error.chain().find_map(|cause| {
         let not_root = |what: &str| Some(format!("{what}: run `{}`", as_root(typed)));
@@ -61,8 +61,8 @@ pub(crate) fn as_root(words: &[impl AsRef<str>]) -> String {
     line
 }
 
-/// The words that root must type to run this program: its name if root's PATH contains it, and otherwise its
-/// path.
+/// The word that root must type to run this program: the program's name if root's PATH contains the program,
+/// and otherwise its path.
 fn program_of_root(typed: &str, found: Option<&Path>) -> String {
     match found {
         Some(found) if !typed.contains('/') => {
@@ -99,7 +99,10 @@ mod tests {
             let told = told(&error, &typed);
             assert!(told.starts_with("only root may ") && told.matches("root").count() == 1, "{told}");
             assert!(told.ends_with(" advise --for 5s -- sh -c 'make -s; make'`"), "{told}");
-            assert!(told.contains(": run `sudo /"), "root does not look where this test is: {told}");
+            assert!(
+                told.contains(": run `sudo /"),
+                "root's PATH does not contain this test's program, so the message must name its whole path: {told}"
+            );
         }
     }
 

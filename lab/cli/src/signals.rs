@@ -1,5 +1,5 @@
-//! Signals that end the command. Before the command ends, it removes its tracing instances from the kernel,
-//! and puts its settings back.
+//! Watches the signals that end the command. Before the command ends, it removes its tracing instances from
+//! the kernel, and restores the settings that it has changed.
 
 use std::error::Error;
 use std::fmt;
@@ -15,14 +15,14 @@ use anyhow::{Context as _, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
-/// The longest time until the command notices a signal.
+/// Longest time from a signal until the command notices the signal.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 
 /// The number of the last signal that came; 0 before the first signal.
 #[derive(Clone)]
 pub(crate) struct Signals(Arc<AtomicUsize>);
 
-/// Error: a signal has come.
+/// The error of work that stopped because a signal came.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interrupted;
 
@@ -34,14 +34,15 @@ impl fmt::Display for Interrupted {
 
 impl Error for Interrupted {}
 
-/// Signals that end a command, except those that this process ignores since its start, for example because of
-/// `nohup`.
+/// Returns the signals that end a command, except the signals that this process has ignored since its start,
+/// for example because of `nohup`.
 pub(crate) fn ending() -> impl Iterator<Item = i32> {
     let ignored = ignored(&fs::read_to_string("/proc/self/status").unwrap_or_default());
     [SIGHUP, SIGINT, SIGTERM].into_iter().filter(move |signal| ignored >> (signal - 1) & 1 == 0)
 }
 
-/// The set of ignored signals, one bit each. Source: proc_pid_status(5).
+/// Reads the set of ignored signals, one bit for each signal, from `/proc/self/status`. Source:
+/// proc_pid_status(5).
 fn ignored(status: &str) -> u64 {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
@@ -80,8 +81,9 @@ impl Signals {
         }
     }
 
-    /// Does `work` on another thread, and returns when it is done or a signal comes. After a signal the work
-    /// continues until the process ends. Therefore `work` must not change anything that has to be put back.
+    /// Does `work` on another thread, and returns when the work is done or a signal comes. After a signal the
+    /// work continues until the process ends. Therefore `work` must not change a setting that has to be
+    /// restored.
     pub(crate) fn during<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -93,7 +95,7 @@ impl Signals {
             match receiver.recv_timeout(PATIENCE) {
                 Ok(done) => return Ok(done),
                 Err(RecvTimeoutError::Timeout) => {}
-                // The thread ends without a result only if it panics.
+                // The thread ends without a result only if `work` panics.
                 Err(RecvTimeoutError::Disconnected) => match worker.join() {
                     Ok(()) => return Err(Interrupted),
                     Err(panic) => resume_unwind(panic),
@@ -106,7 +108,8 @@ impl Signals {
     pub(crate) fn pass_on(&self) -> Result<()> {
         let number = i32::try_from(self.0.load(Ordering::Relaxed)).unwrap_or_default();
         if number != 0 {
-            low_level::emulate_default_handler(number).context("the signal cannot be passed on")?;
+            low_level::emulate_default_handler(number)
+                .context("this process cannot end by the signal that has come")?;
         }
         Ok(())
     }

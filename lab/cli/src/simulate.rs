@@ -1,4 +1,4 @@
-//! `pageset simulate`: a workload on a simulated machine, one row for each policy.
+//! `pageset simulate` runs a workload on a simulated machine, and prints a row for each policy.
 //!
 //! `recording` plays a recording's blocks on complete allocators. `played` counts the requests of a recording
 //! that were played or left out. `list` names machines and workloads, and `table` prints results.
@@ -25,7 +25,7 @@ pub(crate) fn execute(args: &SimulateArgs, invocation: &Invocation) -> Result<()
     }
     if let Some(recording) = &args.recording {
         if args.page.is_asked_for() {
-            bail!("--html makes a page of simulated runs; `pageset report FILE` makes one of a recording");
+            bail!("--html makes a page of simulated runs; `pageset report FILE` makes a page of a recording");
         }
         return recording::run(args, recording.as_deref(), invocation);
     }
@@ -61,7 +61,8 @@ fn specs(args: &SimulateArgs) -> Vec<RunSpec> {
         cpus: args.cpus,
         batch: None,
         high: None,
-        // All policies run with the sockets and slabs of the base's kernel.
+        // The runs of all policies simulate the sockets and slabs of one kernel, which is the kernel of the
+        // first policy.
         kernel_of: policies(args).first().cloned(),
         tick_phase: None,
         seed,
@@ -73,7 +74,8 @@ fn specs(args: &SimulateArgs) -> Vec<RunSpec> {
     policies(args).iter().flat_map(of_policy).collect()
 }
 
-/// The policies that the user named, or by default a kernel before the series of 2023 and a kernel after it.
+/// The policies that the user named. By default a kernel from before the series of 2023, and a kernel with
+/// it.
 pub(super) fn policies(args: &SimulateArgs) -> Vec<String> {
     match args.policies.is_empty() {
         true => ["linux-6.6", "linux-6.12"].map(str::to_owned).to_vec(),
@@ -81,7 +83,7 @@ pub(super) fn policies(args: &SimulateArgs) -> Vec<String> {
     }
 }
 
-/// Makes all runs, several at the same time. The results are in the order of the runs.
+/// Makes all runs, several at the same time. Returns the results in the order of `specs`.
 fn run_all(specs: &[RunSpec], asked: Option<u16>) -> Result<Vec<RunResult>> {
     simulate_all(specs, jobs(asked), &mut Progress::on_terminal()).map_err(hint::of_conversion)
 }

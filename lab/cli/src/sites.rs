@@ -1,4 +1,4 @@
-//! Tables of call sites, and of locks that are not zone locks, for `stat` and `advise --evidence`.
+//! Makes tables of call sites, and of locks that are not zone locks, for `stat` and `advise --evidence`.
 
 use pageset_replay::sites::{Lock, Site, Sites};
 use pageset_report::{Cell, Column, Row, Table, printable};
@@ -6,7 +6,7 @@ use pageset_trace::LockName;
 
 use crate::who::own_rows;
 
-/// The tables with their names in CSV.
+/// Returns each table with its name in CSV.
 pub(crate) fn tables(sites: &Sites) -> Vec<(&'static str, Table)> {
     let sites_of = sites.call_sites.iter().map(|all| ("call_sites", call_sites(all)));
     sites_of.chain(sites.other_locks.iter().map(|all| ("other_locks", other_locks(all)))).collect()
@@ -35,11 +35,11 @@ fn call_sites(all: &[Site]) -> Table {
         table.push(site_row("unknown", &unknown));
     }
     table.note(
-        "A call site is the first function of the call chain outside the allocators. For unknown visits and \
-         waits, the chain does not show it.",
+        "A call site is the first function of the call chain outside the allocators. If a visit or wait is \
+         unknown, its call chain does not show the call site.",
     );
     if all.iter().any(|site| site.visits.is_some()) {
-        table.note("Visits are estimates, by those that were seen in slices of time.");
+        table.note("Numbers of visits are estimates, because visits were counted only in slices of time.");
     }
     table.without_empty_columns()
 }
@@ -87,9 +87,9 @@ fn other_locks(all: &[Lock]) -> Table {
         table.push(lock_row("unknown", &unknown));
     }
     table.note(if all.is_empty() {
-        "No CPU waited for such a lock."
+        "No CPU waited for a lock other than zone locks."
     } else {
-        "A lock that is a variable of the kernel has its name. Other locks are named after the function that \
+        "A lock that is a variable of the kernel has the variable's name. Other locks are named after the function that \
          took them, so one name may stand for several locks. Unknown locks have no call chain."
     });
     table
@@ -130,7 +130,8 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("function_10") && !text.contains('\u{1b}'), "{text:?}");
-        let unknown = text.lines().find(|line| line.starts_with("unknown")).expect("it is a row");
+        let unknown =
+            text.lines().find(|line| line.starts_with("unknown")).expect("the table has a row for this lock");
         assert!(unknown.contains("35.0"), "{text}");
         // The recording has no waits.
         assert!(!text.contains("lock waits"), "{text}");
@@ -148,6 +149,6 @@ mod tests {
         for part in ["tasklist_lock ", "taken in folio_lruvec_lock_irqsave ", "unknown ", "1.500"] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        assert!(other_locks(&[]).to_text(80).contains("No CPU waited for such a lock."));
+        assert!(other_locks(&[]).to_text(80).contains("No CPU waited for a lock other than zone locks."));
     }
 }

@@ -13,16 +13,17 @@ use pageset_trace::{
 use crate::hint;
 use crate::options::{OpeningArgs, SourceArgs};
 
-/// An open recording that remembers when its events happened.
+/// An open recording, with the times of the first and the last event that was read.
 pub(crate) struct Source {
     reader: Box<dyn TraceReader>,
-    /// The argument of a command line that reads the same recording. Empty for the bundled recording.
+    /// The argument with which another command line reads the same recording. Empty for the bundled
+    /// recording.
     pub(crate) argument: String,
     times_ns: Option<(u64, u64)>,
 }
 
 impl Source {
-    /// From now on, the recording has no names of tasks.
+    /// Removes the names of tasks from the recording.
     pub(crate) fn forget_names(self) -> Self {
         Self { reader: Box::new(WithoutNames::new(self.reader)), ..self }
     }
@@ -35,8 +36,8 @@ impl Source {
         }
     }
 
-    /// Opens the recording at a path; `-` is the standard input. If a layout file is given, it replaces the
-    /// machine's description in the recording.
+    /// Opens the recording at a path; `-` is the standard input. If a layout file is given, the file replaces
+    /// the machine's description in the recording.
     pub(crate) fn open_path(
         path: &Path,
         args: &OpeningArgs,
@@ -107,7 +108,7 @@ impl TraceReader for Source {
     }
 }
 
-/// Name of a recording for titles: the file's.
+/// Name of a recording for titles, which is the name of its file.
 pub(crate) fn title(info: &TraceInfo) -> String {
     let name = info.path.file_name().unwrap_or(info.path.as_os_str()).to_string_lossy();
     printable(&name).into_owned()
@@ -155,7 +156,10 @@ mod tests {
         for bytes in [wrong_description.as_slice(), &BUNDLED[..20]] {
             let error = opened(".pgtrace", bytes, &strict).unwrap_err();
             assert!(error.contains(": byte ") && !error.contains("--recover"), "{error}");
-            assert!(opened(".pgtrace", bytes, &recover).is_err(), "it cannot help");
+            assert!(
+                opened(".pgtrace", bytes, &recover).is_err(),
+                "`--recover` cannot read a recording whose beginning is damaged"
+            );
         }
         let cut = &BUNDLED[..BUNDLED.len() / 2];
         let error = opened(".pgtrace", cut, &strict).unwrap_err();
@@ -183,7 +187,7 @@ mod tests {
             error.ends_with("`pageset convert --to layout` prints a layout that you can edit"),
             "{error}"
         );
-        assert!(!error.contains("Layout::"), "no Rust in messages: {error}");
+        assert!(!error.contains("Layout::"), "the message must not contain Rust names: {error}");
     }
 
     #[test]
@@ -191,6 +195,6 @@ mod tests {
         let error =
             Source::open_path(Path::new("missing.pgtrace"), &OpeningArgs::default(), None).err().unwrap();
         assert!(error.to_string().starts_with("missing.pgtrace: cannot open"), "{error}");
-        assert!(error.to_string().ends_with("the bundled one is read"), "{error}");
+        assert!(error.to_string().ends_with("the bundled recording is read"), "{error}");
     }
 }

@@ -1,7 +1,7 @@
-//! `pageset stat`: the contents of a trace.
+//! `pageset stat` shows the contents of a recording.
 //!
-//! `sections` turns a survey into tables, and `document` turns it into JSON. `counts` does this for a
-//! recording of counts. `fleet` prints a line for each of many recordings.
+//! `sections` turns a survey into tables, and `document` turns the survey into JSON. `counts` turns a
+//! recording of counts into tables. `fleet` prints a line for each of many recordings.
 
 pub(crate) mod args;
 mod counts;

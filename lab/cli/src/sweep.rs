@@ -1,4 +1,4 @@
-//! `pageset sweep`: many simulations from one plan.
+//! `pageset sweep` runs many simulations from one plan.
 //!
 //! `args` has the options, and `elsewhere` runs the plan in other processes or on other computers. `table`
 //! prints finished runs, and `figure` draws the answers to the plan's questions.
@@ -65,7 +65,8 @@ pub(crate) fn run(args: &SweepArgs, invocation: &Invocation) -> Result<()> {
     })
 }
 
-/// Draws the figures that the user wants. Returns a table with the points of each figure.
+/// Draws a figure for each question of the plan, and writes a page, if the user wants these. Returns a table
+/// with a row for each run.
 fn show(args: &SweepArgs, mut provenance: Provenance, plan: &Plan, finished: &[Shown]) -> Result<Table> {
     provenance.policies = distinct(finished, "policy");
     provenance.machine = distinct(finished, "machine").join(", ");
@@ -98,7 +99,7 @@ fn drawing(directory: &Path, question: &Question) -> PathBuf {
     directory.join(format!("{}.svg", question.file))
 }
 
-/// The values of a key, in order of appearance.
+/// The values of a key, in the order in which the runs have them.
 fn distinct(finished: &[Shown], key: &str) -> Vec<String> {
     let mut values = Vec::new();
     for run in finished {

@@ -1,4 +1,4 @@
-//! Questions to the person at the terminal.
+//! Asks the person at the terminal questions.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Write as _};
@@ -10,7 +10,8 @@ pub(crate) fn open() -> Option<File> {
     OpenOptions::new().read(true).write(true).open("/dev/tty").ok().filter(File::is_terminal)
 }
 
-/// Whether a user would see a question: the standard input and the standard error are terminals.
+/// Whether a user would see a question. This is so if the standard input and the standard error are
+/// terminals.
 pub(crate) fn is_attended() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }

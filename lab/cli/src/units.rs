@@ -10,7 +10,7 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     time.ok_or_else(|| "write a time like 500ms, 10s, 5m or 1h".to_owned())
 }
 
-/// Splits a number and its unit. Nothing else is accepted, not even a sign.
+/// Parses a number without a sign and its unit, and returns their product.
 fn with_unit(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let end = text.find(|character: char| !character.is_ascii_digit() && character != '.')?;
     let (number, unit) = text.split_at(end);
@@ -30,7 +30,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     parsed().ok_or_else(|| "write a size like 512K, 64M or 1G".to_owned())
 }
 
-/// A number of bytes in a unit that suits it.
+/// Prints a number of bytes in the unit that suits its size.
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..10_000 => format!("{bytes} B"),

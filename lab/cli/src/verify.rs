@@ -1,4 +1,4 @@
-//! `pageset verify`: does the core decide as the recorded kernel decided?
+//! `pageset verify` compares the decisions of the library's page sets with those of the recorded kernel.
 
 mod against;
 pub(crate) mod args;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
     }
     let format = args.output.format();
     if args.explain.is_some() && format == Format::Csv {
-        exit_with_usage("events have no place in CSV: use --explain with another format");
+        exit_with_usage("CSV has no place for the events of --explain: choose another format");
     }
     let options = VerifyOptions {
         policy: match args.policy {
@@ -62,12 +62,12 @@ pub(crate) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
     output::write(&args.output.target, |out| write(&verified, provenance, format, out))
 }
 
-/// The machine to use instead of the recordings' own.
+/// The machine that replaces the recorded machine, if the user gave one.
 fn given(args: &VerifyArgs) -> Result<Option<Layout>> {
     let MachineArgs { layout, facts } = &args.machine;
     if layout.is_none() && (facts.page_size.is_some() || facts.node_cpus.is_some()) {
         exit_with_usage(
-            "--page-size and --node-cpus complete a copy of /proc/zoneinfo: give it with --layout",
+            "--page-size and --node-cpus complete a copy of /proc/zoneinfo: give the copy with --layout",
         );
     }
     layout.as_deref().map(|path| layouts::load(path, &facts.options())).transpose()
@@ -78,14 +78,14 @@ pub(crate) fn compared(found: &Against) -> Table {
     against::compared(found)
 }
 
-/// A verification, and how well the policies of neighbouring kernels fit: the next older and the next newer
-/// ones.
+/// The verification of one recording, and how well the policies of the next older and the next newer kernel
+/// fit.
 #[derive(Serialize)]
 struct Verified {
     #[serde(flatten)]
     verification: Verification,
-    /// How well other policies fit. Empty if the user named the policy, or if the recording cannot be read
-    /// twice.
+    /// How well the next older and the next newer policy fit. Empty if the user named the policy, or if the
+    /// recording cannot be read twice.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     neighbours: Vec<Fit>,
     /// Facts that are assumed, because they are in neither the recording nor the description of its machine.
@@ -140,7 +140,7 @@ struct VerifyDocument<'a> {
 fn write(verified: &[Verified], provenance: Provenance, format: Format, out: &mut dyn Write) -> Result<()> {
     if format == Format::Json {
         let document = |verified| VerifyDocument { verified, provenance: &provenance };
-        // One recording is written as an object, several as an array.
+        // For one recording the JSON document is an object, for several recordings an array.
         match verified {
             [one] => json_document(&document(one), out)?,
             several => json_document(&several.iter().map(document).collect::<Vec<_>>(), out)?,
@@ -161,7 +161,7 @@ fn write(verified: &[Verified], provenance: Provenance, format: Format, out: &mu
     Ok(())
 }
 
-/// One row for each trace: how many of the kernel's decisions the policy got right.
+/// Makes the table with a row for each recording: how many of the kernel's decisions the policy predicts.
 fn table(verified: &[Verified]) -> Table {
     let columns = vec![
         Column::label("trace", "trace"),
@@ -197,7 +197,7 @@ fn table(verified: &[Verified]) -> Table {
     table
 }
 
-/// Print two decimals, so that one wrong decision in some thousands is visible.
+/// A share in percent. It has two decimals, so that one wrong decision in some thousands is visible.
 fn percent(part: u64, whole: u64) -> Cell {
     if whole == 0 { Cell::Absent } else { Cell::real(100.0 * part as f64 / whole as f64, 2) }
 }
@@ -205,9 +205,13 @@ fn percent(part: u64, whole: u64) -> Cell {
 fn title(verified: &[Verified]) -> String {
     let mode = verified.first().map_or("step", |one| one.verification.mode);
     let how = match mode {
-        "step" => "each decision predicted, then the kernel's carried out; samples reset count and high",
-        "blind" => "each decision predicted, then the kernel's carried out; no resets",
-        _ => "the policy's own decisions carried out, the kernel's only compared with",
+        "step" => {
+            "the policy predicts each decision, then the kernel's decision is carried out; samples correct count and high"
+        }
+        "blind" => {
+            "the policy predicts each decision, then the kernel's decision is carried out; samples correct nothing"
+        }
+        _ => "the policy's own decisions are carried out, and compared with the kernel's decisions",
     };
     format!("The policy's decisions against the recorded kernel's ({mode}: {how})")
 }
@@ -249,7 +253,7 @@ fn taken_for_refills(verified: &[Verified]) -> String {
     format!(
         "A run of mm_page_alloc_zone_locked of one CPU, order and type counts as a refill, unless it is a \
          single block that the page set would not have fetched. The event's field percpu_refill would be wrong \
-         for {past} of {all} runs; {unknown} runs may be either."
+         for {past} of {all} runs; {unknown} runs may be refills or not."
     )
 }
 
@@ -263,7 +267,7 @@ fn nearest(one: &Verified) -> Option<String> {
     let verdict = if own.is_worse_than(best) {
         format!("{} fits best: name it with --policy", best.policy)
     } else {
-        "no other fits better".to_owned()
+        "no other policy fits better".to_owned()
     };
     Some(format!(
         "{}: decisions that are right: {}; {others}; {verdict}.",

@@ -1,32 +1,33 @@
-//! Tables of each task's part, for `stat`, `report` and `advise --evidence`.
+//! Makes tables of each task's part of the load, for `stat`, `report` and `advise --evidence`.
 
 use pageset_replay::who::{Part, PartOf, Who};
 use pageset_report::{Cell, Column, Row, Table, printable};
 
-/// The number of parts that have a separate row in a table. The other parts share one row.
+/// The number of parts (of the command, a process or a control group) that have a separate row in a table.
+/// The other parts share one row.
 const ROWS: usize = 10;
 
-/// Splits parts into those with a separate row and those that share the row `others`. If there is only one
-/// part more than [`ROWS`], it also has a separate row, because `others` would not make the table shorter.
+/// Splits parts into those with a separate row and those that share the row `others`. If there are [`ROWS`] +
+/// 1 parts, each has a separate row, because a row `others` would not make the table shorter.
 pub(crate) fn own_rows<'p, T>(all: &'p [&T]) -> (&'p [&'p T], &'p [&'p T]) {
     all.split_at(if all.len() > ROWS + 1 { ROWS } else { all.len() })
 }
 
-/// Only the last characters of a control group's path are shown.
+/// Number of characters that are shown of a control group's path: its last characters.
 const PATH_CHARACTERS: usize = 24;
 /// The number of hexadecimal digits in a container's id.
 const NUMBER_DIGITS: usize = 32;
 /// The number of digits of a container's id that are shown: enough to distinguish containers.
 const SHOWN_DIGITS: usize = 12;
 
-/// The tables with their names in CSV.
+/// Returns each table with its name in CSV.
 pub(crate) fn tables(who: &Who) -> Vec<(&'static str, Table)> {
     let mut tables = Vec::new();
     if let Some(parts) = &who.by_party {
         let mut table = table("The command, and the rest of the machine", "whose", "tasks", parts, name);
         if who.is_incomplete {
             table.note(
-                "Events are missing: if the fork of a child is among them, the child does not count as part of the command.",
+                "Events are missing. If the event of a child process's fork is missing, the child does not count as part of the command.",
             );
         }
         if who.by_process.is_none() {
@@ -38,11 +39,11 @@ pub(crate) fn tables(who: &Who) -> Vec<(&'static str, Table)> {
         let mut table = table("Load by process", "process", "processes", parts, name);
         let is_of_events = parts.iter().any(|part| part.allocated_pages.is_some());
         table.note(if is_of_events {
-            "Page blocks are those that changed their migratetype or became mixed. What happened in interrupts \
+            "`page blocks` counts pageblocks that changed their migratetype or became mixed. Work in interrupts \
              counts for no process. Tasks are unknown if their beginning was not recorded."
         } else {
-            "Visits are estimates, by those that were seen in slices of time. A visit counts for the process \
-             that ran, even if an interrupt made it. Tasks are unknown if their beginning was not recorded."
+            "Numbers of visits are estimates, because visits were counted only in slices of time. A visit counts for \
+             the process that ran, even if an interrupt made it. Tasks are unknown if their beginning was not recorded."
         });
         if who.tasks_left_out > 0 {
             table.note(format!(

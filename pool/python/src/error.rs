@@ -89,7 +89,7 @@ fn of_trace(error: anyhow::Error) -> Result<TraceError, anyhow::Error> {
 fn with_remedy(error: &TraceError) -> String {
     let remedy = match error {
         TraceError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-            "`pageset record -o FILE -- COMMAND` makes a recording; without a name, the bundled one is read"
+            "`pageset record -o FILE -- COMMAND` makes a recording; without a file name, the bundled recording is read"
         }
         TraceError::Line { .. } => "or skip such lines with lenient=True",
         TraceError::Damaged { .. } => "the argument for that is recover=True",

@@ -1,4 +1,4 @@
-//! `pageset advise --apply`: makes the setting, records again, and prints the forecast beside the
+//! `pageset advise --apply` changes a setting, records the load again, and prints the forecast beside the
 //! measurement.
 
 use std::path::PathBuf;
@@ -17,10 +17,11 @@ use crate::output::say;
 use crate::signals::Signals;
 use crate::{rights, terminal};
 
-/// A setting that exists on every machine. To find out whether root may write settings, this one is tried.
+/// A setting that exists on every machine. pageset opens its file to find out whether this process may change
+/// settings.
 const ANY_SETTING: &str = "vm.min_free_kbytes=65536";
 
-/// A trial of a setting. Before it begins, three things are checked: pageset has the right to change
+/// A trial of a setting. Before the trial begins, three things are checked: pageset has the right to change
 /// settings, there is a terminal to ask at, and no other process changes settings.
 pub(super) struct Trial<'a> {
     args: &'a AdviseArgs,
@@ -29,19 +30,19 @@ pub(super) struct Trial<'a> {
 
 /// The result of a trial.
 pub(super) enum TrialResult {
-    /// Nothing was changed, for this reason.
+    /// No setting was changed; the text is the reason.
     Not(String),
-    /// The setting was tried, and the result compared with the forecast.
+    /// The setting was tried, and the measured visits were compared with the forecast.
     Compared(Box<Compared>),
 }
 
-/// A setting that was tried.
+/// The comparison of a tried setting with its forecast.
 pub(super) struct Compared {
     pub(super) setting: String,
     pub(super) against: Against,
-    /// Times of the command, before and with the setting.
+    /// How long the command took, before the change and with the setting.
     pub(super) run_times: RunTimes,
-    /// The result in a few sentences.
+    /// Sentences that describe the result.
     pub(super) sentences: Vec<String>,
     /// Whether the setting has the value that it should have in the end: its old value, or with `--keep` the
     /// new one.
@@ -56,7 +57,7 @@ impl TrialResult {
         }
     }
 
-    /// The result in words.
+    /// The sentences that describe the result.
     pub(super) fn sentences(&self) -> impl Iterator<Item = &str> {
         let all = match self {
             Self::Not(why) => std::slice::from_ref(why),
@@ -88,7 +89,8 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Changes the setting, records again, and compares. `open` opens the recordings from before the change.
+    /// Changes the setting, records the load again, and compares the measured visits with the forecast.
+    /// `open` opens the recordings from before the change.
     pub(super) fn run(
         mut self,
         advice: &Advice,
@@ -130,15 +132,15 @@ impl<'a> Trial<'a> {
         })))
     }
 
-    /// Keeps the new value or puts the old one back. If nothing could be recorded, the old value is put back
-    /// even with `--keep`.
+    /// Keeps the setting's new value or restores the old value. If nothing could be recorded, restores the
+    /// old value even with `--keep`.
     fn end(self, after: Result<Runs>, setting: &str) -> Result<(Runs, Ended)> {
         if self.args.keep
             && let Ok(after) = after
         {
             let ways_back = self.changes.ways_back().join("; ");
             self.changes.keep()?;
-            let sentence = format!("{setting} keeps its new value. `{ways_back}` restores the old one.");
+            let sentence = format!("{setting} keeps its new value. `{ways_back}` restores the old value.");
             return Ok((after, Ended { sentences: vec![sentence], is_settled: true }));
         }
         let all = self.changes.put_back();

@@ -25,12 +25,12 @@ How it decides:
   Otherwise the answer is no. A setting saves visits to the zones, and waits for
   zone locks. To know the cost of a visit, run `pageset bench machine` on the
   recorded machine before you record; recordings then include the cost. Without
-  it, the answer is never yes.
+  the cost, the answer is never yes.
   The smallest possible saving is the lowest cost of a visit, times the fewest
   visits that the forecast saves. If several settings save enough, pageset
   advises the one whose page sets hold the fewest pages. pageset tries settings
   that sysctl can change: vm.percpu_pagelist_high_fraction, vm.min_free_kbytes
-  and vm.watermark_scale_factor. It tries other kernels last.
+  and vm.watermark_scale_factor. pageset tries other kernels last.
 
   CPU time is the busy time of all CPUs or, if the recording does not have it,
   their whole time. Waits are measured if the recording has
@@ -38,14 +38,14 @@ How it decides:
   held is an upper bound.
 
 Try it:
-  With --apply, pageset changes the advised setting, or the one you name. It
-  records again, and prints the forecast beside the measurement, and the time of
-  COMMAND before and with the setting. Before it begins, it checks that it has
-  the rights for all this. At the end it restores the old value, also after
-  Ctrl-C; with --keep, the new value stays. Before each recording, COMMAND runs
-  once without being recorded, to bring page sets into its steady state;
-  --prepare runs before each run. Without a COMMAND, pageset waits for the
-  length of one recording instead.
+  With --apply, pageset changes the advised setting, or the one you name.
+  pageset records again, and prints the forecast beside the measurement, and the
+  time of COMMAND before and with the setting. Before pageset begins, it checks
+  that it has the rights for all this. At the end it restores the old value,
+  also after Ctrl-C; with --keep, the new value stays. Before each recording,
+  COMMAND runs once without being recorded, to bring page sets into its steady
+  state; --prepare runs before each run. Without a COMMAND, pageset waits for
+  the length of one recording instead.
 
   Before pageset changes a setting, it notes the old value in
   /run/pageset/settings. If pageset is killed, the next advise, record or top
@@ -116,8 +116,8 @@ pub(crate) struct AdviseArgs {
 }
 
 impl AdviseArgs {
-    /// Whether the user asks for forecasts even with a No. Counts give no forecasts, so events are recorded
-    /// at once.
+    /// Whether the user wants forecasts even if the answer is No. Counts give no forecasts, so events are
+    /// recorded at once.
     pub(super) fn needs_events(&self) -> bool {
         let names_setting = self.apply.as_ref().is_some_and(Option::is_some);
         self.evidence || names_setting || self.output.format() == Format::Csv
@@ -139,7 +139,8 @@ mod tests {
     #[test]
     fn what_shows_forecasts_needs_events() {
         let needs = |words: &[&str]| {
-            let typed = Typed::try_parse_from([&["advise"], words].concat()).expect("it can be typed");
+            let typed =
+                Typed::try_parse_from([&["advise"], words].concat()).expect("clap accepts this command line");
             typed.args.needs_events()
         };
         for words in [&["--evidence"][..], &["--apply", "vm.min_free_kbytes=1"], &["--format", "csv"]] {

@@ -1,4 +1,5 @@
-//! Chooses the recording to judge: counts, which cost the load little, or events, which a forecast needs.
+//! Chooses which recording `advise` judges: counts, which slow the load little, or events, which a forecast
+//! needs.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use pageset_replay::advise::{Advice, Verdict};
 use super::recorder::Runs;
 use crate::output::say;
 
-/// Something that records the load: a recorder, or in a test a replacement for it.
+/// Records the load. The implementation is the recorder, or in a test a replacement for the recorder.
 pub(super) trait Load {
     /// Counts while the load runs once.
     fn count(&self) -> Result<Counted>;
@@ -18,16 +19,16 @@ pub(super) trait Load {
     fn record(&self, before: Option<Duration>) -> Result<Runs>;
 }
 
-/// The result of counting.
+/// What `count` returns.
 pub(super) enum Counted {
-    /// The counts, and how long the load ran.
+    /// The recording of counts, and how long the load ran.
     Counts(Runs, Duration),
-    /// The kernel refused to count, for this reason, so the load did not run.
+    /// The kernel refused to count, so the load did not run. The text is the reason.
     Refused(String),
 }
 
-/// Counts, and records events only if counts leave the answer open. Returns the recordings, and the advice
-/// from them.
+/// Counts events, and records events only if the counts leave the answer open. Returns the recordings, and
+/// the advice that follows from them.
 pub(super) fn counts_first(
     load: &impl Load,
     mut advise: impl FnMut(&[PathBuf]) -> Result<Advice>,
@@ -108,7 +109,8 @@ mod tests {
             };
             Ok(Advice { verdict, ..any_advice() })
         };
-        let (runs, advice) = counts_first(load, advice).expect("all of it can be done");
+        let (runs, advice) =
+            counts_first(load, advice).expect("the replacement for the recorder never fails");
         let judged = runs.traces[0].display().to_string();
         (judged, runs, advice.verdict, load.asked.take())
     }
@@ -117,7 +119,7 @@ mod tests {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/formats/allocs-only.txt");
         let recording = SourceArgs { recording: Some(path.into()), opening: OpeningArgs::default() };
         pageset_replay::advise::advise(|| Source::open(&recording), simulated, &mut ())
-            .expect("it is advised")
+            .expect("`advise` can read this recording")
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Many recordings of one load: the answer for each, and how many have each answer.
+//! Gives advice for many recordings of one load: the answer for each recording, and how many recordings have
+//! each answer.
 
 use std::io::Write;
 
@@ -17,11 +18,11 @@ use crate::output;
 use crate::paragraph;
 use crate::source::Source;
 
-/// The most recordings with a Yes that a sentence names.
+/// Largest number of recordings with the answer Yes that a sentence names.
 const NAMED: usize = 5;
 
 const READING: &str = "`saves` is how much of the CPU time the advised setting saves, from the least to the \
-                       most. `at most` is how much of it waits and visits to the zones took. Recordings with a \
+                       most. `at most` is how much of the CPU time waits and visits to the zones took. Recordings with a \
                        Yes come first, beginning with the worst. `pageset advise RECORDING` gives the reasons.";
 
 pub(super) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
@@ -58,7 +59,7 @@ pub(super) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
 struct Summary<'a> {
     #[serde(flatten)]
     answers: &'a Answers,
-    /// The fleet's answers in words.
+    /// Prints how many recordings of the fleet have each answer.
     sentences: Vec<String>,
 }
 
@@ -95,8 +96,8 @@ fn write(
     Ok(format.exporter().export(&table.with_provenance(provenance.clone()), out)?)
 }
 
-/// Sentences that name the recordings with a Yes, the worst first, and for how many recordings each change is
-/// advised.
+/// Sentences that name the recordings with the answer Yes, the worst first, and say for how many recordings
+/// each change is advised.
 fn sentences(fleet: &Fleet<Advice>, answers: &Answers) -> Vec<String> {
     let Answers { recordings, yes, no, unknown, why_unknown, unread, advised, .. } = answers;
     let mut said = vec![format!("{} of {recordings} recordings say Yes, {no} say No.", yes.len())];

@@ -1,4 +1,4 @@
-//! Recordings that `advise` makes itself: of a command, or for a time.
+//! Makes the recordings of `advise`: while a command runs, or for a given time.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -19,11 +19,12 @@ use crate::output::say;
 use crate::record::{Live, is_running};
 use crate::signals::Signals;
 
-/// If a command's second run is this many times faster, it probably had nothing left to do.
+/// If a command's second run is this many times faster than its first run, the second run probably had
+/// nothing left to do.
 const DONE_FACTOR: u32 = 5;
-/// A command that ends sooner is not judged by `DONE_FACTOR`.
+/// `DONE_FACTOR` does not judge a command whose first run is shorter.
 const DONE_MIN: Duration = Duration::from_secs(1);
-/// Ctrl-C reaches the recorded command too. The command has this long to end.
+/// Time for the recorded command to end after Ctrl-C, which reaches this command too.
 const FAREWELL: Duration = Duration::from_millis(100);
 
 /// Records the same load once or several times.
@@ -33,20 +34,20 @@ pub(super) struct Recorder<'a> {
     duration: Duration,
     command: &'a [OsString],
     prepare: Option<&'a OsString>,
-    /// Number of recordings. Before each one the load runs once, to bring page sets into its steady state.
-    /// `None` stands for one recording without such a run.
+    /// Number of recordings. Before each recording the load runs once, to bring page sets into its steady
+    /// state. `None` stands for one recording without such a run.
     settled: Option<u32>,
     /// Catches signals, which must not end the process at once, because a setting may have to be put back.
     signals: &'a Signals,
 }
 
-/// Some recordings of the load.
+/// The recordings of the load that were made so far.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     pub(super) traces: Vec<PathBuf>,
     /// How long the command took in each recording, if there is a command.
     pub(super) seconds: Vec<f64>,
-    /// Notes about the recordings that are easily overlooked.
+    /// Warnings about the recordings, such as a command that failed.
     pub(super) warnings: Vec<String>,
     /// Whether the command probably had nothing left to do in the first recording.
     pub(super) had_nothing_left: bool,
@@ -72,14 +73,14 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// The command in the form of a shell's line.
+    /// The recorded command, as a user types it in a shell.
     pub(super) fn command(&self) -> String {
         let words = self.command.iter().map(|word| word.to_string_lossy());
         command_line(&words.collect::<Vec<_>>())
     }
 
     /// Records the load several times. Before each recording the load runs once, so that page sets are in its
-    /// steady state. If the load has just run, `settled` is how long it took.
+    /// steady state. If the load has just run, `settled` is how long this run took.
     pub(super) fn record_settled(
         &self,
         name: &str,
@@ -95,14 +96,14 @@ impl<'a> Recorder<'a> {
         Ok(runs)
     }
 
-    /// Records the load. `before` is how long its last run took.
+    /// Records the load. `before` is how long the load's last run took.
     fn record_again(&self, name: &str, before: Duration, runs: &mut Runs) -> Result<()> {
         let recorded = self.record_into(name, runs)?;
         if before >= DONE_MIN && recorded * DONE_FACTOR < before && self.prepare.is_none() {
             runs.had_nothing_left |= runs.traces.len() == 1;
             runs.warnings.push(format!(
-                "`{}` took {:.1} s unrecorded, and {:.1} s when it ran again to be recorded. It may have had nothing left to \
-                 do: --prepare CMD, as in --prepare 'make clean', runs before each run.",
+                "`{}` took {:.1} s unrecorded, and {:.1} s when it ran again to be recorded. This command may have had nothing \
+                 left to do: --prepare CMD, as in --prepare 'make clean', runs before each run.",
                 self.command(),
                 before.as_secs_f64(),
                 recorded.as_secs_f64()
@@ -187,7 +188,7 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Runs a command to its end, or until a signal comes.
+    /// Runs a command until it ends or a signal comes.
     fn run(&self, mut command: Command, name: &str) -> Result<(ExitStatus, Duration)> {
         let began = Instant::now();
         let mut child = command.spawn().with_context(|| format!("cannot run `{name}`"))?;
@@ -213,7 +214,7 @@ impl Load for Recorder<'_> {
         drop(live);
         let recording = match counted {
             Ok(recording) => recording,
-            // The command could not be started.
+            // The kernel refused to count, and the command has not been started.
             Err(RecordError::Refused { problem, .. }) => return Ok(Counted::Refused(problem)),
             Err(error) => return Err(error.into()),
         };
@@ -235,7 +236,7 @@ impl Load for Recorder<'_> {
     }
 }
 
-/// Reports that the command is still running although pageset ends.
+/// If the command is still running when pageset ends, tells the user.
 fn say_running(name: &str, pid: u32) {
     thread::sleep(FAREWELL);
     if is_running(pid) {

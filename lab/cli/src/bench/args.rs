@@ -18,7 +18,7 @@ pub(crate) struct BenchArgs {
     pub(crate) benchmark: Benchmark,
 }
 
-/// The benchmarks.
+/// The subcommands of `pageset bench`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Benchmark {
     Faults(FaultsArgs),
@@ -38,10 +38,11 @@ How to read this:
   kernel    the instructions; libc is memset and memcpy of this system
   target    where in the page the program reads: start, middle, end, random
   load      alone: other CPUs do nothing; thrash: another CPU goes through
-            64 MiB of memory meanwhile; every-cpu: all CPUs do the same at the same time,
-            each with its own pages
-  op        time until the page is ready, median
-  touch     time to read 4, 16 or 64 KiB around the target then, median
+            64 MiB of memory meanwhile; every-cpu: all CPUs do the same work at
+            the same time, each with its own pages
+  op        median of the time until the page is ready
+  touch     median of the time to read 4, 16 or 64 KiB around the target after
+            that
 
   Pages are cold: before a page is measured, so many others are used that no
   cache contains it any more. The table shows medians over the targets; JSON and
@@ -53,8 +54,8 @@ around the target, at the start, in the middle and at the end. The method with
 the lowest cost is chosen. If the method has a neighbourhood (the part around
 the target that comes last), the largest one is taken that costs at most 1 %
 more. The line below the table is the code that a program runs once, at its
-start, to use this method. Without it, a program uses the method that the CPU's
-features suggest.
+start, to use this method. Without this line, a program uses the method that the
+CPU's features suggest.
 
 Examples:
   pageset bench pages --choose

@@ -1,4 +1,4 @@
-//! `pageset bench faults`: the page fault test. `args` has the options, `table` prints the result.
+//! `pageset bench faults` runs the page fault test. `args` has the options, `table` prints the result.
 
 pub(crate) mod args;
 mod table;

@@ -1,5 +1,5 @@
-//! `pageset bench machine`: the cost of the allocator's steps on this machine, as a machine file for `pageset
-//! simulate`.
+//! `pageset bench machine` measures what the allocator's steps cost on this machine, and writes a machine
+//! file for `pageset simulate`.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ How to read this:
   vm.percpu_pagelist_high_fraction, in seven pairs of runs, and compares the CPU
   time. The setting is put back at the end, also after Ctrl-C. The cost is saved
   in $XDG_STATE_HOME/pageset/visit-cost.json, or below ~/.local/state. Later
-  recordings include it, and `pageset advise` uses it.
+  recordings include the cost, and `pageset advise` uses it.
 
   With -o, the result is a machine file: pass it to `pageset simulate --machine
   FILE`. The file says for each number whether it was measured or guessed. Times

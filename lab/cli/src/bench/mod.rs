@@ -1,5 +1,5 @@
-//! `pageset bench`: the cost of operations on this machine. `faults` touches memory, `pages` clears and
-//! copies it, `machine` writes a machine file.
+//! `pageset bench` measures what operations on memory cost on this machine. `faults` touches memory, `pages`
+//! clears and copies pages, `machine` writes a machine file.
 
 pub(crate) mod args;
 pub(crate) mod faults;

@@ -1,4 +1,5 @@
-//! The cost of a visit to a zone on this machine: measured by root, and kept for later recordings.
+//! Measures the cost of a visit to a zone on this machine, which needs root, and saves the cost for later
+//! recordings.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -20,24 +21,24 @@ use crate::progress::Progress;
 use crate::signals::Signals;
 use crate::source::Source;
 
-/// Measures the cost of a visit, and keeps it for later recordings.
+/// Measures the cost of a visit to a zone, and saves the cost for later recordings.
 pub(super) fn run(invocation: &Invocation) -> Result<()> {
     let settings = Settings::of_this_machine();
     settings.check("vm.percpu_pagelist_high_fraction=8")?;
     left::offer(&settings)?;
     let signals = Signals::watch()?;
     say(
-        "This takes about a minute of page faults, under two values of vm.percpu_pagelist_high_fraction in turn. The old value is put back at the end.",
+        "The measurement takes about a minute of page faults, under two values of vm.percpu_pagelist_high_fraction in turn. The old value is put back at the end.",
     );
     let measured = measured(&settings, &invocation.provenance().command, &signals);
-    // The settings have been put back before this line.
+    // `measured` has restored the settings, so a signal may end the process now.
     signals.pass_on()?;
     let cost = measured?;
     let path = visit_cost::path().ok_or_else(|| anyhow!("neither XDG_STATE_HOME nor HOME is set"))?;
     visit_cost::keep(&cost, &path)?;
     if cost.visit_ns.is_wide() {
         say(
-            "The range is wide, because other programs disturbed the measurement. Run it again when the machine is quiet.",
+            "The range is wide, because other programs disturbed the measurement. Run this command again when the machine is quiet.",
         );
     }
     say(&format!("{} Saved in {}. New recordings include this cost.", told(&cost), path.display()));
@@ -50,7 +51,7 @@ fn measured(settings: &Settings, command: &str, signals: &Signals) -> Result<Vis
     visit_cost::measure(Measuring { settings, command, record: &mut record }, &mut progress)
 }
 
-/// The cost, in words.
+/// A sentence with the cost of a visit to a zone.
 fn told(cost: &VisitCost) -> String {
     let ns = |range: CostRange| format!("{:.0} ns ({:.0} to {:.0})", range.median, range.min, range.max);
     format!(
@@ -83,7 +84,7 @@ fn record(work: Work, signals: &Signals) -> Result<Box<dyn TraceReader>> {
     Ok(Box::new(Source::open(&SourceArgs { recording: Some(path), opening })?))
 }
 
-/// Shows progress, and tells the work to stop after a signal.
+/// Shows progress, and cancels the work after a signal.
 struct UntilSignal<'a, P> {
     shown: P,
     signals: &'a Signals,

@@ -22,7 +22,7 @@ Formats read, recognised by their content:
 Formats written (--to):
   pgtrace    much smaller than text, and many times faster to read. Keeps all
              facts about the recording
-  perfetto   for https://ui.perfetto.dev, which uploads nothing. It shows:
+  perfetto   for https://ui.perfetto.dev, which uploads nothing, and shows:
              node 0 Normal        free pages against the watermarks
              node 0 Normal CPU 1  a page set: refills, drains, count, high
              CPU 1                ticks, and arrows from the allocation of a

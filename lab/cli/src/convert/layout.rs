@@ -1,5 +1,5 @@
-//! `pageset convert --to layout`: the layout of a recording's machine, or of a copy of `/proc/zoneinfo`, as a
-//! file to edit.
+//! `pageset convert --to layout` writes the layout of a recording's machine, or of a copy of
+//! `/proc/zoneinfo`, as a file that users can edit.
 
 use anyhow::{Result, anyhow};
 use pageset_trace::{Layout, TraceReader as _};
@@ -34,7 +34,7 @@ fn write(target: &TargetArgs, name: &str, machine: &Layout, origin: LayoutOrigin
         if origin == LayoutOrigin::Guessed {
             writeln!(
                 out,
-                "# The recording does not describe its machine. CPUs and frames are those that occur in events."
+                "# The recording does not describe its machine. The layout has the CPUs and frames that occur in events."
             )?;
             writeln!(
                 out,
@@ -45,7 +45,7 @@ fn write(target: &TargetArgs, name: &str, machine: &Layout, origin: LayoutOrigin
         if !machine.assumed.is_empty() {
             writeln!(
                 out,
-                "# `assumed`: what the file does not say. Correct what is wrong, and delete its sentence."
+                "# `assumed`: facts that the file lacks. If you correct a fact, delete its sentence."
             )?;
         }
         out.write_all(text.as_bytes())?;

@@ -1,4 +1,4 @@
-//! `pageset convert --to perfetto`: a recording as the Perfetto UI shows it.
+//! `pageset convert --to perfetto` writes a recording as a trace for the Perfetto UI.
 
 use std::io::Write;
 use std::path::Path;
@@ -72,7 +72,7 @@ fn print(
     }
     let followed = &summary.followed;
     let mut text = format!(
-        "Allocations followed to their free: {}, one in {FOLLOWED_ONE_IN}. Arrows to another CPU that freed them: {}.",
+        "Allocations followed to their free: {}, one in {FOLLOWED_ONE_IN}. Arrows to another CPU that freed the block: {}.",
         followed.allocations - followed.given_up,
         followed.arrows
     );
@@ -110,6 +110,6 @@ fn print(
             "The recording does not describe its machine, so the zones are guessed from the events."
         )?;
     }
-    writeln!(out, "Open it at https://ui.perfetto.dev, which uploads nothing.")?;
+    writeln!(out, "Open the file at https://ui.perfetto.dev, which uploads nothing.")?;
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! The rules of a policy in words. If a new rule in the core has no words yet, a test in this file fails.
+//! Describes the rules of a policy in words. If a new rule of the crate `pageset-core` has no words yet, a
+//! test in this file fails.
 
 use pageset_core::policy::{
     BatchRule, BelowHigh, BoostConsumer, BusyOwner, ClaimLimit, Counting, Decay, DecayDrain, DemandDrain,
@@ -18,7 +19,7 @@ pub(super) struct Rule {
     pub(super) value: String,
 }
 
-/// Every field of a policy. A test has the list of fields.
+/// Every field of a policy, in words. A test has the list of the fields' names.
 pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
     let Policy {
         name: _,
@@ -86,13 +87,13 @@ pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
     rule("reserve for atomic requests", highatomic_rule(buddy.highatomic).to_owned());
     rule("requests by units of 1 GiB", buddy.steering.map_or("not steered".to_owned(), steering_rule));
     match ownership {
-        None => rule("owners of pageblocks", "none: they are the zone's".to_owned()),
+        None => rule("owners of pageblocks", "none: pageblocks belong to the zone".to_owned()),
         Some(ownership) => {
             rule("owners of pageblocks", claim_rule(ownership.claims).to_owned());
             rule("pages that other CPUs free go to", remote_rule(ownership.remote).to_owned());
             rule("owner's page set is busy", busy_owner_rule(ownership.busy_owner).to_owned());
             let looks = ownership.recovery_looks_max;
-            rule("fragments are taken back", format!("of the first {looks} pageblocks on the CPU's list"));
+            rule("fragments are taken back", format!("from the first {looks} pageblocks of the CPU's list"));
         }
     }
     rules
@@ -100,13 +101,19 @@ pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
 
 fn list_scheme(lists: ListScheme) -> String {
     let what = match lists {
-        ListScheme::OrderZero => "order 0, by type",
-        ListScheme::HighOrderV5 => "order 0 by type, orders 1 to 3 one each",
-        ListScheme::HighOrderToFive => "order 0 by type, orders 1 to 5 one each",
-        ListScheme::LowOrders => "orders 0 to 3, by type",
-        ListScheme::OneHugeList => "orders 0 to 3, by type; one for huge pages",
-        ListScheme::TwoHugeLists => "orders 0 to 3, by type; huge pages, movable and other",
-        ListScheme::EveryOrder => "orders 0 to 9, by type",
+        ListScheme::OrderZero => "one list of order 0 for each type",
+        ListScheme::HighOrderV5 => "one list of order 0 for each type; one list for each order from 1 to 3",
+        ListScheme::HighOrderToFive => {
+            "one list of order 0 for each type; one list for each order from 1 to 5"
+        }
+        ListScheme::LowOrders => "one list for each type and each order from 0 to 3",
+        ListScheme::OneHugeList => {
+            "one list for each type and each order from 0 to 3; one list for huge pages"
+        }
+        ListScheme::TwoHugeLists => {
+            "one list for each type and each order from 0 to 3; one list for movable huge pages, one list for other huge pages"
+        }
+        ListScheme::EveryOrder => "one list for each type and each order from 0 to 9",
     };
     format!("{}: {what}", lists.lists())
 }
@@ -125,38 +132,46 @@ fn high_rule(high: HighRule) -> String {
         HighRule::Share => {
             "the CPU's share of the low watermark, or of managed / percpu_pagelist_high_fraction".to_owned()
         }
-        HighRule::ShareToEighth => "from the CPU's share of the low watermark to its share of an eighth of the zone; \
-                                    fixed at its share of managed / percpu_pagelist_high_fraction if that is set"
+        HighRule::ShareToEighth => "from the CPU's share of the low watermark to its share of an eighth of the zone; if \
+                                    percpu_pagelist_high_fraction is set, the CPU's share of managed / percpu_pagelist_high_fraction"
             .to_owned(),
-        HighRule::Batches(batches) => format!("{batches} batches; 0 in zones too small for a batch"),
-        HighRule::Fixed(pages) => format!("{pages} pages, at least a batch"),
+        HighRule::Batches(batches) => format!("{batches} batches; 0 in a zone that is too small for a batch"),
+        HighRule::Fixed(pages) => format!("{pages} pages, or batch if this is more"),
     }
 }
 
 fn refill_rule(refill: RefillRule, scale_max: u8) -> String {
     match refill {
-        RefillRule::BatchOfBlocks => "batch blocks, whatever the order".to_owned(),
+        RefillRule::BatchOfBlocks => "a number of blocks that equals batch, for every order".to_owned(),
         RefillRule::Batch => "max(batch >> order, 2) blocks".to_owned(),
         RefillRule::Doubling => format!(
-            "max(batch >> order, 2) blocks; order 0 doubles with each refill without a free between, up to batch << \
-             {scale_max} and the room below high"
+            "max(batch >> order, 2) blocks; for order 0, each refill doubles this number until a page is freed; the number is at \
+             most batch << {scale_max}, and at most the room below high"
         ),
     }
 }
 
 fn raise_rule(raise: RaiseHigh) -> &'static str {
     match raise {
-        RaiseHigh::UnlessReclaimActive => "by the pages of a refill, unless the zone is being reclaimed",
-        RaiseHigh::UnlessBelowHigh => "by the pages of a refill, unless the zone is below its high watermark",
+        RaiseHigh::UnlessReclaimActive => {
+            "by the number of pages of each refill, unless the zone is being reclaimed"
+        }
+        RaiseHigh::UnlessBelowHigh => {
+            "by the number of pages of each refill, unless the zone is below its high watermark"
+        }
     }
 }
 
 fn decay_rule(decay: Decay) -> String {
-    let unused = if decay.unused_only { ", at most the pages unused since the last tick" } else { "" };
+    let unused = if decay.unused_only {
+        ", at most by the number of pages that stayed unused since the last tick"
+    } else {
+        ""
+    };
     format!("by {}{unused}", part_words(decay.part))
 }
 
-/// A fraction, in words if there are short ones.
+/// A fraction: in words if there is a short expression, otherwise in digits.
 fn part_words(part: Part) -> String {
     match part.parts() {
         (1, 2) => "a half".to_owned(),
@@ -171,32 +186,37 @@ fn part_words(part: Part) -> String {
 fn below_high_rule(below_high: BelowHigh) -> &'static str {
     match below_high {
         BelowHigh::Ignored => "ignored",
-        BelowHigh::CheckAlways => "marked; the watermark is checked at each allocation",
-        BelowHigh::CheckOnce => "marked; the watermark is checked only without the mark",
+        BelowHigh::CheckAlways => "the zone gets a mark; each allocation checks the watermark",
+        BelowHigh::CheckOnce => {
+            "the zone gets a mark; an allocation checks the watermark only if the zone has no mark"
+        }
     }
 }
 
 fn free_history_rule(history: FreeHistory, scale_max: u8) -> String {
     match history {
-        FreeHistory::None => "none: a drain is always batch pages".to_owned(),
+        FreeHistory::None => "none: each drain takes batch pages".to_owned(),
         FreeHistory::Factor { cap, grows } => {
             let cap = match cap {
-                FactorCap::Room => "the room left".to_owned(),
-                FactorCap::ScaleMax => format!("the room left and {scale_max}"),
+                FactorCap::Room => String::new(),
+                FactorCap::ScaleMax => format!(", up to {scale_max}"),
             };
             let grows = match grows {
-                FactorGrows::Below => "fits with room to spare",
-                FactorGrows::UpTo => "fits",
+                FactorGrows::Below => "smaller than the room",
+                FactorGrows::UpTo => "no larger than the room",
             };
-            format!("a power of two, raised by each drain that {grows}, up to {cap}; halved by an allocation")
+            format!(
+                "a drain takes batch << factor pages, at most the room (the limit minus batch); a drain that is \
+                 {grows} raises the factor by 1{cap}; an allocation halves the factor"
+            )
         }
         FreeHistory::Count { step } => {
             let step = match step {
-                PressureStep::Count => "by the count",
-                PressureStep::CountOrBatch => "by the count, at least batch",
+                PressureStep::Count => "by the number of pages freed",
+                PressureStep::CountOrBatch => "by the number of pages freed, or by batch if batch is more",
             };
             format!(
-                "pages freed, up to about batch << {scale_max}; halved by an allocation; under pressure high falls {step}"
+                "the number of pages freed, at most about batch << {scale_max}; an allocation halves this number; if memory is short, a free lowers high {step}"
             )
         }
     }
@@ -209,9 +229,11 @@ fn free_high_rule(rule: &FreeHighRule) -> String {
     };
     let threshold = match (rule.threshold.batches, rule.threshold.high_min_part.parts()) {
         (1, (0, _)) => String::new(),
-        (1, (1, 2)) => "; from batch + high_min / 2 freed pages on".to_owned(),
+        (1, (1, 2)) => ", if at least batch + high_min / 2 pages were freed".to_owned(),
         (batches, (numerator, denominator)) => {
-            format!("; from {batches} batches + {numerator}/{denominator} of high_min freed pages on")
+            format!(
+                ", if at least {batches} batches + {numerator}/{denominator} of high_min pages were freed"
+            )
         }
     };
     let keep = match rule.keep_batch {
@@ -222,7 +244,7 @@ fn free_high_rule(rule: &FreeHighRule) -> String {
                 SliceCaches::LastLevel => "of the last-level cache",
             };
             format!(
-                "; keeps up to batch pages where a CPU's slice {caches} is above {} batches",
+                "; up to batch pages stay if a CPU's share {caches} holds more than {} batches",
                 slice.batches
             )
         }
@@ -250,90 +272,102 @@ fn reclaim_rule(rule: ReclaimLimit) -> &'static str {
 
 fn counting_rule(counting: Counting) -> &'static str {
     match counting {
-        Counting::Pages => "the page set's pages",
-        Counting::Blocks => "the page set's blocks, whatever their order",
-        Counting::PagesOfClass => "the pages of the freed block's class: order 0, or all higher orders",
+        Counting::Pages => "the number of pages in the page set",
+        Counting::Blocks => "the number of blocks of any order in the page set",
+        Counting::PagesOfClass => {
+            "the number of pages in the freed block's class: order 0, or all higher orders"
+        }
     }
 }
 
 fn drain_order_rule(order: DrainOrder) -> &'static str {
     match order {
-        DrainOrder::ListByList => "from the list freed to, each list until it is empty",
-        DrainOrder::RoundRobin(FirstList::Zero) => "in turn from list 0, one block more at each list",
-        DrainOrder::RoundRobin(FirstList::One) => "in turn from list 1, one block more at each list",
+        DrainOrder::ListByList => "begins with the freed block's list, and empties each list before the next",
+        DrainOrder::RoundRobin(FirstList::Zero) => {
+            "takes from each list in turn, from list 0 on, each time one block more"
+        }
+        DrainOrder::RoundRobin(FirstList::One) => {
+            "takes from each list in turn, from list 1 on, each time one block more"
+        }
         DrainOrder::RoundRobin(FirstList::AfterLast) => {
-            "in turn from behind the list where the last drain stopped, one block more at each list"
+            "takes from each list in turn, from behind the list where the last drain stopped, each time one block more"
         }
         DrainOrder::ClassFirst => {
-            "list by list in the class of the freed block, order 0 or all higher orders; then the other class"
+            "empties the lists of the freed block's class (order 0, or all higher orders), then the other lists"
         }
-        DrainOrder::ExcessFirst => "lists with more than an equal share of high first, then list by list",
+        DrainOrder::ExcessFirst => {
+            "begins with lists that hold more than an equal share of high, then empties list by list"
+        }
     }
 }
 
 fn drain_picks_rule(picks: DrainPicks) -> &'static str {
     match picks {
-        DrainPicks::UnderLock => "one by one, under the zone's lock",
+        DrainPicks::UnderLock => "one by one, while it holds the zone's lock",
         DrainPicks::BeforeLock { prefetches_buddies: false } => "before it takes the zone's lock",
         DrainPicks::BeforeLock { prefetches_buddies: true } => {
-            "before it takes the zone's lock, and fetches their buddies' metadata ahead"
+            "before it takes the zone's lock, and prefetches the metadata of the blocks' buddies"
         }
     }
 }
 
 fn split_frees_rule(frees: SplitFrees) -> &'static str {
     match frees {
-        SplitFrees::Singly => "go one by one",
-        SplitFrees::Joined => "go as the block that they were",
+        SplitFrees::Singly => "enter the page set one by one",
+        SplitFrees::Joined => "enter the page set as the block that was split",
     }
 }
 
 fn free_drain_rule(drain: FreeDrain) -> &'static str {
     match drain {
-        FreeDrain::Whole => "in one hold of the lock",
+        FreeDrain::Whole => "drains all under one hold of the page set's lock",
         FreeDrain::Slices(NextSlice::WhileDue) => {
-            "a batch for each hold of the lock; the rest stays if another CPU has it"
+            "drains a batch under each hold of the page set's lock; the rest stays if another CPU has the lock"
         }
         FreeDrain::Slices(NextSlice::WhileAtLimit) => {
-            "a batch for each hold of the lock, while the page set is at its limit"
+            "drains a batch under each hold of the page set's lock, while the page set is at its limit"
         }
     }
 }
 
 fn decay_drain_rule(drain: DecayDrain) -> &'static str {
     match drain {
-        DecayDrain::Whole => "in one hold of the lock",
-        DecayDrain::Slices => "a batch for each hold of the lock",
+        DecayDrain::Whole => "drains all under one hold of the page set's lock",
+        DecayDrain::Slices => "drains a batch under each hold of the page set's lock",
     }
 }
 
 fn demand_drain_rule(drain: DemandDrain, scale_max: u8) -> String {
     match drain {
-        DemandDrain::Whole => "in one hold of the lock".to_owned(),
-        DemandDrain::Chunks => format!("batch << {scale_max} pages for each hold of the lock"),
+        DemandDrain::Whole => "drains all under one hold of the page set's lock".to_owned(),
+        DemandDrain::Chunks => {
+            format!("drains batch << {scale_max} pages under each hold of the page set's lock")
+        }
     }
 }
 
 fn fallback_rule(fallback: Fallback) -> &'static str {
     match fallback {
         Fallback::StealAndRetry => {
-            "free blocks move to the wanted type's lists, then those are searched again"
+            "a request moves free blocks to the wanted type's lists, then searches these lists again"
         }
-        Fallback::ClaimOrTakeOne => "a pageblock is claimed whole, or one block is taken and the rest stays",
+        Fallback::ClaimOrTakeOne => {
+            "a request claims a whole pageblock, or takes one block and leaves the rest"
+        }
     }
 }
 
 fn drain_type_rule(drain_type: DrainType) -> &'static str {
     match drain_type {
-        DrainType::Remembered => "as remembered when it was freed or fetched",
-        DrainType::Reread => "its pageblock's, read at the drain",
+        DrainType::Remembered => "the type that was stored when the block was freed or fetched",
+        DrainType::Reread => "the type that its pageblock has at the time of the drain",
     }
 }
 
 fn boost_rule(consumer: BoostConsumer) -> &'static str {
     match consumer {
         BoostConsumer::AnyRequest => "the next request in the zone",
-        BoostConsumer::KswapdRequest => "the next request in the zone that may wake it",
+        BoostConsumer::KswapdRequest => "the next request in the zone that may wake the reclaimer",
     }
 }
 
@@ -347,9 +381,11 @@ fn diverted_rule(diverted: DivertedFrees) -> &'static str {
 fn claim_rule(limit: ClaimLimit) -> &'static str {
     match limit {
         ClaimLimit::HighMax => {
-            "CPUs, which claim them whole, up to the upper limit of high; a page goes back to the owner's set"
+            "CPUs, which claim whole pageblocks, up to the upper limit of high; a freed page returns to the owner's page set"
         }
-        ClaimLimit::High => "CPUs, which claim them whole, up to high; a page goes back to the owner's set",
+        ClaimLimit::High => {
+            "CPUs, which claim whole pageblocks, up to high; a freed page returns to the owner's page set"
+        }
     }
 }
 
@@ -363,15 +399,17 @@ fn remote_rule(rule: RemoteFrees) -> &'static str {
 fn busy_owner_rule(rule: BusyOwner) -> &'static str {
     match rule {
         BusyOwner::Zone => "the page goes to the zone",
-        BusyOwner::FreeingCpu => "the page goes to the set of the CPU that frees it",
+        BusyOwner::FreeingCpu => "the page goes to the page set of the freeing CPU",
     }
 }
 
 fn highatomic_rule(rule: HighAtomicRule) -> &'static str {
     match rule {
-        HighAtomicRule::WholeBlocks => "up to 1 % and a block; watermark checks subtract whole pageblocks",
+        HighAtomicRule::WholeBlocks => {
+            "up to 1 % of the zone and a pageblock; watermark checks subtract whole pageblocks"
+        }
         HighAtomicRule::FreeFrames => {
-            "up to 1 %, none in small zones; watermark checks subtract its free frames"
+            "up to 1 % of the zone, none in small zones; watermark checks subtract the reserve's free frames"
         }
     }
 }
@@ -379,8 +417,8 @@ fn highatomic_rule(rule: HighAtomicRule) -> &'static str {
 fn steering_rule(rule: UnitSteering) -> String {
     let UnitSteering { looks_max, fragments_above_units, .. } = rule;
     format!(
-        "what cannot be moved goes to tainted units, of the first {looks_max} blocks of a list; fragments there, where more than \
-         {fragments_above_units} units are"
+        "memory that cannot be moved goes to a tainted unit if one of the first {looks_max} blocks of a list lies there; in a zone of \
+         more than {fragments_above_units} units, parts of pageblocks in tainted units are used before a clean unit"
     )
 }
 

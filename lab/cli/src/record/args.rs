@@ -14,17 +14,17 @@ const READING_RECORD: &str = "\
 How it works:
   The kernel writes its page events into a buffer for each CPU, in a separate
   tracing instance, so other users of tracing are not disturbed. The recorder
-  copies the events to FILE while it runs. It does not record the contents of
-  memory. If a recorder is killed, its file can be read with --recover, and the
-  next recorder removes the tracing instance.
+  copies the events to FILE while it runs, but never the contents of memory. If
+  a recorder is killed, its file can be read with --recover, and the next
+  recorder removes the tracing instance.
 
 The file also has:
   zones, free lists and counters before and after; the page sets of each CPU,
   fifty times a second; CPUs, caches, nodes and settings; how many events were
-  lost, and where; what could not be recorded, and why. It has no names of
-  tasks, except in the recorded command line. With --names it has the names of
-  all tasks and their control groups: look at them before you send FILE to
-  others.
+  lost, and where; what could not be recorded, and why. FILE has no names of
+  tasks, except in the recorded command line. With --names, FILE has the names
+  of all tasks and their control groups: look at these names before you send
+  FILE to others.
 
 Privileges:
   Only root may use the kernel's tracing files. --check says what is missing,
@@ -87,7 +87,7 @@ pub(crate) struct RecordArgs {
     /// 500' or 'reclaim_us > 10000'
     #[arg(long, value_name = "CONDITION")]
     when: Option<Condition>,
-    /// Count events in the kernel instead of recording each event. This costs little, and is enough for
+    /// Count events in the kernel instead of recording each event. Counting costs little, and is enough for
     /// `stat` and for the verdict of `advise`. Frequent events are counted only part of the time, so their
     /// number is an estimate
     #[arg(long, conflicts_with_all = ["buffer", "faults", "flight_recorder", "stack", "when", "check"])]

@@ -1,4 +1,4 @@
-//! The messages at the end of a recording.
+//! Prints the messages at the end of a recording.
 
 use std::io::Write;
 use std::path::Path;
@@ -63,22 +63,27 @@ pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> 
     }
     let name = shell_word(&path.display().to_string());
     if info.counts.is_some() {
-        writeln!(out, "`pageset stat {name}` shows them. A replay needs events: record without --counts.")?;
+        writeln!(
+            out,
+            "`pageset stat {name}` shows the counts. A replay needs events: record without --counts."
+        )?;
     } else {
-        writeln!(out, "`pageset replay {name}` shows what other kernels would have made of it.")?;
+        writeln!(out, "`pageset replay {name}` shows what other kernels would have done under this load.")?;
     }
     Ok(())
 }
 
 /// Prints the cost of recording, from pairs of runs.
 pub(super) fn print_cost(out: &mut dyn Write, cost: &RecordingCost) -> Result<()> {
-    for (what, range) in [("time", cost.wall_percent), ("CPU time of the machine", cost.cpu_percent)] {
+    for (what, range) in
+        [("the command's time", cost.wall_percent), ("the machine's CPU time", cost.cpu_percent)]
+    {
         if let Some(CostRange { min, median, max }) = range {
             let sure = match cost.rounds {
                 1 => "one pair of runs; --calibrate-cost=5 also says how much pairs differ".to_owned(),
                 rounds => format!("{min:+.0} to {max:+.0}, {rounds} pairs"),
             };
-            writeln!(out, "While it is recorded, the command takes {median:+.0} % {what} ({sure}).")?;
+            writeln!(out, "Recording the command changes {what} by {median:+.0} % ({sure}).")?;
         }
     }
     Ok(())
@@ -111,7 +116,10 @@ mod tests {
         while is_running(child.id()) {
             std::thread::yield_now();
         }
-        assert!(std::path::Path::new(&format!("/proc/{}", child.id())).exists(), "nobody has asked yet");
+        assert!(
+            std::path::Path::new(&format!("/proc/{}", child.id())).exists(),
+            "the parent has not waited for the ended process, so the process still has its number"
+        );
         child.wait().unwrap();
     }
 
@@ -119,11 +127,11 @@ mod tests {
     fn one_pair_of_runs_has_no_range() {
         assert_eq!(
             printed(1, &mut [-33.0]),
-            "While it is recorded, the command takes -33 % time (one pair of runs; --calibrate-cost=5 also says how much pairs differ).\n"
+            "Recording the command changes the command's time by -33 % (one pair of runs; --calibrate-cost=5 also says how much pairs differ).\n"
         );
         assert_eq!(
             printed(3, &mut [5.0, 9.0, 2.0]),
-            "While it is recorded, the command takes +5 % time (+2 to +9, 3 pairs).\n"
+            "Recording the command changes the command's time by +5 % (+2 to +9, 3 pairs).\n"
         );
     }
 }

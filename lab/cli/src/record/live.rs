@@ -1,4 +1,4 @@
-//! Shows one line about a recording while it runs, on the standard error if that is a terminal.
+//! Shows one line about a recording while it runs, on the standard error if the standard error is a terminal.
 
 use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use pageset_record::Status;
 /// Time between two updates of the line.
 const PERIOD: Duration = Duration::from_millis(250);
 
-/// The progress line, which is erased at the end.
+/// The line that shows the progress of a recording, and is erased at the end.
 pub(crate) struct Live {
     bar: Option<ProgressBar>,
     shown: Instant,
@@ -19,8 +19,8 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Shows progress if `is_wanted`. It is not wanted while a command is recorded, because the command may
-    /// use the terminal. `ctrl_c` says what Ctrl-C does.
+    /// Shows progress if `is_wanted`. While a command is recorded, no progress is shown, because the command
+    /// may use the terminal. `ctrl_c` is the text that says what Ctrl-C does.
     pub(crate) fn new(is_wanted: bool, ctrl_c: &'static str) -> Self {
         let bar = (is_wanted && io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new_spinner();
@@ -31,7 +31,7 @@ impl Live {
         Self { bar, shown: Instant::now(), events: 0, is_counting: false, ctrl_c }
     }
 
-    /// Shows progress while events are counted, when their number is not known yet.
+    /// Shows progress while events are counted; their number is not known before the end.
     pub(crate) fn counting(is_wanted: bool, ctrl_c: &'static str) -> Self {
         let mut live = Self::new(is_wanted, ctrl_c);
         live.is_counting = true;

@@ -14,8 +14,8 @@ one line each and a summary [default: the bundled one]";
 
 const READING_REPLAY: &str = "\
 How to read this:
-  The load is the same in every row; what differs is the policy. Without -p,
-  the first row is the recorded kernel's, and the releases from 5.14 on follow.
+  Every row has the same load under another policy. Without -p, the first row
+  has the recorded kernel's policy; the releases from 5.14 on follow.
 
   visits                    refills and drains; page sets exist to avoid these
   pages in, pages back      pages that refills took from the zone (\"alloc_zone\"
@@ -31,25 +31,27 @@ How to read this:
   drains by free_high       page sets emptied because of high-order frees
   and a second table, in which the first row is 100
 
-  80 % interval             of the visits, or of a series' zone lock. It held
-                            83 % of real runs where repeats agree within 25 %,
-                            and 85 % of others; JSON has more intervals
+  80 % interval             the range that should hold the visits, or a series'
+                            zone lock, in 80 % of cases. It held 83 % of real
+                            runs where repeats agree within 25 %, and 85 % of
+                            others; JSON has more intervals
 
   Runs of a load differ. With one recording, intervals include an estimate of
-  this difference. Several recordings of the load, made one after the other,
-  show the true difference. Counts are those of the first recording.
+  how much runs differ. Several recordings of the load, made one after the
+  other, show how much runs really differ. Counts are those of the first
+  recording.
 
-  Below the table you see what the recorded kernel did, and what its own policy
-  does in a replay. If the two differ by more than a quarter, a warning is
-  printed above the tables.
+  Below the table you see what the recorded kernel did, and what that kernel's
+  policy does in a replay. If the two differ by more than a quarter, a warning
+  is printed above the tables.
 
   Under the recorded kernel's policy, page sets begin with the pages that the
   kernel's page sets held. Under every other policy they begin in a steady
   state: pageset plays the recording twice, and counts the second time.
 
-  A replay counts; it does not measure time. It keeps the recorded order of
-  events. Under another policy, CPUs would have waited for other times, and some
-  events would have come earlier or later.
+  A replay counts; it does not measure time. A replay keeps the recorded order
+  of events. Under another policy, CPUs would have waited for other times, and
+  some events would have come earlier or later.
 
 Examples:
   pageset replay -p 6.1,6.12

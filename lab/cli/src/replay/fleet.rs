@@ -1,4 +1,4 @@
-//! Many recordings of one load: each policy's rows, summed up.
+//! Replays many recordings of one load, and sums up each policy's rows.
 
 use std::io::Write;
 
@@ -21,7 +21,7 @@ const READING_POLICIES: &str = "In percent of the visits under the base policy w
                                 `certain` counts the recordings whose whole 80 % interval is below the base's \
                                 visits. Visits are counted; their time is not measured.";
 
-/// The values of one recording's replay that are printed.
+/// The printed values of one recording's replay.
 struct Replayed {
     events: u64,
     is_far_off: bool,
@@ -30,13 +30,14 @@ struct Replayed {
 }
 
 impl Replayed {
-    /// Visits under a policy in percent of the visits under the base. `None` if the base has no visits.
+    /// Visits under a policy, in percent of the visits under the base (the first policy). `None` if the base
+    /// has no visits.
     fn percent(&self, at: usize) -> Option<f64> {
         let base = self.outcomes.first()?.visits();
         (base > 0).then(|| 100.0 * self.outcomes[at].visits() as f64 / base as f64)
     }
 
-    /// The policy with the fewest visits, other than the base.
+    /// The policy with the fewest visits among all policies but the base.
     fn best(&self) -> Option<usize> {
         (1..self.outcomes.len()).min_by_key(|at| self.outcomes[*at].visits())
     }
@@ -69,13 +70,13 @@ pub(super) fn run(args: &ReplayArgs, invocation: &Invocation) -> Result<()> {
     fleet.finish()
 }
 
-/// One policy's rows in all recordings, summed up.
+/// Sums up one policy's rows in all recordings.
 #[derive(Serialize)]
 struct PolicySummary {
     policy: String,
     /// The number of recordings that were replayed under the policy.
     recordings: usize,
-    /// The number of these recordings whose visits are certainly fewer than under the base.
+    /// The number of recordings whose visits under the policy are certainly fewer than under the base.
     certain: usize,
     /// Median, least and most of the visits, in percent of the base's visits.
     percent: Option<Spread>,

@@ -1,4 +1,4 @@
-//! Prints the result of a replay: rows, figures computed from them, and notes.
+//! Prints the result of a replay: a row for each policy, figures computed from the rows, and notes.
 
 use std::io::Write;
 
@@ -26,9 +26,9 @@ pub(super) struct Finished {
     pub(super) origin: LayoutOrigin,
     pub(super) provenance: Provenance,
     pub(super) columns: Columns,
-    /// Number of CPUs that share the memory, if it is not the recorded number.
+    /// Number of CPUs in the replay, which share the recorded memory. `None` stands for the recorded number.
     pub(super) cpus: Option<u32>,
-    /// Whether all notes are printed.
+    /// Whether all notes are printed (`-v`), and not only those on trust and assumptions.
     pub(super) is_verbose: bool,
     /// Number of further recordings of the same load.
     pub(super) repeats: usize,
@@ -39,13 +39,14 @@ pub(super) struct Finished {
 pub(crate) enum Columns {
     /// The counts that a reader compares first.
     Brief,
-    /// All counts, and the same relative to the first row.
+    /// All counts, and a second table with the counts relative to the first row.
     Full,
-    /// The columns that tables of posted patches have, relative to the first row.
+    /// The columns of the tables in which kernel developers posted their patches, relative to the first row.
     Series,
 }
 
-/// Columns of the brief table: the key in the counts, and the heading here.
+/// Columns of the brief table. Each pair is the column's key in the counts, and the column's heading in the
+/// brief table.
 const BRIEF: [(&str, &str); 7] = [
     ("policy", "policy"),
     ("visits", "visits"),
@@ -56,7 +57,8 @@ const BRIEF: [(&str, &str); 7] = [
     ("pcp_pages_idle", "PCP pages, idle"),
 ];
 
-/// Columns of a series: the key in the counts, and the heading in the tables of posted patches.
+/// Columns of a series. Each pair is the column's key in the counts, and its heading in the tables of the
+/// posted patches.
 const LADDER: [(&str, &str); 6] = [
     ("free_high_drains", "free_high"),
     ("refilled_pages", "alloc_zone"),
@@ -67,11 +69,11 @@ const LADDER: [(&str, &str); 6] = [
 ];
 
 /// The note for a recording that does not describe its machine.
-const MADE_UP: &str = "The recording does not describe its machine: CPUs and frames are those that occur in \
-                       it, zones and watermarks are Linux's defaults. `pageset convert --to layout` prints \
+const MADE_UP: &str = "The recording does not describe its machine: the replay uses the CPUs and frames that occur in \
+                       events, and Linux's default zones and watermarks. `pageset convert --to layout` prints \
                        this machine, and `--layout` replaces it.";
 
-/// Columns of the second table, which is relative to the first row.
+/// Columns of the second table, whose values are relative to the first row.
 const RELATIVE: [&str; 11] = [
     "refills",
     "refilled_pages",
@@ -186,7 +188,7 @@ impl Finished {
     }
 
     fn with_interval(&self, counts: &Table, (low_key, key, heading, interval): IntervalColumn) -> Table {
-        let at = counts.column_index(low_key).expect("the counts have intervals");
+        let at = counts.column_index(low_key).expect("the counts have a column for each end of an interval");
         let mut columns = counts.columns().to_vec();
         columns.splice(at..at + 2, [Column::ratio(key, heading)]);
         let mut table = Table::new(self.title(), columns);
@@ -200,10 +202,12 @@ impl Finished {
         table
     }
 
-    /// The counts that a reader compares first, in one table of 80 columns.
+    /// The brief table of 80 columns, with the counts that a reader compares first.
     fn brief(&self) -> Table {
         let counts = self.counts_with_intervals();
-        let at = BRIEF.map(|(key, _)| counts.column_index(key).expect("the counts have these columns"));
+        let at = BRIEF.map(|(key, _)| {
+            counts.column_index(key).expect("the counts have every column of the brief table")
+        });
         let heading = |(at, (_, heading)): (usize, (&str, &str))| {
             counts.columns()[at].clone().with_heading(heading).with_unit("")
         };
@@ -223,12 +227,12 @@ impl Finished {
         self.trust().into_iter().for_each(|note| table.note(note));
         self.assumed().into_iter().for_each(|note| table.note(note));
         table.note(
-            "Visits are counted; their time is not measured. A visit is a refill or a drain. `-v` says what was left out and how to repeat this; `--all` shows more columns.",
+            "Visits are counted; their time is not measured. A visit is a refill or a drain. `-v` shows what was left out, and the command line; `--all` shows all columns.",
         );
         table
     }
 
-    /// Facts that were assumed, and events that were lost.
+    /// Returns sentences on lost events, and on facts that were assumed.
     fn assumed(&self) -> Vec<String> {
         let lost = if self.replay.lost == LostEvents::default() {
             Vec::new()
@@ -242,14 +246,15 @@ impl Finished {
             .collect()
     }
 
-    /// The columns that differ between policies, with the first row as 100.
+    /// The second table: the columns whose values differ between policies, with the first row as 100.
     fn relative(&self) -> Table {
         let relative = relative_to_first(&self.counts(), &RELATIVE);
         let keys = std::iter::once("policy").chain(RELATIVE);
         let kept: Vec<_> = keys.filter_map(|key| relative.column_index(key)).collect();
         // The title contains the unit, so the unit and the notes of the full table are removed.
         let plain = |index: &usize| relative.columns()[*index].clone().with_unit("");
-        let title = format!("The same relative to {} (= 100; a `-` where that has 0)", self.base_name());
+        let title =
+            format!("The counts relative to {} (= 100; `-` if the count of that row is 0)", self.base_name());
         let mut table = Table::new(title, kept.iter().map(plain).collect());
         for row in relative.rows() {
             table.push(Row::new(kept.iter().map(|index| row.cells[*index].clone())));
@@ -257,11 +262,12 @@ impl Finished {
         table
     }
 
-    /// The columns of posted patches, with the first row as 100.
+    /// The table of a series: the columns that its posted patches have, with the first row as 100.
     fn ladder(&self) -> Table {
         let keys = LADDER.map(|(key, _)| key);
         let relative = relative_to_first(&self.counts(), &keys);
-        let column = |key: &str| relative.column_index(key).expect("the counts have the columns of a ladder");
+        let column =
+            |key: &str| relative.column_index(key).expect("the counts have every column of a series");
         let columns = LADDER.map(|(key, heading)| Column::ratio(key, heading));
         let interval = Column::ratio("zone_lock_interval", "zone lock, 80 %");
         let columns =
@@ -277,7 +283,7 @@ impl Finished {
         table
     }
 
-    /// A sentence with the values of the base row, which stand for 100.
+    /// A sentence with the base row's values, each of which is 100 in the table.
     fn base(&self) -> String {
         self.replay.outcomes.first().map_or_else(String::new, |base| {
             format!(
@@ -302,18 +308,18 @@ impl Finished {
         let mut notes = self.trust();
         let Unseen { unmatched_frees, allocations, stack_pages, diverted_frees } = self.replay.unseen;
         notes.push(format!(
-            "Frees of pages whose allocation the recording does not show: {unmatched_frees}. {allocations} of \
-             these pages were free already, so they were allocated without an event. Frees past a busy page \
-             set: {diverted_frees}."
+            "Frees of pages whose allocation the recording does not show: {unmatched_frees}, of which {allocations} \
+             free a page that is free already according to the recording, so the kernel allocated the page \
+             without an event. Frees that bypassed a page set because its lock was busy: {diverted_frees}."
         ));
         if stack_pages > 0 {
             notes.push(format!(
-                "The recording has no events of bulk allocations: {stack_pages} pages stand for the stacks of forked tasks."
+                "The recording has no events of bulk allocations, so the replay adds {stack_pages} pages for the stacks of forked tasks."
             ));
         }
         notes.extend(self.replay.tick_interval_s.map(|seconds| {
             format!(
-                "The recording has no ticks (starts of `vmstat_update`), so every CPU ticks once in {seconds} s."
+                "The recording has no ticks (starts of `vmstat_update`), so in the replay every CPU ticks once in {seconds} s."
             )
         }));
         notes.extend(origin::lost_notes(&self.replay.lost));
@@ -336,7 +342,7 @@ impl Finished {
         if let Some(cpus) = self.cpus {
             notes.push(format!(
                 "What if: {cpus} CPUs share the memory. The recording is from a machine with fewer CPUs; the \
-                 others are idle in the replay."
+                 added CPUs are idle in the replay."
             ));
         }
         notes.push(room(self.replay.room));
@@ -354,8 +360,8 @@ impl Finished {
         notes
     }
 
-    /// Notes on how far the rows can be trusted: the recorded kernel's own counts, and how much the row of
-    /// its policy differs from them.
+    /// Notes on how far the rows can be trusted: the recorded kernel's own counts, and how much the replay
+    /// under that kernel's policy differs from them.
     fn trust(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(kernel) = self.kernel().filter(|kernel| kernel.visits() != Some(0)) {
@@ -374,7 +380,7 @@ impl Finished {
             );
             if let Some(visits) = kernel.visits().filter(|visits| *visits < FEW_VISITS) {
                 notes.push(format!(
-                    "It went to its zones only {visits} times, so this number depends much on chance. Record longer."
+                    "The recorded kernel went to its zones only {visits} times, so this number depends much on chance. Record longer."
                 ));
             }
         }
@@ -404,7 +410,7 @@ impl Finished {
         notes
     }
 
-    /// The kernel's own counts, if they were recorded.
+    /// The recorded kernel's own counts. `None` if neither refills nor drains were recorded.
     fn kernel(&self) -> Option<KernelTotals> {
         let kernel = self.replay.kernel_itself;
         Some(kernel).filter(|kernel| kernel.refills.or(kernel.drains).is_some())
@@ -432,16 +438,16 @@ impl Finished {
     }
 }
 
-/// The memory that a replay took, in words.
+/// A sentence on the memory that a replay took.
 fn room(Room { acts_bytes, file_bytes, plays_at_once }: Room) -> String {
     let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
-    let mut said = format!("The load takes {} during the replay", mib(acts_bytes));
+    let mut said = format!("The load takes {} of memory during the replay", mib(acts_bytes));
     if file_bytes > 0 {
         let directory = std::env::temp_dir();
-        said += &format!("; {} of it are in a file below {}", mib(file_bytes), directory.display());
+        said += &format!("; {} of the load are in a file below {}", mib(file_bytes), directory.display());
     }
     if let Some(plays) = plays_at_once {
-        said += &format!("; memory is short, so the number of plays at the same time is {plays}");
+        said += &format!("; memory is short, so the number of replays at the same time is {plays}");
     }
     said + "."
 }
@@ -493,7 +499,7 @@ pub(super) struct ReplayDocument<'a> {
     /// The part of the recording that is counted, in the rows and in `kernel_itself`.
     window: Window,
     rows: Vec<RowDocument<'a>>,
-    /// Facts that the recording lacks, and a warning if its forecasts cannot be trusted.
+    /// Which facts the recording lacks, and whether its forecasts cannot be trusted.
     warnings: &'a [String],
     notes: Vec<String>,
     provenance: &'a Provenance,
@@ -504,14 +510,16 @@ struct TraceOfReplay {
     #[serde(flatten)]
     trace: TraceDocument,
     unreplayed: Unreplayed,
-    /// `None` if the recording has ticks.
+    /// Time between two ticks of a CPU, in seconds, that the replay assumes. `None` if the recording has
+    /// ticks.
     tick_interval_s: Option<u32>,
-    /// The recorded kernel's own counts in the window, as far as events show them.
+    /// The recorded kernel's own counts in the window, which is the part of the recording that is counted.
+    /// `None` if neither refills nor drains were recorded.
     kernel_itself: Option<KernelTotals>,
     unseen: Unseen,
 }
 
-/// One policy's row: the counts, and figures computed from them.
+/// One policy's row: the counts, and figures computed from the counts.
 #[derive(Serialize)]
 struct RowDocument<'a> {
     #[serde(flatten)]
@@ -535,10 +543,13 @@ mod tests {
     #[test]
     fn what_a_replay_took_is_said() {
         let acts_bytes = 3 << 20;
-        assert_eq!(room(Room { acts_bytes, ..Room::default() }), "The load takes 3.0 MiB during the replay.");
+        assert_eq!(
+            room(Room { acts_bytes, ..Room::default() }),
+            "The load takes 3.0 MiB of memory during the replay."
+        );
         let short = Room { acts_bytes, file_bytes: 2 << 20, plays_at_once: Some(1) };
-        assert!(room(short).contains("; 2.0 MiB of it are in a file below "), "{}", room(short));
-        assert!(room(short).ends_with("so the number of plays at the same time is 1."), "{}", room(short));
+        assert!(room(short).contains("; 2.0 MiB of the load are in a file below "), "{}", room(short));
+        assert!(room(short).ends_with("so the number of replays at the same time is 1."), "{}", room(short));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Compares several recordings. If there are three or more, the one that differs most comes first.
+//! Compares several recordings. If there are three or more recordings, the recording that differs most comes
+//! first.
 
 use pageset_replay::advise::Waiting;
 use pageset_replay::report_data::ReportData;
@@ -7,12 +8,12 @@ use pageset_report::{Cell, Column, Row, Table, command_line};
 
 use super::settings;
 
-/// A figure for the comparison of recordings.
+/// A figure of a recording that is compared with the figures of other recordings.
 #[derive(Clone, Copy)]
 struct Figure {
     title: &'static str,
     unit: &'static str,
-    /// A difference of at most this size is too small to notice.
+    /// Differences of at most this size are too small to notice. In the unit of the figure.
     little: f64,
     /// Returns the recording's figure, in a unit that lets it be printed as a whole number. `None` if the
     /// recording does not have the figure.
@@ -53,7 +54,7 @@ const FIGURES: [Figure; 6] = [
         of: |report_data| percent(report_data.examined.advice.findings.zone_percent()),
     },
     Figure {
-        title: "Pages freed by another CPU than the one that allocated them",
+        title: "Pages freed by another CPU than the CPU that allocated them",
         unit: "%",
         little: 10.0,
         of: |report_data| percent(report_data.examined.advice.findings.remote_percent),
@@ -64,15 +65,15 @@ fn percent(percent: Option<f64>) -> Option<u64> {
     Some(percent?.round() as u64)
 }
 
-/// Pages held, as the recorder saw them every 20 ms.
+/// Most pages that page sets held, as the recorder read their counts every 20 ms.
 const HELD_SAMPLED: Figure = Figure {
     title: "Held in page sets at most, as sampled",
     unit: "pages",
     little: 256.0,
     of: |report_data| report_data.samples.held_peak(),
 };
-/// Pages held in a replay, which sees every event. For the same recording, samples and replay give different
-/// values.
+/// Most pages that page sets held in a replay. A replay sees every event, so its value differs from that of
+/// the samples of the same recording.
 const HELD_REPLAYED: Figure = Figure {
     title: "Held in page sets at most, as replayed",
     of: |report_data| report_data.examined.advice.findings.held_pages_peak,
@@ -80,7 +81,7 @@ const HELD_REPLAYED: Figure = Figure {
 };
 
 /// The figures that are compared. Held pages come from samples if all recordings have samples, and otherwise
-/// from replays: a sampled value is not comparable with a replayed one.
+/// from replays: a value from samples is not comparable with a value from a replay.
 fn figures(dossiers: &[ReportData]) -> [Figure; 6] {
     let mut figures = FIGURES;
     if dossiers.iter().any(|report_data| report_data.samples.held_peak().is_none()) {
@@ -89,8 +90,8 @@ fn figures(dossiers: &[ReportData]) -> [Figure; 6] {
     figures
 }
 
-/// Differences of less than this percentage are not mentioned. Guess: two runs of one load differ by about as
-/// much.
+/// The text does not mention a difference of less than this percentage. Guess: two runs of one load differ by
+/// about 5 %.
 const TOLD_PERCENT: f64 = 5.0;
 
 fn per_second(report_data: &ReportData, count: Option<u64>) -> Option<u64> {
@@ -98,7 +99,7 @@ fn per_second(report_data: &ReportData, count: Option<u64>) -> Option<u64> {
     (seconds > 0.0).then(|| (count as f64 / seconds).round() as u64)
 }
 
-/// The order of the recordings on the page, and their comparison.
+/// Returns the order in which the page shows the recordings, and the section that compares them.
 pub(super) fn section(dossiers: &[ReportData], names: &[String]) -> (Vec<usize>, Section) {
     let figures = figures(dossiers);
     let values: Vec<Vec<Option<u64>>> =
@@ -107,7 +108,7 @@ pub(super) fn section(dossiers: &[ReportData], names: &[String]) -> (Vec<usize>,
     let mut section = Section::new("Comparison");
     if dossiers.len() > 2 {
         section.push(Part::Text(
-            "The recording that differs most from the median of all stands first.".to_owned(),
+            "The recording that differs most from the median of all recordings comes first.".to_owned(),
         ));
     }
     if let [first, second] = dossiers {
@@ -276,9 +277,12 @@ mod tests {
         );
         let nothing = ["a and b do not differ by 5 % or more in any figure that is large enough to notice."];
         let unknown = differences(figures([Some(10_000), Some(1_000_001), Some(0), None]), "a", "b");
-        assert_eq!(unknown, nothing, "unknown is no difference");
+        assert_eq!(unknown, nothing, "a figure that one recording does not have is not a difference");
         let rare = differences(figures([Some(10_000), Some(1_000_000), Some(40), None]), "a", "b");
-        assert_eq!(rare, nothing, "40 us a second are noise, however often 0 goes into them");
+        assert_eq!(
+            rare, nothing,
+            "from 0 to 40 us a second is too small a difference to mention, though its ratio is infinite"
+        );
     }
 
     #[test]
@@ -288,7 +292,7 @@ mod tests {
         assert_eq!(
             outliers_first(&[vec![None, Some(7), Some(7), Some(9)]]),
             [3, 0, 1, 2],
-            "unknown is no outlier"
+            "a recording without the figure does not differ from the others"
         );
         assert_eq!(median(&[Some(3), None, Some(1), Some(2)]), 2);
     }

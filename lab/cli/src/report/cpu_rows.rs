@@ -1,9 +1,10 @@
-//! The order of rows in charts with a row for each CPU: CPUs of one node and cache are neighbours.
+//! Orders the rows of charts that have a row for each CPU: CPUs with the same node and last-level cache are
+//! neighbours.
 
 use pageset_replay::report_data::ReportData;
 use pageset_report::page::Group;
 
-/// Rows of a chart, from top to bottom.
+/// The rows of a chart with a row for each CPU, from top to bottom.
 pub(super) struct CpuRows {
     /// The CPU of each row.
     pub(super) cpus: Vec<u32>,
@@ -33,7 +34,7 @@ impl CpuRows {
         self.cpus.iter().map(u32::to_string).collect()
     }
 
-    /// The values of all CPUs, in the order of the rows. `of` returns the values of one CPU.
+    /// Returns the values of all CPUs, in the order of the rows. `of` returns the values of one CPU.
     pub(super) fn cells(&self, of: impl Fn(usize) -> Vec<u64>) -> Vec<Vec<u64>> {
         self.cpus.iter().map(|cpu| of(*cpu as usize)).collect()
     }

@@ -30,7 +30,7 @@ pub(super) fn section(report_data: &ReportData, heading: String) -> Section {
     section
 }
 
-/// The main figures of each kernel.
+/// Bars with the main figures of the replay under each kernel.
 fn multiples(report_data: &ReportData) -> Vec<Bars> {
     let (advice, replay) = (&report_data.examined.advice, report_data.examined.replay.as_ref());
     let outcomes = replay.iter().flat_map(|replay| &replay.outcomes);
@@ -61,7 +61,7 @@ fn multiples(report_data: &ReportData) -> Vec<Bars> {
     ]
 }
 
-/// Visits to the zones under each setting. The recorded setting is first.
+/// Bars with the visits to the zones under each setting. The recorded setting comes first.
 fn settings(report_data: &ReportData) -> Bars {
     let advice = &report_data.examined.advice;
     let recorded =

@@ -30,7 +30,7 @@ pub(super) fn section(report_data: &ReportData, provenance: &Provenance, heading
         section.push(if each.table.columns().is_empty() {
             Part::Text(format!("{}: {}", each.table.title(), each.table.notes().join(" ")))
         } else if rows > ROWS_MAX {
-            Part::Text(format!("{}: {rows} rows; `pageset stat` prints them.", each.table.title()))
+            Part::Text(format!("{}: {rows} rows; `pageset stat` prints all rows.", each.table.title()))
         } else {
             Part::Evidence(each.table)
         });

@@ -1,4 +1,4 @@
-//! The course of a recording: lines for the busiest CPUs and for the zones, a map for all CPUs.
+//! Draws the course of a recording: lines for the busiest CPUs and for the zones, and a map of all CPUs.
 
 use pageset_replay::recorded::needs;
 use pageset_replay::report_data::{CpuSamples, Extremes, ReportData, ZoneSamples};
@@ -80,8 +80,11 @@ fn cpu_lines(report_data: &ReportData, cpu: usize, link: usize) -> LineChart {
     let counted = counted.into_iter().filter(|(_, needed, _)| recorded.has(needed));
     let counts: Vec<String> =
         counted.clone().map(|(name, _, counts)| format!("{} {name}", counts.iter().sum::<u64>())).collect();
-    let counts =
-        if counts.is_empty() { "what it moved is not recorded".to_owned() } else { counts.join(", ") };
+    let counts = if counts.is_empty() {
+        "the pages that it moved are not recorded".to_owned()
+    } else {
+        counts.join(", ")
+    };
     let mut text = format!("CPU {cpu}: {counts}.");
     let mut lines = Vec::new();
     if let Some(samples) = report_data.samples.cpus.iter().find(|samples| samples.cpu as usize == cpu) {
@@ -178,7 +181,7 @@ pub(super) fn map(report_data: &ReportData, link: usize, heading: String) -> Sec
     }
     section.push(Part::Text(format!(
         "A row for each CPU, grouped by node and last-level cache. A column stands for {:.3} ms. If several columns \
-         share a pixel, it shows the largest value.",
+         share a pixel, the pixel shows the largest value.",
         timeline.interval_ns as f64 / 1e6
     )));
     section.push(Part::Chart(Chart::Heat(heat)));

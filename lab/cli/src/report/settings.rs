@@ -1,10 +1,10 @@
-//! Settings of the kernel: those in force when a recording began, and when each changed.
+//! Describes the kernel's settings: their values when a recording began, and when a setting changed.
 
 use pageset_replay::report_data::ReportData;
 use pageset_report::page::Change;
 use pageset_trace::{SettingChange, Sysctls};
 
-/// All settings that affect page sets, on one line. Settings whose value is not known are left out.
+/// Prints all settings that affect page sets on one line. Settings with unknown values are left out.
 pub(super) fn in_force(report_data: &ReportData) -> String {
     let known = report_data.settings.as_ref().map(named).unwrap_or_default();
     if known.is_empty() {
@@ -14,7 +14,7 @@ pub(super) fn in_force(report_data: &ReportData) -> String {
     known.join(", ")
 }
 
-/// Names and values of the known settings.
+/// Returns the names and values of the settings whose values are known.
 pub(super) fn named(settings: &Sysctls) -> Vec<(&'static str, String)> {
     let Sysctls {
         percpu_pagelist_high_fraction,
@@ -39,7 +39,7 @@ pub(super) fn named(settings: &Sysctls) -> Vec<(&'static str, String)> {
     all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
-/// The changes, with their times in seconds from the first event on.
+/// Returns the changes of settings, with their times in seconds since the first event.
 pub(super) fn changes(report_data: &ReportData) -> Vec<Change> {
     let first_ns = report_data.timeline.first_ns;
     let second = |ns: u64| ns.saturating_sub(first_ns) as f64 / 1e9;

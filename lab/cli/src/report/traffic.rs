@@ -1,4 +1,4 @@
-//! Blocks by the CPUs that allocate and free them, and their lifetimes.
+//! The page's section on which CPUs allocate and free blocks, and on the lifetimes of blocks.
 
 use pageset_replay::Log2Counts;
 use pageset_replay::recorded::needs;
@@ -18,7 +18,7 @@ pub(super) fn section(report_data: &ReportData, heading: String) -> Section {
     section.push(Part::Chart(Chart::Heat(matrix(report_data))));
     if survey.cpus.beyond_matrix > 0 {
         section.push(Part::Text(format!(
-            "{} blocks of other CPUs are not in the map.",
+            "The map does not show {} blocks, because a CPU's number is too large.",
             survey.cpus.beyond_matrix
         )));
     }
@@ -47,7 +47,7 @@ pub(super) fn section(report_data: &ReportData, heading: String) -> Section {
     section
 }
 
-/// A heat map of blocks, by allocating and freeing CPU.
+/// Draws a heat map of how many blocks each pair of allocating and freeing CPU has.
 fn matrix(report_data: &ReportData) -> Heat {
     let cpus = &report_data.examined.survey.cpus;
     let rows = CpuRows::new(report_data);
@@ -59,7 +59,7 @@ fn matrix(report_data: &ReportData) -> Heat {
         row
     };
     Heat {
-        title: "Blocks by the CPU that allocated them (down) and the one that freed them (across)".to_owned(),
+        title: "Blocks by the CPU that allocated them (down) and the CPU that freed them (across)".to_owned(),
         text: format!(
             "{} blocks were freed on the CPU that allocated them, {} on another.",
             cpus.local_blocks, cpus.remote_blocks

@@ -1,4 +1,4 @@
-//! The verdict, and a summary of the recording.
+//! The page's section with the verdict of `advise`, and with a summary of the recording.
 
 use pageset_replay::report_data::ReportData;
 use pageset_report::command_line;
@@ -6,8 +6,8 @@ use pageset_report::page::{Part, Section};
 
 use crate::layouts::{LayoutOrigin, LayoutSummary};
 
-/// The number of sentences of the verdict at the beginning of the page. The facts follow, then the other
-/// sentences.
+/// The number of the verdict's sentences that stand before the facts about the recording. The other sentences
+/// follow these facts.
 const LEAD: usize = 3;
 
 pub(super) fn section(report_data: &ReportData, heading: String) -> Section {

@@ -16,16 +16,18 @@ How to read this:
   Each table is printed with the published value first, and our value beside it.
   Below each table you see how well the two agree: in the order of the rows
   (Spearman), in the direction in which each row differs from the base row, and
-  in the median error. The number of right directions is compared with the null
-  model, which forecasts that nothing ever changes: it has many directions
-  right. A group of tables has no skill here if fewer than a third of its
-  published changes are met, or if the directions do not beat the null model
-  (sign test, p < 0.05). The last section lists what did not reproduce.
+  in the median error. The number of right directions is compared with that of
+  the null model, which forecasts that nothing ever changes, and has many
+  directions right. A group of tables has no skill here if fewer than a third of
+  its published changes are met, or if the directions do not beat the null model
+  (sign test, p < 0.05). The last section lists the values that did not
+  reproduce.
 
   measured   on this machine
   simulated  our allocator on a modelled machine, in virtual time
   fitted     a parameter was chosen so that this row agrees, so its agreement
-             means nothing. Only base rows are fitted; the others are predictions
+             means nothing. Only base rows are fitted; the other rows
+             are predictions
 
 To add a study, write a file STUDY.toml, and beside it its table as CSV and a
 STUDY.md. The book's page on this command has an example.
@@ -81,9 +83,9 @@ pub(crate) struct ReproduceArgs {
 /// The study that was chosen.
 #[derive(Clone, Debug)]
 pub(crate) enum Chosen {
-    /// A study that is built in.
+    /// A study that is part of the program.
     Named(&'static dyn Study),
-    /// A file of the user.
+    /// A study in a file of the user.
     File(PathBuf),
 }
 
@@ -111,7 +113,7 @@ impl TypedValueParser for StudyParser {
             return Ok(Chosen::File(path));
         }
         let name = PossibleValuesParser::new(Self::names()).parse_ref(command, argument, typed)?;
-        Ok(Chosen::Named(named(&name).expect("it is one of the names")))
+        Ok(Chosen::Named(named(&name).expect("a bundled study has the accepted name")))
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {

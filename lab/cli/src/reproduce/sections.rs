@@ -9,7 +9,8 @@ use pageset_study::reproduce::{Findings, Group, Reproduction};
 
 use crate::paragraph;
 
-/// Writes the tables with their notes, how well they agree, and the differences that remain.
+/// Writes the tables with their notes, how well published and simulated values agree, and the differences
+/// that remain.
 pub(crate) fn write(
     reproduction: &Reproduction<'_>,
     findings: &Findings,
@@ -53,7 +54,8 @@ pub(crate) fn write(
     Ok(provenance(reproduction, format, out)?)
 }
 
-/// Sentences with the counts of directions, and with the groups of tables where these counts mean nothing.
+/// Sentences on how many directions of change agree, and on the groups of tables in which this number means
+/// nothing.
 pub(super) fn agreement(reproduction: &Reproduction<'_>) -> Vec<String> {
     let Skill { directions, directions_agreed, null_model, changes_published, changes_met, .. } =
         reproduction.skill;
@@ -62,8 +64,8 @@ pub(super) fn agreement(reproduction: &Reproduction<'_>) -> Vec<String> {
     if let Some(part) = reproduction.direction_agreement {
         let percent = part * 100.0;
         sentences.push(format!(
-            "Direction of change: {directions_agreed} of {directions} ({percent:.1} %). \"Nothing ever changes\" would have \
-             {null_model}. Of {changes_published} published changes {changes_met} are met; {changes_seen_only_here} changes are \
+            "Direction of change: {directions_agreed} of {directions} ({percent:.1} %). The null model would have \
+             {null_model} right. Of {changes_published} published changes {changes_met} are met; {changes_seen_only_here} changes are \
              seen where none is published. From one row to the next, {steps_met} of {steps_published} published steps are met."
         ));
     }
@@ -72,7 +74,7 @@ pub(super) fn agreement(reproduction: &Reproduction<'_>) -> Vec<String> {
     let misses = &reproduction.misses;
     if misses.opposite + misses.close > 0 {
         sentences.push(format!(
-            "{} changes go the opposite way. In {} of the directions that differ, the two changes differ by less than \
+            "{} changes have the opposite direction of the published change. In {} of the directions that differ, the two changes differ by less than \
              what counts as no change.",
             misses.opposite, misses.close
         ));
@@ -80,7 +82,7 @@ pub(super) fn agreement(reproduction: &Reproduction<'_>) -> Vec<String> {
     sentences
 }
 
-/// The reason why a group's directions mean nothing.
+/// A sentence that says why a group's directions mean nothing.
 fn no_skill(group: &Group) -> String {
     let Skill { changes_published, changes_met, changes_seen_only_here, .. } = group.skill;
     format!(
@@ -91,22 +93,22 @@ fn no_skill(group: &Group) -> String {
     )
 }
 
-/// The heading above the differences and their reasons. A study of this project has another heading, because
-/// it has no published tables.
+/// The heading above the differences and their reasons. A study of this project has a heading of its own,
+/// because there are no published tables to reproduce.
 pub(super) fn differences_heading(findings: &Findings) -> &'static str {
     if findings.tables.is_empty() { "What was missed, and why" } else { "What did not reproduce, and why" }
 }
 
 const NOTES: [&str; 4] = [
     "The first value of a pair is the published one, the second is ours.",
-    "Direction: a value goes up, down or stays the same, counted from the base row; changes of at most 2 % (of scores, \
-     times and counts) or 1 point (of shares), or of what the text itself calls its variation, are none. Nor are changes of ours \
-     that the seeds' spread covers.",
+    "Direction: a value goes up, down or stays the same, counted from the base row. Changes of at most 2 % (of scores, \
+     times and counts) or 1 point (of shares), or of what the text itself calls its variation, count as no change. Changes of \
+     ours that the seeds' spread covers count as no change, too.",
     "Null model: the forecast that nothing ever changes. Its directions are right wherever no change is published. A group of \
      tables has skill if at least a third of its published changes are met, and if its directions beat the null model's by a \
      sign test (p < 0.05).",
-    "Spearman: 1 if both have the same order. Where published values are equal, ours that differ cannot reach 1: the \
-     most that they can reach is printed then. The base row is included unless a table has several.",
+    "Spearman: 1 if the published values and ours have the same order. If published values are equal and ours differ, the \
+     largest possible value is less than 1, and is printed too. The base row is included unless a table has several.",
 ];
 
 fn heading(out: &mut dyn Write, format: Format, text: &str) -> io::Result<()> {
@@ -116,7 +118,7 @@ fn heading(out: &mut dyn Write, format: Format, text: &str) -> io::Result<()> {
     writeln!(out, "{text}\n{}", "-".repeat(text.len()))
 }
 
-/// The provenance: command, version, commit, machine, as below every table.
+/// Writes the provenance (command, version, commit, machine), as below every table.
 fn provenance(reproduction: &Reproduction<'_>, format: Format, out: &mut dyn Write) -> io::Result<()> {
     for (name, value) in reproduction.provenance.facts() {
         if format == Format::Markdown {

@@ -33,7 +33,7 @@ How to read this:
   lines             share of the CPUs' busy time in which they waited for cache
                     lines of the allocator from other CPUs
   held, mean        free pages that CPUs kept back from all others
-  whole, end        pageblocks that are free as a whole in the end
+  whole, end        pageblocks whose pages are all free at the end
 
   Every figure is simulated. Compare rows of one machine, not machines. The
   machine file says which costs are measured and which are guessed.
@@ -114,7 +114,7 @@ pub(crate) struct SimulateArgs {
     pub(crate) page: PageArgs,
 }
 
-/// A parameter of a workload, as the user typed it.
+/// A parameter `KEY=VALUE` of a workload, as the user typed it.
 fn setting(text: &str) -> Result<(String, u64), String> {
     let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, e.g. fault_ns=800")?;
     let value = value.parse().map_err(|_| format!("`{value}` is not a whole number"))?;

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::options::OutputArgs;
 use crate::output;
 
-/// Machines and workloads in one JSON document.
+/// The JSON document with all machines and workloads.
 #[derive(Debug, Serialize)]
 struct Catalogue {
     machines: Table,

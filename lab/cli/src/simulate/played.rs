@@ -1,10 +1,10 @@
-//! A recording's requests that a simulation played, and those that it left out.
+//! Counts the requests of a recording that a simulation played, left out or inserted.
 
 use pageset_study::load::Played;
 
-/// Each count, with its key in JSON and CSV and its description for a reader.
+/// Returns the key in JSON and CSV, the value and the description of each count.
 fn table(played: &Played) -> [(&'static str, u64, &'static str); 7] {
-    // List all fields in the pattern, so that no count is forgotten.
+    // The pattern lists all fields, so that the compiler reports a count that is forgotten here.
     let Played {
         events,
         bulk_pages,
@@ -37,12 +37,12 @@ fn table(played: &Played) -> [(&'static str, u64, &'static str); 7] {
     ]
 }
 
-/// Each count, by the key that it has in JSON and CSV.
+/// Returns each count with its key in JSON and CSV.
 pub(super) fn counts(played: &Played) -> Vec<(&'static str, u64)> {
     table(played).map(|(key, count, _)| (key, count)).to_vec()
 }
 
-/// The counts in words, without those that are 0.
+/// A sentence with the counts that are not 0.
 pub(super) fn note(played: &Played) -> String {
     let occurred = table(played).into_iter().enumerate().filter(|(at, (_, count, _))| *at == 0 || *count > 0);
     let parts: Vec<_> = occurred.map(|(_, (_, count, what))| format!("{count} {what}")).collect();

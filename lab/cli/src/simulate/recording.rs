@@ -1,4 +1,4 @@
-//! `pageset simulate --recording`: plays a recording on complete allocators, and prints a row for each.
+//! `pageset simulate --recording` plays a recording on complete allocators, and prints a row for each.
 //!
 //! `result` has the printed result.
 
@@ -23,7 +23,7 @@ use crate::simulate::args::SimulateArgs;
 use crate::source::Source;
 use result::Finished;
 
-/// The policies that are compared without -p.
+/// The policies that are compared if the user gives no -p.
 const POLICIES: [&str; 4] = ["linux-6.12", "linux-6.18", "linux-6.19", "pcp-buddy-rfc"];
 
 pub(super) fn run(args: &SimulateArgs, recording: Option<&Path>, invocation: &Invocation) -> Result<()> {
@@ -41,8 +41,8 @@ pub(super) fn run(args: &SimulateArgs, recording: Option<&Path>, invocation: &In
     output::write(&args.output.target, |out| finished.write(args.output.format(), out))
 }
 
-/// Linux's policies among the names. The project's own allocators always play the recording, so their names
-/// change nothing.
+/// Returns Linux's policies among the names that the user gave. The project's own allocators always play the
+/// recording, so their names have no effect.
 fn policies(args: &SimulateArgs) -> Vec<&'static Policy> {
     let named = |name: &str| match names_policy_file(name) {
         true => read_policy(Path::new(name)).ok(),

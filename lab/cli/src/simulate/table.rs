@@ -1,4 +1,5 @@
-//! The table of a simulation: for people, a row for each policy; for programs, a row for each run.
+//! Makes the table of a simulation: for people with a row for each policy, for programs with a row for each
+//! run.
 
 use std::path::Path;
 
@@ -10,10 +11,11 @@ use pageset_study::simulate::{RunResult, RunSpec};
 use super::played;
 use crate::simulate::args::SimulateArgs;
 
-/// A figure of a run: its column, how many decimals are printed, its value.
+/// A figure of a run: its column, the number of its decimals, and the function that returns its value.
 type Figure = (Column, u8, fn(&RunResult) -> f64);
 
-/// The figures of runs. An allocator without locks and page sets has further figures.
+/// Returns the figures that the table shows of each run. Runs of an allocator without locks and page sets
+/// have further figures.
 fn figures(specs: &[RunSpec]) -> Vec<Figure> {
     let mut figures = of_linux().to_vec();
     if has_ours(specs) {
@@ -22,7 +24,7 @@ fn figures(specs: &[RunSpec]) -> Vec<Figure> {
     figures
 }
 
-/// Whether a run is of the project's own allocator.
+/// Whether one of the runs simulates the project's own allocator.
 fn has_ours(specs: &[RunSpec]) -> bool {
     specs.iter().any(|spec| Policy::named(&spec.policy).is_none() && !names_policy_file(&spec.policy))
 }
@@ -77,8 +79,9 @@ pub(super) fn table(
     ));
     if has_ours(specs) {
         table.note(
-            "`visits`: a CPU took a zone's lock, or, of an allocator without locks, changed what all CPUs of a zone share, or a \
-             pageblock that another CPU had changed less than 10 us before. `lines`: time until lines came that other CPUs had.",
+            "`visits`: how often a CPU took a zone's lock or, in an allocator without locks, changed data that all CPUs of a zone \
+             share, or a pageblock that another CPU had changed less than 10 us before. `lines`: share of the CPUs' busy time \
+             in which they waited for cache lines from other CPUs.",
         );
     }
     if let Some(failures) =
@@ -160,8 +163,8 @@ fn means(args: &SimulateArgs, specs: &[RunSpec], results: &[RunResult]) -> Table
         table.push(Row::new(std::iter::once(policy).chain(figures.iter().flat_map(values))));
     }
     table.note(format!(
-        "Means of {per_policy} seeds; +/-: standard deviation. A difference that is smaller than this means \
-         nothing."
+        "Means of {per_policy} seeds; +/-: standard deviation. A smaller difference than the standard \
+         deviation means nothing."
     ));
     table
 }

@@ -15,8 +15,8 @@ How to read this:
   moved between zones and page sets
                 the kernel's own numbers, which a replay under its policy
                 should nearly reach. The kernel records single blocks: a
-                refill or drain is a series of them on one CPU, without
-                another event between
+                refill or drain is a series of blocks on one CPU, without
+                another event in between
 
   A number that is 0 may not have been recorded: see the events by kind.
 

@@ -1,4 +1,4 @@
-//! Turns a recording of counts into tables.
+//! Turns a recording of counts, which has no events, into tables.
 
 use pageset_report::{Cell, Column, Row, Table, command_line};
 use pageset_trace::{Counts, HitEstimate, TraceInfo};
@@ -80,13 +80,13 @@ fn visits(info: &TraceInfo, counts: &Counts) -> Table {
         high: waits.wait_ns.saturating_add(waits.unknown_wait_ns),
     });
     table.push(row("ns of these waits", ns, waits.and(throughout), counts));
-    // The kernel always counts these events, for /proc/vmstat.
+    // The kernel counts allocated and freed pages all the time, for /proc/vmstat.
     table.push(row("pages allocated", info.pgalloc_delta.map(HitEstimate::exact), throughout, counts));
     table.push(row("pages freed", info.pgfree_delta.map(HitEstimate::exact), throughout, counts));
     table.note(
         "Counts do not distinguish a visit (a refill or a drain of a page set) from a block that went past the \
-         page set: both are in the first row. Both are counted in slices of time in which each hit is recorded \
-         with its time.",
+         page set, so the first row has both. Visits and these blocks are counted in slices of time, in which each \
+         hit is recorded with its time.",
     );
     table
 }

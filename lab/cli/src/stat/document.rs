@@ -1,4 +1,5 @@
-//! A survey in JSON. Keys are stable; times are nanoseconds, sizes pages.
+//! Writes a survey (the contents of one recording) as JSON. Keys are stable. Times are in nanoseconds, sizes
+//! in pages.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,7 @@ use crate::origin::TraceDocument;
 #[derive(Serialize)]
 pub(super) struct StatDocument<'a> {
     trace: TraceDocument,
-    /// Events by tracepoint.
+    /// Number of events of each tracepoint.
     events: BTreeMap<&'static str, u64>,
     /// Tracepoints that were perhaps not recorded. Figures that need their events are `null`.
     not_recorded: Vec<&'static str>,
@@ -28,10 +29,10 @@ pub(super) struct StatDocument<'a> {
     lifetimes: Option<&'a Lifetimes>,
     bursts: Option<&'a Bursts>,
     kernel: Kernel<'a>,
-    /// The kernel's counts, in a recording without events.
+    /// The numbers of a recording of counts, which has no events.
     #[serde(skip_serializing_if = "Option::is_none")]
     counts: Option<Counts>,
-    /// Each task's part. Absent if the recording does not distinguish tasks.
+    /// Each task's part of the load. Absent if the recording does not distinguish tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     who: Option<Who>,
     /// Call sites, and locks that CPUs waited for. Absent if the recording has no call chains.
@@ -44,7 +45,7 @@ pub(super) struct StatDocument<'a> {
 
 #[derive(Serialize)]
 struct Orders {
-    /// Orders without any block are left out.
+    /// One entry for each order. Orders without any block are left out.
     by_order: Vec<ByOrder>,
     allocated_blocks: Option<u64>,
     allocated_pages: Option<u64>,
@@ -58,7 +59,7 @@ struct Orders {
 #[derive(Serialize)]
 struct ByOrder {
     order: usize,
-    /// Blocks by migratetype.
+    /// Number of allocated blocks of each migratetype.
     allocated: Option<BTreeMap<String, u64>>,
     freed: Option<u64>,
 }
@@ -73,7 +74,7 @@ impl ByOrder {
 #[derive(Serialize)]
 struct Cpus {
     each: Vec<Cpu>,
-    /// The number of blocks. Pairs of CPUs without any block are left out.
+    /// Number of blocks for each pair of allocating and freeing CPU. Pairs without any block are left out.
     matrix: Option<Vec<Pair>>,
     beyond_matrix: Option<u64>,
     local_blocks: Option<u64>,
@@ -98,7 +99,8 @@ struct Pair {
     blocks: u64,
 }
 
-/// Waits for zone locks. Call chains, or the waiter's next event, show which waits these are.
+/// Waits for zone locks. A wait's call chain, or the waiting CPU's next event, shows that the lock was a zone
+/// lock.
 #[derive(Serialize)]
 struct ZoneLockWaits {
     waits: u64,
@@ -106,7 +108,7 @@ struct ZoneLockWaits {
     by_caller: Vec<CallerWaits>,
 }
 
-/// The waits whose call chain names this caller.
+/// The waits for zone locks whose call chain contains this caller.
 #[derive(Serialize)]
 struct CallerWaits {
     caller: &'static str,

@@ -1,4 +1,4 @@
-//! Many recordings of one load: a line for each, and how much their figures differ.
+//! Shows many recordings of one load: a line for each recording, and how much their figures differ.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -16,7 +16,8 @@ use crate::output;
 use crate::source::Source;
 use crate::stat::args::StatArgs;
 
-/// A figure of a recording: its key, its heading, its unit, and decimals.
+/// A figure of a recording: its key, its heading, its unit, the number of its decimals, and the function that
+/// returns its value.
 type Figure = (&'static str, &'static str, &'static str, u8, fn(&Evidence) -> Option<f64>);
 
 /// The figures of a recording's line. The summary has the median and the range of each figure.
@@ -29,11 +30,12 @@ const FIGURES: [Figure; 7] = [
     ("waits_percent", "waits", "%", 2, |of| of.waiting.map(pageset_replay::advise::Waiting::percent)),
     ("remote_percent", "remote frees", "%", 1, |of| of.remote_percent),
 ];
-/// Lines are sorted by this figure.
+/// Place in [`FIGURES`] of the figure by which lines are sorted.
 const VISITS: usize = 4;
 
-const READING: &str = "The most visits to the zones a second stand first. `pages` were allocated, `waits` are for zone locks in percent \
-    of all CPUs' time (at most, where they were not recorded), `remote frees` are pages that another CPU freed. A `-` is unknown.";
+const READING: &str = "Recordings with the most visits to the zones a second come first. `pages` is how many pages were allocated, \
+    `waits` is the time of waits for zone locks in percent of all CPUs' time (an upper bound if waits were not recorded), \
+    `remote frees` is the share of pages that another CPU freed. A `-` is unknown.";
 
 fn rate(count: Option<u64>, of: &Evidence) -> Option<f64> {
     Some(count? as f64 / Some(of.seconds).filter(|seconds| *seconds > 0.0)?)

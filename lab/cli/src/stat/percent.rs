@@ -1,4 +1,4 @@
-//! Shares in percent.
+//! Computes shares in percent.
 
 use pageset_core::{COSTLY_ORDER, THP_ORDER};
 use pageset_replay::Survey;

@@ -1,4 +1,4 @@
-//! A survey as tables, in reading order.
+//! Turns a survey (the contents of one recording) into tables, in reading order.
 
 use std::fmt::Write as _;
 
@@ -19,14 +19,14 @@ use crate::who;
 /// Titles of tables that need both the allocation and the free of a block.
 const MATRIX: &str = "Blocks by allocating and by freeing CPU";
 const LIFETIMES: &str = "Lifetimes of blocks, from allocation to free";
-/// Tables for people show single page sets of at most this many CPUs.
+/// Tables for people have a row for each page set of at most this many CPUs.
 const CPUS_SHOWN: usize = 16;
 
-/// A table, with a drawing for people if it has one.
+/// A table, and for some tables a drawing that people see.
 pub(crate) struct Section {
-    /// Name in CSV.
+    /// Name of the table in CSV.
     pub(crate) key: &'static str,
-    /// Leading columns that name a row, in tables without a label.
+    /// Number of leading columns that together name a row, in tables that have no column of labels.
     pub(super) keys: usize,
     pub(crate) table: Table,
     pub(super) drawing: Option<String>,
@@ -102,7 +102,7 @@ fn summary(info: &TraceInfo, survey: &Survey) -> Table {
     let freed = orders.freed_blocks();
     let matched = cpus.local_blocks + cpus.remote_blocks;
     let (allocations, frees) = (needs::ALLOCATIONS, needs::FREES);
-    // The share is about the same unit as the count in its row, and needs the same events.
+    // A row's share is in the same unit (blocks or pages) as the row's count, and needs the same events.
     let rows: [(&str, &[EventKind], Cell, Option<f64>); 12] = [
         ("events", &[], survey.events.into(), None),
         ("seconds", &[], Cell::real(seconds, 3), None),
@@ -133,7 +133,7 @@ fn summary(info: &TraceInfo, survey: &Survey) -> Table {
         table.push(Row::new([what.into(), value, share]));
     }
     for (count, what) in [
-        (orders.impossible, "events with an order or frame that no block has"),
+        (orders.impossible, "events with an impossible order or frame"),
         (lifetimes.allocated_twice, "allocations of blocks in use (event of the free lost)"),
         (lifetimes.not_followed, "allocations not followed, because the table of blocks was full"),
     ] {
@@ -146,7 +146,7 @@ fn summary(info: &TraceInfo, survey: &Survey) -> Table {
         let seen = orders.allocated_pages() + survey.kernel.bulk_pages_got;
         let share = seen as f64 / pages as f64 * 100.0;
         table.note(format!(
-            "The kernel counted {pages} pages allocated; the events show {share:.1} % of them."
+            "The kernel's own counter shows {pages} allocated pages; the events show {share:.1} % of this number."
         ));
     }
     table
@@ -225,12 +225,15 @@ fn matrix(survey: &Survey) -> Section {
         ));
     }
     if cpus.beyond_matrix > 0 {
-        table.note(format!("Not in the matrix, because of CPU numbers too large: {}.", cpus.beyond_matrix));
+        table.note(format!(
+            "Blocks that are not in the matrix, because a CPU's number is too large: {}.",
+            cpus.beyond_matrix
+        ));
     }
     Section { key: "cpu_matrix", keys: 2, table, drawing: Some(matrix.to_string()) }
 }
 
-/// A section with a distribution: a table of ranges, and its drawing.
+/// A section that shows a distribution: a table of ranges, and a drawing of the table.
 fn distribution(key: &'static str, title: &str, counts: &Log2Counts) -> Section {
     let histogram: Histogram = counts.histogram();
     Section { key, keys: 2, table: histogram.to_table(title), drawing: Some(histogram.to_string()) }
@@ -298,7 +301,7 @@ fn moved(survey: &Survey) -> Table {
         Column::count("largest", "largest"),
     ];
     let kernel = &survey.kernel;
-    let mut table = Table::new("Moved between zones and page sets by the kernel itself", columns);
+    let mut table = Table::new("Pages that the kernel itself moved between zones and page sets", columns);
     let recorded = &survey.recorded;
     // The number of moved pages needs only the events of moved blocks. The number of runs also needs the
     // events that end a run.
@@ -328,10 +331,10 @@ fn moved(survey: &Survey) -> Table {
     table
 }
 
-/// A bulk allocation's requested and received pages.
+/// A row on bulk allocations: how many pages they requested and received.
 pub(super) const BULK: &[EventKind] = &[EventKind::BulkAllocEntry, EventKind::BulkAllocReturn];
 
-/// Other work of the recorded kernel on its memory.
+/// A table of the recorded kernel's other work on its memory.
 fn activity(survey: &Survey) -> Table {
     let columns = vec![
         Column::label("what", "what"),
@@ -354,7 +357,7 @@ fn activity(survey: &Survey) -> Table {
     }
     let locks = &kernel.zone_locks;
     let zone_waits = recorded.known(needs::ZONE_WAITS, (locks.waits, locks.wait_ns));
-    let zone_waits = [("of those, for zone locks".to_owned(), zone_waits)];
+    let zone_waits = [("of these waits, for zone locks".to_owned(), zone_waits)];
     let by_caller = locks.by_caller();
     let by_caller = by_caller.map(|(caller, found)| {
         (format!("... by {}, as call chains say", caller.name()), Some((found.waits, found.wait_ns)))
@@ -383,7 +386,7 @@ fn activity(survey: &Survey) -> Table {
         table.push(Row::new([what.into(), times.into(), Cell::Absent, Cell::Absent]));
     }
     if table.rows().iter().any(|row| row.cells[1] == Cell::Absent) {
-        table.note("If `times` is `-`, these events were not recorded, or the recording does not show whether they were.");
+        table.note("If `times` is `-`, events of this kind were not recorded, or the recording does not show whether they were recorded.");
     }
     if kernel.unpaired_waits > 0 && recorded.has(needs::WAITS) {
         table.note(format!(
@@ -403,8 +406,8 @@ fn activity(survey: &Survey) -> Table {
     table
 }
 
-/// Waits for locks whose waiters sleep instead of spinning. Recorders leave these waits out, so print the row
-/// only if there are some.
+/// A row on waits for locks whose waiters sleep instead of spinning. Recorders leave waits for sleeping locks
+/// out, so the row is printed only if the recording has such waits.
 pub(super) fn other_waits(survey: &Survey) -> Option<&Log2Counts> {
     let waits = &survey.kernel.other_waits;
     Some(waits).filter(|waits| waits.total() > 0 && survey.recorded.has(needs::WAITS))
@@ -475,7 +478,7 @@ fn pagesets(survey: &Survey) -> Table {
     table
 }
 
-/// A time in a unit that suits it.
+/// Prints a time in the unit that suits its length.
 pub(crate) fn duration(ns: u64) -> String {
     match ns {
         0..1_000 => format!("{ns} ns"),

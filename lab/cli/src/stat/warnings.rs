@@ -1,12 +1,12 @@
-//! Warnings about the recording, which a reader of its numbers needs.
+//! Warnings about the recording, for a reader of its numbers.
 
 use pageset_replay::Survey;
 use pageset_replay::recorded::needs;
 use pageset_trace::{SettingChange, TraceInfo};
 
-/// Facts that the recording lacks, and settings that changed while it was made.
+/// Sentences on facts that the recording lacks, and on settings that changed while the recording was made.
 pub(super) fn warnings(info: &TraceInfo, survey: &Survey) -> Vec<String> {
-    // The tables of counts themselves mark each unknown number.
+    // For a recording of counts, the tables themselves mark each unknown number.
     let unsaid = survey.recorded.unsaid_beside(needs::VISITS, needs::WAITS).filter(|_| info.counts.is_none());
     let unsaid = unsaid.map(|why| format!("`-` is unknown. {why}"));
     let changes = info.setting_changes.iter().map(|change| {

@@ -32,7 +32,7 @@ The plan:
 
 How a sweep continues:
   pageset adds each finished run at once to PLAN.rows.jsonl, beside the plan. A
-  stopped sweep continues where it stopped; a complete one is only printed. A
+  stopped sweep continues where it stopped; a complete sweep is only printed. A
   run is not done again if its row has the same parameters, machine, recording
   and sources of the simulator. pageset adds rows only to files of rows.
 
@@ -40,8 +40,8 @@ Several computers, or processes:
   pip install pageset                      needed: Python starts the runs
   pageset sweep plan.toml --on dask://HOST:8786
   pageset sweep plan.toml --on slurm
-  Each finished run is a Parquet file in PLAN.results/. Its name depends on all
-  parameters of the run. A stopped sweep continues where it stopped.";
+  Each finished run is a Parquet file in PLAN.results/. The file's name depends
+  on all parameters of the run. A stopped sweep continues where it stopped.";
 
 /// Run many simulations from one plan: every combination of machines, workloads, policies and settings
 #[derive(Debug, clap::Args)]

@@ -11,11 +11,11 @@ use pageset_study::sweep::Sweep;
 
 use crate::columnar::Columnar;
 
-/// Environment variable that names a Python with the package `pageset`. If `pageset` was started by this
-/// package, the package sets the variable.
+/// Environment variable with the path of a Python that has the package `pageset`. If the Python package
+/// starts the command, the package sets the variable.
 const PYTHON: &str = "PAGESET_PYTHON";
 
-/// Where the runs of a sweep are done, as an argument of Python's `pageset.engines`.
+/// Where a sweep's runs are done: the argument of the Python function `pageset.engines`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Engine(String);
 
@@ -38,7 +38,7 @@ impl FromStr for Engine {
 }
 
 impl Engine {
-    /// Makes the runs that the dataset does not contain, and returns all runs.
+    /// Has Python make the runs that the dataset does not contain, and returns all runs of the dataset.
     pub(super) fn finish(
         &self,
         plan: &Path,
@@ -72,7 +72,7 @@ impl Engine {
         let status = status.with_context(cannot_start)?;
         if !status.success() {
             bail!(
-                "not all runs are finished ({status}); those that are stay in {}, and the same command goes on",
+                "not all runs are finished ({status}); the finished runs stay in {}, and the same command continues the sweep",
                 results.display()
             );
         }

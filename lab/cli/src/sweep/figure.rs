@@ -1,4 +1,4 @@
-//! The answer to a question of the plan, as a figure and as a table.
+//! Shows the answer to a question of a sweep's plan, as a figure and as a table.
 
 use anyhow::{Result, anyhow, bail};
 use pageset_report::plot::{Axis, Figure, Mark, Panel, Point, Scale, Series};
@@ -24,7 +24,7 @@ pub(crate) fn figure(question: &Question, runs: &[Shown]) -> Result<Figure> {
             figure.push(panel);
         }
     }
-    figure.note("Simulated. A point is the median of the runs that differ in nothing that is shown, a whisker their range.");
+    figure.note("Simulated. A point is the median of all runs with the same shown keys, and a whisker is the range of these runs.");
     Ok(figure)
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn table(question: &Question, runs: &[Shown]) -> Result<Table> {
         }
     }
     let shown: Vec<String> = columns.iter().map(|column| column.key.clone()).collect();
-    // One result stands in the heading of its median.
+    // If the question asks for one result, this result's name is the heading of the median's column.
     let is_many = question.y.values().len() > 1;
     columns.extend(is_many.then(|| Column::label("result", "result")));
     let median = question.y.values().iter().find(|_| !is_many).map_or("median", String::as_str);
@@ -67,8 +67,8 @@ pub(crate) fn table(question: &Question, runs: &[Shown]) -> Result<Table> {
     Ok(table)
 }
 
-/// A value as readers know it. If the value is a file of a policy or machine, this is the file's name without
-/// its ending.
+/// The name of a key's value, for readers. If the value is the path of a policy file or machine file, its
+/// name is the file's name without the ending.
 fn name(value: &Value) -> String {
     let text = text(value);
     let stem = text.strip_suffix(".toml").map(|path| path.rsplit('/').next().unwrap_or(path).to_owned());
@@ -77,7 +77,7 @@ fn name(value: &Value) -> String {
 
 /// The points of the chart that answers one question.
 struct Answer<'a> {
-    /// The values of the key that makes panels. `None` if there is no such key.
+    /// The values of the key that divides the chart into panels. A single `None` if no key does.
     panels: Vec<Option<&'a Value>>,
     /// Values of the key on the x axis.
     names: Vec<&'a Value>,
@@ -85,7 +85,7 @@ struct Answer<'a> {
     curves: Vec<Curve<'a>>,
 }
 
-/// The points of one panel, result and series. There is at least one.
+/// The points of one panel, result and series. A curve has at least one point.
 struct Curve<'a> {
     panel: Option<&'a Value>,
     y: &'a str,
@@ -97,7 +97,7 @@ impl<'a> Answer<'a> {
     fn of(question: &'a Question, runs: &'a [Shown]) -> Result<Self> {
         let chosen: Vec<_> = runs.iter().filter(|run| is_chosen(question, &run.keys)).collect();
         if chosen.is_empty() {
-            bail!("question `{}`: no run is left by `only`", question.title);
+            bail!("question `{}`: the condition `only` leaves no run", question.title);
         }
         let names = distinct(&chosen, &question.x, question)?;
         let panels = each(&chosen, question.panel.as_ref(), question)?;
@@ -125,7 +125,7 @@ impl<'a> Answer<'a> {
         self.names.iter().any(|value| !value.is_number())
     }
 
-    /// The value at place `x` of the axis.
+    /// The text of the key's value at place `x` of the axis.
     fn x_text(&self, x: f64) -> String {
         let at = if self.is_named() {
             self.names.get(x as usize)
@@ -159,7 +159,7 @@ fn distinct<'a>(runs: &[&'a Shown], key: &str, question: &Question) -> Result<Ve
     Ok(values)
 }
 
-/// The values of a key. Without a key, a single `None`.
+/// The values of a key. If the question names no key, a single `None`.
 fn each<'a>(runs: &[&'a Shown], key: Option<&String>, question: &Question) -> Result<Vec<Option<&'a Value>>> {
     match key {
         None => Ok(vec![None]),
@@ -248,7 +248,7 @@ mod tests {
     fn runs_that_differ_in_the_seed_are_one_point() {
         let question = question("x = \"batch\"\ny = \"score\"\npanel = \"machine\"\nlog = [\"x\"]");
         let svg = figure(&question, &runs()).unwrap().to_svg().unwrap();
-        // Two panels with two points and whiskers, and one swatch.
+        // The figure has two panels. Each panel has two points with whiskers, and the legend has one swatch.
         assert_eq!(svg.matches("<circle").count(), 2 * 2 + 1);
         let answer = table(&question, &runs()).unwrap();
         assert_eq!(answer.columns()[2].heading, "score");
@@ -293,7 +293,10 @@ mod tests {
                 "x = \"batch\"\ny = \"speed\"",
                 "question `Q`: there is no result `speed`; choose from: digest, score",
             ),
-            ("x = \"batch\"\ny = \"score\"\nonly = { seed = 9 }", "question `Q`: no run is left by `only`"),
+            (
+                "x = \"batch\"\ny = \"score\"\nonly = { seed = 9 }",
+                "question `Q`: the condition `only` leaves no run",
+            ),
         ] {
             assert_eq!(figure(&question(text), &runs()).unwrap_err().to_string(), message);
         }

@@ -1,9 +1,9 @@
-//! The runs of a sweep as one table.
+//! Prints the runs of a sweep as one table.
 
 use pageset_report::{Cell, Column, Row, Table};
 use serde_json::{Map, Value};
 
-/// Puts all keys of a nested value on one level.
+/// Puts all keys of a nested JSON value on one level.
 pub(crate) type Flat = Map<String, Value>;
 
 /// A finished run: its parameters, and its results.
@@ -12,10 +12,11 @@ pub(crate) struct Shown {
     pub(crate) results: Flat,
 }
 
-/// The order of columns for well-known keys. All other keys follow.
+/// Keys whose columns come first, in this order. The columns of all other keys follow.
 const KEYS: [&str; 6] = ["machine", "workload", "policy", "cpus", "batch", "high"];
 
-/// One row for each run: the keys that differ between runs, then all results that are numbers.
+/// Makes a table with a row for each run: first the keys that differ between runs, then all results that are
+/// numbers.
 pub(crate) fn table(title: &str, runs: &[Shown]) -> Table {
     let keys = varying(runs);
     let results = result_keys(runs);
@@ -32,7 +33,8 @@ pub(crate) fn table(title: &str, runs: &[Shown]) -> Table {
     table
 }
 
-/// Keys whose values differ between runs, in the order of [`KEYS`]. For a single run, only the first key.
+/// Keys whose values differ between runs, in the order of [`KEYS`]. For a single run, returns only the first
+/// key.
 fn varying(runs: &[Shown]) -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
     for run in runs {
@@ -59,7 +61,7 @@ fn label_cell(value: &Value) -> Cell {
     Cell::Text(text(value))
 }
 
-/// A value, as it is typed on a command line.
+/// The value of a key, as users type it on a command line.
 pub(crate) fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
@@ -71,7 +73,7 @@ fn value_cell(value: &Value) -> Cell {
     }
 }
 
-/// Results on one level: `{"a": {"b": 1}}` becomes `{"a.b": 1}`.
+/// Puts all results on one level: `{"a": {"b": 1}}` becomes `{"a.b": 1}`.
 pub(crate) fn flattened(result: &Map<String, Value>) -> Flat {
     let mut flat = Map::new();
     for (key, value) in result {

@@ -10,7 +10,7 @@ use crate::choice::one_of;
 use crate::options::TargetArgs;
 use crate::units::time;
 
-/// Shortest and longest interval.
+/// Shortest and longest interval, in seconds.
 const INTERVAL_S: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
 const READING: &str = "\
@@ -23,16 +23,17 @@ How to read this:
                     has bounds for both
   count, change     pages in a CPU's page set, and their change since the last
                     reading
-  high              its limit, which the kernel moves between high_min and
-                    high_max; batch is how many pages move at a time
+  high              the page set's limit, which the kernel moves between
+                    high_min and high_max; batch is how many pages move at a
+                    time
   unchanged         for how long every reading has shown this count
 
   With privileges, pageset also counts tracepoints, without recording them. It
   shows the exact numbers of blocks refilled and drained on each CPU, and of
-  waits for any spin lock. As root, it shows waits for zone locks by caller, and
-  as a part of the time of all CPUs. If `pageset bench machine` has measured the
-  cost of a visit, --once also prints a verdict: whether page sets may take so
-  much CPU time that a change is worth it.
+  waits for any spin lock. As root, pageset shows waits for zone locks by
+  caller, and as a part of the time of all CPUs. If `pageset bench machine` has
+  measured the cost of a visit, --once also prints a verdict: whether page sets
+  may take so much CPU time that a change is worth it.
 
 Examples:
   pageset top                            until it is interrupted
@@ -56,7 +57,7 @@ pub(crate) struct TopArgs {
     /// Print one interval, and exit
     #[arg(long)]
     pub(crate) once: bool,
-    /// Read the files of another directory
+    /// Read the files of this directory instead of those of /proc
     #[arg(long, value_name = "DIR", default_value = "/proc", hide = true, value_hint = ValueHint::DirPath)]
     pub(crate) proc: PathBuf,
     /// How to write the interval: `table` is for people, 80 columns of plain ASCII; other formats have
@@ -68,12 +69,12 @@ pub(crate) struct TopArgs {
     pub(crate) target: TargetArgs,
 }
 
-/// How one interval is written.
+/// The format in which one interval is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TopFormat {
-    /// The format is one that other subcommands have, too.
+    /// A format that other subcommands have, too.
     Printed(Format),
-    /// A format for programs that collect metrics.
+    /// The format OpenMetrics, for programs that collect metrics.
     OpenMetrics,
 }
 
@@ -92,8 +93,8 @@ impl TopArgs {
     }
 }
 
-/// Parses an interval within `INTERVAL_S`: a shorter one leaves no time for reading, and after a longer one
-/// the table would be old.
+/// Parses an interval within `INTERVAL_S`. A shorter interval leaves no time for reading, and after a longer
+/// interval the table would be old.
 fn interval(typed: &str) -> Result<Duration, String> {
     let interval = time(typed)?;
     if !INTERVAL_S.contains(&interval.as_secs_f64()) {

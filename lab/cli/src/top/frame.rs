@@ -1,4 +1,4 @@
-//! A view as the lines of a screen.
+//! Turns a view (what `pageset top` read in one interval) into the lines of a screen.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use pageset_report::{Table, wrap};
 use super::selection::Selection;
 use super::tables;
 
-/// Maximum length of a line, even on a wider terminal.
+/// Maximum length of a line in columns, even on a wider terminal.
 pub(super) const WIDTH: usize = 80;
 
 /// Minimum width of the screen, in columns.
@@ -17,8 +17,8 @@ pub(super) const WIDTH_MIN: usize = 60;
 /// Maximum rows of zones, so that page sets have room.
 const ZONES_SHOWN: usize = 4;
 
-/// Columns that are left out on a narrow terminal, in this order. On a machine with one node, the column of
-/// nodes is always left out.
+/// Columns that are left out on a narrow terminal, in this order. The column of nodes stays on a machine with
+/// several nodes.
 const LEFT_OUT: [&str; 7] = ["node", "high_min", "high_max", "batch", "high", "unchanged_s", "change"];
 
 /// The lines of a screen, from top to bottom. Rows that do not fit on the screen are not in `rows`.
@@ -69,7 +69,7 @@ impl Frame {
     }
 }
 
-/// The exact rates of a CPU, or of all CPUs together.
+/// A line with the exact rates of one CPU, or of all CPUs together.
 fn counted(view: &View, cpu: Option<u32>) -> String {
     let Some(counted) = &view.counted else {
         return NOT_COUNTED.to_owned();
@@ -91,7 +91,7 @@ fn counted(view: &View, cpu: Option<u32>) -> String {
     }
 }
 
-/// The reason why there are no exact rates.
+/// The line that says why there are no exact rates.
 #[cfg(feature = "perf")]
 const NOT_COUNTED: &str = "not counted: exact rates need root";
 #[cfg(not(feature = "perf"))]

@@ -1,4 +1,4 @@
-//! Prints the tables of one interval.
+//! Reads for one interval, and prints its tables.
 
 use std::fs;
 use std::io::Write;
@@ -20,7 +20,7 @@ use crate::paragraph;
 use crate::signals::Signals;
 use crate::terminal;
 
-/// If the interval is at least this long, a message tells the user to wait.
+/// If the interval is at least this long, a message says that pageset is reading.
 const LONG: Duration = Duration::from_secs(5);
 
 #[derive(Serialize)]
@@ -72,7 +72,7 @@ fn write(view: &View, provenance: &Provenance, format: Format, out: &mut dyn Wri
     Ok(())
 }
 
-/// The tables as text, no wider than the terminal. A column without any value is left out.
+/// Formats a table, which as plain text is no wider than the terminal. Columns without any value are left out.
 fn printed(table: Table, format: Format) -> String {
     let table = table.without_empty_columns();
     match format {
@@ -81,7 +81,7 @@ fn printed(table: Table, format: Format) -> String {
     }
 }
 
-/// The totals of the machine, on one line.
+/// The line with the machine's numbers of CPUs and zones, and its kernel.
 fn machine(view: &View) -> String {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let kernel = if kernel.trim().is_empty() { String::new() } else { format!(", Linux {}", kernel.trim()) };

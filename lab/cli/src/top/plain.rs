@@ -1,4 +1,4 @@
-//! Prints a table again in each interval, on a terminal of any kind.
+//! Prints the current tables in each interval, on terminals of any kind.
 
 use std::io::{self, Write as _};
 
@@ -11,10 +11,11 @@ use super::selection::Selection;
 use super::size;
 use crate::signals::Signals;
 
-/// A sequence that moves the cursor to the first line and clears the screen. Source: ECMA-48, CUP and ED.
+/// Control sequence that moves the cursor to the first line and clears the screen. Source: ECMA-48, CUP and
+/// ED.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
-/// Prints until a signal comes. `no_keys` is a line that says why keys do nothing.
+/// Prints tables until a signal comes. `no_keys` is a line that says why keys do nothing.
 pub(super) fn run(args: &TopArgs, mut monitor: Monitor, signals: &Signals, no_keys: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     let selection = Selection::default();
@@ -22,7 +23,7 @@ pub(super) fn run(args: &TopArgs, mut monitor: Monitor, signals: &Signals, no_ke
     out.flush()?;
     while signals.sleep(args.interval) {
         let view = monitor.step()?;
-        // The second to last line stays free, so that nothing scrolls.
+        // The line before the last line stays empty, so that the terminal does not scroll.
         let (width, height) = (size::width(), size::height().saturating_sub(2));
         let lines = Frame::new(&view, &selection, width).lines(height).join("\n");
         write!(out, "{CLEAR}{lines}\n{no_keys}")?;

@@ -1,8 +1,9 @@
-//! A view of a machine that does not exist, for tests.
+//! A view (what `pageset top` reads in one interval) of an invented machine, for tests.
 
 use pageset_live::{Bounds, Counted, CpuRates, Flow, PagesetView, Totals, View, ZoneView};
 
-/// A view of one node with two zones. CPU n holds 100 - n pages, and its page set lost 10 n pages.
+/// Returns a view of one node with two zones. In the zone `Normal`, the page set of CPU n holds 100 - n
+/// pages, and has lost 10 n pages in the interval.
 pub(super) fn view(cpus: u32) -> View {
     let bounds = |at_least, at_most| Bounds { at_least, at_most };
     let zone = |zone, pages: u64| ZoneView {

@@ -1,4 +1,5 @@
-//! A screen with keys. When it ends, by a key, a signal, an error or a panic, the terminal is as before.
+//! Shows a screen that the user controls by keys. The screen may end by a key, a signal, an error or a panic;
+//! the terminal is then as before.
 
 use std::time::Instant;
 
@@ -16,7 +17,7 @@ use super::frame::{Frame, WIDTH_MIN};
 use super::selection::Selection;
 use crate::signals::{PATIENCE, Signals};
 
-/// Minimum height: all other lines, and three page sets.
+/// Minimum height of the terminal in lines: enough for three page sets and all other lines.
 const HEIGHT_MIN: u16 = 18;
 
 const HELP: &[&str] = &[
@@ -32,7 +33,7 @@ const HELP: &[&str] = &[
     "",
 ];
 
-/// The program's next step after a key.
+/// What the program does after the user has pressed a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Draw,
@@ -93,8 +94,8 @@ fn watch(
 }
 
 impl Screen {
-    /// Shows a new reading. While the screen is frozen, the program still reads, so that times and rates are
-    /// right afterwards.
+    /// Shows a new reading. While the screen is frozen, the program goes on reading, so that times and rates
+    /// are right when the user ends the freeze.
     fn show(&mut self, view: View) {
         if !self.is_frozen {
             self.view = Some(view);
@@ -131,8 +132,8 @@ impl Screen {
         if usize::from(area.width) < WIDTH_MIN || area.height < HEIGHT_MIN {
             let lines = [
                 "The terminal is too small.".to_owned(),
-                format!("It needs {WIDTH_MIN} columns and {HEIGHT_MIN} lines."),
-                "Make it larger, or use --once.".to_owned(),
+                format!("The screen needs {WIDTH_MIN} columns and {HEIGHT_MIN} lines."),
+                "Make the terminal larger, or use --once.".to_owned(),
                 "q ends.".to_owned(),
             ];
             frame.render_widget(text(&lines), area);

@@ -1,4 +1,5 @@
-//! The choice of the page sets that are shown, and their order. The file `keys` has the effects of keys.
+//! Chooses which page sets are shown, and in which order. The module `keys` changes this choice when the user
+//! presses keys.
 
 #[cfg(any(feature = "screen", test))]
 mod keys;
@@ -7,19 +8,19 @@ use std::cmp::Reverse;
 
 use pageset_live::{PagesetView, View, ZoneView};
 
-/// Order of page sets.
+/// Order in which page sets are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Sort {
-    /// The largest change first.
+    /// The page set with the largest change of its count comes first.
     #[default]
     Change,
-    /// The most pages first.
+    /// The page set with the most pages comes first.
     #[cfg_attr(not(any(feature = "screen", test)), expect(dead_code, reason = "chosen by a key"))]
     Count,
-    /// The longest time without a change first.
+    /// The page set whose count has not changed for the longest time comes first.
     #[cfg_attr(not(any(feature = "screen", test)), expect(dead_code, reason = "chosen by a key"))]
     Unchanged,
-    /// As `/proc/zoneinfo` lists them.
+    /// Page sets have the order of `/proc/zoneinfo`.
     #[cfg_attr(not(any(feature = "screen", test)), expect(dead_code, reason = "chosen by a key"))]
     Place,
 }
@@ -28,14 +29,14 @@ pub(super) enum Sort {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Selection {
     sort: Sort,
-    /// The chosen node and zone; `None` shows all.
+    /// The chosen node and zone. With `None`, the page sets of all zones are shown.
     zone: Option<(u16, &'static str)>,
-    /// The chosen CPU; `None` shows all.
+    /// The chosen CPU. With `None`, the page sets of all CPUs are shown.
     pub(super) cpu: Option<u32>,
 }
 
 impl Selection {
-    /// The page sets that are shown, in their order.
+    /// Returns the page sets that are shown, in the chosen order.
     pub(super) fn of<'a>(&self, view: &'a View) -> Vec<&'a PagesetView> {
         let is_chosen = |pageset: &&PagesetView| {
             self.zone.is_none_or(|zone| zone == (pageset.node, pageset.zone))
@@ -45,7 +46,7 @@ impl Selection {
         match self.sort {
             Sort::Change => {
                 let moved = |set: &&PagesetView| set.change.unwrap_or(0).unsigned_abs();
-                // Page sets without a change are sorted by their count.
+                // Among page sets with the same change, the page set with the most pages comes first.
                 chosen.sort_by_key(|set| Reverse((moved(set), set.count)));
             }
             Sort::Count => chosen.sort_by_key(|set| Reverse(set.count)),
@@ -55,7 +56,7 @@ impl Selection {
         chosen
     }
 
-    /// Whether the zone is shown.
+    /// Whether page sets of this zone are shown.
     pub(super) fn has_zone(&self, zone: &ZoneView) -> bool {
         self.zone.is_none_or(|chosen| chosen == (zone.node, zone.zone))
     }

@@ -4,7 +4,7 @@ use std::io;
 
 use super::frame;
 
-/// Lines to assume for a terminal whose size is not known.
+/// Number of lines that is assumed for a terminal whose size is not known.
 const HEIGHT: usize = 24;
 
 /// The number of columns of the terminal. If the output is not a terminal, the number is so large that every

@@ -176,7 +176,7 @@ pub(super) fn zone_lock(view: &ZoneLockView) -> Table {
     }
     table.note(WAITS);
     if view.lost > 0 {
-        table.note(format!("Missed: {} events of waits.", view.lost));
+        table.note(format!("pageset missed {} events of waits for locks.", view.lost));
     }
     table
 }

@@ -1,4 +1,5 @@
-//! `pageset verify --against`: a forecast beside a recording of the load under another kernel or setting.
+//! `pageset verify --against` compares a forecast with recordings of the load under the forecast's kernel and
+//! settings.
 
 use std::path::PathBuf;
 
@@ -16,7 +17,7 @@ use crate::source::Source;
 use crate::verify::args::VerifyArgs;
 use crate::{output, page};
 
-/// If repeats differ by more than this percentage, a single value says little.
+/// If repeats of one load differ by more than this percentage, a single value says little.
 const QUIET_PERCENT: f64 = 25.0;
 
 pub(super) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
@@ -52,7 +53,7 @@ pub(super) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
     })
 }
 
-/// Bars for each quantity: before, after, and predicted.
+/// Draws three bars for each quantity: its value before the change, after the change, and as predicted.
 fn as_page(found: &Against, provenance: &Provenance) -> Page {
     let whole = |value: f64| value.round().max(0.0) as u64;
     let bars = found.changes.iter().map(|change| {
@@ -73,7 +74,7 @@ fn as_page(found: &Against, provenance: &Provenance) -> Page {
     page::page(&title(found), [drawn, page::tables([compared(found)]), page::origin(provenance)])
 }
 
-/// The comparison as a table with notes.
+/// Turns the comparison into a table with notes.
 pub(super) fn compared(found: &Against) -> Table {
     let mut table = table(found);
     notes(found).into_iter().for_each(|note| table.note(note));
@@ -150,7 +151,7 @@ struct AgainstDocument<'a> {
     provenance: &'a Provenance,
 }
 
-/// The change of one quantity.
+/// The change of one quantity, such as zone visits.
 #[derive(Serialize)]
 struct Ratios {
     quantity: &'static str,

@@ -17,8 +17,8 @@ How to read this:
                     moment and of the same size
   drains, exact     the same for drains after frees
   same pages        of the pages that the kernel drained, how many the policy
-                    drains at the same place of the same drain; counted where a
-                    list's contents are known
+                    drains at the same place of the same drain; only lists whose
+                    contents are known are counted
   ticks             ticks at which kernel and policy drain the same pages
   count, high       page sets whose values in /proc/zoneinfo equal the policy's
   differ            decisions that differ; the line below the table has the
@@ -27,17 +27,19 @@ How to read this:
 Modes:
   step    the policy predicts each decision, then the kernel's decision is
           carried out; samples of /proc/zoneinfo correct count and high
-  blind   as step, but samples correct nothing; they are only compared
+  blind   as step, but samples correct nothing: values are only compared
   free    the policy's own decisions are carried out, so errors add up
 
 Against another kernel or setting:
   --against names recordings of the same load under another kernel or setting.
-  The first recordings are replayed under that kernel and setting, and the
-  forecast is compared with these recordings. Nothing is compared step by step.
+  The recordings before --against are replayed under that kernel and setting.
+  This forecast is compared with the recordings of --against. Single decisions
+  are not compared.
   was, is, predicted  means over the runs
   noise               how much the recordings of --against differ from each
                       other
-  last columns        how many of these are in the forecast's interval
+  last columns        how many of the recordings of --against are in the
+                      interval of the forecast
 
 Examples:
   pageset verify data/traces/*.pgtrace

@@ -119,5 +119,5 @@ fn csv_has_a_header_and_rows_only() {
     let refused = verify(&["--explain", "1"]);
     assert_eq!((refused.status.code(), refused.stdout.as_slice()), (Some(2), &b""[..]));
     let error = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(error.contains("events have no place in CSV: use --explain with another format"), "{error}");
+    assert!(error.contains("CSV has no place for the events of --explain: choose another format"), "{error}");
 }

@@ -31,10 +31,10 @@ How to read this:
   divided by that, and two counts: pages prepared in vain, and waits for locks.
 
   A strategy consists of three names, for page table, areas and counters:
-  P0 P0n P1 P2 P3, V0 V1 V2 V3 V7, R0 R1 R1b R1p R2 R3 R4. P1,V1,R1 is the
-  page locking of 2005. P2,V1,R1 is the atomic operations, and P2,V1,R2 the same
-  with deltas. P1,V2,R4 is Linux 6.12. In P2,V7,R3 there is no cache line that
-  all threads write.
+  P0 P0n P1 P2 P3, V0 V1 V2 V3 V7, R0 R1 R1b R1p R2 R3 R4. P1,V1,R1 has
+  the page locking of 2005. P2,V1,R1 has the atomic operations of that year, and
+  P2,V1,R2 adds counters that each thread keeps. P1,V2,R4 is Linux 6.12. With
+  P2,V7,R3 no fault writes to a cache line that all threads write.
 
   After every run, all pages, tables, references and counters are checked.
 

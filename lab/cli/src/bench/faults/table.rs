@@ -1,4 +1,4 @@
-//! The page fault test's result as tables.
+//! Turns the result of the page fault test into tables.
 
 use pageset_measure::host;
 use pageset_measure::pft::{Run, Series, Zero};
@@ -12,7 +12,7 @@ pub(super) struct PftTables {
     original: Table,
     phases: Table,
     pages: Table,
-    /// One row for each repetition.
+    /// The columns of a table with a row for each repetition.
     pub(super) runs: Table,
 }
 

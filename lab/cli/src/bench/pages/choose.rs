@@ -1,5 +1,5 @@
-//! `pageset bench pages --choose`: which order, kernel and neighbourhood clear and copy huge pages fastest
-//! here.
+//! `pageset bench pages --choose` finds the order, the kernel and the neighbourhood with which this machine
+//! clears and copies huge pages fastest.
 
 use anyhow::Result;
 use pageset_measure::calibrate::{Calibration, Choice, RESIDENT_MIB, calibrate};
@@ -24,7 +24,7 @@ pub(crate) fn choose(args: &BenchPagesArgs, invocation: &Invocation) -> Result<(
     })
 }
 
-/// The whole result in JSON.
+/// The JSON document with the whole result.
 #[derive(Serialize)]
 struct CalibrationDocument {
     #[serde(flatten)]

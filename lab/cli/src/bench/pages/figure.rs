@@ -1,4 +1,4 @@
-//! The totals as bars: a panel for each operation, a colour for each load.
+//! Draws total times as bars: a panel for each operation, and a colour for each load of the other CPUs.
 
 use pageset_measure::pageops::{Load, Measurement, Operation};
 use pageset_report::Origin;
@@ -6,7 +6,7 @@ use pageset_report::plot::{Axis, Figure, Mark, Panel, Series};
 
 use super::tables::{contenders, huge, total_us};
 
-/// Bars of the total cost: clearing or copying a page, and then touching it.
+/// Draws bars of the total time: to clear or copy a page, and then to touch a part of it.
 pub(crate) fn figure(rows: &[Measurement]) -> Figure {
     let mut figure = Figure::new("Clearing and copying 2 MiB, then reading 16 KiB around the target");
     for operation in Operation::ALL {

@@ -1,10 +1,11 @@
-//! The library's aims: ratios between two methods that are measured in the same run.
+//! The library's aims. An aim is a bound on the ratio of two methods' times, which are measured in the same
+//! run.
 
 use pageset_measure::pageops::{Measurement, Operation, Target};
 use pageset_pageops::{Method, VisitOrder};
 use pageset_report::{Cell, Column, Row, Table};
 
-/// The number of bytes that a program touches afterwards, in the ratios of the aims.
+/// In the ratios of the aims, a program touches this number of bytes after the page is cleared or copied.
 const TOUCH_BYTES: usize = 16 << 10;
 
 /// An aim, with the measured ratio.
@@ -31,7 +32,7 @@ impl Goal {
     }
 }
 
-/// A table of the aims, with the ratios of this run.
+/// Makes a table of the aims, with the ratios of this run.
 pub(crate) fn table(rows: &[Measurement]) -> Table {
     let columns = vec![
         Column::label("aim", "aim"),
@@ -90,13 +91,14 @@ fn goals(rows: &[Measurement]) -> Vec<Goal> {
     goals
 }
 
-/// The measurements of huge pages, for the ratios.
+/// The measurements of huge pages, from which the ratios are computed.
 struct Huge<'r> {
     rows: &'r [Measurement],
 }
 
 impl Huge<'_> {
-    /// The cost of the fastest of `others`, divided by ours: the smallest and largest ratio over the targets.
+    /// Divides the time of the fastest of `others` by the time of our method. Returns the smallest and the
+    /// largest ratio over the targets.
     fn over_targets(
         &self,
         operation: Operation,

@@ -1,5 +1,5 @@
-//! `pageset bench pages`: the cost of clearing and copying pages here. `tables`, `goals` and `figure` show
-//! it.
+//! `pageset bench pages` measures what clearing and copying pages costs on this machine. `tables`, `goals`
+//! and `figure` show the cost.
 
 mod choose;
 mod figure;
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &BenchPagesArgs, invocation: &Invocation) -> Result<()> 
     })
 }
 
-/// The whole result in JSON.
+/// The JSON document with the whole result.
 #[derive(Serialize)]
 struct BenchDocument<'a> {
     #[serde(flatten)]

@@ -1,18 +1,19 @@
-//! The result for people: one table for each operation and load, medians over the targets.
+//! Makes the tables for people: one for each operation (clear or copy) and load of the other CPUs, with
+//! medians over the targets.
 
 use pageset_measure::pageops::{HUGE_PAGE_BYTES, Load, Measurement, Operation, TOUCHES, median};
 use pageset_pageops::VisitOrder;
 use pageset_report::{Cell, Column, Row, Table};
 
-/// The number of bytes that a program touches afterwards, in the total.
+/// A total includes the time to touch this number of bytes after the page is cleared or copied.
 const TOTAL_TOUCH_BYTES: usize = TOUCHES[1];
 
-/// The methods that others are compared with: `rep stos` or `rep movs` over the whole page, and if there is
-/// no such row, libc.
+/// The methods that the speed of other methods is relative to: `rep stos` or `rep movs` over the whole page,
+/// and if there is no row of these, libc.
 const BASES: [(&str, &str); 2] =
     [(VisitOrder::Sequential.name(), "rep"), (VisitOrder::Sequential.name(), "libc")];
 
-/// The methods in some rows, each once, in the order of the rows.
+/// Lists each method of these rows once, in the order of the rows.
 pub(crate) fn contenders(rows: &[Measurement]) -> Vec<(&'static str, &'static str)> {
     let mut names = Vec::new();
     for row in rows {
@@ -23,7 +24,7 @@ pub(crate) fn contenders(rows: &[Measurement]) -> Vec<(&'static str, &'static st
     names
 }
 
-/// Rows of huge pages under one load.
+/// The measurements of one operation on huge pages under one load of the other CPUs.
 pub(crate) fn huge(rows: &[Measurement], operation: Operation, load: Load) -> Vec<Measurement> {
     let is_it = |row: &&Measurement| {
         (row.op, row.load, row.page_bytes) == (operation.name(), load.name(), HUGE_PAGE_BYTES)
@@ -31,7 +32,7 @@ pub(crate) fn huge(rows: &[Measurement], operation: Operation, load: Load) -> Ve
     rows.iter().filter(is_it).cloned().collect()
 }
 
-/// The median of one method's values over the targets, for one size of touch.
+/// The median of one method's values over the targets, for one number of touched bytes.
 pub(crate) fn over_targets(
     rows: &[Measurement],
     (order, kernel): (&str, &str),
@@ -42,12 +43,12 @@ pub(crate) fn over_targets(
     median(&rows.iter().filter(is_it).map(value).collect::<Vec<_>>())
 }
 
-/// The total time of a method: its operation and the touch afterwards.
+/// The total time of a method: the operation, and then the touch of the bytes around the target.
 pub(crate) fn total_us(rows: &[Measurement], contender: (&str, &str)) -> f64 {
     over_targets(rows, contender, TOTAL_TOUCH_BYTES, |row| row.total_us)
 }
 
-/// A table for one operation and load.
+/// The table of one operation under one load of the other CPUs.
 pub(crate) fn of_huge(rows: &[Measurement], operation: Operation, load: Load) -> Option<Table> {
     let rows = huge(rows, operation, load);
     let contenders = contenders(&rows);
@@ -112,7 +113,7 @@ pub(crate) fn of_sizes(rows: &[Measurement]) -> Table {
     table
 }
 
-/// One table with every measurement, for CSV.
+/// One table with a row for every measurement, for CSV.
 pub(crate) fn of_all(rows: &[Measurement]) -> Table {
     let columns = vec![
         Column::label("op", "op"),

@@ -71,8 +71,9 @@ impl Finished {
     fn notes(&self) -> Vec<String> {
         let mut notes = vec![
             "`visits`: how often a CPU took a zone's lock, or changed data that all CPUs of a zone share. \
-             `lines`: the part of them that changed a pageblock, or a page set, that another CPU had changed \
-             less than 10 us before. `passed`: the same for any time before."
+             `lines`: the part of these visits that changed a pageblock, or a page set, that another CPU had \
+             changed less than 10 us before. `passed`: changes of a pageblock, or a page set, that another CPU had \
+             changed last, at any time before."
                 .to_owned(),
             "`held`: free pages that a CPU keeps back from all others; `idle` is two seconds after the last \
              event. `at hand`: free pages that are meant for one CPU, but that other CPUs take if they find no \
@@ -92,7 +93,7 @@ impl Finished {
         let LeftOut { unmatched_frees, .. } = self.recording.left_out;
         notes.push(format!(
             "Not played: bulk allocations, whose pages the recording does not name; {unmatched_frees} frees of pages \
-             whose allocation it does not show."
+             whose allocation the recording does not show."
         ));
         notes.extend(self.oddities());
         notes.extend(origin::lost_notes(&self.source.lost()));
@@ -112,21 +113,21 @@ impl Finished {
         notes
     }
 
-    /// Requests of this recording that are changed or left out.
+    /// Sentences on the requests of this recording that the contest changed or left out.
     fn oddities(&self) -> Vec<String> {
         let LeftOut { failed_in_recording, impossible, allocated_twice, .. } = self.recording.left_out;
         let counts = [
             (failed_in_recording, "Not played: ", "allocations that failed in the recording already"),
             (impossible, "Not played: ", "allocations of an order that no block has"),
-            (allocated_twice, "Freed unseen: ", "blocks, whose frames were allocated once more"),
+            (allocated_twice, "Freed without an event: ", "blocks, whose frames were allocated again"),
         ];
         let counted = counts.iter().filter(|(count, ..)| *count > 0);
         let mut oddities: Vec<_> =
             counted.map(|(count, how, what)| format!("{how}{count} {what}.")).collect();
         if self.recording.cpus > self.machine.cpus {
             oddities.push(format!(
-                "The recording names {} CPUs, but the machine has {}: each of them may play the events of \
-                 several.",
+                "The recording names {} CPUs, but the machine has {}: a CPU of the machine may play the events of \
+                 several recorded CPUs.",
                 self.recording.cpus, self.machine.cpus
             ));
         }

@@ -1,4 +1,4 @@
-//! Tests the screen of a sample, cell by cell.
+//! Tests which characters the screen shows of a sample view.
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -6,7 +6,7 @@ use ratatui::backend::TestBackend;
 use super::super::sample;
 use super::*;
 
-/// The screen as text, without spaces at the ends of lines.
+/// Draws the screen, and returns its lines without spaces at their ends.
 fn drawn(screen: &mut Screen, width: u16, height: u16) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| screen.draw(frame)).unwrap();

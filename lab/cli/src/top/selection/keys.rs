@@ -1,4 +1,4 @@
-//! How keys change the selection, and the list of keys in the footer.
+//! Changes the selection when the user presses a key, and describes the selection in the footer.
 
 use pageset_live::View;
 
@@ -29,13 +29,13 @@ impl Selection {
         self.sort = self.sort.next();
     }
 
-    /// Chooses the next zone, or all zones after the last one.
+    /// Chooses the next zone. After the last zone, chooses all zones.
     pub(in super::super) fn next_zone(&mut self, view: &View) {
         let zones: Vec<_> = view.zones.iter().map(|zone| (zone.node, zone.zone)).collect();
         self.zone = following(&zones, self.zone);
     }
 
-    /// Chooses the next CPU, or all CPUs after the last one.
+    /// Chooses the next CPU. After the last CPU, chooses all CPUs.
     pub(in super::super) fn next_cpu(&mut self, view: &View) {
         let mut cpus: Vec<_> = view.pagesets.iter().map(|pageset| pageset.cpu).collect();
         cpus.sort_unstable();
@@ -43,7 +43,7 @@ impl Selection {
         self.cpu = following(&cpus, self.cpu);
     }
 
-    /// The selection in words, for the footer.
+    /// Describes the selection in words, for the footer.
     pub(in super::super) fn text(&self) -> String {
         let zone =
             self.zone.map_or_else(|| "all zones".to_owned(), |(node, zone)| format!("zone {node} {zone}"));
@@ -52,8 +52,8 @@ impl Selection {
     }
 }
 
-/// The item after the chosen one. `None` after the last item. If no item is chosen, or the chosen item is
-/// gone, the first item.
+/// Returns the item after the chosen item, and `None` after the last item. If no item is chosen, or the
+/// chosen item no longer exists, returns the first item.
 fn following<T: PartialEq + Copy>(all: &[T], chosen: Option<T>) -> Option<T> {
     let place = chosen.and_then(|chosen| all.iter().position(|one| *one == chosen));
     match place {
@@ -90,7 +90,7 @@ mod tests {
         selection.next_zone(&view);
         selection.next_zone(&view);
         assert_eq!(shown(&selection, &view), [("DMA32", 0), ("Normal", 0)]);
-        // The chosen CPU is gone, so all are shown again.
+        // The chosen CPU no longer exists, so all CPUs are shown again.
         selection.next_cpu(&view);
         selection.next_cpu(&sample::view(1));
         assert_eq!(selection.cpu, Some(0));
