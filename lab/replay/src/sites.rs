@@ -245,7 +245,11 @@ mod tests {
         );
         assert_eq!(found.other_locks.map(|locks| locks.len()), Some(1));
         let few = Counts { visits_counted: VISITS_MIN - 1, ..counts };
-        assert_eq!(Sites::of_counts(&few).call_sites, None, "too few were seen");
+        assert_eq!(
+            Sites::of_counts(&few).call_sites,
+            None,
+            "expected no call sites, because too few visits were seen"
+        );
         let old = Sites::of_counts(&Counts::default());
         assert_eq!((old.call_sites, old.other_locks), (None, None), "an older file does not say");
     }

@@ -79,8 +79,8 @@ impl AheadReader {
                 let is_last = !matches!(read, Ok(1..));
                 let block = read.map(|_| (events, reader.lost()));
                 // Race: the caller stops this thread while the thread reads a block. The block stays in the
-                // channel, and the caller takes it from there, so no block is lost. If the caller is gone,
-                // the block is not needed.
+                // channel, and the caller takes it from there, so no block is lost. If the caller has dropped
+                // this reader, the block is not needed.
                 if filled.send(block).is_err() || is_last {
                     break;
                 }

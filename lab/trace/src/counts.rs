@@ -89,7 +89,7 @@ pub enum Party {
     Command,
     /// The recorder.
     Recorder,
-    /// The task belongs to neither, or this is not known.
+    /// The task belongs neither to the command nor to the recorder, or its origin is not known.
     Rest,
 }
 

@@ -6,7 +6,7 @@
 //!
 //! Another run of the load would differ a little, so the recording is played several more times.
 //! - In another run, the scheduler gives tasks to other CPUs. So in five plays, the CPUs of a node exchange
-//!   their acts in random stretches of the recording (`exchange`).
+//!   their acts at random, anew in each stretch of the recording (`exchange`).
 //! - One play begins with the contents that the recorded kernel's page sets had.
 
 use std::borrow::Cow;

@@ -21,7 +21,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The promise of an interval, and how often real runs were found inside.
+/// Says how many true values an interval is meant to hold, and how many it held in measurements.
 pub const INTERVAL_COVERAGE: &str = "An interval is meant to hold 80 % of the true values. Measured, it held 83 % of the runs \
 of loads whose repeats agree within 25 %, 85 % of those of other loads, and 55 % in trials of settings on a busy machine, \
 where an earlier rule computed it.";
@@ -50,7 +50,7 @@ const NORMAL: [f64; 10] = [0.063, 0.189, 0.319, 0.454, 0.598, 0.755, 0.935, 1.15
 /// Share of all runs below the interval, and share above it.
 const OUTSIDE: f64 = 0.1;
 
-/// An interval that is wider than this factor does not say how many there will be.
+/// An interval that is wider than this factor is too wide for a useful forecast of a count.
 const WIDE: f64 = 10.0;
 
 /// The lower and the upper end of an interval. Both ends belong to the interval.
@@ -64,8 +64,8 @@ impl Interval {
         (self.0..=self.1).contains(&value)
     }
 
-    /// Whether the interval is too wide to say how many there will be. An interval is too wide if its upper
-    /// end is more than ten times its lower end. Each end is raised by 1, so that 0 has a ratio too.
+    /// Whether the interval is too wide for a useful forecast of a count. An interval is too wide if its
+    /// upper end is more than ten times its lower end. Each end is raised by 1, so that 0 has a ratio too.
     #[must_use]
     pub fn is_wide(self) -> bool {
         (self.1 as f64 + 1.0) / (self.0 as f64 + 1.0) > WIDE
@@ -223,7 +223,10 @@ mod tests {
         let spread = |kind, passed_pages| Basis { kind, passed_pages, ..BASIS }.spread(0.0, &[1]);
         let spreads = [1500, 1000, 500, 100, 10, 0].map(|passed| spread(Kind::Setting, passed));
         assert!(spreads.is_sorted() && spreads[1] < spreads[2] && spreads[4] < spreads[5], "{spreads:?}");
-        assert_eq!(spreads[0], spreads[1], "page sets that only pass pages on keep none");
+        assert_eq!(
+            spreads[0], spreads[1],
+            "expected equal spreads, because page sets that pass all pages on keep none"
+        );
         assert!(spreads[5] < 1.1, "no more than runs were found to differ: {spreads:?}");
         assert_eq!(
             spread(Kind::Recorded, 1000),
@@ -232,8 +235,8 @@ mod tests {
         );
     }
 
-    /// Regression test: streams behave differently on another kernel. With intervals as wide as for another
-    /// setting, two thirds of the runs were inside.
+    /// Regression test: streams behave differently on another kernel. When forecasts for another kernel had
+    /// intervals as wide as forecasts for another setting, only two thirds of the runs were inside.
     #[test]
     fn another_kernel_changes_more_than_another_setting() {
         let [recorded, setting, policy] = [Kind::Recorded, Kind::Setting, Kind::Policy]

@@ -187,9 +187,13 @@ mod tests {
         let found = counter.finish();
         assert_eq!(found.intervals, INTERVALS_MAX);
         let place = |list: &[u64]| list.iter().position(|count| *count > 0).zip(list.iter().max().copied());
-        assert_eq!(place(&found.cpus[0].refills), Some((0, 1)), "one refill of two blocks");
+        assert_eq!(place(&found.cpus[0].refills), Some((0, 1)), "expected one refill of two blocks");
         assert_eq!(place(&found.cpus[3].drains), Some((909, 1)), "10 000 ns in intervals of 11");
-        assert_eq!(place(&found.cpus[3].wait_ns), Some((481, 300)), "the other lock is none of a zone");
+        assert_eq!(
+            place(&found.cpus[3].wait_ns),
+            Some((481, 300)),
+            "expected no wait for the second lock, because it is not a zone's lock"
+        );
         assert!(found.cpus[1].refills.is_empty());
     }
 

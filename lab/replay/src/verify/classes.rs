@@ -54,7 +54,7 @@ impl Class {
         Self::Unexplained,
     ];
 
-    /// The name in results.
+    /// The name of the class in results.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -33,7 +33,7 @@ pub struct Explanation {
     pub events: Vec<String>,
 }
 
-/// A due drain, in words.
+/// Describes a due drain in words.
 pub(super) fn describe(due: Option<DueDrain>) -> String {
     due.map_or_else(
         || "none".to_owned(),

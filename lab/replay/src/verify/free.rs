@@ -232,7 +232,11 @@ impl Engine {
                     seen.unwrap_or(MigrateType::Movable)
                 }
             };
-            let list = self.policy.lists.list(order, migratetype).expect("held, as asked above");
+            let list = self
+                .policy
+                .lists
+                .list(order, migratetype)
+                .expect("the loop above has checked that the frame is held");
             let home = Home { set, list };
             if self.mode == Mode::Free {
                 self.free_free(chunk, index, (home, order), &observed);

@@ -171,7 +171,11 @@ impl TraceReader for FirstSlices {
 /// another CPU visited the zone.
 #[test]
 fn a_drain_whose_last_slices_are_missing_ended_early() {
-    assert_eq!(of_kernel_7("k71_faults_f8", None).drains.ended_early, 0, "all slices are there");
+    assert_eq!(
+        of_kernel_7("k71_faults_f8", None).drains.ended_early,
+        0,
+        "expected all slices of each drain in the recording"
+    );
     let reader = open_kernel_7("k71_faults_f8");
     let mut cut = FirstSlices { reader, given: HashMap::new() };
     let found = verify(&mut cut, &VerifyOptions::default(), |_| ()).expect("a verification");
@@ -221,7 +225,7 @@ fn a_mismatch_is_shown_with_the_events_around_it() {
             VerifyOptions { explain: Some(ExplainRequest { number, class }), ..VerifyOptions::default() };
         run("k618_2c_hackbench_sock", &options).explained
     };
-    let first = explain(1, None).expect("there is a mismatch");
+    let first = explain(1, None).expect("expected at least one mismatch");
     assert_eq!(first.class, "unseen-traffic");
     assert!(first.what.contains("the model:") || first.what.contains("the policy:"), "{}", first.what);
     assert!(first.events.len() > 12, "{:?}", first.events);

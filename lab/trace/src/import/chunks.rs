@@ -15,7 +15,7 @@ use super::lines::LINE_BYTES_MAX;
 use crate::packing::ByteStream;
 use crate::workers;
 
-/// Number of bytes that are read at a time.
+/// Number of bytes that one read of the text asks for.
 const CHUNK_BYTES: usize = 256 << 10;
 /// Maximum number of parsing threads. With more threads, reading and the caller's work limit the speed.
 const PARSERS_MAX: usize = 8;
@@ -208,7 +208,7 @@ mod tests {
         let long = vec![b'x'; 2 << 20];
         let text = [b"a\n", long.as_slice(), b"\nb\n"].concat();
         assert_eq!(lines(Cursor::new(text)), (b"a\nb\n".to_vec(), 1, false, None));
-        assert_eq!(lines(Cursor::new(long)).1, 1, "the end of the text is the end of the line");
+        assert_eq!(lines(Cursor::new(long)).1, 1, "expected the last line to end where the text ends");
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl Frames {
     }
 }
 
-/// Counts over the lines of a text. Up to one line in ten may be damaged.
+/// Counts of the lines of a text. Up to one line in ten may be damaged.
 #[derive(Default)]
 struct Counts {
     all: u32,

@@ -60,7 +60,8 @@ impl TracingData {
         Ok(())
     }
 
-    /// Reads the events of all systems and keeps those that a trace can hold.
+    /// Reads the descriptions of the events in all groups of tracepoints, and keeps the events that a trace
+    /// can hold.
     pub(super) fn read_events<R: BufRead>(&mut self, bytes: &mut Bytes<R>) -> Result<(), TraceError> {
         for _ in 0..bytes.u32()? {
             let system = bytes.name()?;

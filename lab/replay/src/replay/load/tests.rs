@@ -82,7 +82,11 @@ fn an_interrupt_in_the_middle_of_a_batch_frees_past_the_page_set() {
     let load = read(&[commit, in_softirq, commit]);
     assert_eq!((kinds(&load), load.diverted_frees), (vec![ActKind::PastSet], 1));
     let load = read(&[commit, in_softirq, Event { pid: 8, ..commit }]);
-    assert_eq!(kinds(&load), [ActKind::Free], "another task: the batch was at its end");
+    assert_eq!(
+        kinds(&load),
+        [ActKind::Free],
+        "the next event is of another task, so the batch was at its end"
+    );
 }
 
 #[test]
@@ -115,7 +119,7 @@ fn impossible_events_are_counted() {
     assert_eq!((unreplayed.impossible, unreplayed.failed_in_recording, unreplayed.foreign_frames), (1, 1, 1));
     let elsewhere = Event { cpu: u16::MAX, ..strange };
     assert_eq!(read(&[elsewhere]).unreplayed.impossible, 1);
-    // Not node 0, whose number has the same lower half.
+    // The node must not be mistaken for node 0, whose number has the same lower half.
     let load = read(&[event(EventKind::KswapdWake, 1 << 16)]);
     assert_eq!((load.acts.len(), load.unreplayed.impossible), (0, 1));
 }
