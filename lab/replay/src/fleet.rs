@@ -162,7 +162,7 @@ fn advised(advice: &Advice) -> Option<(&str, Option<(f64, f64)>)> {
     Some((forecast.kernel.as_deref().unwrap_or(&forecast.settings), forecast.saved_percent))
 }
 
-/// A few words on why a recording gives no answer. `None` if it gives one.
+/// A few words on why a recording gives no answer. `None` if the recording gives an answer.
 fn why_unknown(advice: &Advice) -> Option<&'static str> {
     let Verdict::Unknown { why } = advice.verdict else { return None };
     Some(match why {

@@ -133,7 +133,7 @@ impl Sweep {
         Ok(sweep)
     }
 
-    /// Whether each key has one value.
+    /// Whether each constant and setting has at most one value to try.
     #[must_use]
     pub fn is_single(&self) -> bool {
         let constants = [self.batch.len(), self.high.len(), self.scale_max.len()];

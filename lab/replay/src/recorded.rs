@@ -200,7 +200,8 @@ fn announced(info: &TraceInfo, kind: EventKind, counts: &KindCounts) -> Option<b
         return None;
     }
     // Older recorders of this project did not list the recorded kinds. They recorded all kinds but
-    // `NOT_ALWAYS`, and began with a snapshot. The snapshot shows that a recording is from one of them.
+    // `NOT_ALWAYS`, and began with a snapshot. The snapshot shows that a recording is from one of these
+    // recorders.
     let is_ours = matches!(info.source, SourceFormat::Native | SourceFormat::Pcpt) && info.before.is_some();
     if !is_ours || NOT_ALWAYS.contains(&kind) {
         return None;

@@ -330,7 +330,11 @@ mod tests {
         assert!(processes.iter().all(|part| part.allocated_pages.is_none() && part.zone_wait_ns.is_none()));
         let mut few = info;
         few.counts.as_mut().unwrap().visits_counted = VISITS_MIN - 1;
-        assert_eq!(Who::new(&few, &survey).unwrap().sentence(), None, "too few were seen");
+        assert_eq!(
+            Who::new(&few, &survey).unwrap().sentence(),
+            None,
+            "expected no shares, because too few visits were seen"
+        );
     }
 
     #[test]

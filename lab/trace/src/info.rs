@@ -145,7 +145,7 @@ pub struct TraceInfo {
     /// Losses known before reading. [`TraceReader::lost`](crate::TraceReader::lost) adds losses found while
     /// reading.
     pub lost: LostEvents,
-    /// Number of events, if it is known before the file is read.
+    /// Number of events. `None` if this number is not known before the file is read.
     pub events: Option<u64>,
     /// Frames allocated between `before` and `after`, according to `/proc/vmstat`.
     pub pgalloc_delta: Option<u64>,

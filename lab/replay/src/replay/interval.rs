@@ -109,11 +109,12 @@ fn percentile(values: &[(f64, f64)], part: f64) -> f64 {
     last.map_or(0.0, |(value, _)| value)
 }
 
-/// Values that all intervals of a row depend on.
+/// Values from which all intervals of a row of the result are computed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Basis {
     pub(super) kind: Kind,
-    /// Pages that page sets handed out and took back, over all printed plays.
+    /// Number of pages that page sets handed out and took back, summed over all plays whose counts are
+    /// printed.
     pub(super) asked_pages: u64,
     /// How many of `asked_pages` did not stay in page sets: they came from a zone or went to one.
     pub(super) passed_pages: u64,
@@ -227,7 +228,10 @@ mod tests {
             spreads[0], spreads[1],
             "expected equal spreads, because page sets that pass all pages on keep none"
         );
-        assert!(spreads[5] < 1.1, "no more than runs were found to differ: {spreads:?}");
+        assert!(
+            spreads[5] < 1.1,
+            "expected spreads that are at most as large as in recorded runs: {spreads:?}"
+        );
         assert_eq!(
             spread(Kind::Recorded, 1000),
             spread(Kind::Recorded, 0),
@@ -236,7 +240,8 @@ mod tests {
     }
 
     /// Regression test: streams behave differently on another kernel. When forecasts for another kernel had
-    /// intervals as wide as forecasts for another setting, only two thirds of the runs were inside.
+    /// intervals as wide as forecasts for another setting, these intervals held only two thirds of the
+    /// recorded runs.
     #[test]
     fn another_kernel_changes_more_than_another_setting() {
         let [recorded, setting, policy] = [Kind::Recorded, Kind::Setting, Kind::Policy]

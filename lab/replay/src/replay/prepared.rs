@@ -73,7 +73,8 @@ impl Prepared {
         Ok(self.load.recorded.require(needs::LOAD, info)?)
     }
 
-    /// Makes a player of the recording, which stops when `cancel` is set. It passes these bundles of acts.
+    /// Makes a player of the recording, which stops when `cancel` is set. The player plays each of these
+    /// bundles of acts in one step where it can.
     pub(super) fn forecaster<'r>(&'r self, bundles: &'r [Bundles], cancel: &'r AtomicBool) -> Forecaster<'r> {
         Forecaster {
             bundles,

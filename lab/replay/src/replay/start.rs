@@ -30,7 +30,7 @@ pub(super) struct SetStart {
     pub(super) alloc_factor: u8,
 }
 
-/// One page set, tracked through the events.
+/// The contents of one page set while the events are read.
 #[derive(Clone, Debug, Default)]
 struct Tracked {
     /// Blocks that each list gained since the beginning.
@@ -228,7 +228,7 @@ mod tests {
         );
         assert_eq!(
             start.lists[MOVABLE_PAGES], 1,
-            "expected one page to remain, which no list with unknown contents can hold"
+            "a page that no list with unknown contents can hold is put on the movable list"
         );
         assert_eq!(start.lists[12..14], [0, 0], "no huge page");
         known.fill(Some(0));

@@ -7,10 +7,10 @@ use pageset_trace::{Decision, Decisions, Event, EventKind, LockWaits, TraceError
 
 use super::Survey;
 
-/// The most intervals of all CPUs together: more would not be visible in a picture, and would make the report
-/// too large.
+/// The largest number of intervals of all CPUs together. More intervals would not be visible in a picture,
+/// and would make the report too large.
 const CELLS_MAX: usize = 80_000;
-/// The most intervals of one CPU: a screen is not wide enough for more.
+/// The largest number of intervals of one CPU. A screen is not wide enough for more intervals.
 const INTERVALS_MAX: usize = 1000;
 /// The fewest intervals of one CPU, however many CPUs there are.
 const INTERVALS_MIN: usize = 16;

@@ -270,7 +270,7 @@ mod tests {
         let expected = [(100, Party::Rest), (101, Party::Command), (5, Party::Recorder), (7, Party::Rest)];
         assert_eq!(
             parties, expected,
-            "expected two tasks with the number 100, because the first one ended before the second began"
+            "the task 100 that allocated before the fork is not the forked task 100"
         );
         assert!(found.is_command_known && found.total().allocated_pages == 4);
     }

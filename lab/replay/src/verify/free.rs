@@ -236,7 +236,7 @@ impl Engine {
                 .policy
                 .lists
                 .list(order, migratetype)
-                .expect("the loop above has checked that the frame is held");
+                .expect("the condition above has checked that page sets hold this order");
             let home = Home { set, list };
             if self.mode == Mode::Free {
                 self.free_free(chunk, index, (home, order), &observed);

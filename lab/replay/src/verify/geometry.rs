@@ -143,7 +143,7 @@ impl Geometry {
         )
     }
 
-    /// The zone and number of a frame; `None` if it is in no zone or has no number yet.
+    /// The zone and number of a frame; `None` if the frame is in no zone or has no number yet.
     #[inline]
     pub(super) fn locate(&self, pfn: u64) -> Option<Place> {
         let (zone, stretch) = self.stretch(pfn)?;
@@ -231,7 +231,11 @@ mod tests {
         for pfn in [4096, 1 << 30, (1 << 33) + 4000] {
             assert_eq!(geometry.see(pfn).unwrap().map(|place| geometry.pfn(place.frame)), Some(pfn));
         }
-        assert_eq!(geometry.numbers(), 4096, "three stretches, and one that is spare");
+        assert_eq!(
+            geometry.numbers(),
+            4096,
+            "expected tables for three stretches, and for one spare stretch"
+        );
         assert_eq!(geometry.frames.links.len(), 4096);
         assert_eq!(geometry.frames.pageblocks.len(), 8);
     }

@@ -138,7 +138,10 @@ fn repeats_of_a_load_replace_the_estimate_of_how_far_runs_differ() {
         let visits = replay.outcomes[1].interval.unwrap().visits;
         (visits.1 + 1) as f64 / (visits.0 + 1) as f64
     };
-    assert_eq!(one.outcomes[1].refills, three.outcomes[1].refills, "counts are of the first");
+    assert_eq!(
+        one.outcomes[1].refills, three.outcomes[1].refills,
+        "expected the counts of the first recording"
+    );
     assert!(width(&three) < width(&one), "{} {}", width(&three), width(&one));
 }
 

@@ -128,7 +128,10 @@ fn a_stopped_task_goes_on_with_its_drain() {
     assert_eq!((found.refills.observed, found.refills.exact), (68, 68), "{:?}", found.refills);
     assert_eq!((found.drains.observed, found.drains.exact), (9, 9), "{:?}", found.drains);
     let whole = of_kernel_7("k71_faults_f8", Some(LINUX_6_18));
-    assert_eq!(whole.drains.exact, 1, "in one hold of the lock nobody could have run in between");
+    assert_eq!(
+        whole.drains.exact, 1,
+        "expected no other task between the slices of a drain under one hold of the lock"
+    );
 }
 
 /// A recording with only the first slice of each drain.

@@ -53,7 +53,7 @@ impl Frames {
         counts.frames()
     }
 
-    /// The frame that `number` means, for a block of this order. `None` if there is none.
+    /// The frame that `number` means, for a block of this order. `None` if `number` means no frame.
     pub(super) const fn frame(self, number: u64, order: u8) -> Option<u64> {
         match self {
             Self::Numbers => Some(number),

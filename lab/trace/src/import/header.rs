@@ -43,7 +43,7 @@ pub(crate) fn is_event_line(line: &[u8], style: HeaderStyle) -> bool {
     parse(line, style, &Legend::default()).is_some()
 }
 
-/// Parses the beginning of `line`. `None` if it is not an event's line.
+/// Parses the beginning of `line`. `None` if `line` is not the line of an event.
 pub(super) fn parse<'line>(line: &'line [u8], style: HeaderStyle, legend: &Legend) -> Option<Header<'line>> {
     for bracket in memchr::memchr_iter(b'[', line) {
         let rest = &line[bracket + 1..];

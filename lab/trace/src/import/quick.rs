@@ -190,7 +190,7 @@ impl Quick {
             rest.0 = after;
             return Some(self.gfp);
         }
-        // Flags are one word of names and numbers.
+        // Allocation flags are written as one word of names and numbers.
         let text = rest.word(|byte| byte.is_ascii_alphanumeric() || b"_|".contains(&byte));
         if text.is_empty() {
             return None;

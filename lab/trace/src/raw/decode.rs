@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(
             event(&decoder, &mut waits, &[5, 0]),
             None,
-            "expected no call chain, because the beginning of the wait is too long ago"
+            "expected the end to be left out, because other waits have replaced the beginning of this wait"
         );
         assert!(event(&decoder, &mut waits, &[8, -4]).is_some_and(|event| event.gfp == -4_i32 as u32));
         assert!(waits.end(7) && !waits.end(7) && waits.locks.len() <= WAITS_MAX);
