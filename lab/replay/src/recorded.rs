@@ -186,8 +186,8 @@ const GROUPS: [(&[EventKind], &str); 3] = [
     (needs::SHORTAGE, "'vmscan:mm_vmscan_kswapd_*' -e 'vmscan:mm_vmscan_direct_*'"),
 ];
 
-/// Whether a recording says that a kind was recorded; `None` if it does not say. A recording of counts has no
-/// events.
+/// Whether a recording says that a kind was recorded; `None` if the recording does not say. A recording of
+/// counts has no events.
 fn announced(info: &TraceInfo, kind: EventKind, counts: &KindCounts) -> Option<bool> {
     if info.counts.is_some() {
         return Some(false);

@@ -26,7 +26,7 @@ pub struct Sites {
 /// Visits and waits of one call site. Percentages are of all call sites together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Site {
-    /// The function. `None` if it is not known.
+    /// The function that requested or freed pages. `None` if the function is not known.
     pub function: Option<String>,
     /// Visits to zones.
     pub visits: Option<u64>,

@@ -19,7 +19,7 @@ pub struct OneSetting<R> {
     said: Option<String>,
 }
 
-/// Words for a change of a setting at an unknown time. `None` if no setting changed like that.
+/// Words for a change of a setting at an unknown time. `None` if no setting changed at an unknown time.
 #[must_use]
 pub fn untimed(info: &TraceInfo) -> Option<String> {
     let change = info.not_recorded.iter().find_map(|what| what.strip_prefix(UNTIMED))?;

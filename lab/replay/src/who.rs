@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(
             Who::new(&few, &survey).unwrap().sentence(),
             None,
-            "expected no shares, because too few visits were seen"
+            "expected no sentence about shares, because too few visits were seen"
         );
     }
 

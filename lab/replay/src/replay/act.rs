@@ -56,7 +56,7 @@ impl ActKind {
     }
 }
 
-/// Order, type, and the highest zone that the request may use, in a byte.
+/// A byte that encodes the order and the type of a block, and the highest zone that the request may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct BlockKind(u8);
 

@@ -228,7 +228,7 @@ impl Acts {
         Ok(())
     }
 
-    /// The acts of each portion; `None` if they are in the file.
+    /// The acts of each portion; `None` if these acts are in the file.
     pub(super) fn portions_in_memory(&self) -> Vec<Option<&[Act]>> {
         let acts = self.portions.iter().map(|portion| match portion {
             Portion::Memory(acts) => Some(acts.as_slice()),

@@ -59,7 +59,8 @@ pub(super) struct Forecaster<'r> {
     pub(super) cancel: &'r AtomicBool,
 }
 
-/// The facts that decide a forecast. If they are equal for two candidates, the forecasts are equal, too.
+/// The facts that decide a forecast. If these facts are equal for two candidates, the forecasts of both are
+/// equal, too.
 #[derive(PartialEq)]
 pub(super) struct Deciding {
     kind: Kind,

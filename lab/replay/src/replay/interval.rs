@@ -93,8 +93,8 @@ impl Interval {
     }
 }
 
-/// The value below which `part` of the weight lies; 0 without values. Values are sorted, and each has a
-/// weight and stands in the middle of it. Between two values, the percentile rises evenly.
+/// Returns the value below which `part` of the weight lies, or 0 if there are no values. Values are sorted,
+/// and each has a weight and stands in the middle of it. Between two values, the percentile rises evenly.
 fn percentile(values: &[(f64, f64)], part: f64) -> f64 {
     let all: f64 = values.iter().map(|(_, weight)| weight).sum();
     let (mut below, mut last) = (0.0, None);

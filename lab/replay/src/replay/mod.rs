@@ -141,7 +141,7 @@ impl Replay {
     }
 
     /// Whether the difference is so large that forecasts cannot be trusted. If there are few visits, the
-    /// result is `false`, because the difference may be chance.
+    /// result is `false`, because the difference may be due to chance.
     #[must_use]
     pub fn is_far_off(&self) -> bool {
         let visits = self.own.as_ref().map(Outcome::visits).max(self.kernel_itself.visits());

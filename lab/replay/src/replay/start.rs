@@ -25,7 +25,7 @@ const MOVABLE_PAGES: usize = 1;
 pub(super) struct SetStart {
     /// Blocks on each list.
     pub(super) lists: [i32; LISTS_MAX],
-    /// The limit. `None` if it is not known.
+    /// The limit of the page set, in pages. `None` if the limit is not known.
     pub(super) high: Option<i32>,
     pub(super) alloc_factor: u8,
 }

@@ -14,8 +14,8 @@ pub struct Neighbours {
     pub cpus: Vec<u32>,
 }
 
-/// All CPUs of a machine in groups, if the machine is described, and further CPUs that events name, up to
-/// `seen`.
+/// Returns the CPUs of a machine in groups. If events name CPUs that the machine's description lacks, these
+/// CPUs below `seen` are added.
 #[must_use]
 pub fn neighbours(machine: Option<&Layout>, seen: usize) -> Vec<Neighbours> {
     let cpus = machine.map_or(0, |machine| machine.cpus);

@@ -28,7 +28,7 @@ pub struct ZoneLocks {
     pub held_ns: u64,
     /// Waits for zone locks. 0 if waits were not recorded.
     pub waits: u64,
-    /// Time of these waits.
+    /// Nanoseconds that the waits for zone locks took.
     pub wait_ns: u64,
     /// The waits whose call chain shows the caller, in the order of [`Caller::ALL`] without the last one.
     pub callers: [CallerWaits; CALLERS],
@@ -40,7 +40,7 @@ pub struct ZoneLocks {
     pub addresses: Vec<u64>,
     /// Waits for spinning locks other than zone locks.
     pub other_waits: u64,
-    /// Time of the waits in `other_waits`.
+    /// Nanoseconds that the waits counted in `other_waits` took.
     pub other_wait_ns: u64,
     /// The part of `other_wait_ns` that belongs to the lock with the longest waits.
     pub other_longest_wait_ns: u64,

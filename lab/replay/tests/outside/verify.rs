@@ -130,7 +130,7 @@ fn a_stopped_task_goes_on_with_its_drain() {
     let whole = of_kernel_7("k71_faults_f8", Some(LINUX_6_18));
     assert_eq!(
         whole.drains.exact, 1,
-        "expected no other task between the slices of a drain under one hold of the lock"
+        "if a drain kept the lock throughout, no other task could have run in the middle of the drain"
     );
 }
 

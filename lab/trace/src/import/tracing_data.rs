@@ -105,7 +105,7 @@ impl TracingData {
         Ok(())
     }
 
-    /// Names of the described events that a trace can hold.
+    /// Names of the events that the file describes and a trace can hold.
     pub(super) fn names(&self) -> Vec<String> {
         self.events.iter().map(|(tracepoint, _)| tracepoint.kind.name().to_owned()).collect()
     }

@@ -63,7 +63,7 @@ const PERF_TRACE: Unreadable = of(
     "record with `perf record -a`, and run `perf script --ns -F comm,pid,cpu,time,event,trace`",
 );
 
-/// The form of `line`, which is not a readable event. `None` if it has no page event, or is damaged in
+/// The form of `line`, which is not a readable event. `None` if `line` has no page event, or is damaged in
 /// another way.
 pub(crate) fn unreadable(line: &[u8]) -> Option<Unreadable> {
     let line = text::unquoted(line);
