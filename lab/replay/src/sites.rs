@@ -252,6 +252,10 @@ mod tests {
             "expected no call sites, because too few visits were seen"
         );
         let old = Sites::of_counts(&Counts::default());
-        assert_eq!((old.call_sites, old.other_locks), (None, None), "an older file does not say");
+        assert_eq!(
+            (old.call_sites, old.other_locks),
+            (None, None),
+            "a file of an older version has no call sites of visits"
+        );
     }
 }

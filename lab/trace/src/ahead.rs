@@ -43,7 +43,8 @@ struct Ahead {
     /// this sender is dropped.
     buffers: Sender<Vec<Event>>,
     thread: JoinHandle<Box<dyn TraceReader>>,
-    /// Id of the process that started the thread. A forked child does not have the thread.
+    /// Id of the process that started the thread. A forked child process does not have the thread that reads
+    /// ahead.
     process: u32,
 }
 

@@ -1,8 +1,8 @@
 //! Makes the forecast for one policy. Several plays of the recording show how certain the forecast is.
 //!
 //! A *play* repeats the recording's acts on page sets. Under the recorded kernel's own policy, page sets
-//! begin with the contents that the kernel's page sets had. Under any other policy, they begin in a steady
-//! state: the recording is played twice, and only the second play is counted.
+//! begin with the contents that the kernel's page sets had. Under any other policy, page sets begin in a
+//! steady state: the recording is played twice, and only the second play is counted.
 //!
 //! Another run of the load would differ a little, so the recording is played several more times.
 //! - In another run, the scheduler gives tasks to other CPUs. So in five plays, the CPUs of a node exchange

@@ -125,8 +125,8 @@ pub struct Room {
 }
 
 impl Replay {
-    /// The difference between the own row's visits and the recorded kernel's, in percent; `None` if either is
-    /// not known.
+    /// The difference between the own row's visits and the recorded kernel's, in percent; `None` if one of
+    /// the two numbers is not known.
     #[must_use]
     pub fn own_off_percent(&self) -> Option<f64> {
         let (own, itself) = (self.own.as_ref()?.visits() as f64, self.kernel_itself.visits()? as f64);

@@ -14,8 +14,8 @@ pub struct Neighbours {
     pub cpus: Vec<u32>,
 }
 
-/// Returns the CPUs of a machine in groups. If events name CPUs that the machine's description lacks, these
-/// CPUs below `seen` are added.
+/// Returns all CPUs of a machine in groups. All CPUs below `seen` are included, even if the machine's
+/// description lacks them, because events may name such CPUs.
 #[must_use]
 pub fn neighbours(machine: Option<&Layout>, seen: usize) -> Vec<Neighbours> {
     let cpus = machine.map_or(0, |machine| machine.cpus);

@@ -87,8 +87,8 @@ impl<T: Send + 'static> Chunks<T> {
         place?.recv().map(Some).map_err(|_| io::Error::other("a thread that parses lines has ended"))
     }
 
-    /// Sets the legend under which chunks are parsed from now on. Chunks that were parsed already may have
-    /// used another legend.
+    /// Sets the legend under which chunks are parsed from now on. Chunks that were parsed before this call
+    /// may have been parsed under another legend.
     pub(super) fn note(&self, legend: Legend) {
         *self.legend.lock().unwrap_or_else(PoisonError::into_inner) = legend;
     }

@@ -102,7 +102,7 @@ impl Counts {
         self.low_bits += 1;
         for (count, size) in self.multiples.iter_mut().zip(PAGE_STRUCT_BYTES) {
             // A block of order 3 begins at a multiple of 8 frames anyway, so require a multiple of 8 times
-            // the size.
+            // the size of a `struct page`.
             *count += u32::from(pfn.is_multiple_of(size << order.min(32)));
         }
         if order == 0 {

@@ -58,7 +58,7 @@ impl Curve {
         self.value = Some(value);
     }
 
-    /// Writes the current value, unless it is written already.
+    /// Writes the counter's current value, unless this value is written already.
     pub(super) fn write(
         &mut self,
         packets: &mut Packets<'_>,
