@@ -200,7 +200,7 @@ fn merge<'t>(base: &mut DeTable<'t>, file: DeTable<'t>, path: &str) {
     }
 }
 
-/// The positions of a file's top-level keys.
+/// The positions of the top-level keys in a policy file.
 struct Places(Vec<(String, Range<usize>)>);
 
 impl Places {

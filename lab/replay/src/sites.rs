@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(
             (old.call_sites, old.other_locks),
             (None, None),
-            "a file of an older version has no call sites of visits"
+            "a file of an older version has neither call sites nor locks"
         );
     }
 }

@@ -21,9 +21,9 @@ fn in_mode(name: &str, mode: Mode) -> Verification {
     run(name, &VerifyOptions { mode, ..VerifyOptions::default() })
 }
 
-/// 15 numbers of a [`Verification`], in this order. Refills: observed, predicted, exact, cold. Drains:
-/// observed, predicted, exact. Pages: checked, exact. Ticks: observed, exact. Samples: all, exact `count`,
-/// exact `high`. Last, the mismatches.
+/// The expected values of 15 counts of a [`Verification`], in this order. Refills: observed, predicted,
+/// exact, cold. Drains: observed, predicted, exact. Pages: checked, exact. Ticks: observed, exact. Samples:
+/// all, exact `count`, exact `high`. Last, the mismatches.
 type Counts = [u64; 15];
 
 fn counts(v: &Verification) -> Counts {

@@ -25,7 +25,7 @@ pub(super) struct Encoders {
     queue: Option<SyncSender<(Vec<Event>, Place)>>,
     /// The results in order.
     places: VecDeque<Receiver<io::Result<Encoded>>>,
-    /// Results that may be outstanding before the caller waits.
+    /// Largest number of results that may be outstanding before the caller waits.
     room: usize,
     spare: Vec<Vec<Event>>,
 }
