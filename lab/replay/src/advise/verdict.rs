@@ -15,7 +15,7 @@ const HELD_PERCENT: f64 = 1.0;
 const HELD_PERCENT_MAX: f64 = 5.0;
 /// If at least this percentage of the events is missing, the figures do not describe the load.
 const LOST_PERCENT: f64 = 5.0;
-/// A shorter recording is no sample of a load.
+/// Shortest recording that gets a verdict. A shorter recording does not represent its load.
 const SECONDS_MIN: f64 = 0.5;
 
 /// The advice to the user.

@@ -8,7 +8,7 @@
 pub(super) struct Exchange {
     /// CPUs of each node.
     nodes: Vec<Vec<usize>>,
-    /// The page set that plays the part of each page set in this stretch.
+    /// For each recorded page set, the page set that gets its acts in the current stretch of the recording.
     places: Vec<u32>,
     cpus: usize,
     stretches: usize,

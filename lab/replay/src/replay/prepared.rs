@@ -88,7 +88,7 @@ impl Prepared {
     }
 }
 
-/// The machine with idle CPUs added, node by node in turn.
+/// Returns the machine with idle CPUs added: one to each node in turn.
 fn with_cpus(mut machine: Layout, cpus: u32) -> Result<Layout, ReplayError> {
     if cpus < machine.cpus {
         return Err(ReplayError::TooFewCpus { asked: cpus, there: machine.cpus });

@@ -81,7 +81,7 @@ impl Frames {
 #[derive(Default)]
 struct Counts {
     all: u32,
-    /// Lines whose number equals the low bits of an address.
+    /// Number of lines whose `pfn=` equals the low bits of the address in `page=`.
     low_bits: u32,
     /// Lines whose number is a multiple of a size, by size.
     multiples: [u32; PAGE_STRUCT_BYTES.len()],

@@ -52,7 +52,7 @@ impl Curve {
         self.write(packets, sequence, at_ns)
     }
 
-    /// Sets the counter's value from now on, but does not write it yet.
+    /// Sets the counter's value from now on, but does not write this value yet.
     #[inline]
     pub(super) fn hold(&mut self, value: i64) {
         self.value = Some(value);
