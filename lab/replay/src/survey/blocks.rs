@@ -195,7 +195,7 @@ impl Chunk {
         None
     }
 
-    /// Removes the allocated blocks within a freed block, which may consist of several.
+    /// Removes the allocated blocks within a freed block, which may consist of several allocated blocks.
     fn take_all(&mut self, index: usize, order: Order, each: &mut impl FnMut(Block)) -> Found {
         let mut found = Found::default();
         let has_smaller = self.live[..order.index()].iter().any(|count| *count > 0);
