@@ -86,8 +86,8 @@ impl Class {
         self.pairs.len() >= JUDGED_PAIRS
     }
 
-    /// Whether the binomial interval of the coverage contains 80 %. The interval has the level 1 -
-    /// `left_out`.
+    /// Whether the binomial interval of the coverage contains 80 %. The confidence level of this interval is
+    /// 1 - `left_out`.
     fn may_be_right(&self, left_out: f64) -> bool {
         let pairs = self.pairs.len();
         let held = (self.covered as f64 / self.scores.len() as f64 * pairs as f64).round() as usize;

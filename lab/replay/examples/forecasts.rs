@@ -11,7 +11,8 @@ fn main() {
         let mut reader = pageset_trace::open(path.as_ref()).expect("a readable recording");
         let replay = replay(reader.as_mut(), &ReplayOptions::default(), |_| {}).expect("a replay");
         let (kernel, Some(own)) = (replay.kernel_itself, replay.own) else { continue };
-        // A recording that has an own row also has all of the kernel's events.
+        // If the replay of a recording has an own row, the recording has all of the kernel's refills and
+        // drains.
         let kernel = [kernel.refills, kernel.refilled_pages, kernel.drains, kernel.drained_pages]
             .map(|count| count.unwrap_or(0));
         let Outcome { refills, refilled_pages, drains, drained_pages, .. } = own;

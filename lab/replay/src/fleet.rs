@@ -162,7 +162,7 @@ fn advised(advice: &Advice) -> Option<(&str, Option<(f64, f64)>)> {
     Some((forecast.kernel.as_deref().unwrap_or(&forecast.settings), forecast.saved_percent))
 }
 
-/// A few words on why a recording gives no answer. `None` if it gives one.
+/// A few words on why a recording gives no answer. `None` if the recording gives an answer.
 fn why_unknown(advice: &Advice) -> Option<&'static str> {
     let Verdict::Unknown { why } = advice.verdict else { return None };
     Some(match why {
@@ -260,8 +260,8 @@ impl Answers {
                 keys.push((3, 0.0, at));
                 continue;
             };
-            // The key to sort answers: the saving that is certain, or if none is known, the largest possible
-            // saving.
+            // The key by which answers are sorted: the saving that is certain, or the largest possible saving
+            // if no saving is certain.
             let most = || advice.findings.spending.most_percent.unwrap_or(0.0);
             let saved = advised(advice).and_then(|(_, saved)| saved).map_or_else(most, |(least, _)| least);
             let class = match Answer::of(advice) {

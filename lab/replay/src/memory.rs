@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(
             left("4:cpu,memory:/c\n3:cpuset:/a\n0::/a\n"),
             Some(0),
-            "the tightest, and no less than 0"
+            "a group above its limit allows 0 bytes, not a negative number"
         );
     }
 }

@@ -122,7 +122,7 @@ impl Blocks {
         Ok(blocks)
     }
 
-    /// The blocks that the recording does not free, without pages of bulk allocations.
+    /// The blocks that the recording does not free. Pages of bulk allocations are left out.
     pub fn kept(&self) -> impl Iterator<Item = u32> {
         self.in_use.values().copied()
     }

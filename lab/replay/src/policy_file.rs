@@ -98,7 +98,7 @@ pub fn policy_to_toml(policy: &Policy) -> String {
 /// All choices of a policy's rules: for each key and choice, the line of a file.
 fn choices(policy: &Policy) -> BTreeMap<(String, String), String> {
     let mut found = BTreeMap::new();
-    let rules = rules(policy).parse::<toml::Table>().expect("what was written is TOML");
+    let rules = rules(policy).parse::<toml::Table>().expect("the text that this program wrote is valid TOML");
     for (key, value) in &rules {
         find_choices(key, value, &mut found);
     }
@@ -130,7 +130,7 @@ fn in_one_line(value: &toml::Value) -> String {
 }
 
 fn rules(policy: &Policy) -> String {
-    toml::to_string(policy).expect("tables, words and numbers are TOML")
+    toml::to_string(policy).expect("TOML can express tables, words and numbers")
 }
 
 /// A mistake, and its position in the text if there is one.
@@ -164,7 +164,7 @@ fn policy_from_toml(text: &str, stem: &str) -> Result<Policy, Wrong> {
     };
     // Pad the base's text, so that its byte positions are larger than all positions in the file.
     let padded = " ".repeat(text.len() + 1) + &rules(base);
-    let whole = DeTable::parse(&padded).expect("what was written is TOML");
+    let whole = DeTable::parse(&padded).expect("the text that this program wrote is valid TOML");
     let mut merged = whole.into_inner();
     let places = Places::of(&file);
     merge(&mut merged, file.into_inner(), "");
@@ -200,7 +200,7 @@ fn merge<'t>(base: &mut DeTable<'t>, file: DeTable<'t>, path: &str) {
     }
 }
 
-/// The positions of a file's top-level keys.
+/// The positions of the top-level keys in a policy file.
 struct Places(Vec<(String, Range<usize>)>);
 
 impl Places {

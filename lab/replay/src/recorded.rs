@@ -186,8 +186,8 @@ const GROUPS: [(&[EventKind], &str); 3] = [
     (needs::SHORTAGE, "'vmscan:mm_vmscan_kswapd_*' -e 'vmscan:mm_vmscan_direct_*'"),
 ];
 
-/// Whether a recording says that a kind was recorded; `None` if it does not say. A recording of counts has no
-/// events.
+/// Whether a recording says that a kind was recorded; `None` if the recording does not say. A recording of
+/// counts has no events.
 fn announced(info: &TraceInfo, kind: EventKind, counts: &KindCounts) -> Option<bool> {
     if info.counts.is_some() {
         return Some(false);
@@ -200,7 +200,8 @@ fn announced(info: &TraceInfo, kind: EventKind, counts: &KindCounts) -> Option<b
         return None;
     }
     // Older recorders of this project did not list the recorded kinds. They recorded all kinds but
-    // `NOT_ALWAYS`, and began with a snapshot. The snapshot shows that a recording is from one of them.
+    // `NOT_ALWAYS`, and began with a snapshot. The snapshot shows that a recording is from one of these
+    // recorders.
     let is_ours = matches!(info.source, SourceFormat::Native | SourceFormat::Pcpt) && info.before.is_some();
     if !is_ours || NOT_ALWAYS.contains(&kind) {
         return None;

@@ -26,7 +26,7 @@ pub struct Sites {
 /// Visits and waits of one call site. Percentages are of all call sites together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Site {
-    /// The function. `None` if it is not known.
+    /// The function that requested or freed pages. `None` if the function is not known.
     pub function: Option<String>,
     /// Visits to zones.
     pub visits: Option<u64>,
@@ -198,14 +198,15 @@ mod tests {
             (9, Caller::Elsewhere, Some(1), 6),
             (6, Caller::Elsewhere, None, 84),
         ];
-        let found = of_waits(&waits, Some(names())).expect("it has call chains");
-        let sites = found.call_sites.expect("waits have call sites");
+        let found = of_waits(&waits, Some(names()))
+            .expect("expected call sites, because the recording has call chains");
+        let sites = found.call_sites.expect("expected call sites of waits for zone locks");
         let shown: Vec<_> = sites
             .iter()
             .map(|site| (site.function.as_deref(), site.visits, site.zone_wait_percent))
             .collect();
         assert_eq!(shown, [(Some("do_anonymous_page"), None, Some(30.0)), (None, None, Some(70.0))]);
-        let locks = found.other_locks.expect("other locks were waited for");
+        let locks = found.other_locks.expect("expected waits for locks other than zone locks");
         let shown: Vec<_> =
             locks.into_iter().map(|lock| (lock.lock, lock.waits, lock.wait_percent)).collect();
         assert_eq!(
@@ -216,7 +217,7 @@ mod tests {
                 (LockName::Unknown, 1, Some(84.0)),
             ]
         );
-        assert_eq!(of_waits(&waits, None), None, "an older file has no names");
+        assert_eq!(of_waits(&waits, None), None, "a file of an older version has no names of call sites");
     }
 
     #[test]
@@ -245,8 +246,16 @@ mod tests {
         );
         assert_eq!(found.other_locks.map(|locks| locks.len()), Some(1));
         let few = Counts { visits_counted: VISITS_MIN - 1, ..counts };
-        assert_eq!(Sites::of_counts(&few).call_sites, None, "too few were seen");
+        assert_eq!(
+            Sites::of_counts(&few).call_sites,
+            None,
+            "expected no call sites, because too few visits were seen"
+        );
         let old = Sites::of_counts(&Counts::default());
-        assert_eq!((old.call_sites, old.other_locks), (None, None), "an older file does not say");
+        assert_eq!(
+            (old.call_sites, old.other_locks),
+            (None, None),
+            "a file of an older version has neither call sites nor locks"
+        );
     }
 }

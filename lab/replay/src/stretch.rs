@@ -19,7 +19,7 @@ pub struct OneSetting<R> {
     said: Option<String>,
 }
 
-/// Words for a change of a setting at an unknown time. `None` if no setting changed like that.
+/// Words for a change of a setting at an unknown time. `None` if no setting changed at an unknown time.
 #[must_use]
 pub fn untimed(info: &TraceInfo) -> Option<String> {
     let change = info.not_recorded.iter().find_map(|what| what.strip_prefix(UNTIMED))?;
@@ -103,7 +103,7 @@ fn said(info: &TraceInfo, changes: &[SettingChange], (from_ns, to_ns): (u64, u64
     )
 }
 
-/// Removes from the recording's description what does not hold for a part of the recording.
+/// Removes the facts that hold only for the whole recording from the description of a part.
 fn narrow(info: &mut TraceInfo, changes: &[SettingChange], (from_ns, to_ns): (u64, u64)) {
     info.samples.retain(|sample| sample.t0_ns >= from_ns && sample.t1_ns < to_ns);
     (info.pgalloc_delta, info.pgfree_delta, info.events) = (None, None, None);

@@ -1,8 +1,8 @@
 //! Pages, zone visits, waits for zone locks, and pageblocks changed or mixed: by process, by control group,
 //! and by owner (the command, the recorder, interrupts, the rest).
 //!
-//! Processes and control groups are known if the recorder was asked for names (`record --names`). The part of
-//! the recorded command is known even without names.
+//! Processes and control groups are known if the recorder was asked for names (`record --names`). The figures
+//! of the recorded command are known even without names.
 
 use pageset_trace::{Counts, EventKind, Tasks, TraceInfo};
 use serde::Serialize;
@@ -10,15 +10,16 @@ use serde::Serialize;
 use crate::recorded::needs;
 use crate::{Group, GroupName, RecordedKinds, Survey, TaskShare, TaskTotals};
 
-/// The parts of tasks, grouped in three ways. `None` stands for a grouping that the recording does not allow.
+/// The shares of tasks in the recording's totals, grouped in three ways. `None` stands for a grouping that
+/// the recording does not allow.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Who {
-    /// The command's part, the recorder's, that of interrupts, and the rest of the machine's.
+    /// The shares of the command, of the recorder, of interrupts, and of all other tasks.
     pub by_party: Option<Vec<Part>>,
-    /// Parts by the name of the process, those with the most pages first. Tasks of unknown processes come
+    /// Shares by the name of the process, the one with the most pages first. Tasks of unknown processes come
     /// last.
     pub by_process: Option<Vec<Part>>,
-    /// Parts by control group, in the same order.
+    /// Shares by control group, the one with the most pages first.
     pub by_cgroup: Option<Vec<Part>>,
     /// The number of tasks that were left out of the file, because there were too many. The activity of these
     /// tasks counts as unknown.
@@ -57,7 +58,8 @@ pub struct Part {
     pub pageblocks_changed: Option<u64>,
     /// Requests that took a part of a pageblock of another migratetype, so that the pageblock became mixed.
     pub pageblocks_mixed: Option<u64>,
-    /// The share of the requests of the two fields above, in percent.
+    /// The share of the requests that changed or mixed a pageblock, as counted in the two fields above, in
+    /// percent.
     pub pageblocks_percent: Option<f64>,
 }
 
@@ -67,7 +69,7 @@ pub struct Part {
 pub enum PartOf {
     /// The tasks of the process or control group with the name.
     Named,
-    /// The recorded command, and all that it started.
+    /// The recorded command, and all tasks that it started.
     Command,
     /// The recorder.
     Recorder,
@@ -328,7 +330,11 @@ mod tests {
         assert!(processes.iter().all(|part| part.allocated_pages.is_none() && part.zone_wait_ns.is_none()));
         let mut few = info;
         few.counts.as_mut().unwrap().visits_counted = VISITS_MIN - 1;
-        assert_eq!(Who::new(&few, &survey).unwrap().sentence(), None, "too few were seen");
+        assert_eq!(
+            Who::new(&few, &survey).unwrap().sentence(),
+            None,
+            "expected no sentence about shares, because too few visits were seen"
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Generates a recording of a large server, to see what reading one costs: 64 CPUs, two nodes of 256 GiB, and
-//! any number of events. Page sets in the recording are only as large as Linux's and have other rules, so a
-//! replay has no meaning.
+//! any number of events. Page sets in the recording have the size of Linux's page sets, but other rules, so a
+//! replay of this recording has no meaning.
 //!
 //! Each CPU maps memory in bursts of single pages and frees it. Each CPU passes blocks of eight pages to a
 //! CPU of the other node, which frees these blocks. Each CPU keeps file pages until other file pages replace
@@ -60,7 +60,7 @@ impl Size {
         }
     }
 
-    /// Large blocks are unmovable, as for sockets. Single pages are movable.
+    /// Blocks of eight pages are unmovable, like the buffers of sockets. Single pages are movable.
     const fn migratetype(self) -> i8 {
         match self {
             Self::Page => 1,

@@ -43,7 +43,8 @@ struct Ahead {
     /// this sender is dropped.
     buffers: Sender<Vec<Event>>,
     thread: JoinHandle<Box<dyn TraceReader>>,
-    /// Id of the process that started the thread. A forked child does not have the thread.
+    /// Id of the process that started the thread. A forked child process does not have the thread that reads
+    /// ahead.
     process: u32,
 }
 
@@ -79,8 +80,8 @@ impl AheadReader {
                 let is_last = !matches!(read, Ok(1..));
                 let block = read.map(|_| (events, reader.lost()));
                 // Race: the caller stops this thread while the thread reads a block. The block stays in the
-                // channel, and the caller takes it from there, so no block is lost. If the caller is gone,
-                // the block is not needed.
+                // channel, and the caller takes it from there, so no block is lost. If the caller has dropped
+                // this reader, the block is not needed.
                 if filled.send(block).is_err() || is_last {
                     break;
                 }

@@ -60,7 +60,7 @@ pub struct CountedTask {
 /// Activity of a call site: a function that requested or freed pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountedSite {
-    /// The function's name. `None` for call chains that do not show it.
+    /// The function's name. `None` for call chains that do not show the function.
     pub function: Option<String>,
     /// The call site's part of [`Counts::visits`]. `None` if visits have no call chains.
     pub visits: Option<u64>,
@@ -89,7 +89,7 @@ pub enum Party {
     Command,
     /// The recorder.
     Recorder,
-    /// The task belongs to neither, or this is not known.
+    /// The task belongs neither to the command nor to the recorder, or its origin is not known.
     Rest,
 }
 

@@ -49,7 +49,7 @@ mod tests {
     use crate::damage::Strictness;
     use crate::opening::OpenOptions;
 
-    /// Text with this many events.
+    /// Makes a text of ftrace with this number of events.
     fn text(events: u32) -> Vec<u8> {
         let mut text = b"# tracer: nop\n#\n".to_vec();
         for number in 0..events {

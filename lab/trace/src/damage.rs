@@ -1,4 +1,4 @@
-//! How damage is handled, and a reader for the undamaged beginning of a compressed file.
+//! Options for reading damaged files, and a reader for the undamaged beginning of a compressed file.
 
 use std::io::{self, Read};
 use std::sync::Arc;

@@ -41,8 +41,15 @@ pub fn trace(bytes: &[u8], strictness: Strictness, recovery: Recovery) -> Result
         count += events.len();
         ticks += events.iter().filter(|event| event.is_tick()).count();
     }
-    assert!(has_ticks.is_none_or(|has_ticks| has_ticks == (ticks > 0)), "the look ahead sees what comes");
-    assert_eq!(reader.read_block(&mut events).map_err(check)?, 0, "the end stays the end");
+    assert!(
+        has_ticks.is_none_or(|has_ticks| has_ticks == (ticks > 0)),
+        "expected a tick among the events if and only if the reader announced one"
+    );
+    assert_eq!(
+        reader.read_block(&mut events).map_err(check)?,
+        0,
+        "expected no event from a reader that has reached the end"
+    );
     Ok(count)
 }
 
@@ -62,7 +69,9 @@ pub fn tasks(text: &str) -> Result<(), String> {
     let tasks: Tasks = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let index = tasks.index();
     for task in tasks.all() {
-        let found = index.find(task.tid, task.since_ns).expect("each is found at its beginning");
+        let found = index
+            .find(task.tid, task.since_ns)
+            .expect("expected to find each task by its number at the time of its beginning");
         assert_eq!((found.tid, found.since_ns), (task.tid, task.since_ns));
         // Most indices are out of range, so ignore the results.
         let _ = (tasks.name(task), tasks.cgroup(task), index.process_name(task));

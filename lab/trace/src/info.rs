@@ -145,7 +145,7 @@ pub struct TraceInfo {
     /// Losses known before reading. [`TraceReader::lost`](crate::TraceReader::lost) adds losses found while
     /// reading.
     pub lost: LostEvents,
-    /// Number of events, if it is known before the file is read.
+    /// Number of events. `None` if this number is not known before the file is read.
     pub events: Option<u64>,
     /// Frames allocated between `before` and `after`, according to `/proc/vmstat`.
     pub pgalloc_delta: Option<u64>,
@@ -180,7 +180,7 @@ pub struct TraceInfo {
     /// Total busy time of all CPUs while recording, including the recorder's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy_ns: Option<u64>,
-    /// Cost of visits to the zones on this machine, if it was measured before.
+    /// Cost of visits to the zones on the recorded machine, if this cost was measured before the recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visit_cost: Option<VisitCost>,
     /// The kernel's counts, if they were recorded instead of events.

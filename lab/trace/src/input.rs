@@ -30,7 +30,7 @@ pub(crate) struct Input {
 enum Body {
     /// Not compressed.
     Plain(Box<dyn Seekable>),
-    /// Compressed files: the bytes after the head.
+    /// The decompressed bytes after the head, if the file is compressed.
     Packed(Box<dyn ByteStream>),
 }
 

@@ -1,4 +1,4 @@
-//! Opens traces. Opens files: the content determines the format, not the name.
+//! Opens traces. The content of a file determines its format, not the file's name.
 
 mod detect;
 

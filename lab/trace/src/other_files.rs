@@ -32,7 +32,7 @@ const SIGNS: [(&str, OtherFile); 10] = [
     ("nr_free_pages ", OtherFile::Proc("/proc/vmstat")),
 ];
 
-/// Recognises the form of a file by its beginning, `head`. `None` if it has another form.
+/// Recognises the form of a file by its beginning, `head`. `None` if the file has another form.
 pub(crate) fn what_is(head: &[u8]) -> Option<OtherFile> {
     let text = String::from_utf8_lossy(&head[..head.len().min(64 << 10)]);
     if layout::is_zoneinfo(&text) {

@@ -19,7 +19,7 @@ pub struct RecordingCost {
 pub struct CostRange {
     /// Smallest value.
     pub min: f64,
-    /// Middle value. The median. If the number of values is even, the larger of the two middle values.
+    /// The median. If the number of values is even, this is the larger of the two middle values.
     pub median: f64,
     /// Largest value.
     pub max: f64,

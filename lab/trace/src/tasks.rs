@@ -118,7 +118,7 @@ impl<'a> TaskIndex<'a> {
     }
 
     /// The name of a task's process, which is the name of its first thread. If the first thread is unknown,
-    /// the task's own name.
+    /// returns the task's own name.
     #[must_use]
     pub fn process_name(&self, task: &'a Task) -> Option<&'a str> {
         let first = self.find(task.process, task.since_ns.max(1)).unwrap_or(task);
@@ -186,7 +186,7 @@ impl TaskBook {
         self.last.get(&tid).map(|at| &self.tasks.tasks[*at])
     }
 
-    /// The tasks for the file.
+    /// Returns the collected tasks, as a file stores them.
     #[must_use]
     pub fn into_tasks(self) -> Tasks {
         self.tasks

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::recording_cost::CostRange;
 
 /// CPU time of a visit to a zone, measured with a fault loop under two limits of page sets. Only the limit
-/// differs, so the visits cause the whole difference in CPU time. This difference divided by the number of
-/// visits is one figure; divided by the number of moved pages, it is the other.
+/// differs, so the visits cause the whole difference in CPU time. The cost per visit is this difference
+/// divided by the number of visits. The cost per page is the difference divided by the number of moved pages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VisitCost {
     /// CPU time of a visit with all its pages, in nanoseconds.

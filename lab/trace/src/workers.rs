@@ -23,7 +23,8 @@ pub(crate) fn start<W: Send + 'static, R: Send + 'static>(
         loop {
             let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok((piece, place)) = next else { return };
-            // The send fails only if the caller has ended, and then the result is not needed.
+            // The send fails only if the caller has dropped the receiver. In that case, the result is not
+            // needed.
             drop(place.send(work(piece)));
         }
     };

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::error::TraceError;
 
-/// What `.xz` files start with. Source: the .xz file format 1.2.1, section 2.1.1.1.
+/// The bytes that `.xz` files start with. Source: the .xz file format 1.2.1, section 2.1.1.1.
 pub(crate) const MAGIC: &[u8] = b"\xfd7zXZ\0";
 
 /// Maximum memory of the decoder. `xz -9` needs 65 MiB. A header that asks for more is rejected.

@@ -112,7 +112,7 @@ mod tests {
     use super::super::wording::sentences;
     use super::*;
 
-    /// 10 s of 4 CPUs.
+    /// Counts of visits and blocks on 4 CPUs in 10 s.
     fn counts(visits: u64, blocks: u64) -> Counts {
         let exact = |hits| Some(HitEstimate::exact(hits));
         let of = |name: &str, hits| TracepointCount {

@@ -143,8 +143,8 @@ fn read(
 }
 
 /// Opens a recording. A recording that has the events of visits but does not describe its machine is refused
-/// before all of it is read, because it needs a layout. A recording that lacks these events too allows no
-/// forecast, so its events are only counted.
+/// before all of it is read, because it needs a layout. A recording that also lacks the events of visits
+/// allows no forecast, so its events are only counted.
 fn open_placed<R: TraceReader>(open: &mut impl FnMut() -> anyhow::Result<R>) -> anyhow::Result<R> {
     let mut reader = open()?;
     if reader.info().machine.is_some() || reader.info().counts.is_some() {

@@ -54,6 +54,10 @@ mod tests {
     fn every_kernel_is_a_policy() {
         assert_eq!(kernels(None).len(), KERNELS.len());
         let recorded = Policy::named("linux-6.12").copied();
-        assert_eq!(kernels(recorded).len(), KERNELS.len() - 1, "the recorded one is no other");
+        assert_eq!(
+            kernels(recorded).len(),
+            KERNELS.len() - 1,
+            "the options do not include the recorded kernel"
+        );
     }
 }

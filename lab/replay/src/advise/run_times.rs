@@ -59,8 +59,8 @@ impl RunTimes {
         }
     }
 
-    /// A sentence with the times of `command` before and with `setting`. `None` if it did not run on both
-    /// sides.
+    /// A sentence with the times of `command` before and with `setting`. `None` if the command did not run
+    /// both before and with the setting.
     #[must_use]
     pub fn sentence(&self, command: &str, setting: &str) -> Option<String> {
         let (before, after) = (Range::of(&self.before_s)?, Range::of(&self.after_s)?);

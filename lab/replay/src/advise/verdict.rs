@@ -7,7 +7,7 @@ use super::findings::Evidence;
 use super::forecast::Forecast;
 
 /// A change of settings is worth it if it saves at least this percentage of the CPU time. Two runs of one
-/// benchmark differ by about as much.
+/// benchmark differ by about this percentage.
 pub const SAVED_PERCENT: f64 = 1.0;
 /// If memory is short, page sets matter once they hold this share of all memory, in percent.
 const HELD_PERCENT: f64 = 1.0;
@@ -15,7 +15,7 @@ const HELD_PERCENT: f64 = 1.0;
 const HELD_PERCENT_MAX: f64 = 5.0;
 /// If at least this percentage of the events is missing, the figures do not describe the load.
 const LOST_PERCENT: f64 = 5.0;
-/// A shorter recording is no sample of a load.
+/// Shortest recording that gets a verdict. A shorter recording does not represent its load.
 const SECONDS_MIN: f64 = 0.5;
 
 /// The advice to the user.
@@ -24,16 +24,16 @@ const SECONDS_MIN: f64 = 0.5;
 pub enum Verdict {
     /// Page sets are not the machine's problem.
     LeaveAlone,
-    /// A setting helps, and can be changed now.
+    /// A setting of `/proc/sys/vm` helps, and can be changed without a reboot.
     Set {
-        /// The effect of page sets that it improves.
+        /// The effect of page sets that the advised change improves.
         matter: Matter,
         /// The advised forecast: an index into [`Advice::forecasts`](super::Advice::forecasts).
         forecast: usize,
     },
     /// No setting certainly helps, but another kernel does.
     ChangeKernel {
-        /// The effect of page sets that it improves.
+        /// The effect of page sets that the advised change improves.
         matter: Matter,
         /// The advised forecast: an index into [`Advice::forecasts`](super::Advice::forecasts).
         forecast: usize,

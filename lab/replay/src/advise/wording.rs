@@ -219,7 +219,7 @@ fn reached(findings: &Evidence) -> String {
     }
 }
 
-/// The counts, each with its interval.
+/// The counts of a recording without events, each with its interval.
 fn counted(findings: &Evidence) -> String {
     let load = &findings.spending.load;
     let of = |figure: Option<Figure>, what: &str| match figure {

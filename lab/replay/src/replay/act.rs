@@ -10,16 +10,16 @@ pub(super) struct Act {
     /// Number of blocks. The number is 1, except for bulk allocations and for the acts that are added between
     /// two repetitions of a load.
     pub(super) count: u16,
-    /// For a page set, `zone * CPUs + CPU`. The number of the CPU, if the act is a tick. The number of the
-    /// node, if a reclaimer starts or stops.
+    /// The number of a page set: `zone * CPUs + CPU`. If the act is a tick, this is the number of a CPU
+    /// instead. If a reclaimer starts or stops, this is the number of a node instead.
     pub(super) at: u32,
 }
 
 /// The kind of act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ActKind {
-    /// Nothing. An act without effect: a free that was moved, because a later event showed that it belongs to
-    /// another place.
+    /// An act without effect. A moved free leaves this act behind, if a later event shows that the free
+    /// belongs to another place in the order of acts.
     Nothing,
     /// Allocate a block.
     Alloc,
@@ -56,7 +56,7 @@ impl ActKind {
     }
 }
 
-/// Order, type, and the highest zone that the request may use, in a byte.
+/// A byte that encodes the order and the type of a block, and the highest zone that the request may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct BlockKind(u8);
 

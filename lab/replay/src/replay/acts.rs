@@ -18,13 +18,13 @@ const ACT_BYTES: usize = size_of::<Act>();
 const PORTION_BYTES: usize = PORTION * ACT_BYTES;
 /// Maximum bytes of the bundles of a portion (`bundles`): a third of the acts' bytes.
 pub(super) const BUNDLES_BYTES_MAX: usize = PORTION_BYTES / 3;
-/// Maximum number of portions in memory: with their bundles 128 MiB, half of the memory that a verb may take
-/// for a recording.
+/// Maximum number of portions in memory. With their bundles, they take 128 MiB, half of the memory that a
+/// subcommand may use for a recording.
 const IN_MEMORY_MAX: usize = 48;
 /// Minimum number of portions in memory: 8 MiB, without bundles.
 const IN_MEMORY_MIN: usize = 4;
-/// One portion may stay in memory for this much free memory, so that all portions take at most a quarter of
-/// the free memory.
+/// For each multiple of this number of free bytes, one portion may stay in memory. So all portions take at
+/// most a quarter of the free memory.
 const BYTES_FOR_ONE: usize = 4 * (PORTION_BYTES + BUNDLES_BYTES_MAX);
 
 /// All acts.
@@ -228,7 +228,7 @@ impl Acts {
         Ok(())
     }
 
-    /// The acts of each portion; `None` if they are in the file.
+    /// The acts of each portion; `None` if these acts are in the file.
     pub(super) fn portions_in_memory(&self) -> Vec<Option<&[Act]>> {
         let acts = self.portions.iter().map(|portion| match portion {
             Portion::Memory(acts) => Some(acts.as_slice()),
@@ -323,7 +323,7 @@ mod tests {
         acts.check().unwrap();
         assert!(
             acts.in_memory <= 3 && acts.in_file >= 6,
-            "{} in memory, {} in the file",
+            "expected at most 3 portions in memory and at least 6 in the file, got {} and {}",
             acts.in_memory,
             acts.in_file
         );
@@ -340,6 +340,9 @@ mod tests {
             portions < 4
         })
         .unwrap();
-        assert!(part == expected[from..4 * PORTION], "until no more is wanted");
+        assert!(
+            part == expected[from..4 * PORTION],
+            "expected the acts up to the portion at which the callback returned false"
+        );
     }
 }

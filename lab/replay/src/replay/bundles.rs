@@ -1,8 +1,9 @@
 //! Bundles: up to 32 acts that follow one another, added up by page set and list.
 //!
-//! A page set refills or drains once in dozens or thousands of acts. Between, its acts only change numbers,
-//! by the same amounts under each policy and on each CPU. So acts are added up once, and each play passes
-//! whole bundles (`PageSets::pass`). Where a page set cannot pass a bundle, its acts are played one by one.
+//! A page set refills or drains once in dozens or thousands of acts. All other acts only change counts of the
+//! page set, by the same amounts under each policy and on each CPU. So acts are added up once, and each play
+//! passes whole bundles (`PageSets::pass`). Where a page set cannot pass a bundle, its acts are played one by
+//! one.
 
 use std::ops::Range;
 
@@ -12,7 +13,7 @@ use rayon::iter::{IndexedParallelIterator as _, IntoParallelIterator as _, Paral
 use super::act::{Act, ActKind, BlockKind};
 use super::acts::{Acts, BUNDLES_BYTES_MAX, PORTION};
 
-/// Fewer acts are not worth a bundle.
+/// Smallest number of acts in a bundle: fewer acts are faster to play one by one.
 const ACTS_MIN: usize = 4;
 
 /// The bundles of a portion of acts.
@@ -29,14 +30,14 @@ pub(super) struct Bundle {
     /// The acts' places in their portion.
     from: u32,
     to: u32,
-    /// Where its page sets begin in [`Bundles::sets`], and how many they are.
+    /// The index of the bundle's first page set in [`Bundles::sets`], and the number of its page sets.
     first_set: u32,
     sets: u8,
     pub(super) allocs: u8,
     pub(super) frees: u8,
-    /// Pages of all acts.
+    /// Number of pages that all acts of the bundle allocate or free.
     pub(super) asked_pages: u16,
-    /// The most pages that all page sets together gain on the way.
+    /// The largest number of pages that all page sets together have gained after any act of the bundle.
     pub(super) most: i16,
 }
 
@@ -57,14 +58,15 @@ pub(super) struct OfSet {
 pub(super) struct OfList {
     /// Order and type.
     pub(super) block: BlockKind,
-    /// Blocks that must be on the list before.
+    /// Number of blocks that the list must hold before the bundle.
     pub(super) needed: u8,
-    /// Blocks that the list gains.
+    /// Number of blocks that the list gains in the bundle.
     pub(super) gained: i8,
 }
 
 impl Bundles {
-    /// The bundles of each portion in memory. No bundle crosses a border. Borders are sorted.
+    /// Makes the bundles of each portion that is in memory. No bundle crosses one of the `borders`, which are
+    /// sorted indices of acts.
     pub(super) fn of_portions(acts: &Acts, borders: &[usize]) -> Vec<Self> {
         let portions = acts.portions_in_memory().into_par_iter().enumerate();
         let bundles = portions.map(|(at, acts)| match acts {
@@ -74,7 +76,7 @@ impl Bundles {
         bundles.collect()
     }
 
-    /// The bundles of `acts`. Their first act is act number `first` of the recording.
+    /// Makes the bundles of `acts`. The first of these acts is act number `first` of the recording.
     pub(super) fn of(acts: &[Act], first: usize, borders: &[usize]) -> Self {
         let mut all = Self::default();
         let mut borders = borders.iter().map(|border| border.saturating_sub(first)).peekable();
@@ -126,7 +128,8 @@ impl Bundle {
     }
 }
 
-/// Whether an act only changes page sets that hold its order, or does nothing.
+/// Whether a bundle may contain an act: an act without effect, or an allocation or free of at most 32 blocks
+/// of a small order.
 fn is_passable(act: Act) -> bool {
     match act.kind {
         ActKind::Nothing => true,
@@ -251,7 +254,11 @@ mod tests {
     fn bundles_end_at_borders_and_at_acts_that_cannot_be_passed() {
         let mut acts = vec![act(ActKind::Free, 0); 100];
         assert_eq!(ranges(&acts, 0, &[]), [0..32, 32..64, 64..96, 96..100]);
-        assert_eq!(ranges(&acts, 0, &[0, 10, 10, 13]), [0..10, 13..45, 45..77, 77..100], "three are too few");
+        assert_eq!(
+            ranges(&acts, 0, &[0, 10, 10, 13]),
+            [0..10, 13..45, 45..77, 77..100],
+            "three acts between two borders are too few for a bundle"
+        );
         assert_eq!(ranges(&acts, 1000, &[9, 1040]), [0..32, 32..40, 40..72, 72..100]);
         for other in [act(ActKind::Tick, 0), act(ActKind::PastSet, 0), act(ActKind::Alloc, 4)] {
             acts[20] = other;
@@ -261,7 +268,11 @@ mod tests {
         assert_eq!(ranges(&acts, 0, &[])[0], 0..33);
         acts[20].kind = ActKind::BulkAlloc;
         acts[20].count = 13;
-        assert_eq!(ranges(&acts, 0, &[])[..2], [0..20, 20..40], "32 blocks in 20 acts");
+        assert_eq!(
+            ranges(&acts, 0, &[])[..2],
+            [0..20, 20..40],
+            "expected a bundle to end after 20 acts, because they have 32 blocks"
+        );
         assert!(ranges(&[act(ActKind::Nothing, 0); 50], 0, &[]).is_empty());
     }
 
@@ -277,7 +288,7 @@ mod tests {
         assert_eq!(within(40..45), []);
     }
 
-    /// A list must hold what is taken before something is put back.
+    /// Tests that a bundle needs as many blocks on a list as it takes before it puts any back.
     #[test]
     fn a_bundle_needs_what_a_list_lacks_on_the_way() {
         let kinds = [ActKind::Alloc, ActKind::Alloc, ActKind::Free, ActKind::Free, ActKind::Free];

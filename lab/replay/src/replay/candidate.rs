@@ -45,8 +45,8 @@ pub(super) fn check(candidate: &Candidate) -> Result<(), ReplayError> {
     if policy.is_of_page_sets_alone() { Ok(()) } else { Err(ReplayError::NeedsZone(policy.name)) }
 }
 
-/// The policy without what no play depends on: its name, how long a drain holds locks, the zone's free lists,
-/// and the rules that compute limits, because the limits are known.
+/// The policy without the parts that no play depends on: its name, how long a drain holds locks, and the
+/// zone's free lists. The rules that compute limits are left out too, because the limits are known.
 pub(super) fn rules_in_play(mut policy: Policy) -> Policy {
     let any = &LINUX_6_6;
     (policy.name, policy.kernel, policy.summary, policy.source) =

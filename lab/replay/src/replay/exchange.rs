@@ -1,13 +1,14 @@
 //! Acts of a recording on exchanged CPUs, as if the scheduler had given tasks to other CPUs.
 //!
-//! The recording has stretches of equal length. In each, every CPU's acts go to the CPU that is a random
-//! number of places further on its node. Ticks stay: they are work of the CPU, and not of a task.
+//! The recording is divided into stretches of equal length. In each stretch, a CPU's acts go to another CPU
+//! of its node, which is a random number of places further in the list of the node's CPUs. Ticks stay: they
+//! are work of the CPU, and not of a task.
 
 /// The CPU that plays the part of each CPU, stretch by stretch.
 pub(super) struct Exchange {
     /// CPUs of each node.
     nodes: Vec<Vec<usize>>,
-    /// The page set that plays the part of each page set in this stretch.
+    /// For each recorded page set, the page set that gets its acts in the current stretch of the recording.
     places: Vec<u32>,
     cpus: usize,
     stretches: usize,
@@ -19,7 +20,7 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    /// The recording has `all` acts, and the machine has CPUs of these nodes, and so many page sets.
+    /// `all` is the number of acts in the recording.
     pub(super) fn new(node_of_cpu: &[u16], sets: usize, stretches: usize, all: usize) -> Self {
         let mut numbers = node_of_cpu.to_vec();
         numbers.sort_unstable();
@@ -36,8 +37,8 @@ impl Exchange {
         }
     }
 
-    /// The page set that plays the part of each page set from act `at` on, and the act before which this
-    /// ends. Acts are asked for in the order of the recording.
+    /// Returns the page set that plays the part of each page set from act `at` on, and the act with which the
+    /// next stretch begins. Acts are asked for in the order of the recording.
     pub(super) fn places_from(&mut self, at: usize) -> (&[u32], usize) {
         while at == self.next && self.begun < self.stretches {
             self.draw(random(self.stretches + self.begun));
@@ -118,7 +119,8 @@ mod tests {
         }
     }
 
-    /// Bundles end at the borders of the shortest stretches, so those must be borders of all.
+    /// Bundles end at the borders of the shortest stretches. Tests that these include the borders of all
+    /// longer stretches.
     #[test]
     fn stretches_begin_where_shorter_ones_begin() {
         for all in [1, 1000, 1025, 98_761] {

@@ -1,12 +1,12 @@
 //! Makes the forecast for one policy. Several plays of the recording show how certain the forecast is.
 //!
 //! A *play* repeats the recording's acts on page sets. Under the recorded kernel's own policy, page sets
-//! begin with the contents that the kernel's page sets had. Under any other policy, they begin in a steady
-//! state: the recording is played twice, and only the second play is counted.
+//! begin with the contents that the kernel's page sets had. Under any other policy, page sets begin in a
+//! steady state: the recording is played twice, and only the second play is counted.
 //!
 //! Another run of the load would differ a little, so the recording is played several more times.
 //! - In another run, the scheduler gives tasks to other CPUs. So in five plays, the CPUs of a node exchange
-//!   their acts in random stretches of the recording (`exchange`).
+//!   their acts at random, anew in each stretch of the recording (`exchange`).
 //! - One play begins with the contents that the recorded kernel's page sets had.
 
 use std::borrow::Cow;
@@ -59,7 +59,8 @@ pub(super) struct Forecaster<'r> {
     pub(super) cancel: &'r AtomicBool,
 }
 
-/// The facts that decide a forecast. If they are equal for two candidates, the forecasts are equal, too.
+/// The facts that decide a forecast. If these facts are equal for two candidates, the forecasts of both are
+/// equal, too.
 #[derive(PartialEq)]
 pub(super) struct Deciding {
     kind: Kind,

@@ -21,7 +21,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The promise of an interval, and how often real runs were found inside.
+/// Says how many true values an interval is meant to hold, and how many it held in measurements.
 pub const INTERVAL_COVERAGE: &str = "An interval is meant to hold 80 % of the true values. Measured, it held 83 % of the runs \
 of loads whose repeats agree within 25 %, 85 % of those of other loads, and 55 % in trials of settings on a busy machine, \
 where an earlier rule computed it.";
@@ -50,7 +50,7 @@ const NORMAL: [f64; 10] = [0.063, 0.189, 0.319, 0.454, 0.598, 0.755, 0.935, 1.15
 /// Share of all runs below the interval, and share above it.
 const OUTSIDE: f64 = 0.1;
 
-/// An interval that is wider than this factor does not say how many there will be.
+/// An interval that is wider than this factor is too wide for a useful forecast of a count.
 const WIDE: f64 = 10.0;
 
 /// The lower and the upper end of an interval. Both ends belong to the interval.
@@ -64,8 +64,8 @@ impl Interval {
         (self.0..=self.1).contains(&value)
     }
 
-    /// Whether the interval is too wide to say how many there will be. An interval is too wide if its upper
-    /// end is more than ten times its lower end. Each end is raised by 1, so that 0 has a ratio too.
+    /// Whether the interval is too wide for a useful forecast of a count. An interval is too wide if its
+    /// upper end is more than ten times its lower end. Each end is raised by 1, so that 0 has a ratio too.
     #[must_use]
     pub fn is_wide(self) -> bool {
         (self.1 as f64 + 1.0) / (self.0 as f64 + 1.0) > WIDE
@@ -93,8 +93,8 @@ impl Interval {
     }
 }
 
-/// The value below which `part` of the weight lies; 0 without values. Values are sorted, and each has a
-/// weight and stands in the middle of it. Between two values, the percentile rises evenly.
+/// Returns the value below which `part` of the weight lies, or 0 if there are no values. Values are sorted,
+/// and each has a weight and stands in the middle of it. Between two values, the percentile rises evenly.
 fn percentile(values: &[(f64, f64)], part: f64) -> f64 {
     let all: f64 = values.iter().map(|(_, weight)| weight).sum();
     let (mut below, mut last) = (0.0, None);
@@ -109,11 +109,12 @@ fn percentile(values: &[(f64, f64)], part: f64) -> f64 {
     last.map_or(0.0, |(value, _)| value)
 }
 
-/// Values that all intervals of a row depend on.
+/// Values from which all intervals of a row of the result are computed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Basis {
     pub(super) kind: Kind,
-    /// Pages that page sets handed out and took back, over all printed plays.
+    /// Number of pages that page sets handed out and took back, summed over all plays whose counts are
+    /// printed.
     pub(super) asked_pages: u64,
     /// How many of `asked_pages` did not stay in page sets: they came from a zone or went to one.
     pub(super) passed_pages: u64,
@@ -223,8 +224,14 @@ mod tests {
         let spread = |kind, passed_pages| Basis { kind, passed_pages, ..BASIS }.spread(0.0, &[1]);
         let spreads = [1500, 1000, 500, 100, 10, 0].map(|passed| spread(Kind::Setting, passed));
         assert!(spreads.is_sorted() && spreads[1] < spreads[2] && spreads[4] < spreads[5], "{spreads:?}");
-        assert_eq!(spreads[0], spreads[1], "page sets that only pass pages on keep none");
-        assert!(spreads[5] < 1.1, "no more than runs were found to differ: {spreads:?}");
+        assert_eq!(
+            spreads[0], spreads[1],
+            "expected equal spreads, because page sets that pass all pages on keep none"
+        );
+        assert!(
+            spreads[5] < 1.1,
+            "expected spreads that are at most as large as in recorded runs: {spreads:?}"
+        );
         assert_eq!(
             spread(Kind::Recorded, 1000),
             spread(Kind::Recorded, 0),
@@ -232,8 +239,9 @@ mod tests {
         );
     }
 
-    /// Regression test: streams behave differently on another kernel. With intervals as wide as for another
-    /// setting, two thirds of the runs were inside.
+    /// Regression test: streams behave differently on another kernel. When forecasts for another kernel had
+    /// intervals as wide as forecasts for another setting, these intervals held only two thirds of the
+    /// recorded runs.
     #[test]
     fn another_kernel_changes_more_than_another_setting() {
         let [recorded, setting, policy] = [Kind::Recorded, Kind::Setting, Kind::Policy]

@@ -125,8 +125,8 @@ pub struct Room {
 }
 
 impl Replay {
-    /// The difference between the own row's visits and the recorded kernel's, in percent; `None` if either is
-    /// not known.
+    /// The difference between the own row's visits and the recorded kernel's, in percent; `None` if one of
+    /// the two numbers is not known.
     #[must_use]
     pub fn own_off_percent(&self) -> Option<f64> {
         let (own, itself) = (self.own.as_ref()?.visits() as f64, self.kernel_itself.visits()? as f64);
@@ -140,8 +140,8 @@ impl Replay {
         self.own_off_percent().map(visits_beside)
     }
 
-    /// Whether the difference is so large that forecasts cannot be trusted. If there are few visits, it is
-    /// not, because the difference may be chance.
+    /// Whether the difference is so large that forecasts cannot be trusted. If there are few visits, the
+    /// result is `false`, because the difference may be due to chance.
     #[must_use]
     pub fn is_far_off(&self) -> bool {
         let visits = self.own.as_ref().map(Outcome::visits).max(self.kernel_itself.visits());
@@ -178,8 +178,9 @@ pub enum Stage {
 }
 
 /// Replays a recording under each candidate. The recording is read once. Each allocation and free takes eight
-/// bytes, in memory up to 96 MiB and else in a file, and its share of sums up to 32 MiB. Candidates are played
-/// side by side. `progress` gets the number of events read, and each finished candidate.
+/// bytes: the first 96 MiB stay in memory, and all further bytes go to a file. Sums of allocations and frees
+/// take up to 32 MiB more. Several candidates are played at the same time. `progress` gets the number of
+/// events read, and each finished candidate.
 ///
 /// If a setting changed during the recording, the longest part without a change is replayed.
 ///
@@ -292,7 +293,8 @@ struct Played {
     /// The replay without its outcomes.
     replay: Replay,
     forecasts: Vec<(Kind, Forecast)>,
-    /// The distance of the own row from the recorded kernel; `None` if that is not recorded.
+    /// The distance of the own row from the recorded kernel's counts; `None` if these counts were not
+    /// recorded.
     off: Option<OwnDistance>,
 }
 
@@ -477,7 +479,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Two CPUs, 16 MiB and 124 MiB.
+    /// A machine with two CPUs, and zones of 16 MiB and 124 MiB.
     pub(crate) fn small_layout() -> Layout {
         Layout {
             kernel: "6.12".into(),

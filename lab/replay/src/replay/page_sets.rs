@@ -233,7 +233,10 @@ impl<'m> PageSets<'m> {
             set.pcp.pass(&self.policy, set.limits, &of.traffic);
             for list in bundles.lists_of(of) {
                 let number = self.policy.lists.list(list.block.order(), list.block.migratetype());
-                set.pcp.gain(number.expect("this scheme holds the bundles' orders"), i32::from(list.gained));
+                set.pcp.gain(
+                    number.expect("expected page sets to hold every order that bundles contain"),
+                    i32::from(list.gained),
+                );
             }
             self.totals.note_held_after(at, set.pcp.count);
             let zone = &mut self.zones[at / self.machine.cpus()];
@@ -534,7 +537,7 @@ mod tests {
         }
 
         /// Tests that bundles, exchanged page sets and any division into portions change no count, under any
-        /// policy, also where the zone is short of free pages, or its reclaimer runs.
+        /// policy. Some tests have a zone that is short of free pages, or a reclaimer that runs.
         #[test]
         fn bundles_change_nothing(
             acts in any_acts(),
@@ -606,7 +609,7 @@ mod tests {
         assert_eq!(one_by_one, bundled);
     }
 
-    /// Regression tests: what random acts seldom meet.
+    /// Regression tests for cases that random acts seldom reach.
     #[test]
     fn bundles_change_nothing_in_rare_cases() {
         let start =
@@ -618,7 +621,7 @@ mod tests {
             act.block = act.block.of_type(pageset_core::MigrateType::Unmovable);
             act
         };
-        // Two types share a list: each finds its blocks there, and both together do not.
+        // Two types share a list. The list has enough blocks for each type alone, but not for both together.
         let freed = runs(&[(ActKind::Free, 1, 3)]);
         let taken = runs(&[(ActKind::Alloc, 1, 2)]);
         let taken = taken.iter().copied().chain(taken.iter().copied().map(of_type));
@@ -633,7 +636,7 @@ mod tests {
         assert_bundles_change_nothing(LINUX_6_12, [start(1000, 30_000); 2], &acts, 40, false);
     }
 
-    /// Acts come in runs, as in recordings: short runs meet decisions, and long ones are passed.
+    /// Acts come in runs, as in recordings. Short runs end at decisions, and long runs are played as bundles.
     fn any_acts() -> impl Strategy<Value = Vec<Act>> {
         let kinds = [ActKind::Alloc; 20].into_iter().chain([ActKind::Free; 20]);
         let kinds = kinds.chain([ActKind::BulkAlloc, ActKind::Nothing, ActKind::PastSet, ActKind::Tick]);

@@ -73,7 +73,8 @@ impl Prepared {
         Ok(self.load.recorded.require(needs::LOAD, info)?)
     }
 
-    /// Makes a player of the recording, which stops when `cancel` is set. It passes these bundles of acts.
+    /// Makes a player of the recording, which stops when `cancel` is set. The player plays each of these
+    /// bundles of acts in one step where it can.
     pub(super) fn forecaster<'r>(&'r self, bundles: &'r [Bundles], cancel: &'r AtomicBool) -> Forecaster<'r> {
         Forecaster {
             bundles,
@@ -87,7 +88,7 @@ impl Prepared {
     }
 }
 
-/// The machine with idle CPUs added, node by node in turn.
+/// Returns the machine with idle CPUs added: one to each node in turn.
 fn with_cpus(mut machine: Layout, cpus: u32) -> Result<Layout, ReplayError> {
     if cpus < machine.cpus {
         return Err(ReplayError::TooFewCpus { asked: cpus, there: machine.cpus });

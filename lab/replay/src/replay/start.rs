@@ -25,12 +25,12 @@ const MOVABLE_PAGES: usize = 1;
 pub(super) struct SetStart {
     /// Blocks on each list.
     pub(super) lists: [i32; LISTS_MAX],
-    /// The limit. `None` if it is not known.
+    /// The limit of the page set, in pages. `None` if the limit is not known.
     pub(super) high: Option<i32>,
     pub(super) alloc_factor: u8,
 }
 
-/// One page set, tracked through the events.
+/// The contents of one page set while the events are read.
 #[derive(Clone, Debug, Default)]
 struct Tracked {
     /// Blocks that each list gained since the beginning.
@@ -200,25 +200,36 @@ mod tests {
             ..PageSetLoad::default()
         };
         let starts = find(&machine, None, &LINUX_6_12, &load).unwrap();
-        assert_eq!(starts[0].lists[..3], [3, 7, 0], "what is not explained is movable");
+        assert_eq!(
+            starts[0].lists[..3],
+            [3, 7, 0],
+            "expected pages that no refill explains on the movable list"
+        );
         assert_eq!(
             (starts[0].high, starts[0].alloc_factor),
             (Some(200), 2),
-            "8 pages are a batch of 2, doubled twice"
+            "expected a batch of 2 that was doubled twice, which is 8 pages"
         );
         assert_eq!(starts[1], SetStart::default());
     }
 
-    /// The kernel refilled all lists of order 0, so the contents of these lists are known. The remaining
-    /// pages of the printed count go to lists of higher orders.
+    /// In this test, the kernel refilled all lists of order 0, so the contents of these lists are known. The
+    /// remaining pages of the printed count go to lists of higher orders.
     #[test]
     fn what_no_refill_explains_was_on_a_list_that_was_not_refilled() {
         let mut start = SetStart::default();
         let mut known = [None; LISTS_MAX];
         known[..3].fill(Some(0));
         start.place(8 * 5 + 3, &known, &LINUX_6_12);
-        assert_eq!((start.lists[11], start.lists[8], start.lists[5]), (5, 0, 1), "blocks of 8, and one of 2");
-        assert_eq!(start.lists[MOVABLE_PAGES], 1, "a page that no open list can hold");
+        assert_eq!(
+            (start.lists[11], start.lists[8], start.lists[5]),
+            (5, 0, 1),
+            "expected blocks of 8 pages, and one block of 2 pages"
+        );
+        assert_eq!(
+            start.lists[MOVABLE_PAGES], 1,
+            "a page that no list with unknown contents can hold is put on the movable list"
+        );
         assert_eq!(start.lists[12..14], [0, 0], "no huge page");
         known.fill(Some(0));
         start.place(9, &known, &LINUX_6_12);

@@ -89,9 +89,9 @@ impl Steps {
         self.prepared.machine.zones.iter().map(|zone| (zone.node, zone.kind))
     }
 
-    /// Plays the recording once under a candidate, and calls `each` for every step. The play begins like that
-    /// of the candidate's row in a [`replay`](super::replay). If `replay` counts the whole recording, both
-    /// functions give the same refills and drains.
+    /// Plays the recording once under a candidate, and calls `each` for every step. The page sets begin with
+    /// the same contents as in a [`replay`](super::replay) under this candidate. If `replay` counts the whole
+    /// recording, both functions give the same refills and drains.
     ///
     /// # Errors
     /// An error of `each`, or an error if the candidate's settings describe an impossible machine.

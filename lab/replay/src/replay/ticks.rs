@@ -78,7 +78,8 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// The ticks of a recording of ten seconds, more than a block of frees and then these events.
+    /// Returns the ticks of a recording of ten seconds. The recording has frees that fill more than a block,
+    /// and then `events`.
     fn ticks(last: &[Event]) -> (Ticks, Vec<Act>) {
         let step_ns = 10 * SECOND / BLOCK_EVENTS_MAX as u64;
         let frees =

@@ -66,7 +66,8 @@ impl Totals {
         self.held_peak = self.held_peak.max(self.held_now + i64::from(bundle.most));
     }
 
-    /// Notes what a page set holds after a bundle, whose peak was noted.
+    /// Notes the number of pages that a page set holds after a bundle. The caller has noted the largest
+    /// number within the bundle before.
     #[inline]
     pub(super) fn note_held_after(&mut self, set: usize, pages: i32) {
         self.held_now += i64::from(pages - std::mem::replace(&mut self.held[set], pages));

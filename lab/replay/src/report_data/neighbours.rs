@@ -14,8 +14,8 @@ pub struct Neighbours {
     pub cpus: Vec<u32>,
 }
 
-/// All CPUs of a machine in groups, if the machine is described, and further CPUs that events name, up to
-/// `seen`.
+/// Returns all CPUs of a machine in groups. All CPUs below `seen` are included, even if the machine's
+/// description lacks them, because events may name such CPUs.
 #[must_use]
 pub fn neighbours(machine: Option<&Layout>, seen: usize) -> Vec<Neighbours> {
     let cpus = machine.map_or(0, |machine| machine.cpus);

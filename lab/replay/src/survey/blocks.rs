@@ -132,8 +132,9 @@ impl Chunk {
     fn new() -> Self {
         // Make the arrays from vectors, so that 48 KiB are never on the stack.
         let since_ns =
-            vec![0; CHUNK_FRAMES].into_boxed_slice().try_into().expect("the length is the chunk's");
-        let tags = vec![0; CHUNK_FRAMES].into_boxed_slice().try_into().expect("the length is the chunk's");
+            vec![0; CHUNK_FRAMES].into_boxed_slice().try_into().expect("the list has the length of a chunk");
+        let tags =
+            vec![0; CHUNK_FRAMES].into_boxed_slice().try_into().expect("the list has the length of a chunk");
         Self { since_ns, tags, live: [0; NR_ORDERS] }
     }
 
@@ -194,7 +195,7 @@ impl Chunk {
         None
     }
 
-    /// Removes the allocated blocks within a freed block, which may consist of several.
+    /// Removes the allocated blocks within a freed block, which may consist of several allocated blocks.
     fn take_all(&mut self, index: usize, order: Order, each: &mut impl FnMut(Block)) -> Found {
         let mut found = Found::default();
         let has_smaller = self.live[..order.index()].iter().any(|count| *count > 0);

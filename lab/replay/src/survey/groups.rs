@@ -35,8 +35,8 @@ pub struct Group {
     pub totals: TaskTotals,
 }
 
-/// The beginning of the names of kernel threads that run work items of any kind. The rest of the name does
-/// not tell the kind, so all these threads form one group.
+/// The beginning of the names of kernel threads that run work items of any kind. The part of the name after
+/// this beginning does not tell the kind of work, so all these threads form one group.
 const KERNEL_WORKERS: &str = "kworker/";
 
 impl Who {

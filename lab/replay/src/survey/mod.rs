@@ -5,9 +5,9 @@
 //! the recorded kernel.
 //!
 //! The files:
-//! - `orders` counts blocks by size and type, `cpus` counts frees of blocks from other CPUs. `lifetimes` has
-//!   how long blocks stay allocated. `bursts` has how many pages a CPU allocates before its next free, and frees
-//!   before its next allocation.
+//! - `orders` counts blocks by size and type, `cpus` counts frees of blocks from other CPUs. `lifetimes`
+//!   measures how long blocks stay allocated. `bursts` counts the pages that a CPU allocates before its next
+//!   free, and the pages that it frees before its next allocation.
 //! - `kernel` has the kernel's refills and drains, `zone_lock` has waits for its locks, and `zones` has the
 //!   zones before and after the recording.
 //! - `who` has totals of each task, `groups` combines tasks, and `extent` says whether only a part of the
@@ -75,7 +75,7 @@ pub struct Survey {
     pub events: u64,
     /// Events by kind.
     pub kinds: [(EventKind, u64); EventKind::COUNT],
-    /// Which kinds were recorded.
+    /// Which kinds of events were recorded.
     pub recorded: RecordedKinds,
     /// Whether the events are of the whole machine.
     pub extent: Extent,

@@ -34,7 +34,7 @@ fn survey_of(left: Vec<Event>) -> Survey {
     let mut reader = Events { info: TraceInfo::default(), left };
     // Allow five chunks, so that the table becomes full in some tests.
     let options = SurveyOptions { table_bytes_max: 5 * blocks::CHUNK_BYTES };
-    survey(&mut reader, &options, |_| ()).expect("events in memory can be read")
+    survey(&mut reader, &options, |_| ()).expect("expected no error when events in memory are read")
 }
 
 /// Any event. Most events have one of a few frames and CPUs, so that several events concern the same block.

@@ -7,10 +7,10 @@ use pageset_trace::{Decision, Decisions, Event, EventKind, LockWaits, TraceError
 
 use super::Survey;
 
-/// The most intervals of all CPUs together: more would not be visible in a picture, and would make the report
-/// too large.
+/// The largest number of intervals of all CPUs together. More intervals would not be visible in a picture,
+/// and would make the report too large.
 const CELLS_MAX: usize = 80_000;
-/// The most intervals of one CPU: a screen is not wide enough for more.
+/// The largest number of intervals of one CPU. A screen is not wide enough for more intervals.
 const INTERVALS_MAX: usize = 1000;
 /// The fewest intervals of one CPU, however many CPUs there are.
 const INTERVALS_MIN: usize = 16;
@@ -187,9 +187,13 @@ mod tests {
         let found = counter.finish();
         assert_eq!(found.intervals, INTERVALS_MAX);
         let place = |list: &[u64]| list.iter().position(|count| *count > 0).zip(list.iter().max().copied());
-        assert_eq!(place(&found.cpus[0].refills), Some((0, 1)), "one refill of two blocks");
+        assert_eq!(place(&found.cpus[0].refills), Some((0, 1)), "expected one refill of two blocks");
         assert_eq!(place(&found.cpus[3].drains), Some((909, 1)), "10 000 ns in intervals of 11");
-        assert_eq!(place(&found.cpus[3].wait_ns), Some((481, 300)), "the other lock is none of a zone");
+        assert_eq!(
+            place(&found.cpus[3].wait_ns),
+            Some((481, 300)),
+            "expected no wait for the second lock, because it is not a zone's lock"
+        );
         assert!(found.cpus[1].refills.is_empty());
     }
 

@@ -268,7 +268,10 @@ mod tests {
         );
         let parties: Vec<_> = found.tasks.iter().map(|task| (task.tid, task.party)).collect();
         let expected = [(100, Party::Rest), (101, Party::Command), (5, Party::Recorder), (7, Party::Rest)];
-        assert_eq!(parties, expected, "task 100 of before is another one");
+        assert_eq!(
+            parties, expected,
+            "the task 100 that allocated before the fork is not the forked task 100"
+        );
         assert!(found.is_command_known && found.total().allocated_pages == 4);
     }
 

@@ -1,9 +1,9 @@
 //! Zone locks: how long they were held, and how long they were waited for.
 //!
 //! No event names a lock. If a call chain was recorded, it shows the lock and the caller that waited for it.
-//! Without a call chain, the waiter's next event decides: if this event moves a block to or from a free list,
-//! the lock was a zone's. A lock is either a zone's lock in the whole recording or never. So if waits for one
-//! lock disagree, the majority decides.
+//! Without a call chain, the next event of the waiting task decides: if this event moves a block to or from a
+//! free list, the lock was a zone's. A lock is either a zone's lock in the whole recording or never. So if
+//! waits for one lock disagree, the majority decides.
 
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ pub struct ZoneLocks {
     pub held_ns: u64,
     /// Waits for zone locks. 0 if waits were not recorded.
     pub waits: u64,
-    /// Time of these waits.
+    /// Nanoseconds that the waits for zone locks took.
     pub wait_ns: u64,
     /// The waits whose call chain shows the caller, in the order of [`Caller::ALL`] without the last one.
     pub callers: [CallerWaits; CALLERS],
@@ -40,7 +40,7 @@ pub struct ZoneLocks {
     pub addresses: Vec<u64>,
     /// Waits for spinning locks other than zone locks.
     pub other_waits: u64,
-    /// Time of the waits in `other_waits`.
+    /// Nanoseconds that the waits counted in `other_waits` took.
     pub other_wait_ns: u64,
     /// The part of `other_wait_ns` that belongs to the lock with the longest waits.
     pub other_longest_wait_ns: u64,
@@ -297,7 +297,11 @@ mod tests {
         ] {
             counter.record(&event(kind, ts_ns, cpu));
         }
-        assert_eq!(counter.finish().0.held_ns, 100 + 4 * 100, "one gap, and four holds begin");
+        assert_eq!(
+            counter.finish().0.held_ns,
+            100 + 4 * 100,
+            "expected four holds of the lock, and one gap between blocks"
+        );
     }
 
     fn wait(wait_ns: u64) -> LockWait {
@@ -323,11 +327,15 @@ mod tests {
         let by_caller: Vec<_> =
             found.by_caller().map(|(caller, found)| (caller, found.waits, found.wait_ns)).collect();
         assert_eq!(by_caller, [(Caller::Refill, 1, 7), (Caller::Drain, 2, 11)]);
-        assert_eq!((found.waits, found.wait_ns), (4, 118), "one of them is told by the next event");
+        assert_eq!(
+            (found.waits, found.wait_ns),
+            (4, 118),
+            "expected one wait that is recognised by the task's next event"
+        );
         assert_eq!((found.other_waits, found.other_wait_ns), (1, 8));
         let waits = |waits, wait_ns| CallerWaits { waits, wait_ns };
         let sites = [(None, waits(1, 100)), (Some(1), waits(2, 11)), (Some(2), waits(1, 7))];
-        assert_eq!(found.sites, sites, "a wait that is told by the next event has no call site");
+        assert_eq!(found.sites, sites, "a wait that is recognised by the task's next event has no call site");
         let other = OtherLock { address: Some(3), site: Some(3), waits: waits(1, 8) };
         assert_eq!(found.others, [other]);
     }
@@ -348,7 +356,11 @@ mod tests {
         counter.obtained(&end(6000, 3), wait(7), TaskSlot::UNLISTED);
         counter.record(&event(MmPagePcpuDrain, 6000 + GAP_NS_MAX + 1, 0));
         let found = counter.finish().0;
-        assert_eq!((found.waits, found.wait_ns), (3, 30), "two of three waits for lock 1");
+        assert_eq!(
+            (found.waits, found.wait_ns),
+            (3, 30),
+            "expected a zone lock, because blocks move after two of three waits for lock 1"
+        );
         assert_eq!((found.other_waits, found.other_wait_ns, found.other_longest_wait_ns), (3, 47, 40));
     }
 

@@ -6,7 +6,7 @@ use pageset_core::{NodeId, ZoneKind};
 use pageset_trace::{Sample, TraceInfo, ZoneDescription, Zoneinfo};
 use serde::{Serialize, Serializer};
 
-/// One zone with frames.
+/// The state of one zone that has frames.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ZoneSurvey {
     /// NUMA node.
@@ -52,7 +52,8 @@ pub struct PagesetState {
     pub count: u32,
     /// `high`, the limit, at this moment.
     pub high: u32,
-    /// `batch`: pages that move at a time.
+    /// `batch`: the number of pages that a plain refill fetches, and the smallest number that a drain gives
+    /// back.
     pub batch: u32,
 }
 

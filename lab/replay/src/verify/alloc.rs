@@ -14,7 +14,7 @@ use super::page_set::Home;
 
 /// How many later events of a CPU are searched for the allocation that a refill served.
 const SEARCHED: usize = 512;
-/// How many of the blocks that lie above an allocated block on its list are examined.
+/// The largest number of blocks above an allocated block on its list that are examined.
 const LOOKED_AT: usize = 32;
 
 impl Engine {
@@ -187,8 +187,8 @@ impl Engine {
         }
     }
 
-    /// The list of another CPU that the block came from. The task took the block on that CPU, moved to this
-    /// CPU, and only then reported the allocation.
+    /// Returns the list of another CPU from which the block came. The task took the block on that CPU, moved
+    /// to this CPU, and only then reported the allocation.
     fn taken_elsewhere(&self, chunk: &Chunk, index: usize, place: Place, home: Home) -> Option<Home> {
         let found = self.home(place).filter(|found| found.set != home.set && found.list == home.list)?;
         let before = chunk.events.get(chunk.links[index].before_in_task as usize)?;

@@ -90,8 +90,8 @@ impl Engine {
         (pages > 0).then_some((pages, zone))
     }
 
-    /// Takes up to `pages` pages off a list, as far as the frames of its blocks are known. Returns the number
-    /// of pages taken.
+    /// Takes up to `pages` pages off a list. Takes only blocks whose frames are known. Returns the number of
+    /// pages taken.
     fn take_named(&mut self, home: Home, pages: u32) -> u32 {
         let zone = home.set / self.cpus.len();
         let mut taken = 0;

@@ -27,7 +27,7 @@ pub enum Class {
     /// A drain that ends with a huge page takes up to 511 pages too many.
     HugeOvershoot,
     /// A drain ended after a whole slice although more slices were due, while another CPU visited the same
-    /// zone. No recorded event says why.
+    /// zone. No recorded event says why the drain ended.
     EndedEarly,
     /// The recorded kernel follows a rule that its policy does not have.
     KernelRule,
@@ -54,7 +54,7 @@ impl Class {
         Self::Unexplained,
     ];
 
-    /// The name in results.
+    /// The name of the class in results.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

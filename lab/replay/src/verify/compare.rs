@@ -141,8 +141,8 @@ impl Engine {
         self.carry_out_drain(home, observed);
     }
 
-    /// Whether a drain that differs consists of whole slices of the due drain, and ended while another CPU
-    /// visited the zone. The recording does not say why it ended (decision 0037).
+    /// Whether the kernel's drain consists of whole slices of the due drain, and ended early while another
+    /// CPU visited the zone. The recording does not say why the drain ended (decision 0037).
     fn ended_early(
         &self,
         chunk: &Chunk,
@@ -257,7 +257,7 @@ impl Engine {
     }
 
     /// Repeats the decision with other values of the page set's numbers. If the result agrees with the
-    /// kernel, the page set keeps them.
+    /// kernel, the page set keeps these values.
     fn retry(&mut self, (home, order): (Home, Order), from: Scalars, flags: Pressure) -> Option<DueDrain> {
         let policy = self.policy;
         let set = &mut self.sets[home.set];

@@ -37,7 +37,8 @@ pub(super) struct Slices {
     pub(super) home: Home,
     /// The first event of the next slice.
     pub(super) next: usize,
-    /// The part of the due drain that is left. `None` after a mismatch, when it is not known.
+    /// The part of the due drain that is left. `None` after a mismatch, because the remaining part is then
+    /// unknown.
     pub(super) left: Option<DueDrain>,
 }
 

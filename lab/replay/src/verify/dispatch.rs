@@ -21,8 +21,8 @@ impl Engine {
         }
     }
 
-    /// Compares the events of a chunk up to `end`. Later events are only searched. The chunk's links must be
-    /// set.
+    /// Compares the events of a chunk up to `end`. Events after `end` are not compared, but comparisons may
+    /// search them. The chunk's links must be set.
     pub(super) fn compare(&mut self, chunk: &mut Chunk, end: usize) {
         let has_begun = std::mem::replace(&mut self.has_begun, true);
         if has_begun {

@@ -85,8 +85,8 @@ impl Engine {
             block_types: Vec::new(),
             cpus,
             samples: info.samples.clone(),
-            // A recording may have no events of bulk allocations although they were recorded: kernels from
-            // 7.1 on allocate stacks as blocks, and may make no bulk allocation at all.
+            // A recorder may record bulk allocations although none happens: kernels from 7.1 on allocate
+            // stacks as blocks, and may make no bulk allocation at all.
             has_bulk_events: RecordedKinds::new(info, &[0; EventKind::COUNT])
                 .has(&[EventKind::BulkAllocEntry]),
             has_begun: false,
@@ -193,8 +193,8 @@ impl Engine {
     }
 
     /// Takes a frame off a list, because an event shows that the frame is not on it. If bulk allocations were
-    /// recorded, every page has events. So the list still holds as many pages, and only the frame was wrong.
-    /// If bulk allocations were not recorded, the page left the list without an event.
+    /// recorded, every page has events. So the list holds as many pages as before, and only the frame was
+    /// wrong. If bulk allocations were not recorded, the page left the list without an event.
     pub(super) fn displace(&mut self, place: Place) -> Option<Home> {
         let home = self.evict(place)?;
         if self.has_bulk_events {

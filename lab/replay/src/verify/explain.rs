@@ -33,7 +33,7 @@ pub struct Explanation {
     pub events: Vec<String>,
 }
 
-/// A due drain, in words.
+/// Describes in words the drain that the policy makes.
 pub(super) fn describe(due: Option<DueDrain>) -> String {
     due.map_or_else(
         || "none".to_owned(),

@@ -13,8 +13,8 @@ pub struct Fetches {
     /// have fetched several.
     pub past_page_sets: u64,
     /// Fetches that may be refills or blocks past the page set, because the events are the same. One case is
-    /// a single block for an empty list that wanted one block, which counts as a refill. The other case is a
-    /// run that no allocation follows.
+    /// a single block for an empty list that wanted one block. This case counts as a refill. The other case
+    /// is a run that no allocation follows.
     pub unknown: u64,
 }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Verification;
 
-/// How many of a policy's decisions agree with the kernel's.
+/// The number of a policy's decisions that agree with the kernel's, and the number of all decisions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fit {
     /// The policy's name.
@@ -12,7 +12,8 @@ pub struct Fit {
     /// The number of decisions that agree: refills, drains and ticks that have the same number of pages under
     /// the policy and in the kernel.
     pub right: u64,
-    /// All decisions: the kernel's refills, drains and ticks, and further ones that only the policy makes.
+    /// The number of all decisions: the kernel's refills, drains and ticks, and further decisions that only
+    /// the policy makes.
     pub decisions: u64,
 }
 
@@ -31,8 +32,8 @@ impl Verification {
     }
 }
 
-/// How many more wrong decisions than another a policy may have by chance. Such decisions come from the first
-/// refills of lists, and from interrupts between an action and its event.
+/// The number of wrong decisions that one policy may have more than another by chance. Such decisions come
+/// from the first refills of lists, and from interrupts between an action and its event.
 const CHANCE: u64 = 4;
 
 impl Fit {

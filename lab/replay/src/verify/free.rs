@@ -65,7 +65,7 @@ impl Engine {
         let first = chunk.events[index];
         let allocated = self.split.remove(&place.frame);
         // The block was allocated before the recording, so its order is not known yet. The next event about
-        // the block may show it.
+        // the block may show the block's order.
         let order = allocated.or_else(|| {
             let next = chunk.events.get(chunk.links[index].of_frame as usize)?;
             let is_block = matches!(next.kind, EventKind::MmPageAlloc | EventKind::MmPagePcpuDrain)
@@ -232,7 +232,11 @@ impl Engine {
                     seen.unwrap_or(MigrateType::Movable)
                 }
             };
-            let list = self.policy.lists.list(order, migratetype).expect("held, as asked above");
+            let list = self
+                .policy
+                .lists
+                .list(order, migratetype)
+                .expect("the condition above has checked that page sets hold this order");
             let home = Home { set, list };
             if self.mode == Mode::Free {
                 self.free_free(chunk, index, (home, order), &observed);

@@ -156,8 +156,9 @@ impl Engine {
         self.predicted = removed;
     }
 
-    /// The class of a mismatch in this mode. Nothing is corrected, so one difference causes more differences.
-    /// The first difference usually comes from the unknown contents of page sets at the beginning.
+    /// Returns the class of a mismatch in this mode. This mode corrects no page set, so one difference causes
+    /// more differences. The first difference usually comes from the unknown contents of page sets at the
+    /// beginning.
     pub(super) fn class_when_free(&self, set: usize) -> Class {
         match self.count_class(set) {
             Class::Unexplained => Class::HiddenAtStart,

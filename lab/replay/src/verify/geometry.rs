@@ -39,8 +39,8 @@ pub(super) struct Zone {
 pub(super) enum LimitsFrom {
     /// Use the limits that the recorded kernel printed, and formulas for zones without printed limits.
     Samples,
-    /// Use only formulas, because settings differ from the recorded ones, or because the policy has formulas
-    /// that no kernel has.
+    /// Use only formulas. This is needed if settings differ from the recorded ones, or if the policy has
+    /// formulas that no kernel has.
     Formulas,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Geometry {
     pub(super) frames: FrameTables<'static>,
     /// Frame numbers that stand for blocks whose frames are not known.
     pub(super) placeholders: Placeholders,
-    /// The first frame of each stretch that was seen.
+    /// The first frame of each stretch that events are about.
     seen: Vec<u64>,
 }
 
@@ -100,7 +100,7 @@ impl Geometry {
         Ok(Self { zones, nodes, frames, placeholders: Placeholders::new(FRAMES_MAX), seen: Vec::new() })
     }
 
-    /// How many numbers have been assigned, which is the length of a table of frames.
+    /// Returns the number of frames that have a number, which is the length of a table of frames.
     pub(super) fn numbers(&self) -> usize {
         self.frames.states.len()
     }
@@ -143,7 +143,7 @@ impl Geometry {
         )
     }
 
-    /// The zone and number of a frame; `None` if it is in no zone or has no number yet.
+    /// The zone and number of a frame; `None` if the frame is in no zone or has no number yet.
     #[inline]
     pub(super) fn locate(&self, pfn: u64) -> Option<Place> {
         let (zone, stretch) = self.stretch(pfn)?;
@@ -208,13 +208,17 @@ mod tests {
     #[test]
     fn frames_are_found_and_named_again() {
         let mut geometry = Geometry::new(&machine(), &LINUX_6_12, LimitsFrom::Samples).unwrap();
-        assert_eq!(geometry.locate(5000), None, "it was not seen");
+        assert_eq!(geometry.locate(5000), None, "expected no number for a frame that no event is about");
         let place = geometry.see(5000).unwrap().unwrap();
         assert_eq!((place.zone, geometry.pfn(place.frame), geometry.locate(5000)), (0, 5000, Some(place)));
         let far = geometry.see(500_000).unwrap().unwrap();
         assert_eq!((geometry.pfn(far.frame), geometry.locate(5000)), (500_000, Some(place)));
         let neighbour = geometry.locate(5001).unwrap();
-        assert_eq!(neighbour.frame, place.frame + 1, "frames of a stretch follow each other");
+        assert_eq!(
+            neighbour.frame,
+            place.frame + 1,
+            "expected consecutive numbers for the frames of a stretch"
+        );
         assert_eq!(geometry.see(4095), Ok(None));
         assert_eq!(geometry.see(u64::MAX), Ok(None));
     }
@@ -227,7 +231,11 @@ mod tests {
         for pfn in [4096, 1 << 30, (1 << 33) + 4000] {
             assert_eq!(geometry.see(pfn).unwrap().map(|place| geometry.pfn(place.frame)), Some(pfn));
         }
-        assert_eq!(geometry.numbers(), 4096, "three stretches, and one that is spare");
+        assert_eq!(
+            geometry.numbers(),
+            4096,
+            "expected tables for three stretches, and for one spare stretch"
+        );
         assert_eq!(geometry.frames.links.len(), 4096);
         assert_eq!(geometry.frames.pageblocks.len(), 8);
     }

@@ -94,7 +94,7 @@ impl Chunk {
         Ok(())
     }
 
-    /// Drops the events up to `end`. Later events that are marked as done stay so.
+    /// Drops the events up to `end`. Later events that are marked as done stay marked.
     pub(super) fn forget(&mut self, end: usize) {
         self.events.drain(..end.min(self.events.len()));
         self.done.drain(..end.min(self.done.len()));
@@ -161,7 +161,7 @@ mod tests {
         let mut geometry =
             Geometry::new(&machine, &LINUX_6_12, LimitsFrom::Samples).expect("a small machine");
         let mut chunk = Chunk { events, ..Chunk::default() };
-        chunk.link(&mut geometry).expect("there is memory for a few frames");
+        chunk.link(&mut geometry).expect("expected enough memory for the links of a few frames");
         chunk
     }
 
@@ -181,7 +181,10 @@ mod tests {
         ]);
         let links: Vec<_> = chunk.links.iter().map(|link| (link.on_cpu, link.of_frame)).collect();
         assert_eq!(links, [(3, 3), (2, 2), (NEVER, NEVER), (4, 4), (NEVER, NEVER)]);
-        assert_eq!(chunk.links[2].order, 3, "a commit has the order of its free");
+        assert_eq!(
+            chunk.links[2].order, 3,
+            "expected the second event of a batched free to have the order of the first event"
+        );
         assert_eq!(chunk.after(0).collect::<Vec<_>>(), [3, 4]);
     }
 

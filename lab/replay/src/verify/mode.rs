@@ -3,13 +3,14 @@
 /// How much the kernel's events correct the page sets during a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Each decision is predicted, and then the kernel's decision is carried out. Samples of `/proc/zoneinfo`
-    /// reset `count` and `high`.
+    /// The policy predicts each decision, and then the page sets carry out the kernel's decision. Samples of
+    /// `/proc/zoneinfo` reset `count` and `high`.
     #[default]
     Step,
     /// Works as `Step`, but samples are only compared and reset nothing.
     Blind,
-    /// The policy's own decisions are carried out, and the kernel's are only compared.
+    /// The page sets carry out the policy's own decisions. The kernel's decisions are only compared with
+    /// these.
     Free,
 }
 

@@ -49,10 +49,10 @@ pub(super) struct PageSet {
     len: [u32; LISTS_MAX],
     /// One bit for each list: whether the frames of all its blocks are known.
     warm: u16,
-    /// A second page set. The recording does not tell what the first held when it began, so the two begin
-    /// with the extremes. `pcp` begins with one extreme of the possible history, and `shadow` with the other.
-    /// As long as both page sets make the same decisions, the unknown history does not matter. `None` as soon
-    /// as both page sets have the same numbers.
+    /// A second page set. The recording does not tell the history of the page set before its beginning. So
+    /// `pcp` begins with one extreme of the possible history, and `shadow` with the other extreme. As long as
+    /// both page sets make the same decisions, the unknown history does not matter. `None` as soon as both
+    /// page sets have the same numbers.
     shadow: Option<Box<Pcp>>,
     /// Whether this CPU has changed the zone's counters since its last tick.
     pub(super) touched: bool,
@@ -243,7 +243,7 @@ impl PageSet {
         self.pcp.count = count - taken;
     }
 
-    /// Counts anew how many blocks are on each list.
+    /// Counts the blocks on each list again.
     pub(super) fn recount(&mut self, frames: &FrameTables<'_>) {
         for list in 0..self.pcp.scheme().lists() {
             if self.len[list] > 0 {

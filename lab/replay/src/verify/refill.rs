@@ -126,8 +126,8 @@ impl Engine {
             && chunk.after(now).take(SEARCHED).any(|next| next == at)
     }
 
-    /// The reason why the size of a refill differs. If other scalars explain the size, the page set keeps
-    /// them.
+    /// The reason why the size of a refill differs. If other values of the numbers that decide the size
+    /// explain the kernel's refill, the page set keeps these values.
     fn class_of_refill(
         &mut self,
         (home, order): (Home, Order),

@@ -42,7 +42,7 @@ pub struct Verification {
 pub struct Refills {
     /// Refills of the kernel, without each list's first one.
     pub observed: u64,
-    /// Refills of the policy.
+    /// Number of refills that the policy decided on.
     pub predicted: u64,
     /// Refills that policy and kernel made at the same moment, with the same number of blocks.
     pub exact: u64,
@@ -56,9 +56,9 @@ pub struct Refills {
 /// Counts of drains. Policy and kernel agree if the moment and the number of pages are the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Drains {
-    /// Drains of the kernel.
+    /// Number of drains of the kernel.
     pub observed: u64,
-    /// Drains of the policy.
+    /// Number of drains that the policy decided on.
     pub predicted: u64,
     /// Drains that policy and kernel made at the same moment, with the same number of pages.
     pub exact: u64,
@@ -74,7 +74,7 @@ pub struct Drains {
 /// Ticks. Policy and kernel agree if the number of drained pages is the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Decays {
-    /// Ticks of the kernel.
+    /// Number of ticks of the kernel.
     pub observed: u64,
     /// Ticks with the same number of pages in each zone.
     pub exact: u64,

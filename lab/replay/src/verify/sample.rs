@@ -15,7 +15,7 @@ const MARK_BEFORE: u64 = 0x5a;
 const MARK_AFTER: u64 = 0x5b;
 const MARK_SHIFT: u32 = 24;
 const MARK_CPU: u64 = 0xfff;
-/// A sample is at most this far from its mark.
+/// Largest time between a sample and its mark, in nanoseconds.
 const NEAR_NS: u64 = 2_000_000;
 
 /// The upper limit of `high` may be smaller than the zone's share, by at most one part in this many. The

@@ -215,8 +215,14 @@ mod tests {
         let due = |excess, slice, remote| Due { excess, slice, remote };
         assert!(is_sum(due(0, 63, 0), 100, &[]));
         assert!(!is_sum(due(1, 63, 0), 100, &[]));
-        assert!(is_sum(due(9, 63, 0), 100, &blocks(&[3, 3])), "16 pages for 9");
-        assert!(!is_sum(due(8, 63, 0), 100, &blocks(&[3, 3])), "eight pages would have been enough");
+        assert!(
+            is_sum(due(9, 63, 0), 100, &blocks(&[3, 3])),
+            "two blocks of 8 pages are a possible drain when 9 pages are due"
+        );
+        assert!(
+            !is_sum(due(8, 63, 0), 100, &blocks(&[3, 3])),
+            "not a possible drain, because one block of 8 pages would have been enough"
+        );
         // Two slices, of 7 and of 2 pages, take a block of 8 pages each. A single drain of 9 pages would take
         // the same blocks.
         assert!(is_sum(due(9, 7, 0), 100, &blocks(&[3, 3])));

@@ -38,7 +38,7 @@ fn allocations(cpu: u32, count: u64) -> String {
     std::iter::once(free).chain((0..count).map(line)).collect()
 }
 
-/// CPU 0 allocates what CPU 1 frees.
+/// Makes events of blocks that CPU 0 allocates and CPU 1 frees.
 fn handed_over(count: u64) -> String {
     let line = |number: u64| {
         let (at, pfn) =
@@ -70,7 +70,7 @@ fn a_refill_of_pages_of_64_kib_has_fewer_pages() {
     let large = of(65_536).load(&field("zoneinfo-64k.txt")).unwrap();
     let text = std::fs::read_to_string(field("zoneinfo-64k.txt")).unwrap().replace("batch: 3", "batch: 63");
     let small = of(4096).parse("z.txt".as_ref(), &text).unwrap();
-    // Without the printed limits, the policy's rule decides.
+    // If the kernel does not print the limits of page sets, the policy's rule computes them.
     let by_rule = |mut machine: Layout| {
         machine.zones.iter_mut().for_each(|zone| zone.pagesets.clear());
         machine

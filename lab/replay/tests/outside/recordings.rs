@@ -129,7 +129,7 @@ fn replayed_as_repeats(names: &[&str]) -> Result<Replay, ReplayError> {
 }
 
 /// Two equal recordings show that runs of this load do not differ. With one recording, the replay has to
-/// assume that they do.
+/// assume that runs of the load differ.
 #[test]
 fn repeats_of_a_load_replace_the_estimate_of_how_far_runs_differ() {
     let name = "traces/k612_2c_unix_stream.pgtrace";
@@ -138,7 +138,10 @@ fn repeats_of_a_load_replace_the_estimate_of_how_far_runs_differ() {
         let visits = replay.outcomes[1].interval.unwrap().visits;
         (visits.1 + 1) as f64 / (visits.0 + 1) as f64
     };
-    assert_eq!(one.outcomes[1].refills, three.outcomes[1].refills, "counts are of the first");
+    assert_eq!(
+        one.outcomes[1].refills, three.outcomes[1].refills,
+        "expected the counts of the first recording"
+    );
     assert!(width(&three) < width(&one), "{} {}", width(&three), width(&one));
 }
 

@@ -35,7 +35,7 @@ fn steps_make_the_refills_and_drains_of_the_row() {
         });
         play.unwrap();
         assert_eq!(refills, (row.refills, row.refilled_pages), "{}", row.policy);
-        assert!(row.drains > 0, "there is something to compare");
+        assert!(row.drains > 0, "expected decisions that the test can compare");
         assert_eq!(drains.1, row.drained_pages, "{}", row.policy);
         assert_eq!(drains.0, row.drains, "{}", row.policy);
     }

@@ -21,9 +21,9 @@ fn in_mode(name: &str, mode: Mode) -> Verification {
     run(name, &VerifyOptions { mode, ..VerifyOptions::default() })
 }
 
-/// 15 numbers of a [`Verification`], in this order. Refills: observed, predicted, exact, cold. Drains:
-/// observed, predicted, exact. Pages: checked, exact. Ticks: observed, exact. Samples: all, exact `count`,
-/// exact `high`. Last, the mismatches.
+/// The expected values of 15 counts of a [`Verification`], in this order. Refills: observed, predicted,
+/// exact, cold. Drains: observed, predicted, exact. Pages: checked, exact. Ticks: observed, exact. Samples:
+/// all, exact `count`, exact `high`. Last, the mismatches.
 type Counts = [u64; 15];
 
 fn counts(v: &Verification) -> Counts {
@@ -128,7 +128,10 @@ fn a_stopped_task_goes_on_with_its_drain() {
     assert_eq!((found.refills.observed, found.refills.exact), (68, 68), "{:?}", found.refills);
     assert_eq!((found.drains.observed, found.drains.exact), (9, 9), "{:?}", found.drains);
     let whole = of_kernel_7("k71_faults_f8", Some(LINUX_6_18));
-    assert_eq!(whole.drains.exact, 1, "in one hold of the lock nobody could have run in between");
+    assert_eq!(
+        whole.drains.exact, 1,
+        "if a drain kept the lock throughout, no other task could have run in the middle of the drain"
+    );
 }
 
 /// A recording with only the first slice of each drain.
@@ -171,7 +174,11 @@ impl TraceReader for FirstSlices {
 /// another CPU visited the zone.
 #[test]
 fn a_drain_whose_last_slices_are_missing_ended_early() {
-    assert_eq!(of_kernel_7("k71_faults_f8", None).drains.ended_early, 0, "all slices are there");
+    assert_eq!(
+        of_kernel_7("k71_faults_f8", None).drains.ended_early,
+        0,
+        "expected all slices of each drain in the recording"
+    );
     let reader = open_kernel_7("k71_faults_f8");
     let mut cut = FirstSlices { reader, given: HashMap::new() };
     let found = verify(&mut cut, &VerifyOptions::default(), |_| ()).expect("a verification");
@@ -221,7 +228,7 @@ fn a_mismatch_is_shown_with_the_events_around_it() {
             VerifyOptions { explain: Some(ExplainRequest { number, class }), ..VerifyOptions::default() };
         run("k618_2c_hackbench_sock", &options).explained
     };
-    let first = explain(1, None).expect("there is a mismatch");
+    let first = explain(1, None).expect("expected at least one mismatch");
     assert_eq!(first.class, "unseen-traffic");
     assert!(first.what.contains("the model:") || first.what.contains("the policy:"), "{}", first.what);
     assert!(first.events.len() > 12, "{:?}", first.events);

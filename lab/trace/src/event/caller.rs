@@ -14,7 +14,7 @@ pub enum Caller {
     Free = 4,
     /// Another part of the page allocator, such as compaction or a reading of `/proc`. The lock is a zone's.
     Other = 5,
-    /// Code outside the page allocator. The lock is not a zone's.
+    /// Code outside the page allocator. The lock is not a zone lock.
     Elsewhere = 6,
 }
 

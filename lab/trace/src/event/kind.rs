@@ -104,7 +104,7 @@ impl EventKind {
         self as usize - 1
     }
 
-    /// The kind with `code`, if there is one.
+    /// Returns the kind of event with this `code`, or `None` if no kind has this code.
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         if code >= 1 && code as usize <= Self::COUNT { Some(Self::ALL[code as usize - 1]) } else { None }

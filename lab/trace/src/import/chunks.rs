@@ -15,7 +15,7 @@ use super::lines::LINE_BYTES_MAX;
 use crate::packing::ByteStream;
 use crate::workers;
 
-/// Number of bytes that are read at a time.
+/// Number of bytes that one read of the text asks for.
 const CHUNK_BYTES: usize = 256 << 10;
 /// Maximum number of parsing threads. With more threads, reading and the caller's work limit the speed.
 const PARSERS_MAX: usize = 8;
@@ -87,8 +87,8 @@ impl<T: Send + 'static> Chunks<T> {
         place?.recv().map(Some).map_err(|_| io::Error::other("a thread that parses lines has ended"))
     }
 
-    /// Sets the legend under which chunks are parsed from now on. Chunks that were parsed already may have
-    /// used another legend.
+    /// Sets the legend under which chunks are parsed from now on. Chunks that were parsed before this call
+    /// may have been parsed under another legend.
     pub(super) fn note(&self, legend: Legend) {
         *self.legend.lock().unwrap_or_else(PoisonError::into_inner) = legend;
     }
@@ -208,7 +208,7 @@ mod tests {
         let long = vec![b'x'; 2 << 20];
         let text = [b"a\n", long.as_slice(), b"\nb\n"].concat();
         assert_eq!(lines(Cursor::new(text)), (b"a\nb\n".to_vec(), 1, false, None));
-        assert_eq!(lines(Cursor::new(long)).1, 1, "the end of the text is the end of the line");
+        assert_eq!(lines(Cursor::new(long)).1, 1, "expected the last line to end where the text ends");
     }
 
     #[test]

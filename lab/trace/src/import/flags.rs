@@ -117,7 +117,8 @@ const fn is_flag(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'#' | b'*' | b'?')
 }
 
-/// The meaning of a character in this column: flags, and a depth. `None` if the column has no such character.
+/// Returns the flags and the depth of preemption that a character means in this column. `None` if the
+/// character never stands in this column.
 fn said(byte: u8, column: Column) -> Option<(u8, u8)> {
     let bits = match (column, byte) {
         (Column::Other, b'.' | b'L' | b'l' | b'N' | b'n' | b'b' | b'p' | b'0'..=b'9' | b'a'..=b'f') => 0,
@@ -205,6 +206,10 @@ mod tests {
             legend.note(b"# -=> more");
         }
         legend.note(b"# _--=> irqs-off");
-        assert_eq!(legend.columns.iter().flatten().count(), 1, "a new legend begins");
+        assert_eq!(
+            legend.columns.iter().flatten().count(),
+            1,
+            "expected a new legend to replace the legend before it"
+        );
     }
 }

@@ -53,7 +53,7 @@ impl Frames {
         counts.frames()
     }
 
-    /// The frame that `number` means, for a block of this order. `None` if there is none.
+    /// The frame that `number` means, for a block of this order. `None` if `number` means no frame.
     pub(super) const fn frame(self, number: u64, order: u8) -> Option<u64> {
         match self {
             Self::Numbers => Some(number),
@@ -77,11 +77,11 @@ impl Frames {
     }
 }
 
-/// Counts over the lines of a text. Up to one line in ten may be damaged.
+/// Counts of the lines of a text. Up to one line in ten may be damaged.
 #[derive(Default)]
 struct Counts {
     all: u32,
-    /// Lines whose number equals the low bits of an address.
+    /// Number of lines whose `pfn=` equals the low bits of the address in `page=`.
     low_bits: u32,
     /// Lines whose number is a multiple of a size, by size.
     multiples: [u32; PAGE_STRUCT_BYTES.len()],
@@ -102,7 +102,7 @@ impl Counts {
         self.low_bits += 1;
         for (count, size) in self.multiples.iter_mut().zip(PAGE_STRUCT_BYTES) {
             // A block of order 3 begins at a multiple of 8 frames anyway, so require a multiple of 8 times
-            // the size.
+            // the size of a `struct page`.
             *count += u32::from(pfn.is_multiple_of(size << order.min(32)));
         }
         if order == 0 {

@@ -28,7 +28,7 @@ impl TextFormat for Ftrace {
     }
 }
 
-/// ` 8582/8582   #P:2`: entries still in the ring, entries written, CPUs.
+/// Parses text such as ` 8582/8582 #P:2`: entries still in the ring, entries written, and CPUs.
 fn entries(text: &[u8], info: &mut TraceInfo, lost: &mut LostEvents) {
     let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let counts = words.next().unwrap_or_default();

@@ -12,7 +12,7 @@
 
 use super::{fields::decimal, flags::Legend};
 
-/// The notation of the task.
+/// How a text writes the name and the number of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderStyle {
     /// `comm-pid`.
@@ -21,7 +21,7 @@ pub(crate) enum HeaderStyle {
     Space,
 }
 
-/// The beginning of a line, and the text after it.
+/// The beginning of an event's line, and the text after the beginning.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Header<'line> {
     pub(super) pid: u32,
@@ -43,7 +43,7 @@ pub(crate) fn is_event_line(line: &[u8], style: HeaderStyle) -> bool {
     parse(line, style, &Legend::default()).is_some()
 }
 
-/// Parses the beginning of `line`. `None` if it is not an event's line.
+/// Parses the beginning of `line`. `None` if `line` is not the line of an event.
 pub(super) fn parse<'line>(line: &'line [u8], style: HeaderStyle, legend: &Legend) -> Option<Header<'line>> {
     for bracket in memchr::memchr_iter(b'[', line) {
         let rest = &line[bracket + 1..];
@@ -109,7 +109,7 @@ fn behind_cpu<'line>(text: &'line [u8], (pid, cpu): (u32, u16), legend: &Legend)
     Some(Header { pid, cpu, irq_flags, preempt, ts_ns, event: &name[group..], payload: payload.trim_ascii() })
 }
 
-/// The first word of `text`, and the text after it.
+/// Returns the first word of `text`, and the text after this word.
 fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.trim_ascii_start();
     let end = text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len());

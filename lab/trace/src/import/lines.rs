@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns one byte per read, so that every buffer boundary is met.
+    /// Returns one byte per read, so that a test meets every possible boundary between two reads.
     struct Drip(Cursor<Vec<u8>>);
 
     impl Read for Drip {

@@ -101,7 +101,7 @@ struct PerfData {
     lost: LostEvents,
 }
 
-/// The meaning of a record.
+/// What a record of the file contains.
 enum Found {
     Event(Event),
     /// All events that are older than the previous round have been read.

@@ -14,8 +14,9 @@ use crate::gfp::gfp_bits;
 #[derive(Default)]
 pub(super) struct Quick {
     legend: Legend,
-    /// The flag characters after the CPU in the previous line, in eight bytes that begin with them; the
-    /// number of these characters with the space behind them, or 0; their meaning under the current legend.
+    /// Three facts about the flag characters after the CPU in the previous line. The first is the eight bytes
+    /// that begin with these characters. The second is the number of these characters and the space behind
+    /// them, or 0. The third is the meaning of these characters under the current legend.
     state: (u64, usize, (u8, u8)),
     gfp_text: Vec<u8>,
     gfp: (u32, u32),
@@ -25,7 +26,7 @@ pub(super) struct Quick {
 struct Rest<'line>(&'line [u8]);
 
 impl<'line> Rest<'line> {
-    /// Skips a word. Its length is known where this is compiled, so it is compared without a call.
+    /// Skips a word. The compiler knows the word's length, so the comparison needs no function call.
     #[inline(always)]
     fn skip<const LENGTH: usize>(&mut self, word: &[u8; LENGTH]) -> Option<()> {
         let (begin, rest) = self.0.split_first_chunk::<LENGTH>()?;
@@ -88,8 +89,8 @@ impl Quick {
     }
 
     /// The event of the first line of `text`, the number of unknown allocation-flag names, and the line's
-    /// length without its end. `None` if the line has another form, or no end. The end is not searched first:
-    /// no step below passes it.
+    /// length without its end. `None` if the line has another form, or no end. The line's end need not be
+    /// found first, because no step of this function goes beyond it.
     pub(super) fn event(&mut self, text: &[u8], style: HeaderStyle) -> Option<(Event, u32, usize)> {
         let mut rest = Rest(text);
         let task = rest.word(|byte| byte != b'[' && byte != b'\n');
@@ -189,7 +190,7 @@ impl Quick {
             rest.0 = after;
             return Some(self.gfp);
         }
-        // Flags are one word of names and numbers.
+        // Allocation flags are written as one word of names and numbers.
         let text = rest.word(|byte| byte.is_ascii_alphanumeric() || b"_|".contains(&byte));
         if text.is_empty() {
             return None;
@@ -276,8 +277,8 @@ mod tests {
         assert_eq!(read, [true, true, true, true, true, true, false, false, false]);
     }
 
-    /// Tests that a line that is cut anywhere, or has another end, is left, whatever follows: chunks and
-    /// files end anywhere, and some programs write CRLF.
+    /// Tests that this parser leaves a line to the other parser if the line is cut at any place or ends in
+    /// CRLF. Chunks and files may end at any place, and some programs write CRLF.
     #[test]
     fn lines_without_their_end_are_left() {
         for (style, line) in LINES {
@@ -310,7 +311,8 @@ mod tests {
     }
 
     proptest! {
-        /// Tests that a changed line gives the same event as with `header` and `payload`, or is left to them.
+        /// Tests that this parser makes the same event of a changed line as `header` and `payload` do, or
+        /// leaves the line to `header` and `payload`.
         #[test]
         fn quick_is_as_slow(
             which in 0..LINES.len(),

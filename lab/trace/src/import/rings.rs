@@ -18,7 +18,7 @@ use crate::{
 /// Largest number of bytes of the current pages of all rings. For each ring, one page is in memory.
 const PAGES_BYTES_MAX: usize = 64 << 20;
 
-/// Where a CPU's pages are in the file.
+/// Where the pages of a CPU's ring are in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) cpu: u16,
@@ -44,14 +44,14 @@ pub(super) struct Rings {
     pub(super) losses: RingLosses,
 }
 
-/// Losses of the rings.
+/// Counts of events and pages of the rings that were lost or not used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RingLosses {
     /// Number of missing events, which the ring's pages count.
     pub(super) counted: u64,
     /// Pages that do not say how many events are missing, and pages that contradict themselves.
     pub(super) gaps_of_unknown_size: u64,
-    /// Records of other events.
+    /// Number of records of events that are not read.
     pub(super) unknown_events: u64,
     /// Events with an earlier time than an event before them.
     pub(super) out_of_order: u64,

@@ -87,7 +87,8 @@ enum Item {
     /// An event, the number of unknown names of its allocation flags, and whether its tracepoint has the old
     /// name `mm_page_free_direct`.
     Event(Event, u32, bool),
-    /// No event. True if the line counts as an event of another kind.
+    /// The line is no event of a kind that is read. The value is true if the line counts as an event of
+    /// another kind.
     Nothing(bool),
     /// The line between these positions must be read again, after all lines before it.
     Other(usize, usize),
@@ -391,7 +392,8 @@ impl Parser {
         items
     }
 
-    /// The result of a line that is not read quickly. `None` if it depends on earlier lines.
+    /// Parses a line that `quick` did not read. Returns `None` if the meaning of the line depends on earlier
+    /// lines.
     fn line<F: TextFormat>(&mut self, line: &[u8], legend: &Legend, frames: Frames) -> Option<Item> {
         if line.len() > LINE_BYTES_MAX {
             return None;
@@ -549,15 +551,18 @@ mod tests {
         let mut text = "# tracer: nop\n".to_owned();
         text.extend((1..30_000).map(event));
         let events = read(&text).unwrap();
-        assert!(events.iter().map(|event| event.pfn).eq(1..30_000), "in the order of the text");
+        assert!(
+            events.iter().map(|event| event.pfn).eq(1..30_000),
+            "expected the events in the order of the text"
+        );
         text += "  x-7 [000] d..1. 31.0: mm_page_free: page=1 pfn=! order=0\n";
         text.extend((1..30_000).map(event));
         let error = read(&text).unwrap_err().to_string();
         assert!(error.starts_with("t:30001: mm_page_free: pfn is not a number"), "{error}");
     }
 
-    /// Tests a text in whose middle a second text begins, with a legend that gives the same characters
-    /// another meaning.
+    /// Tests a text that contains the beginning of a second text. The legend of the second text gives the
+    /// same characters another meaning.
     #[test]
     fn a_legend_holds_from_its_line_on() {
         let (before, between, behind) = (10_000, 3, 20_000);
@@ -569,7 +574,10 @@ mod tests {
         let preempt: Vec<u8> = read(&text).unwrap().iter().map(|event| event.preempt).collect();
         assert_eq!(preempt.len(), before + between + behind);
         assert!(preempt[..before].iter().all(|depth| *depth == 1));
-        assert!(preempt[before..].iter().all(|depth| *depth == 0), "the depth is the last character now");
+        assert!(
+            preempt[before..].iter().all(|depth| *depth == 0),
+            "expected the depth of preemption from the last character, as the new legend says"
+        );
     }
 
     #[test]

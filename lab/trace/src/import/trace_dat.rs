@@ -110,8 +110,8 @@ impl EventSource for TraceDat {
         self.rings.next_event()
     }
 
-    /// The kernel's counter includes every overwritten event. Events that it counts in addition to the known
-    /// gaps lie in the gaps of unknown size.
+    /// The kernel's counter includes every overwritten event. So if the counter exceeds the sum of the known
+    /// gaps, the difference is the number of events in the gaps of unknown size.
     fn lost(&self) -> LostEvents {
         let (known, found) = (self.info.lost, self.rings.losses);
         let are_explained = known.overrun > found.counted;

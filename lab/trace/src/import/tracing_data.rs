@@ -60,7 +60,8 @@ impl TracingData {
         Ok(())
     }
 
-    /// Reads the events of all systems and keeps those that a trace can hold.
+    /// Reads the descriptions of the events in all groups of tracepoints, and keeps the events that a trace
+    /// can hold.
     pub(super) fn read_events<R: BufRead>(&mut self, bytes: &mut Bytes<R>) -> Result<(), TraceError> {
         for _ in 0..bytes.u32()? {
             let system = bytes.name()?;
@@ -104,7 +105,7 @@ impl TracingData {
         Ok(())
     }
 
-    /// Names of the described events that a trace can hold.
+    /// Names of the events that the file describes and a trace can hold.
     pub(super) fn names(&self) -> Vec<String> {
         self.events.iter().map(|(tracepoint, _)| tracepoint.kind.name().to_owned()).collect()
     }

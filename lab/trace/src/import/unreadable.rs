@@ -63,7 +63,7 @@ const PERF_TRACE: Unreadable = of(
     "record with `perf record -a`, and run `perf script --ns -F comm,pid,cpu,time,event,trace`",
 );
 
-/// The form of `line`, which is not a readable event. `None` if it has no page event, or is damaged in
+/// The form of `line`, which is not a readable event. `None` if `line` has no page event, or is damaged in
 /// another way.
 pub(crate) fn unreadable(line: &[u8]) -> Option<Unreadable> {
     let line = text::unquoted(line);
@@ -94,7 +94,7 @@ pub(crate) fn unreadable(line: &[u8]) -> Option<Unreadable> {
     if time.ends_with(b"ms)") || time.ends_with(b"us)") {
         return Some(VERBOSE);
     }
-    // If much time has passed, a mark follows the unit.
+    // If much time has passed, a character such as `+` follows the unit of time.
     let end = time.iter().rposition(|byte| !b" !+#*@$.".contains(byte))? + 1;
     if time[..end].strip_suffix(b"us").is_some_and(|time| time.last().is_some_and(u8::is_ascii_digit)) {
         return Some(LATENCY);

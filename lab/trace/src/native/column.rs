@@ -12,7 +12,7 @@ const CODEC_CONSTANT: u8 = 1;
 const CODEC_ZSTD: u8 = 2;
 
 /// Appends `raw` to `out`: codec, stored length, stored bytes. The raw length is not stored, because the
-/// reader knows it.
+/// reader knows this length.
 pub(super) fn write(out: &mut Vec<u8>, raw: &[u8], compressor: &mut Compressor<'_>) -> std::io::Result<()> {
     if let Some(first) = raw.first()
         && raw.iter().all(|byte| byte == first)

@@ -25,7 +25,7 @@ pub(super) struct Encoders {
     queue: Option<SyncSender<(Vec<Event>, Place)>>,
     /// The results in order.
     places: VecDeque<Receiver<io::Result<Encoded>>>,
-    /// Results that may be outstanding before the caller waits.
+    /// Largest number of results that may be outstanding before the caller waits.
     room: usize,
     spare: Vec<Vec<Event>>,
 }
@@ -42,7 +42,8 @@ pub(super) enum Wait {
 }
 
 impl Encoders {
-    /// Starts so many threads, or fewer if the system refuses them. Without any, the caller's thread encodes.
+    /// Starts this number of threads, or fewer if the system refuses some. If no thread was started, the
+    /// caller's thread encodes.
     pub(super) fn new(level: i32, threads: usize) -> io::Result<Self> {
         let (queue, blocks) = sync_channel::<(Vec<Event>, Place)>(threads.max(1));
         let blocks = Arc::new(Mutex::new(blocks));
@@ -62,7 +63,7 @@ impl Encoders {
         })
     }
 
-    /// Takes a block, which must not be empty.
+    /// Takes a block of events to encode. The block must not be empty.
     pub(super) fn give(&mut self, events: Vec<Event>) -> io::Result<()> {
         let (place, result) = sync_channel(1);
         match (&mut self.here, &self.queue) {

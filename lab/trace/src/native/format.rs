@@ -13,7 +13,7 @@ pub(crate) const CLOSING_MAGIC: [u8; 4] = *b"PGDS";
 pub(crate) const INDEX_MAGIC: [u8; 4] = *b"PGIX";
 /// The bytes that every complete native file ends with.
 pub(crate) const END_MAGIC: [u8; 8] = *b"PGTREND\n";
-/// Major version. The major version. A reader rejects other major versions, but reads every minor version.
+/// The major version. A reader rejects other major versions, but reads every minor version.
 pub(crate) const VERSION_MAJOR: u16 = 1;
 /// Minor version of a file whose description is complete when writing begins.
 pub(crate) const VERSION_MINOR: u16 = 0;

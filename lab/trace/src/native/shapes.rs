@@ -35,7 +35,7 @@ pub(super) fn shape_of(event: &Event) -> [u8; SHAPE_BYTES] {
     bytes
 }
 
-/// An event of this shape at time 0. `None` if its kind is unknown.
+/// An event of this shape at time 0. `None` if the kind of the shape is unknown.
 pub(super) fn event_of(bytes: &[u8; SHAPE_BYTES]) -> Option<Event> {
     Some(Event {
         ts_ns: 0,

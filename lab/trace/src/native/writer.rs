@@ -38,8 +38,8 @@ impl WriteOptions {
         self
     }
 
-    /// Encodes and compresses on so many further threads. Each holds up to three blocks of events in memory.
-    /// The default is none: the caller's thread encodes.
+    /// Encodes and compresses on this number of further threads. Each holds up to three blocks of events in
+    /// memory. The default is none: the caller's thread encodes.
     #[must_use]
     pub fn encoders(mut self, threads: usize) -> Self {
         self.encoders = threads;
@@ -103,8 +103,9 @@ impl<W: Write> NativeWriter<W> {
         })
     }
 
-    /// Adds events. As soon as a block is full, it is encoded. Without further threads it is then written to
-    /// `out`, and with them, a few blocks later.
+    /// Adds events. As soon as a block is full, the writer encodes it. Without further threads, the writer
+    /// then writes the block to `out`. With further threads, it writes the block when a few more blocks are
+    /// full.
     ///
     /// # Errors
     /// `out` cannot be written.
@@ -205,7 +206,7 @@ mod tests {
     use super::*;
     use crate::event::EventKind;
 
-    /// Three and a half blocks, and one that is flushed early.
+    /// Writes the events of three and a half blocks, and flushes one more block before it is full.
     fn file(encoders: usize) -> Vec<u8> {
         let options = WriteOptions::new().level(1).encoders(encoders);
         let mut writer = NativeWriter::new(Vec::new(), &TraceInfo::default(), options).unwrap();
@@ -220,7 +221,7 @@ mod tests {
         writer.write(&events[..100]).unwrap();
         writer.flush().unwrap();
         let before = writer.offset;
-        assert_eq!(writer.out.len() as u64, before, "what is flushed is written");
+        assert_eq!(writer.out.len() as u64, before, "expected a flushed block to be written at once");
         writer.write(&events[100..200]).unwrap();
         writer.finish(LostEvents::default()).unwrap().0
     }

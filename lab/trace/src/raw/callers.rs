@@ -139,7 +139,7 @@ struct Place<T> {
 pub struct Callers {
     /// All functions, by address.
     functions: Vec<Place<Function>>,
-    /// Variables, by address, without those of modules.
+    /// Variables, by address. Variables of modules are left out.
     variables: Vec<Place<()>>,
     /// All names, each followed by a line feed.
     names: String,
@@ -330,8 +330,8 @@ mod tests {
         let variable = |offset: u64| callers.variable(0xffff_ffff_8100_0000 + offset);
         assert_eq!((variable(0x10_0720), variable(0x10_0724)), (Some("some_lock"), Some("some_lock")));
         assert_eq!(variable(0x10_0700), Some("some_data"));
-        assert_eq!(variable(0x10_8000), None, "too far behind a variable");
-        assert_eq!(variable(0x10_9000), None, "behind the last there may be anything");
+        assert_eq!(variable(0x10_8000), None, "an address too far behind a variable has no name");
+        assert_eq!(variable(0x10_9000), None, "an address behind the last variable has no name");
         assert_eq!((callers.variable(5), callers.variable(0xffff_8880_0000_1000)), (None, None));
         assert_eq!(callers.variable(0xffff_ffff_c000_0700), None, "a module's");
     }

@@ -25,14 +25,14 @@ pub enum Slot {
     Function,
 }
 
-/// How much a recording is worth without an event.
+/// How useful a recording is that lacks an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Without the event, a recording is worthless.
+    /// Without the event, a recording is useless.
     Required,
-    /// Without the event, a recording is worth less.
+    /// Without the event, a recording is less useful.
     Useful,
-    /// Without the event, a recording is worth as much. The event is recorded only on request.
+    /// A recording without the event is as useful as with it, so the event is recorded only on request.
     Asked,
 }
 
@@ -58,7 +58,7 @@ pub struct Tracepoint {
     pub kind: EventKind,
     /// The kernel's fields.
     pub fields: &'static [(&'static str, Slot)],
-    /// How much a recording is worth without the event.
+    /// How useful a recording is that lacks the event.
     pub need: Need,
     /// The occurrences that are recorded.
     pub filter: Filter,

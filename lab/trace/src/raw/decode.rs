@@ -24,7 +24,7 @@ struct Heading {
     pid: Field,
 }
 
-/// How records of one kind are read.
+/// How the decoder reads records of one kind of event.
 #[derive(Clone, Debug)]
 struct Plan {
     kind: EventKind,
@@ -45,7 +45,7 @@ pub struct Decoder {
     stacks: Option<Stacks>,
 }
 
-/// How the call chain is read that the kernel writes after the beginning of a wait.
+/// The form of the call chain that the kernel writes after the beginning of a wait.
 #[derive(Clone, Debug)]
 struct Stacks {
     id: u16,
@@ -234,7 +234,8 @@ mod tests {
         \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
         \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n";
 
-    /// A decoder of `kind` with 4-byte fields in the catalogue's order.
+    /// Makes a decoder for events of `kind`. Each field has four bytes, and the fields are in the catalogue's
+    /// order.
     fn decoder(kind: EventKind, leave_out: &str) -> Result<Decoder, String> {
         let tracepoint = TRACEPOINTS.into_iter().find(|tracepoint| tracepoint.kind == kind).unwrap();
         let mut text = HEAD.to_owned();
@@ -313,7 +314,11 @@ mod tests {
         let mut waits = Waits::default();
         assert_eq!(event(&decoder, &mut waits, &[5, 0]), None);
         (1..10).for_each(|lock| assert!(waits.begin(lock)));
-        assert_eq!(event(&decoder, &mut waits, &[5, 0]), None, "it is too long ago");
+        assert_eq!(
+            event(&decoder, &mut waits, &[5, 0]),
+            None,
+            "expected the end to be left out, because other waits have replaced the beginning of this wait"
+        );
         assert!(event(&decoder, &mut waits, &[8, -4]).is_some_and(|event| event.gfp == -4_i32 as u32));
         assert!(waits.end(7) && !waits.end(7) && waits.locks.len() <= WAITS_MAX);
     }

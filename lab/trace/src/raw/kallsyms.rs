@@ -3,7 +3,7 @@
 
 use std::io::{self, BufRead, Read as _};
 
-/// Maximum bytes of a line. The kernel's names have up to 512.
+/// Maximum bytes of a line. The names of the kernel's symbols have up to 512 bytes.
 const LINE_BYTES_MAX: u64 = 1024;
 
 /// A name in the kernel.

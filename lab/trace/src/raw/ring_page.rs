@@ -190,7 +190,7 @@ mod tests {
         PageLayout::parse(HEADER_PAGE, HEADER_EVENT).unwrap()
     }
 
-    /// A page with these words as data.
+    /// Makes a page of a ring with `words` as its data.
     fn page(ts_ns: u64, flags: u64, words: &[u32], behind: &[u8]) -> Vec<u8> {
         let mut bytes = ts_ns.to_ne_bytes().to_vec();
         bytes.extend((flags | (words.len() as u64 * 4)).to_ne_bytes());
@@ -265,7 +265,10 @@ mod tests {
     #[test]
     fn damage_ends_a_page() {
         assert!(Records::of(&layout(), &[0; 15]).is_err());
-        assert!(Records::of(&layout(), &page(1, 4, &[], &[])).is_err(), "shorter than it says");
+        assert!(
+            Records::of(&layout(), &page(1, 4, &[], &[])).is_err(),
+            "expected an error for a page that is shorter than its length field says"
+        );
         assert_eq!(times(&page(1, 0, &[header(5, 0), 0], &[])), [Err(Damaged)]);
         assert_eq!(times(&page(1, 0, &[header(LONG, 0), 3], &[])), [Err(Damaged)]);
         assert_eq!(times(&page(1, 0, &[header(LONG, 0), u32::MAX], &[])), [Err(Damaged)]);

@@ -66,8 +66,9 @@ fn formatted_and_raw_reports_of_trace_cmd_agree() {
     assert_eq!(formatted[..raw.len()], raw);
 }
 
-/// The part of an event that text and binary file of one recording share. Text lacks the interrupt state.
-/// Text has the name of a work item's function, and the binary file has the function's address.
+/// The fields of an event that are equal in the text and in the binary file of one recording. Text lacks the
+/// interrupt state. Text has the name of a work item's function, and the binary file has the function's
+/// address.
 fn common(mut event: Event) -> Event {
     (event.irq_flags, event.preempt) = (0, 0);
     if event.work().is_some() {

@@ -52,13 +52,13 @@ impl Curve {
         self.write(packets, sequence, at_ns)
     }
 
-    /// Sets the counter's value from now on, but does not write it yet.
+    /// Sets the counter's value from now on, but does not write this value yet.
     #[inline]
     pub(super) fn hold(&mut self, value: i64) {
         self.value = Some(value);
     }
 
-    /// Writes the current value, unless it is written already.
+    /// Writes the counter's current value, unless this value is written already.
     pub(super) fn write(
         &mut self,
         packets: &mut Packets<'_>,

@@ -80,7 +80,7 @@ mod tests {
         assert_eq!((0..64).filter_map(|pfn| flows.freed(pfn, 1)).count(), 4);
         assert_eq!(flows.counts, Followed { allocations: 4, arrows: 4, given_up: 0 });
         flows.allocated(0, origin(0));
-        assert_eq!(flows.freed(0, 0), None, "no arrow from a CPU to itself");
+        assert_eq!(flows.freed(0, 0), None, "expected no arrow from a CPU to itself");
     }
 
     #[test]

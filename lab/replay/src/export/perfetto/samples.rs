@@ -16,7 +16,7 @@ pub struct SampledSets {
     /// Comparisons with an error: the page set never held the sampled number between the beginning and the
     /// end of the sample.
     pub off: u64,
-    /// Sum of the errors in the comparisons of `off`, in pages.
+    /// Sum of the errors of all comparisons, in pages.
     pub off_pages: u64,
 }
 

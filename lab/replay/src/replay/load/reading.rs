@@ -346,7 +346,7 @@ impl<'m> Reading<'m> {
         self.moved(event, zone, order, -1);
     }
 
-    /// The event shows a freed block leaving its page set, and so which list it was on.
+    /// Handles a freed block that leaves its page set. The event shows on which list the block was.
     fn reveal_type(&mut self, act: u32, event: &Event, zone: usize) {
         let set = self.machine.set(zone, event.cpu);
         let Some(migratetype) = event.block_type() else { return };

@@ -60,7 +60,11 @@ fn a_batched_free_happens_at_its_commit() {
 fn a_block_that_leaves_the_zone_without_a_drain_went_past_its_page_set() {
     let leaves = Event { order: 3, refill: 1, ..event(EventKind::MmPageAllocZoneLocked, 96) };
     let load = read(&[event(EventKind::MmPageFree, 100), event(EventKind::MmPageFree, 300), leaves]);
-    assert_eq!(kinds(&load), [ActKind::PastSet, ActKind::Free], "100 lies in the block from 96 on");
+    assert_eq!(
+        kinds(&load),
+        [ActKind::PastSet, ActKind::Free],
+        "frame 100 lies in the block that begins at frame 96"
+    );
     let drained = event(EventKind::MmPagePcpuDrain, 100);
     let load = read(&[event(EventKind::MmPageFree, 100), drained, leaves]);
     assert_eq!(kinds(&load), [ActKind::Free]);
@@ -82,7 +86,11 @@ fn an_interrupt_in_the_middle_of_a_batch_frees_past_the_page_set() {
     let load = read(&[commit, in_softirq, commit]);
     assert_eq!((kinds(&load), load.diverted_frees), (vec![ActKind::PastSet], 1));
     let load = read(&[commit, in_softirq, Event { pid: 8, ..commit }]);
-    assert_eq!(kinds(&load), [ActKind::Free], "another task: the batch was at its end");
+    assert_eq!(
+        kinds(&load),
+        [ActKind::Free],
+        "the next event is of another task, so the batch was at its end"
+    );
 }
 
 #[test]
@@ -91,7 +99,11 @@ fn stacks_of_forked_tasks_are_as_many_pages_as_are_freed_from_nowhere() {
     let frees = (0..6).map(|page| event(EventKind::MmPageFree, 1000 + page));
     let events: Vec<Event> = [fork, fork].into_iter().chain(frees).collect();
     let mut kinds = all_recorded();
-    assert_eq!(read(&events).stack_pages, 0, "there are no bulk allocations, if they were recorded");
+    assert_eq!(
+        read(&events).stack_pages,
+        0,
+        "expected no added pages, because bulk allocations were recorded"
+    );
     let bulk = [EventKind::BulkAllocEntry, EventKind::BulkAllocReturn].map(EventKind::name);
     kinds.recorded.retain(|kind| !bulk.contains(&kind.as_str()));
     let machine = Machine::new(small_layout()).unwrap();
@@ -115,7 +127,7 @@ fn impossible_events_are_counted() {
     assert_eq!((unreplayed.impossible, unreplayed.failed_in_recording, unreplayed.foreign_frames), (1, 1, 1));
     let elsewhere = Event { cpu: u16::MAX, ..strange };
     assert_eq!(read(&[elsewhere]).unreplayed.impossible, 1);
-    // Not node 0, whose number has the same lower half.
+    // The node must not be mistaken for node 0, whose number has the same lower half.
     let load = read(&[event(EventKind::KswapdWake, 1 << 16)]);
     assert_eq!((load.acts.len(), load.unreplayed.impossible), (0, 1));
 }
@@ -179,7 +191,7 @@ proptest! {
         let allocs = events.iter().filter(|event| {
             event.kind == EventKind::MmPageAlloc && event.cpu < 2 && event.frame().is_some()
         });
-        let own = replay.own.expect("its kernel and machine are known");
+        let own = replay.own.expect("the kernel and the machine of the recording are known");
         for outcome in replay.outcomes.iter().chain([&own]) {
             let is_covered = |all: Intervals| all.visits.covers(outcome.visits());
             prop_assert!(outcome.interval.is_none_or(is_covered));

@@ -1,7 +1,7 @@
 //! The parts of a file before and after its records.
 //!
 //! The file header names three parts: the events' attributes, the records, and a list of further parts behind
-//! the records. The list has one entry for each bit that is set.
+//! the records. The list has one entry for each bit that is set in the file header.
 
 use std::{
     io::{BufReader, Seek as _, SeekFrom},

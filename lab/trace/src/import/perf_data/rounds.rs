@@ -19,7 +19,7 @@ pub(super) struct Rounds {
     youngest_ns: u64,
     youngest_before_ns: u64,
     last_ns: u64,
-    /// Events delivered after a younger one.
+    /// Number of events that were delivered after a younger event.
     pub(super) out_of_order: u64,
 }
 

@@ -36,7 +36,8 @@ pub(super) struct Sample<'body> {
 }
 
 impl SampleFormats {
-    /// Each entry of `events` has the requested fields and the event's ids.
+    /// Makes a reader of samples. Each entry of `events` has the fields that an event requests, and the
+    /// event's ids.
     ///
     /// # Errors
     /// A sentence about the fields that samples lack.

@@ -123,7 +123,7 @@ fn buffer(bytes: &mut Bytes<&[u8]>) -> Result<Buffer, TraceError> {
     Ok(Buffer { offset, clock, places })
 }
 
-/// Finds sections and decompresses them.
+/// Finds the sections of a file, and decompresses compressed sections.
 struct Sections<'path> {
     path: &'path Path,
     file: File,

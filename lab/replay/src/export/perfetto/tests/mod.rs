@@ -105,12 +105,15 @@ fn says_what_the_survey_says(name: &str) -> ReadBack {
 #[test]
 fn refills_drains_ticks_waits_and_pages_are_those_of_the_survey() {
     let found = says_what_the_survey_says("k612_2c_tcp.pgtrace");
-    assert!(found.sum("recorded kernel", "drain").0 > 0, "there is something to compare");
+    assert!(found.sum("recorded kernel", "drain").0 > 0, "expected drains in the written trace");
     says_what_the_survey_says("k61_2c_tcp.pgtrace");
     says_what_the_survey_says("k612_4c_2node_numa_tcp.pgtrace");
     says_what_the_survey_says("k612_8c_unix_stream.pgtrace");
     let found = says_what_the_survey_says("k618_2c_hackbench_sock.pgtrace");
-    assert!(found.sum("recorded kernel", "wait for spinlock").0 > 1000, "tasks waited for locks");
+    assert!(
+        found.sum("recorded kernel", "wait for spinlock").0 > 1000,
+        "expected more than 1000 waits for spinning locks in the written trace"
+    );
 }
 
 #[test]
@@ -121,7 +124,7 @@ fn arrows_lead_from_one_cpu_to_another() {
     assert!(from.len() > 10, "{}", from.len());
     for from in from {
         let mut to = found.slices.iter().filter(|slice| slice.flows.1 == from.flows.0);
-        let to = to.next().expect("an arrow has two ends");
+        let to = to.next().expect("expected a slice where the arrow ends");
         assert!(to.at_ns >= from.at_ns && to.track != from.track);
         assert_eq!(to.numbers["pfn"], from.numbers["pfn"]);
         assert!(from.track.ends_with(&format!("CPU {}", to.numbers["cpu"])), "{}", from.track);

@@ -123,15 +123,15 @@ impl ReadBack {
         let file = Fields::parse(bytes);
         let mut bodies = Vec::new();
         for packet in file.messages(1) {
-            let sequence = packet.number(10).expect("a packet is of a sequence");
+            let sequence = packet.number(10).expect("each packet belongs to a sequence");
             assert!(sequence > 0);
             begin_state(&mut state, sequence, &packet);
             for track in packet.messages(60) {
                 describe(&mut state, &track);
             }
             for event in packet.messages(11) {
-                assert_eq!(packet.number(13), Some(2), "an event needs its sequence's names");
-                let time = packet.number(8).expect("an event has a time");
+                assert_eq!(packet.number(13), Some(2), "an event comes after the names of its sequence");
+                let time = packet.number(8).expect("each event has a time");
                 let at_ns = match packet.number(58) {
                     Some(6) => time,
                     None => {
@@ -164,14 +164,14 @@ impl ReadBack {
         (at_ns, sequence): (u64, u64),
         event: &Fields<'_>,
     ) {
-        let uuid = event.number(11).expect("an event is on a track");
+        let uuid = event.number(11).expect("each event belongs to a track");
         let (track, is_counter) = &state.tracks[&uuid];
         let names = &state.sequences[&sequence].names;
-        let kind = event.number(9).expect("an event has a type");
+        let kind = event.number(9).expect("each event has a type");
         assert_eq!(*is_counter, kind == 4, "{track}");
         let (mut numbers, mut texts) = (BTreeMap::new(), BTreeMap::new());
         for fact in event.messages(4) {
-            let key = names[2][&fact.number(1).expect("a fact has a name")].clone();
+            let key = names[2][&fact.number(1).expect("each fact about an event has a name")].clone();
             match fact.text(6) {
                 Some(text) => drop(texts.insert(key, text)),
                 None => drop(numbers.insert(key, fact.number(3).or(fact.number(7)).expect("a value"))),
@@ -180,8 +180,9 @@ impl ReadBack {
         match kind {
             1 | 3 => {
                 let flow = |field| event.all(field).filter_map(number).collect::<Vec<_>>();
-                let name = names[1][&event.number(10).expect("a slice has a name")].clone();
-                let category = names[0][&event.number(3).expect("a slice has a category")].clone();
+                let name = names[1][&event.number(10).expect("each slice on a track has a name")].clone();
+                let category =
+                    names[0][&event.number(3).expect("each slice on a track has a category")].clone();
                 let flows = (flow(47), flow(48));
                 let (track, length_ns) = (track.clone(), 0);
                 self.slices.push(Slice { track, category, name, at_ns, length_ns, numbers, texts, flows });
@@ -190,13 +191,16 @@ impl ReadBack {
                 }
             }
             2 => {
-                let slice = open.get_mut(&uuid).and_then(Vec::pop).expect("a slice that ends has begun");
+                let slice = open
+                    .get_mut(&uuid)
+                    .and_then(Vec::pop)
+                    .expect("the end of a slice comes after its beginning");
                 let slice = &mut self.slices[slice];
                 slice.length_ns = at_ns - slice.at_ns;
                 slice.numbers.extend(numbers);
             }
             4 => {
-                let value = event.number(30).expect("a counter has a value") as i64;
+                let value = event.number(30).expect("each event of a counter has a value") as i64;
                 self.counters.entry(track.clone()).or_default().push((at_ns, value));
             }
             other => panic!("type {other}"),
@@ -239,21 +243,24 @@ fn begin_state(state: &mut State, sequence: u64, packet: &Fields<'_>) {
         let clocks: Vec<_> = snapshot.messages(1).collect();
         let clock = |id| clocks.iter().find(|clock| clock.number(1) == Some(id)).expect("a clock");
         assert_eq!(clock(6).number(2), clock(64).number(2));
-        assert_eq!(clock(64).number(3), Some(1), "it counts from packet to packet");
+        assert_eq!(clock(64).number(3), Some(1), "the clock of a sequence counts from packet to packet");
         begun.clock_ns = clock(64).number(2).unwrap();
     }
-    assert!(state.sequences.insert(sequence, begun).is_none(), "a sequence begins once");
+    assert!(state.sequences.insert(sequence, begun).is_none(), "each packet sequence begins only once");
 }
 
 fn describe(state: &mut State, track: &Fields<'_>) {
-    let uuid = track.number(1).expect("a track has a number");
+    let uuid = track.number(1).expect("each description of a track has a number");
     let thread = track.messages(4).next().map(|thread| format!("thread {}", thread.number(2).unwrap()));
-    let name = track.text(2).or(thread).expect("a track has a name");
+    let name = track.text(2).or(thread).expect("each description of a track has a name");
     let name = match track.number(5) {
         Some(parent) => format!("{} / {name}", state.tracks[&parent].0),
         None => name,
     };
     let is_counter = track.messages(8).next().is_some();
     let before = state.tracks.insert(uuid, (name.clone(), is_counter));
-    assert!(before.is_none_or(|before| before == (name, is_counter)), "a number belongs to one track");
+    assert!(
+        before.is_none_or(|before| before == (name, is_counter)),
+        "each track number belongs to only one track"
+    );
 }
