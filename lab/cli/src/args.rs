@@ -39,9 +39,9 @@ Exit status: 0 done, 1 failed, 2 the command line is wrong.";
 
 /// See Linux's page allocation at work on your machine, and try other settings and kernels on its load.
 ///
-/// A recording holds each page that a kernel allocated or freed, with its CPU. pageset shows the contents of
-/// a recording, and replays the load on the per-CPU page sets (PCP) of other kernels. pageset counts how
-/// often page sets fetch pages from the zone and give pages back, and so how often CPUs take the zone lock.
+/// A recording holds each page that a kernel allocated or freed, with its CPU. The command shows the contents
+/// of a recording, and replays the load on the per-CPU page sets (PCP) of other kernels. It counts how often
+/// page sets fetch pages from the zone and give pages back. Each time, a CPU takes the zone lock.
 #[derive(Debug, Parser)]
 #[command(name = "pageset", version, after_help = EXAMPLES, max_term_width = 80)]
 #[command(arg_required_else_help = true)]
@@ -70,7 +70,7 @@ pub(crate) enum Command {
     Man(ManArgs),
 }
 
-/// Groups of commands for the help, in the order in which a user needs the commands. Commands that are in no
+/// Groups of commands for the help, in the order of their use. Commands that are in no
 /// group are for shells and packagers.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Your machine", &["record", "advise", "top"]),

@@ -1,4 +1,4 @@
-//! `pageset completions` prints scripts with which shells complete commands, options and names of policies.
+//! `pageset completions` prints scripts for shells, which then complete commands, options and names of policies.
 
 use anyhow::Result;
 

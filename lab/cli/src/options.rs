@@ -148,7 +148,7 @@ impl RowsOutputArgs {
     }
 }
 
-/// Options that name the file to which a result is written.
+/// Options that name the file for a result.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct TargetArgs {
     /// Write to FILE instead of the standard output; it appears only when it is complete

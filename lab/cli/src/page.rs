@@ -1,4 +1,4 @@
-//! The option `--html FILE`, with which a subcommand also writes its output as an HTML page.
+//! The option `--html FILE`: a subcommand also writes its output as an HTML page.
 
 use std::path::PathBuf;
 

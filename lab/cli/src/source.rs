@@ -16,7 +16,7 @@ use crate::options::{OpeningArgs, SourceArgs};
 /// An open recording, with the times of the first and the last event that was read.
 pub(crate) struct Source {
     reader: Box<dyn TraceReader>,
-    /// The argument with which another command line reads the same recording. Empty for the bundled
+    /// The argument that makes another command line read the same recording. Empty for the bundled
     /// recording.
     pub(crate) argument: String,
     times_ns: Option<(u64, u64)>,

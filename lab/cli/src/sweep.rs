@@ -99,7 +99,7 @@ fn drawing(directory: &Path, question: &Question) -> PathBuf {
     directory.join(format!("{}.svg", question.file))
 }
 
-/// The values of a key, in the order in which the runs have them.
+/// The values of a key, in the order of the runs.
 fn distinct(finished: &[Shown], key: &str) -> Vec<String> {
     let mut values = Vec::new();
     for run in finished {

@@ -1,4 +1,4 @@
-//! `pageset verify` compares the decisions of the library's page sets with those of the recorded kernel.
+//! `pageset verify` compares the decisions of the library's page sets with the recorded kernel's decisions.
 
 mod against;
 pub(crate) mod args;

@@ -260,7 +260,7 @@ impl Answers {
                 keys.push((3, 0.0, at));
                 continue;
             };
-            // The key by which answers are sorted: the saving that is certain, or the largest possible saving
+            // The sort key of an answer: the saving that is certain, or the largest possible saving
             // if no saving is certain.
             let most = || advice.findings.spending.most_percent.unwrap_or(0.0);
             let saved = advised(advice).and_then(|(_, saved)| saved).map_or_else(most, |(least, _)| least);

@@ -151,7 +151,7 @@ impl VirtualCpu {
         result
     }
 
-    /// Allocates a block. Fails in those cases in which a kernel would make the requesting task reclaim
+    /// Allocates a block. Fails where a kernel would make the requesting task reclaim
     /// memory. A refused request counts as a direct reclaim and not as a failure, because the caller should
     /// reclaim and try again.
     ///

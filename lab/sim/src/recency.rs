@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 /// Guess: an error of 1/32 of a cache is smaller than the error of assuming that caches replace exactly the
 /// least recently used line.
 const STEPS_OF_NEAR: u64 = 32;
-/// Largest number of steps of which a CPU's state remembers the lines. A line that is not used for this many
+/// A CPU's state remembers the lines of at most this many steps. A line that is not used for this many
 /// steps counts as evicted, even if few other lines were used. The limit bounds the memory of one CPU at 128
 /// KiB.
 const STEPS_MAX: usize = 1 << 14;

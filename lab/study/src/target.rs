@@ -35,7 +35,7 @@ pub trait Target {
     /// Returns the allocator's error. The worker should go on without the block.
     fn alloc(&mut self, order: Order, migratetype: MigrateType, fill: Fill) -> Result<Pfn, AllocError>;
 
-    /// Allocates like [`alloc`](Self::alloc), but fails in those cases in which a kernel would make the
+    /// Allocates like [`alloc`](Self::alloc), but fails where a kernel would make the
     /// requesting task reclaim memory.
     ///
     /// # Errors

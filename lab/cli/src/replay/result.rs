@@ -41,7 +41,7 @@ pub(crate) enum Columns {
     Brief,
     /// All counts, and a second table with the counts relative to the first row.
     Full,
-    /// The columns of the tables in which kernel developers posted their patches, relative to the first row.
+    /// The columns of tables as kernel developers post them with patches: relative to the first row.
     Series,
 }
 
@@ -283,7 +283,7 @@ impl Finished {
         table
     }
 
-    /// A sentence with the base row's values, each of which is 100 in the table.
+    /// A sentence with the base row's values. Each of these is 100 in the table.
     fn base(&self) -> String {
         self.replay.outcomes.first().map_or_else(String::new, |base| {
             format!(

@@ -99,7 +99,7 @@ fn per_second(report_data: &ReportData, count: Option<u64>) -> Option<u64> {
     (seconds > 0.0).then(|| (count as f64 / seconds).round() as u64)
 }
 
-/// Returns the order in which the page shows the recordings, and the section that compares them.
+/// Returns the order of the recordings on the page, and the section that compares them.
 pub(super) fn section(dossiers: &[ReportData], names: &[String]) -> (Vec<usize>, Section) {
     let figures = figures(dossiers);
     let values: Vec<Vec<Option<u64>>> =

@@ -1,4 +1,4 @@
-//! The page's section on which CPUs allocate and free blocks, and on the lifetimes of blocks.
+//! The page's section on CPUs that allocate and free blocks, and on the lifetimes of blocks.
 
 use pageset_replay::Log2Counts;
 use pageset_replay::recorded::needs;

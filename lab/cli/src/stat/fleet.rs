@@ -30,7 +30,7 @@ const FIGURES: [Figure; 7] = [
     ("waits_percent", "waits", "%", 2, |of| of.waiting.map(pageset_replay::advise::Waiting::percent)),
     ("remote_percent", "remote frees", "%", 1, |of| of.remote_percent),
 ];
-/// Place in [`FIGURES`] of the figure by which lines are sorted.
+/// Place in [`FIGURES`] of the figure that sorts the lines.
 const VISITS: usize = 4;
 
 const READING: &str = "Recordings with the most visits to the zones a second come first. `pages` is how many pages were allocated, \

@@ -69,7 +69,7 @@ pub(crate) struct TopArgs {
     pub(crate) target: TargetArgs,
 }
 
-/// The format in which one interval is written.
+/// The format of one interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TopFormat {
     /// A format that other subcommands have, too.

@@ -33,7 +33,7 @@ const HELP: &[&str] = &[
     "",
 ];
 
-/// What the program does after the user has pressed a key.
+/// The next step of the program after the user has pressed a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Draw,

@@ -1,4 +1,4 @@
-//! Chooses which page sets are shown, and in which order. The module `keys` changes this choice when the user
+//! Chooses the page sets to show, and their order. The module `keys` changes this choice when the user
 //! presses keys.
 
 #[cfg(any(feature = "screen", test))]
@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 
 use pageset_live::{PagesetView, View, ZoneView};
 
-/// Order in which page sets are shown.
+/// Order of the page sets on the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Sort {
     /// The page set with the largest change of its count comes first.

@@ -37,8 +37,8 @@ impl Exchange {
         }
     }
 
-    /// Returns the page set that plays the part of each page set from act `at` on, and the act with which the
-    /// next stretch begins. Acts are asked for in the order of the recording.
+    /// Returns the page set that plays the part of each page set from act `at` on, and the first act of
+    /// the next stretch. Acts are asked for in the order of the recording.
     pub(super) fn places_from(&mut self, at: usize) -> (&[u32], usize) {
         while at == self.next && self.begun < self.stretches {
             self.draw(random(self.stretches + self.begun));

@@ -109,7 +109,7 @@ fn percentile(values: &[(f64, f64)], part: f64) -> f64 {
     last.map_or(0.0, |(value, _)| value)
 }
 
-/// Values from which all intervals of a row of the result are computed.
+/// Values that give all intervals of a row of the result.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Basis {
     pub(super) kind: Kind,

@@ -187,7 +187,7 @@ impl Engine {
         }
     }
 
-    /// Returns the list of another CPU from which the block came. The task took the block on that CPU, moved
+    /// Returns the list of another CPU that the block came from. The task took the block on that CPU, moved
     /// to this CPU, and only then reported the allocation.
     fn taken_elsewhere(&self, chunk: &Chunk, index: usize, place: Place, home: Home) -> Option<Home> {
         let found = self.home(place).filter(|found| found.set != home.set && found.list == home.list)?;

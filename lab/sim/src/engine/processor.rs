@@ -58,7 +58,7 @@ pub(crate) struct Scratch {
     pub(crate) lock_line: Cell<u64>,
     /// Time that the operation spent waiting for locks.
     pub(crate) waited: Cell<u64>,
-    /// The part of `waited` in which another CPU held the lock to drain a page set.
+    /// The part of `waited` while another CPU held the lock to drain a page set.
     pub(crate) waited_for_drains: Cell<u64>,
     /// Whether the CPU took the zone lock that it holds to drain a page set.
     pub(crate) is_drain: Cell<bool>,

@@ -82,7 +82,7 @@ pub struct Costs {
     /// Limit of a node's memory bandwidth. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bandwidth: Option<MemoryBandwidth>,
-    /// The factor by which a CPU works more slowly while another hardware thread of its core works too.
+    /// How many times longer the work of a CPU takes while another hardware thread of its core works too.
     pub sibling_slowdown: Factor,
     /// Cost of clearing 4 KiB.
     pub clear_4k: ByLevel,

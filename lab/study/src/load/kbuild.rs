@@ -70,7 +70,7 @@ const FAULTS_PER_CALL: u64 = 64;
 /// Time until the last objects of a dead process are freed, all at once. The kernel keeps the objects for a
 /// grace period, because readers without a lock may still use them (RCU). Guess.
 const GRACE_NS: u64 = 10_000_000;
-/// Share of the processes that end on another CPU than the CPU on which they began, in percent. Source:
+/// Share of the processes that end on another CPU than they began on, in percent. Source:
 /// `pageset stat` on data/traces/k618_2c_make_lua_j4.pgtrace: 4.7 % of the blocks that a build frees were
 /// allocated by another CPU. The value is an estimate, because the source counts blocks and not processes.
 /// The source also does not show processes that moved to the other CPU and back.

@@ -131,7 +131,7 @@ fn cores_per_node(shape: &Shape) -> u32 {
 }
 
 /// The number of cores that share a last-level cache. In a virtual machine, the system's numbers may
-/// contradict each other: if the number that the system `told` does not divide the number of cores of a node,
+/// contradict each other. If the number that the system `told` does not divide the number of cores of a node,
 /// all cores of the node share one cache.
 fn cores_per_cache(cores_per_node: u32, told: u32) -> u32 {
     let told = told.clamp(1, cores_per_node);

@@ -10,7 +10,7 @@ use crate::metric::Metric;
 pub struct Goals {
     /// The policy that has the goals.
     pub(crate) policy: String,
-    /// The policies with which the policy of the goals is compared.
+    /// The policies that the goals compare their policy with.
     pub(crate) beside: Vec<String>,
     /// The policy in `beside` that counts as the base. The figures of the base policy count as 100 %. The
     /// notes list the goals that are missed in comparison with the base policy.

@@ -101,7 +101,7 @@ struct PerfData {
     lost: LostEvents,
 }
 
-/// What a record of the file contains.
+/// The contents of a record of the file.
 enum Found {
     Event(Event),
     /// All events that are older than the previous round have been read.

@@ -1,4 +1,4 @@
-//! `pageset bench pages --choose` finds the order, the kernel and the neighbourhood with which this machine
+//! `pageset bench pages --choose` finds the best order, kernel and neighbourhood: with these, this machine
 //! clears and copies huge pages fastest.
 
 use anyhow::Result;

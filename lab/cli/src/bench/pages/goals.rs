@@ -91,7 +91,7 @@ fn goals(rows: &[Measurement]) -> Vec<Goal> {
     goals
 }
 
-/// The measurements of huge pages, from which the ratios are computed.
+/// The measurements of huge pages. The ratios are computed from them.
 struct Huge<'r> {
     rows: &'r [Measurement],
 }

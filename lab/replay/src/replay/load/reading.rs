@@ -346,7 +346,7 @@ impl<'m> Reading<'m> {
         self.moved(event, zone, order, -1);
     }
 
-    /// Handles a freed block that leaves its page set. The event shows on which list the block was.
+    /// Handles a freed block that leaves its page set. The event shows the list of the block.
     fn reveal_type(&mut self, act: u32, event: &Event, zone: usize) {
         let set = self.machine.set(zone, event.cpu);
         let Some(migratetype) = event.block_type() else { return };

@@ -1,5 +1,4 @@
-//! A CPU that repeats the operations of a recorded CPU, and the copy of the recorded machine to which this
-//! CPU belongs.
+//! A CPU that repeats the operations of a recorded CPU. And the copy of the recorded machine that has this CPU.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
-//! The study of the 2018 patch series on copying huge pages. An order says in which sequence the kernel
-//! copies the base pages of a huge page. The study measures vm-scalability's anon-cow-seq with each order on
-//! this machine. The study also simulates the orders on models of those caches for which results were
-//! published.
+//! The study of the 2018 patch series on copying huge pages. An order is the sequence that the kernel
+//! copies the base pages of a huge page in. The study measures vm-scalability's anon-cow-seq with each order on
+//! this machine. The study also simulates the orders on models of the caches that have published
+//! results.
 //!
 //! `workload` is the load, and `counters` counts instructions and cycles. `caches` models the caches, `chip`
 //! has the inputs of the model, and `orders` makes the tables.

@@ -1,6 +1,6 @@
-//! Compares orders in which the kernel clears or copies the base pages of a huge page. The tables show the
-//! published effects beside the effects in the model of the published machines' caches. The published values
-//! are in `data/tables/huge-copy`.
+//! Compares the orders that the kernel uses to clear or copy the base pages of a huge page. The tables show
+//! the published effects beside the effects in the model of the published machines' caches. The published
+//! values are in `data/tables/huge-copy`.
 
 use anyhow::{Context as _, Result, ensure};
 use pageset_pageops::VisitOrder;

@@ -35,7 +35,7 @@ pub(super) struct Measured {
     pub(super) bytes_per_s: f64,
     /// Mean time of copying one huge page.
     pub(super) copy_us: f64,
-    /// Mean time in which a child writes one huge page.
+    /// Mean time that a child takes to write one huge page.
     pub(super) write_us: f64,
     /// Instructions per cycle of all children, or the reason why they were not counted.
     pub(super) ipc: Result<f64, String>,

@@ -6,7 +6,7 @@ use pageset_report::{Cell, Column, Row, Table};
 
 use super::runs::{Key, Runs};
 
-/// Numbers of threads for which the table has rates.
+/// Numbers of threads that have rates in the table.
 fn counts(is_quick: bool) -> &'static [u32] {
     if is_quick { &[1, 8, 64] } else { &[1, 2, 8, 32, 128, 512] }
 }

@@ -234,7 +234,7 @@ pub(super) struct RunForm {
     pub(super) set: BTreeMap<String, u64>,
 }
 
-/// The length of the warm-up: the time in which the published machine does some rounds of the workload.
+/// The length of the warm-up: the published machine then does some rounds of the workload.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WarmupForm {
