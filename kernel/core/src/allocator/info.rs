@@ -225,7 +225,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.locate(pfn).map(|(zone, frame)| zone.body.frames.pageblock_type(frame))
     }
 
-    /// The CPU that owns the frame's pageblock, under a policy with [owners](crate::Policy::ownership).
+    /// The CPU that owns the frame's pageblock, under a policy with [owners](field@crate::Policy::ownership).
     /// `None` if no CPU owns the pageblock, or if the frame lies in no zone. Takes no lock, so the answer is
     /// a hint.
     pub fn pageblock_owner(&self, pfn: Pfn) -> Option<CpuId> {

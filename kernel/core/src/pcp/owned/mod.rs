@@ -1,4 +1,4 @@
-//! Page sets of CPUs that own pageblocks (policies with [`ownership`](crate::Policy::ownership)).
+//! Page sets of CPUs that own pageblocks (policies with [`ownership`](field@crate::Policy::ownership)).
 //!
 //! A block meets the files in this order. `refill` takes a whole pageblock from the zone if possible, and
 //! `split` splits the pageblock to the wanted order. `give_back` returns a freed block to its owner, and
