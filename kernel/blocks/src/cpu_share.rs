@@ -53,8 +53,8 @@ pub(crate) struct CpuShare {
     /// The pageblock that this CPU found last. The next search begins there.
     pub(crate) near: AtomicU32,
     pub(crate) stock: Stock,
-    /// The pageblock that a free of this CPU made unsettled last. It is not in the set of unsettled ones yet. A
-    /// hint: the pageblock may be settled or reserved meanwhile.
+    /// The pageblock that a free of this CPU made unsettled last. It is not in the set of unsettled ones yet.
+    /// A hint: the pageblock may be settled or reserved meanwhile.
     pub(crate) unsettled: OneBlock,
     pub(crate) activity: Activity,
     /// For each type, two reserved pageblocks: for single frames, and for larger blocks.

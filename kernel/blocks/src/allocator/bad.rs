@@ -10,7 +10,6 @@ use crate::index::BlockIndex;
 use crate::row::ROW_FRAMES;
 use crate::rows::Use;
 use crate::state::{Phase, State};
-use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Takes a frame out of service, usually because the hardware reported it as failing. A free frame goes
@@ -25,16 +24,16 @@ impl<A: Access> BlockAllocator<'_, A> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
         }
-        let (zone, index) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
+        let (_, index) = self.locate(pfn).ok_or(FreeError::Foreign(pfn))?;
         if self.is_hole(index) {
             return Err(FreeError::Foreign(pfn));
         }
         // Claim the entry before anything changes, because nothing may fail afterwards.
         BadBits::entry(&self.bad, index / FRAMES).ok_or(FreeError::NoRoom(pfn))?;
-        self.until_done(pfn, || self.try_mark_bad(zone, index, pfn))
+        self.until_done(pfn, || self.try_mark_bad(index, pfn))
     }
 
-    fn try_mark_bad(&self, zone: &Zone, index: usize, pfn: Pfn) -> Result<Attempt, FreeError> {
+    fn try_mark_bad(&self, index: usize, pfn: Pfn) -> Result<Attempt, FreeError> {
         let (block, frame) = (index / FRAMES, index % FRAMES);
         let state = self.states[block].get();
         if self.is_bad(block, frame, state) {
@@ -43,10 +42,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let done = match state.phase() {
             Phase::Absent => return Err(FreeError::Foreign(pfn)),
             Phase::Whole => {
-                self.give_stock_with(block);
-                if self.claim_whole_at(zone, block, 1) {
-                    self.open(block, State::open(MigrateType::Movable));
-                }
+                self.open_if_whole(block, MigrateType::Movable);
                 false
             }
             Phase::Parked => self.unpark(block),

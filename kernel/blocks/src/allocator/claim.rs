@@ -118,6 +118,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         if opened {
             self.rows[block].open();
             if open.owner().is_none() {
+                // The caller may fail to take a frame. Then a search must find the pageblock.
                 self.set(Members::Unsettled).add(block);
             }
             let now = self.states[block].get();
@@ -131,6 +132,13 @@ impl<A: Access> BlockAllocator<'_, A> {
             }
         }
         opened
+    }
+
+    /// Opens a pageblock for requests of a type, if it is whole. Returns `false` if another CPU isolated it
+    /// meanwhile.
+    pub(super) fn open_if_whole(&self, block: BlockIndex, migratetype: MigrateType) -> bool {
+        self.give_stock_with(block);
+        !self.claim_whole_at(self.zone_at(block), block, 1) || self.open(block, State::open(migratetype))
     }
 
     /// Frees a block of one or two pageblocks. `false` if no such block is in use.

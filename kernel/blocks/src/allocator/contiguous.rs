@@ -22,7 +22,7 @@ use crate::access::Access;
 use crate::cpu_share::count;
 use crate::index::BlockIndex;
 use crate::rows::Refused;
-use crate::state::{Phase, State};
+use crate::state::Phase;
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
@@ -265,8 +265,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             return self.claim_whole_at(self.zone_at(block), block, 1)
                 && self.hand_out(block, Order::PAGEBLOCK, of);
         }
-        self.give_stock_with(block);
-        if self.claim_whole_at(self.zone_at(block), block, 1) && !self.open(block, State::open(of)) {
+        if !self.open_if_whole(block, of) {
             return false;
         }
         if !self.states[block].get().gives() {

@@ -9,7 +9,6 @@ use super::{BlockAllocator, FRAMES, blocks_in, head_of};
 use crate::access::Access;
 use crate::cpu_share::Wanted;
 use crate::index::BlockIndex;
-
 use crate::rows::{Refused, Use};
 use crate::state::{Phase, State};
 use crate::zone::Zone;
@@ -86,10 +85,7 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     fn take_place(&self, index: usize, wanted: Wanted) -> bool {
         let (block, frame) = (index / FRAMES, index % FRAMES);
-        self.give_stock_with(block);
-        if self.claim_whole_at(self.zone_at(block), block, 1)
-            && !self.open(block, State::open(wanted.migratetype))
-        {
+        if !self.open_if_whole(block, wanted.migratetype) {
             return false;
         }
         let taken = self.states[block].get().gives() && self.rows[block].take_at(frame, wanted.order);

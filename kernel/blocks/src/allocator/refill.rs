@@ -52,6 +52,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.take_from(suiting).or_else(|| self.retype_in_tainted(needy)).or_else(|| self.take_from(needy))
     }
 
+    /// Whether no pageblock of the zone is whole, those in stocks aside.
     fn is_short(&self, needy: Needy<'_>) -> bool {
         self.zones[needy.zone.index()].whole_blocks() == 0
     }
@@ -71,7 +72,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         // The whole pageblocks that are left are in clean units. If there are none, `rescue` takes from
         // pageblocks of other types in any unit, and changes the type only of those that are half free.
-        let would_taint = self.zones[needy.zone.index()].whole_blocks() > 0;
+        let would_taint = !self.is_short(needy);
         let types = needy.wanted.fallbacks().into_iter().rev();
         for migratetype in types.filter(|other| *other == MigrateType::Movable || would_taint) {
             for order in (needy.wanted.order.index()..PAGEBLOCK_ORDER).rev() {
@@ -140,8 +141,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         true
     }
 
-    /// Removes an unsettled pageblock from the set. Prefers the pageblock that this CPU made unsettled last: its
-    /// frames are in the CPU's caches.
+    /// Removes an unsettled pageblock from the set. Prefers the pageblock that this CPU made unsettled last:
+    /// its frames are in the CPU's caches.
     fn next_unsettled(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
         let kept = needy.share.unsettled.take::<A>().filter(|block| self.is_unsettled(*block));

@@ -24,17 +24,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         let has_block = |state: State| state.set_order().is_some_and(|largest| largest >= order);
         let is_there = |state: State| has_block(state) && state.migratetype() == migratetype;
         let reserve = |state: State| state.of_type(needy.wanted.migratetype).reserved_by(needy.cpu);
-        self.reserve_if(needy, block, |state| is_there(state).then(|| reserve(state)))
-    }
-
-    /// Reserves a pageblock by `change`. Returns `false` if that returns `None`.
-    pub(super) fn reserve_if(
-        &self,
-        needy: Needy<'_>,
-        block: BlockIndex,
-        change: impl Fn(State) -> Option<State>,
-    ) -> bool {
-        let Ok(before) = self.states[block].update::<A>(change) else { return false };
+        let reserved = self.states[block].update::<A>(|state| is_there(state).then(|| reserve(state)));
+        let Ok(before) = reserved else { return false };
         count::<A>(&needy.share.counters.adopted);
         self.leave_set_of(block, before);
         self.uncount(block);

@@ -2,8 +2,8 @@
 //! for free blocks *settles* it: looks at its rows, and makes it whole or moves it to the set of its largest
 //! free block. So many frees cost one change of the sets.
 //!
-//! What holds for an open pageblock in service that no CPU reserves: It is settled, or it is in the set of
-//! unsettled ones. Or a CPU keeps it in its share, or is about to settle it or to add it.
+//! An open pageblock in service that no CPU reserves is settled, or it is in the set of unsettled pageblocks.
+//! Otherwise a CPU keeps it in its share, or is about to settle it or to add it to that set.
 
 use pageset_core::{CpuId, Order, PAGEBLOCK_ORDER};
 
@@ -15,7 +15,7 @@ use crate::bad_bits::BadBits;
 use crate::cpu_share::{CpuShare, count};
 use crate::index::BlockIndex;
 use crate::row::{ROW_ORDER, Row};
-use crate::state::{Phase, State};
+use crate::state::{BlockState, Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
@@ -108,7 +108,10 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Whether frames of an unreserved pageblock were freed since a CPU settled it.
     pub(super) fn is_unsettled(&self, block: BlockIndex) -> bool {
-        self.states.get(block).is_some_and(|state| state.get().is_idle() && !state.get().is_settled())
+        self.states
+            .get(block)
+            .map(BlockState::get)
+            .is_some_and(|state| state.is_idle() && !state.is_settled())
     }
 
     fn add_unsettled(&self, block: BlockIndex) {
