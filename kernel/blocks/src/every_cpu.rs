@@ -4,8 +4,8 @@ use core::cell::{RefCell, RefMut};
 use core::ops::Range;
 
 use pageset_core::{
-    AllocError, ConfigError, CpuId, FrameAllocator, FrameCensus, FrameUsage, FreeError, MigrateType, Order,
-    Pfn, Request, Storage, TickOutcome, Violation, Watermarks, ZoneId,
+    AllocError, ConfigError, CpuId, FrameAllocator, FrameCensus, FrameUsage, FreeError, Order, Pfn, Request,
+    Storage, TickOutcome, Violation,
 };
 
 use crate::{BlockAllocator, CpuArrays};
@@ -14,7 +14,8 @@ use crate::{BlockAllocator, CpuArrays};
 /// thread.
 ///
 /// Each CPU's operations use its own arrays. If memory is short, the arrays of all CPUs are drained and the
-/// request is tried once more. The arrays of a CPU in the middle of an operation are not drained.
+/// request is tried once more. The arrays of a CPU in the middle of an operation are not drained. Settings
+/// that need no arrays are methods of [the allocator below](Self::below).
 #[derive(Debug)]
 pub struct EveryCpu<'a> {
     allocator: &'a BlockAllocator<'a>,
@@ -37,6 +38,48 @@ impl<'a> EveryCpu<'a> {
     #[must_use]
     pub fn below(&self) -> &'a BlockAllocator<'a> {
         self.allocator
+    }
+
+    /// Drains the arrays of CPU `of`, and then the CPU, as [`BlockAllocator::drain_cpu`] does.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU.
+    pub fn drain_cpu(&self, of: CpuId) -> Result<(), ConfigError> {
+        self.of(of).into_iter().for_each(|mut arrays| arrays.drain());
+        self.allocator.drain_cpu(of)
+    }
+
+    /// Drains all arrays, and then all CPUs, as [`BlockAllocator::drain_all`] does.
+    pub fn drain_all(&self) {
+        self.drain_arrays();
+        self.allocator.drain_all();
+    }
+
+    /// Drains the arrays of a CPU, and takes it offline.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU.
+    pub fn cpu_offline(&self, cpu: CpuId) -> Result<(), ConfigError> {
+        self.of(cpu).into_iter().for_each(|mut arrays| arrays.drain());
+        self.allocator.cpu_offline(cpu)
+    }
+
+    /// Drains all arrays, because they may hold frames of the pageblock, and takes it out of service.
+    ///
+    /// # Errors
+    /// The errors of [`BlockAllocator::isolate_pageblock`].
+    pub fn isolate_pageblock(&self, cpu: CpuId, pfn: Pfn) -> Result<(), ConfigError> {
+        self.drain_arrays();
+        self.allocator.isolate_pageblock(cpu, pfn)
+    }
+
+    /// Drains all arrays, because one may hold the frame, and takes the frame out of service.
+    ///
+    /// # Errors
+    /// The errors of [`BlockAllocator::mark_bad`].
+    pub fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
+        self.drain_arrays();
+        self.allocator.mark_bad(cpu, pfn)
     }
 
     /// A CPU's arrays. `None` if the CPU is in the middle of an operation; an interrupting handler then uses
@@ -85,24 +128,6 @@ impl FrameAllocator for EveryCpu<'_> {
         }
     }
 
-    fn alloc_bulk(
-        &self,
-        cpu: CpuId,
-        request: &Request,
-        pages: &mut [Option<Pfn>],
-    ) -> Result<usize, AllocError> {
-        self.allocator.alloc_bulk(cpu, request, pages)
-    }
-
-    fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)> {
-        let mut outcome = Ok(());
-        for (place, (pfn, order)) in blocks.iter().enumerate() {
-            outcome =
-                outcome.and(FrameAllocator::free(self, cpu, *pfn, *order).map_err(|error| (place, error)));
-        }
-        outcome
-    }
-
     fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
         self.drained_if_short(|| self.allocator.alloc_exact(cpu, frames, request))
     }
@@ -115,63 +140,11 @@ impl FrameAllocator for EveryCpu<'_> {
         self.allocator.free_range(cpu, pfns)
     }
 
-    fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
-        self.allocator.split_range(cpu, pfns)
-    }
-
-    fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
-        self.allocator.add_memory(cpu, pfns)
-    }
-
     fn tick(&self, cpu: CpuId) -> Result<TickOutcome, ConfigError> {
         match self.of(cpu) {
             Some(mut arrays) => arrays.tick(),
             None => self.allocator.tick(cpu),
         }
-    }
-
-    fn drain_cpu(&self, cpu: CpuId, of: CpuId) -> Result<(), ConfigError> {
-        self.allocator.check_cpu(cpu)?;
-        self.of(of).into_iter().for_each(|mut arrays| arrays.drain());
-        self.allocator.drain_cpu(of)
-    }
-
-    fn drain_all(&self, cpu: CpuId) -> Result<(), ConfigError> {
-        self.allocator.check_cpu(cpu)?;
-        self.drain_arrays();
-        self.allocator.drain_all();
-        Ok(())
-    }
-
-    fn cpu_offline(&self, cpu: CpuId) -> Result<(), ConfigError> {
-        self.of(cpu).into_iter().for_each(|mut arrays| arrays.drain());
-        self.allocator.cpu_offline(cpu)
-    }
-
-    fn cpu_online(&self, cpu: CpuId) -> Result<(), ConfigError> {
-        self.allocator.cpu_online(cpu)
-    }
-
-    fn isolate_pageblock(&self, cpu: CpuId, pfn: Pfn) -> Result<(), ConfigError> {
-        self.drain_arrays();
-        self.allocator.isolate_pageblock(cpu, pfn)
-    }
-
-    fn unisolate_pageblock(&self, cpu: CpuId, pfn: Pfn, migratetype: MigrateType) -> Result<(), ConfigError> {
-        self.allocator.unisolate_pageblock(cpu, pfn, migratetype)
-    }
-
-    fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
-        self.drain_arrays();
-        self.allocator.mark_bad(cpu, pfn)
-    }
-
-    fn set_min_free_kbytes(&self, kbytes: u64) {
-        self.allocator.set_min_free_kbytes(kbytes);
-    }
-
-    fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) -> Result<(), ConfigError> {
-        self.allocator.set_watermarks(zone, watermarks)
     }
 
     fn span(&self) -> Range<u64> {

@@ -3,8 +3,8 @@
 use core::ops::Range;
 
 use pageset_core::{
-    AllocError, ConfigError, CpuId, FrameAllocator, FrameCensus, FrameUsage, FreeError, MigrateType, Order,
-    Pfn, Request, TickOutcome, Violation, Watermarks, ZoneId,
+    AllocError, ConfigError, CpuId, FrameAllocator, FrameCensus, FrameUsage, FreeError, Order, Pfn, Request,
+    TickOutcome, Violation,
 };
 
 use crate::{Access, BlockAllocator};
@@ -45,55 +45,8 @@ impl<A: Access> FrameAllocator for BlockAllocator<'_, A> {
         self.free_range(cpu, pfns)
     }
 
-    fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
-        self.split_range(cpu, pfns)
-    }
-
-    fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
-        self.add_memory(cpu, pfns)
-    }
-
     fn tick(&self, cpu: CpuId) -> Result<TickOutcome, ConfigError> {
         self.tick(cpu)
-    }
-
-    fn drain_cpu(&self, cpu: CpuId, of: CpuId) -> Result<(), ConfigError> {
-        self.check_cpu(cpu)?;
-        self.drain_cpu(of)
-    }
-
-    fn drain_all(&self, cpu: CpuId) -> Result<(), ConfigError> {
-        self.check_cpu(cpu)?;
-        self.drain_all();
-        Ok(())
-    }
-
-    fn cpu_offline(&self, cpu: CpuId) -> Result<(), ConfigError> {
-        self.cpu_offline(cpu)
-    }
-
-    fn cpu_online(&self, cpu: CpuId) -> Result<(), ConfigError> {
-        self.cpu_online(cpu)
-    }
-
-    fn isolate_pageblock(&self, cpu: CpuId, pfn: Pfn) -> Result<(), ConfigError> {
-        self.isolate_pageblock(cpu, pfn)
-    }
-
-    fn unisolate_pageblock(&self, cpu: CpuId, pfn: Pfn, migratetype: MigrateType) -> Result<(), ConfigError> {
-        self.unisolate_pageblock(cpu, pfn, migratetype)
-    }
-
-    fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
-        self.mark_bad(cpu, pfn)
-    }
-
-    fn set_min_free_kbytes(&self, kbytes: u64) {
-        self.set_min_free_kbytes(kbytes);
-    }
-
-    fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) -> Result<(), ConfigError> {
-        self.set_watermarks(zone, watermarks)
     }
 
     fn span(&self) -> Range<u64> {

@@ -5,21 +5,55 @@ use core::ops::Range;
 
 use crate::check::{FrameCensus, Violation};
 use crate::error::{AllocError, ConfigError, FreeError};
-use crate::{
-    CpuId, MigrateType, Order, PageAllocator, Pfn, Platform, Request, TickOutcome, Watermarks, ZoneId,
-    ZoneKind,
-};
+use crate::{CpuId, Order, PageAllocator, Pfn, Platform, Request, TickOutcome, ZoneKind};
 
 /// A page-frame allocator, such as [`PageAllocator`] or the allocator of `pageset-blocks`.
 ///
-/// Each method does the same as the [`PageAllocator`] method of the same name, with the same errors. If an
-/// implementation cannot do an operation, it returns an error and never panics.
+/// Eight methods are required. The others have defaults that call only these eight, so a small allocator
+/// can leave them out. Each method does the same as the [`PageAllocator`] method of the same name, with the
+/// same errors.
 pub trait FrameAllocator {
     /// Allocates a block.
     ///
     /// # Errors
     /// See [`AllocError`].
     fn alloc(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError>;
+
+    /// Frees a block.
+    ///
+    /// # Errors
+    /// See [`FreeError`]. A free that fails does not change the allocator.
+    fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError>;
+
+    /// Allocates the block that begins at this frame.
+    ///
+    /// # Errors
+    /// See [`AllocError`].
+    fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError>;
+
+    /// Frees these frames, whether they are whole blocks or parts of blocks.
+    ///
+    /// # Errors
+    /// See [`FreeError`].
+    fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError>;
+
+    /// Does one CPU's periodic work.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadCpu`] for an unknown CPU.
+    fn tick(&self, cpu: CpuId) -> Result<TickOutcome, ConfigError>;
+
+    /// The range from the first to the last frame of the allocator's zones.
+    fn span(&self) -> Range<u64>;
+
+    /// The use of memory, and how often CPUs have touched shared data. O(pageblocks) at most.
+    fn usage(&self) -> FrameUsage;
+
+    /// Checks all invariants that can be checked by inspection. O(frames).
+    ///
+    /// # Errors
+    /// Returns the first invariant that is violated.
+    fn validate(&self) -> Result<FrameCensus, Violation>;
 
     /// Allocates a block like [`alloc`](Self::alloc), but calls `reclaim` before it fails because no memory
     /// is free. `reclaim` gets two arguments: the highest kind of zone that the request may use, and the
@@ -47,131 +81,72 @@ pub trait FrameAllocator {
         }
     }
 
-    /// Frees a block.
+    /// Allocates exactly `frames` contiguous frames; `request.order` is ignored. Free them with
+    /// [`free_range`](Self::free_range), all at once or in parts.
     ///
     /// # Errors
-    /// See [`FreeError`]. A free that fails does not change the allocator.
-    fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError>;
+    /// [`AllocError::BadCount`] for zero frames, or for more than the largest block holds. Otherwise the same
+    /// errors as [`alloc`](Self::alloc).
+    fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
+        let order = Order::holding(frames).ok_or(AllocError::BadCount(frames))?;
+        alloc_cut(self, cpu, frames, &Request { order, ..*request })
+    }
 
     /// Fills the empty slots of `pages` with single pages. Returns the number of filled slots.
     ///
     /// # Errors
-    /// The errors of [`alloc`](Self::alloc), if not even one page could be allocated.
+    /// [`AllocError::BulkOrder`] if the request's order is not 0. The errors of [`alloc`](Self::alloc), if not
+    /// even one slot is filled.
     fn alloc_bulk(
         &self,
         cpu: CpuId,
         request: &Request,
         pages: &mut [Option<Pfn>],
-    ) -> Result<usize, AllocError>;
+    ) -> Result<usize, AllocError> {
+        if request.order != Order::ZERO {
+            return Err(AllocError::BulkOrder(request.order));
+        }
+        let mut filled = pages.iter().flatten().count();
+        for slot in pages.iter_mut().filter(|slot| slot.is_none()) {
+            match self.alloc(cpu, request) {
+                Ok(pfn) => *slot = Some(pfn),
+                Err(error) if filled == 0 => return Err(error),
+                Err(_) => break,
+            }
+            filled += 1;
+        }
+        Ok(filled)
+    }
 
     /// Frees blocks one after the other.
     ///
     /// # Errors
     /// Returns the index of the first block that could not be freed, and the reason. All blocks that can be
     /// freed are freed.
-    fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)>;
+    fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), (usize, FreeError)> {
+        let mut outcome = Ok(());
+        for (place, (pfn, order)) in blocks.iter().enumerate() {
+            outcome = outcome.and(self.free(cpu, *pfn, *order).map_err(|error| (place, error)));
+        }
+        outcome
+    }
+}
 
-    /// Allocates any number of contiguous frames.
-    ///
-    /// # Errors
-    /// See [`AllocError`].
-    fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError>;
-
-    /// Allocates the block that begins at this frame.
-    ///
-    /// # Errors
-    /// See [`AllocError`].
-    fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError>;
-
-    /// Frees these frames, whether they are whole blocks or parts of blocks.
-    ///
-    /// # Errors
-    /// See [`FreeError`].
-    fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError>;
-
-    /// Turns the blocks of a range into single frames.
-    ///
-    /// # Errors
-    /// See [`FreeError`].
-    fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError>;
-
-    /// Makes frames free that were holes of the zones until now.
-    ///
-    /// # Errors
-    /// See [`ConfigError`]. A call that fails does not change the allocator.
-    fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError>;
-
-    /// Does one CPU's periodic work.
-    ///
-    /// # Errors
-    /// [`ConfigError::BadCpu`] for an unknown CPU.
-    fn tick(&self, cpu: CpuId) -> Result<TickOutcome, ConfigError>;
-
-    /// Takes the memory that CPU `of` keeps for itself, and makes it available to all CPUs. `cpu` is the CPU
-    /// that does the work.
-    ///
-    /// # Errors
-    /// [`ConfigError::BadCpu`] if either CPU is unknown.
-    fn drain_cpu(&self, cpu: CpuId, of: CpuId) -> Result<(), ConfigError>;
-
-    /// Takes the memory that CPUs keep for themselves, and makes it available to all CPUs.
-    ///
-    /// # Errors
-    /// [`ConfigError::BadCpu`] for an unknown CPU.
-    fn drain_all(&self, cpu: CpuId) -> Result<(), ConfigError>;
-
-    /// Takes a CPU offline, and makes the memory that the CPU kept for itself available to all CPUs. All CPUs
-    /// are online at first.
-    ///
-    /// # Errors
-    /// [`ConfigError::BadCpu`] for an unknown CPU.
-    fn cpu_offline(&self, cpu: CpuId) -> Result<(), ConfigError>;
-
-    /// Brings a CPU online again.
-    ///
-    /// # Errors
-    /// [`ConfigError::BadCpu`] for an unknown CPU.
-    fn cpu_online(&self, cpu: CpuId) -> Result<(), ConfigError>;
-
-    /// Takes a pageblock out of service: its free frames are not handed out any more.
-    ///
-    /// # Errors
-    /// See [`ConfigError`].
-    fn isolate_pageblock(&self, cpu: CpuId, pfn: Pfn) -> Result<(), ConfigError>;
-
-    /// Returns a pageblock to service, for requests of `migratetype`.
-    ///
-    /// # Errors
-    /// See [`ConfigError`].
-    fn unisolate_pageblock(&self, cpu: CpuId, pfn: Pfn, migratetype: MigrateType) -> Result<(), ConfigError>;
-
-    /// Takes a frame out of service for good. If the frame is free, only this frame goes out of service. If
-    /// it is part of an allocated or cached block, the whole block goes out of service.
-    ///
-    /// # Errors
-    /// See [`FreeError`].
-    fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError>;
-
-    /// Sets `min_free_kbytes` and recomputes all watermarks.
-    fn set_min_free_kbytes(&self, kbytes: u64);
-
-    /// Sets one zone's watermarks directly.
-    ///
-    /// # Errors
-    /// [`ConfigError::BadZone`] for an unknown zone.
-    fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) -> Result<(), ConfigError>;
-
-    /// The range from the first to the last frame of the allocator's zones.
-    fn span(&self) -> Range<u64>;
-
-    /// The use of memory, and how often CPUs have touched shared data. O(pageblocks) at most.
-    fn usage(&self) -> FrameUsage;
-
-    /// Checks all invariants that can be checked by inspection. O(frames).
-    ///
-    /// # Errors
-    /// Returns the first invariant that is violated.
-    fn validate(&self) -> Result<FrameCensus, Violation>;
+/// Allocates a block, keeps its first `frames` frames, and frees the others.
+pub(crate) fn alloc_cut<A: FrameAllocator + ?Sized>(
+    allocator: &A,
+    cpu: CpuId,
+    frames: u64,
+    request: &Request,
+) -> Result<Pfn, AllocError> {
+    let pfn = allocator.alloc(cpu, request)?;
+    let surplus = pfn.0 + frames..pfn.0 + u64::from(request.order.frames());
+    if !surplus.is_empty() {
+        // An error means that another caller misused the allocator: it freed frames of this block before the
+        // block was handed out. These frames are free, so nothing is lost.
+        allocator.free_range(cpu, surplus).map_err(|_| AllocError::NotFree(pfn))?;
+    }
+    Ok(pfn)
 }
 
 /// The use of memory, in frames, and how often CPUs have touched shared data since the allocator was built.
@@ -213,10 +188,6 @@ impl<P: Platform> FrameAllocator for PageAllocator<'_, P> {
         self.free_batch(cpu, blocks)
     }
 
-    fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
-        self.alloc_exact(cpu, frames, request)
-    }
-
     fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError> {
         self.alloc_at(cpu, pfn, request)
     }
@@ -225,52 +196,8 @@ impl<P: Platform> FrameAllocator for PageAllocator<'_, P> {
         self.free_range(cpu, pfns)
     }
 
-    fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
-        self.split_range(cpu, pfns)
-    }
-
-    fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
-        self.add_memory(cpu, pfns)
-    }
-
     fn tick(&self, cpu: CpuId) -> Result<TickOutcome, ConfigError> {
         self.tick(cpu)
-    }
-
-    fn drain_cpu(&self, cpu: CpuId, of: CpuId) -> Result<(), ConfigError> {
-        self.drain_cpu(cpu, of).map(drop)
-    }
-
-    fn drain_all(&self, cpu: CpuId) -> Result<(), ConfigError> {
-        self.drain_all(cpu).map(drop)
-    }
-
-    fn cpu_offline(&self, cpu: CpuId) -> Result<(), ConfigError> {
-        self.cpu_offline(cpu)
-    }
-
-    fn cpu_online(&self, cpu: CpuId) -> Result<(), ConfigError> {
-        self.cpu_online(cpu)
-    }
-
-    fn isolate_pageblock(&self, cpu: CpuId, pfn: Pfn) -> Result<(), ConfigError> {
-        self.isolate_pageblock(cpu, pfn)
-    }
-
-    fn unisolate_pageblock(&self, cpu: CpuId, pfn: Pfn, migratetype: MigrateType) -> Result<(), ConfigError> {
-        self.unisolate_pageblock(cpu, pfn, migratetype)
-    }
-
-    fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
-        self.mark_bad(cpu, pfn)
-    }
-
-    fn set_min_free_kbytes(&self, kbytes: u64) {
-        self.set_min_free_kbytes(kbytes);
-    }
-
-    fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) -> Result<(), ConfigError> {
-        self.set_watermarks(zone, watermarks)
     }
 
     fn span(&self) -> Range<u64> {

@@ -1,7 +1,8 @@
 //! The page allocator: zones, a page set per zone and CPU, and the operations on them.
 //!
 //! Allocation and free are in the files `alloc` (chooses the zone and takes the block), `slow` (further
-//! attempts), `free`, `bulk`, and `range` (a given place, exact counts, partial frees). The other files are
+//! attempts), `free`, `bulk`, `range` (a given place, exact counts, partial frees), and `contiguous` (more
+//! frames than a block has). The other files are
 //! `tick`, `drain`, `cpu` (online and offline), `isolation` (pageblocks out of service), `add` (memory that
 //! comes later), `settings` (sysctls) and `info` (read access).
 
@@ -10,6 +11,7 @@ mod alloc;
 mod build;
 mod bulk;
 mod config;
+mod contiguous;
 mod cpu;
 mod derived;
 mod drain;

@@ -7,6 +7,7 @@ use super::free::{FreeTraits, refusal};
 use crate::error::{AllocError, FreeError};
 use crate::event::{Event, FoundAt, emit};
 use crate::frame::{FrameIndex, State};
+use crate::frame_allocator::FrameAllocator;
 use crate::platform::Platform;
 use crate::request::{AllocFlags, Request};
 use crate::zone::{Watermark, Zone};
@@ -94,18 +95,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// [`AllocError::BadCount`] for zero frames, or for more than the largest block holds. Otherwise the same
     /// errors as [`alloc`](Self::alloc).
     pub fn alloc_exact(&self, cpu: CpuId, frames: u64, request: &Request) -> Result<Pfn, AllocError> {
-        let order = Order::holding(frames).ok_or(AllocError::BadCount(frames))?;
-        let pfn = self.alloc(cpu, &Request { order, ..*request })?;
-        let surplus = pfn.0 + frames..pfn.0 + u64::from(order.frames());
-        if surplus.is_empty() {
-            return Ok(pfn);
-        }
-        match self.free_range(cpu, surplus) {
-            Ok(()) => Ok(pfn),
-            // Another caller misused the allocator: it freed frames of this block before the block was handed
-            // out. These frames are free, so nothing is lost.
-            Err(_) => Err(AllocError::NotFree(pfn)),
-        }
+        FrameAllocator::alloc_exact(self, cpu, frames, request)
     }
 
     /// Frees the frames of a range, which may be whole blocks or parts of blocks. If a block extends beyond

@@ -10,7 +10,7 @@ use pageset_core::{
 use super::machine::{Machine, order};
 use super::model::{Model, around, cut, frames};
 use super::operation::{How, Operation, Wish};
-use super::subject::Subject;
+use super::subject::{Administered, Subject};
 
 /// Plays operations on a new allocator for `machine`. After every `stride` operations, and at the end, checks
 /// everything that the allocator shows.

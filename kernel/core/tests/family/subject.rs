@@ -1,13 +1,17 @@
 //! The interface through which the model tests an allocator: `FrameAllocator`, and some more methods.
 
-use pageset_core::{CpuId, FrameAllocator, FreeError, FreeTraits, MigrateType, Order, Pfn};
+use std::ops::Range;
+
+use pageset_core::{
+    ConfigError, CpuId, FrameAllocator, FreeError, FreeTraits, MigrateType, Order, Pfn, Watermarks, ZoneId,
+};
 
 use super::model::Model;
 use super::operation::Operation;
 
 /// An allocator that is tested against the model.
 pub(crate) trait Subject {
-    type Allocator: FrameAllocator;
+    type Allocator: Administered;
 
     fn allocator(&self) -> &Self::Allocator;
 
@@ -40,6 +44,59 @@ pub(crate) trait Subject {
     /// Checks the state once all memory is free.
     fn finish(&self, model: &Model);
 }
+
+/// What an administrator of memory does. Both allocators have these methods with the same signatures, except
+/// for `drain_cpu` and `drain_all`.
+pub(crate) trait Administered: FrameAllocator {
+    fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError>;
+    fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError>;
+    fn drain_cpu(&self, cpu: CpuId, of: CpuId) -> Result<(), ConfigError>;
+    fn drain_all(&self, cpu: CpuId) -> Result<(), ConfigError>;
+    fn cpu_offline(&self, cpu: CpuId) -> Result<(), ConfigError>;
+    fn cpu_online(&self, cpu: CpuId) -> Result<(), ConfigError>;
+    fn isolate_pageblock(&self, cpu: CpuId, pfn: Pfn) -> Result<(), ConfigError>;
+    fn unisolate_pageblock(&self, cpu: CpuId, pfn: Pfn, migratetype: MigrateType) -> Result<(), ConfigError>;
+    fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError>;
+    fn set_min_free_kbytes(&self, kbytes: u64);
+    fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) -> Result<(), ConfigError>;
+}
+
+/// Implements [`Administered`] by the allocator's own methods. The two drains differ, so they are given.
+macro_rules! administered {
+    ($allocator:ty, $($drains:item)*) => {
+        impl Administered for $allocator {
+            $($drains)*
+            fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
+                <$allocator>::split_range(self, cpu, pfns)
+            }
+            fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
+                <$allocator>::add_memory(self, cpu, pfns)
+            }
+            fn cpu_offline(&self, cpu: CpuId) -> Result<(), ConfigError> {
+                <$allocator>::cpu_offline(self, cpu)
+            }
+            fn cpu_online(&self, cpu: CpuId) -> Result<(), ConfigError> {
+                <$allocator>::cpu_online(self, cpu)
+            }
+            fn isolate_pageblock(&self, cpu: CpuId, pfn: Pfn) -> Result<(), ConfigError> {
+                <$allocator>::isolate_pageblock(self, cpu, pfn)
+            }
+            fn unisolate_pageblock(&self, cpu: CpuId, pfn: Pfn, to: MigrateType) -> Result<(), ConfigError> {
+                <$allocator>::unisolate_pageblock(self, cpu, pfn, to)
+            }
+            fn mark_bad(&self, cpu: CpuId, pfn: Pfn) -> Result<(), FreeError> {
+                <$allocator>::mark_bad(self, cpu, pfn)
+            }
+            fn set_min_free_kbytes(&self, kbytes: u64) {
+                <$allocator>::set_min_free_kbytes(self, kbytes);
+            }
+            fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) -> Result<(), ConfigError> {
+                <$allocator>::set_watermarks(self, zone, watermarks)
+            }
+        }
+    };
+}
+pub(crate) use administered;
 
 /// Promises that some allocators make and others do not.
 #[derive(Clone, Copy, Debug)]

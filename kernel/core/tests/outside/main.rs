@@ -3,6 +3,7 @@
 
 mod add;
 mod block_of;
+mod contiguous;
 mod decisions;
 mod errors;
 mod examples;

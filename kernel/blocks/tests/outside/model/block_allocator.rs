@@ -1,14 +1,17 @@
 //! Lets the model of `pageset-core`'s tests drive a [`BlockAllocator`].
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use pageset_blocks::{BlockAllocator, Tables};
-use pageset_core::{CpuId, FrameAllocator, FreeError, FreeTraits, MigrateType, Order, Pfn, ZoneId};
+use pageset_core::{
+    ConfigError, CpuId, FrameAllocator, FreeError, FreeTraits, MigrateType, Order, Pfn, Watermarks, ZoneId,
+};
 
 use crate::family::machine::Machine;
 use crate::family::model::{Model, around};
 use crate::family::operation::Operation;
-use crate::family::subject::{Promises, Subject};
+use crate::family::subject::{Administered, Promises, Subject, administered};
 
 /// A [`BlockAllocator`].
 pub(crate) struct BlockSubject {
@@ -22,6 +25,19 @@ impl BlockSubject {
             BlockAllocator::new(&config, tables).expect("a configuration without contradictions")
         });
         Self { allocator }
+    }
+}
+
+administered! {
+    BlockAllocator<'static>,
+    fn drain_cpu(&self, cpu: CpuId, of: CpuId) -> Result<(), ConfigError> {
+        self.check_cpu(cpu)?;
+        Self::drain_cpu(self, of)
+    }
+    fn drain_all(&self, cpu: CpuId) -> Result<(), ConfigError> {
+        self.check_cpu(cpu)?;
+        Self::drain_all(self);
+        Ok(())
     }
 }
 

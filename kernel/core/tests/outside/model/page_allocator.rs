@@ -1,15 +1,17 @@
 //! Lets the model drive the core's allocator.
 
+use std::ops::Range;
+
 use pageset_core::{
     BelowHighMark, BlockInfo, BlockUse, CacheSlice, ConfigError, Counters, CpuId, FreeError, FreeTraits,
-    MigrateType, Order, Pfn, Policy, Reclaim, ZoneId,
+    MigrateType, Order, Pfn, Policy, Reclaim, Watermarks, ZoneId,
 };
 
 use super::owners::Owners;
 use crate::family::machine::Machine;
 use crate::family::model::{Model, around};
 use crate::family::operation::Operation;
-use crate::family::subject::{Promises, Subject};
+use crate::family::subject::{Administered, Promises, Subject, administered};
 use crate::host::{Allocator, build};
 use crate::steady;
 
@@ -41,6 +43,16 @@ impl PageSubject {
             let info = self.allocator.pageset_info(ZoneId(zone), CpuId(cpu));
             assert_eq!(info.map(|info| info.count), Some(0));
         }
+    }
+}
+
+administered! {
+    Allocator,
+    fn drain_cpu(&self, cpu: CpuId, of: CpuId) -> Result<(), ConfigError> {
+        Self::drain_cpu(self, cpu, of).map(drop)
+    }
+    fn drain_all(&self, cpu: CpuId) -> Result<(), ConfigError> {
+        Self::drain_all(self, cpu).map(drop)
     }
 }
 

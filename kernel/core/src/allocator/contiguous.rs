@@ -1,0 +1,110 @@
+//! Allocates more frames than a block has, or the frames of a range at its address.
+//!
+//! Race: this CPU takes the blocks of a range one after the other, and another CPU takes one of them
+//! meanwhile. This CPU loses: it frees the blocks that it has taken. That is safe because no caller has got
+//! them.
+
+use core::ops::Range;
+
+use super::PageAllocator;
+use super::range::blocks_of;
+use crate::error::AllocError;
+use crate::frame_allocator::alloc_cut;
+use crate::platform::Platform;
+use crate::request::Request;
+use crate::zone::Zone;
+use crate::{CpuId, Order, PAGEBLOCK_FRAMES, Pfn};
+
+impl<P: Platform> PageAllocator<'_, P> {
+    /// Allocates the frames of a range at its address. The request's order, zone, node and address limit are
+    /// ignored. Free them with [`free_range`](Self::free_range), all at once or in parts. O(frames of the range
+    /// / 1024).
+    ///
+    /// # Errors
+    /// [`AllocError::BadCount`] for no frames. Otherwise the errors of [`alloc_at`](Self::alloc_at), for the
+    /// first block of the range that could not be allocated. Nothing is allocated then.
+    pub fn alloc_range(&self, cpu: CpuId, pfns: Range<u64>, request: &Request) -> Result<(), AllocError> {
+        self.check_request(cpu, request)?;
+        if pfns.is_empty() {
+            return Err(AllocError::BadCount(0));
+        }
+        self.take_range(cpu, pfns, request).map_err(|(_, error)| error)
+    }
+
+    /// Allocates `frames` contiguous frames, up to a whole zone. The first frame is a multiple of `align`, a
+    /// power of two. The request's order is ignored. Free them with [`free_range`](Self::free_range), all at
+    /// once or in parts.
+    ///
+    /// Up to 1024 frames with an alignment up to 1024 usually cost as much as a block. Otherwise this tries
+    /// each pageblock as the begin of the frames: O(pageblocks), and each try takes the zone's lock.
+    ///
+    /// # Errors
+    /// [`AllocError::BadCount`] for no frames; [`AllocError::BadAlign`]; the errors of
+    /// [`alloc`](Self::alloc).
+    pub fn alloc_contiguous(
+        &self,
+        cpu: CpuId,
+        frames: u64,
+        align: u64,
+        request: &Request,
+    ) -> Result<Pfn, AllocError> {
+        self.check_request(cpu, request)?;
+        if frames == 0 {
+            return Err(AllocError::BadCount(frames));
+        }
+        if !align.is_power_of_two() {
+            return Err(AllocError::BadAlign(align));
+        }
+        let holding = Order::holding(frames.max(align));
+        let request = Request { order: holding.unwrap_or(Order::MAX), ..*request };
+        if holding.is_some() {
+            match alloc_cut(self, cpu, frames, &request) {
+                // Parts of blocks side by side may do.
+                Err(AllocError::OutOfMemory { .. }) => {}
+                outcome => return outcome,
+            }
+        }
+        let start = self.start(cpu, &request)?;
+        let step = align.max(u64::from(PAGEBLOCK_FRAMES));
+        self.zones_for(&request, start.node)
+            .find_map(|zone| self.take_contiguous(cpu, zone, frames, step, &request))
+            .ok_or(AllocError::OutOfMemory { order: request.order })
+    }
+
+    /// The first frames of this zone that are free, contiguous and begin at a multiple of `step`.
+    fn take_contiguous(
+        &self,
+        cpu: CpuId,
+        zone: &Zone<'_, P>,
+        frames: u64,
+        step: u64,
+        request: &Request,
+    ) -> Option<Pfn> {
+        let span = zone.body.span.pfns();
+        let mut start = span.start.checked_next_multiple_of(step)?;
+        while start.checked_add(frames).is_some_and(|end| end <= span.end) {
+            match self.take_range(cpu, start..start + frames, request) {
+                Ok(()) => return Some(Pfn(start)),
+                // The zone is at its minimum watermark, so no other place helps.
+                Err((_, AllocError::OutOfMemory { .. })) => return None,
+                Err((busy, _)) => start = (busy.0 + 1).checked_next_multiple_of(step)?,
+            }
+        }
+        None
+    }
+
+    /// Takes each block of a range. The error names the first block that could not be taken; none is taken
+    /// then.
+    fn take_range(&self, cpu: CpuId, pfns: Range<u64>, request: &Request) -> Result<(), (Pfn, AllocError)> {
+        for (pfn, order) in blocks_of(pfns.clone()) {
+            if let Err(error) = self.alloc_at(cpu, pfn, &Request { order, ..*request }) {
+                if pfns.start < pfn.0 {
+                    let freed = self.free_range(cpu, pfns.start..pfn.0);
+                    debug_assert!(freed.is_ok(), "only this call knows the blocks");
+                }
+                return Err((pfn, error));
+            }
+        }
+        Ok(())
+    }
+}
