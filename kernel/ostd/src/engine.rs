@@ -1,7 +1,11 @@
 //! The choice of the allocator.
 
+use core::ops::Range;
+
 use pageset_blocks::BlockAllocator;
-use pageset_core::{Config, ConfigError, FrameAllocator, PageAllocator, Platform};
+use pageset_core::{
+    AllocError, Config, ConfigError, CpuId, FrameAllocator, FreeError, PageAllocator, Pfn, Platform, Request,
+};
 
 use crate::SpinLock;
 
@@ -21,6 +25,53 @@ pub trait Engine: FrameAllocator + Send + Sync + Sized + 'static {
     /// # Errors
     /// An error if the configuration contradicts itself.
     fn build(config: &Config<'_>, tables: Self::Tables) -> Result<Self, ConfigError>;
+
+    /// Allocates `frames` contiguous frames at a multiple of `align`.
+    ///
+    /// # Errors
+    /// See [`AllocError`].
+    fn alloc_contiguous(
+        &self,
+        cpu: CpuId,
+        frames: u64,
+        align: u64,
+        request: &Request,
+    ) -> Result<Pfn, AllocError>;
+
+    /// Turns the blocks of a range into single frames.
+    ///
+    /// # Errors
+    /// See [`FreeError`].
+    fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError>;
+
+    /// Makes frames free that were holes of the zones until now.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError>;
+}
+
+/// The methods of an engine that the allocator has under the same names.
+macro_rules! own_methods {
+    () => {
+        fn alloc_contiguous(
+            &self,
+            cpu: CpuId,
+            frames: u64,
+            align: u64,
+            request: &Request,
+        ) -> Result<Pfn, AllocError> {
+            self.alloc_contiguous(cpu, frames, align, request)
+        }
+
+        fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
+            self.split_range(cpu, pfns)
+        }
+
+        fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
+            self.add_memory(cpu, pfns)
+        }
+    };
 }
 
 // ANCHOR: platform
@@ -48,6 +99,8 @@ impl Engine for PageAllocator<'static, Ostd> {
     fn build(config: &Config<'_>, tables: Self::Tables) -> Result<Self, ConfigError> {
         Self::new(Ostd, config, tables)
     }
+
+    own_methods!();
 }
 
 impl Engine for BlockAllocator<'static> {
@@ -60,4 +113,6 @@ impl Engine for BlockAllocator<'static> {
     fn build(config: &Config<'_>, tables: Self::Tables) -> Result<Self, ConfigError> {
         Self::new(config, tables)
     }
+
+    own_methods!();
 }

@@ -12,7 +12,7 @@
 //!
 //! A kernel meets the files in this order. At boot: `pieces` (the memory that OSTD adds), `zones` (divides
 //! it into zones), `engine` (the choice of the allocator). For each call: `frames` (OSTD's interface),
-//! `place` (from layouts to blocks), `run` (blocks of more than 4 MiB). All use `lock`.
+//! `place` (from layouts to frames). All use `lock`.
 #![no_std]
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
@@ -31,7 +31,6 @@ mod frames;
 mod lock;
 mod pieces;
 mod place;
-mod run;
 mod zones;
 
 pub use engine::{Engine, Ostd};

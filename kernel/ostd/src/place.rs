@@ -1,10 +1,10 @@
-//! Turns layouts of any size and alignment into blocks.
+//! Turns layouts of any size and alignment into frames.
 
 use core::alloc::Layout;
 use core::ops::Range;
 
 use ostd::mm::PAGE_SIZE;
-use pageset_core::{CpuId, FreeError, Order, Pfn, Request};
+use pageset_core::{CpuId, FreeError, Pfn, Request};
 
 use crate::engine::Engine;
 use crate::frames::Ready;
@@ -17,22 +17,7 @@ impl<E: Engine> Ready<E> {
             return self.engine.alloc(cpu, &request).ok();
         }
         let (frames, align) = in_frames(layout);
-        let block = frames.checked_next_power_of_two()?.max(align);
-        let Some(order) = Order::holding(block) else {
-            return self.alloc_run(cpu, frames, align, request);
-        };
-        if frames == 0 {
-            return None;
-        }
-        let pfn = if align <= frames.next_power_of_two() {
-            self.engine.alloc_exact(cpu, frames, &request).ok()?
-        } else {
-            let mut whole = request;
-            whole.order = order;
-            let pfn = self.engine.alloc(cpu, &whole).ok()?;
-            free_range(&self.engine, cpu, pfn.0 + frames..pfn.0 + block).ok()?;
-            pfn
-        };
+        let pfn = self.engine.alloc_contiguous(cpu, frames, align, &request).ok()?;
         // OSTD frees frames one by one. A block that cannot be split now is split when a part of it is freed.
         let _ = self.engine.split_range(cpu, pfn.0..pfn.0 + frames);
         Some(pfn)

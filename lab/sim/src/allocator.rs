@@ -88,6 +88,17 @@ impl Allocator {
         }
     }
 
+    /// Gives all memory that CPUs keep for themselves back to all CPUs. `cpu` does the work.
+    pub(crate) fn drain_all(&self, cpu: CpuId) {
+        match self {
+            Self::Linux(allocator) => {
+                allocator.drain_all(cpu).expect("the CPU belongs to this machine");
+            }
+            Self::OwnedBlocks(allocator) => allocator.drain_all(),
+            Self::OwnedBlocksStraight(allocator) => allocator.drain_all(),
+        }
+    }
+
     /// Counts the free and used pages while CPUs run. The caller counts the pages in page sets from events
     /// and passes the number as `cached`, because suspended CPUs may hold the page sets' locks.
     pub(crate) fn usage_now(&self, cached: u64) -> FrameUsage {

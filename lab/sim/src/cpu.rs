@@ -230,7 +230,7 @@ impl VirtualCpu {
     /// back to the zones.
     pub fn drain_all(&self) {
         self.begin(0);
-        self.world.allocator.frames().drain_all(self.id).expect("the CPU belongs to this machine");
+        self.world.allocator.drain_all(self.id);
     }
 
     /// The memory of a node's highest zone. `None` if there is no such node, or if the allocator has no

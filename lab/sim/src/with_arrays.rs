@@ -31,6 +31,10 @@ impl WithArrays {
         &self.arrays
     }
 
+    pub(crate) fn drain_all(&self) {
+        self.arrays.drain_all();
+    }
+
     pub(crate) fn counters(&self) -> BlockCounters {
         self.arrays.below().counters()
     }
