@@ -1,7 +1,7 @@
 //! The file of `pageset reproduce --fit`, behind the heading that each has.
 #![no_main]
 
-use pageset_study::fuzzing;
+use pageset_reproduce::fuzzing;
 
 use libfuzzer_sys::fuzz_target;
 

@@ -1,7 +1,7 @@
 //! A study of `pageset reproduce`. One that is accepted has tables.
 #![no_main]
 
-use pageset_study::fuzzing;
+use pageset_reproduce::fuzzing;
 
 use libfuzzer_sys::fuzz_target;
 

@@ -1,7 +1,7 @@
 //! The plan of `pageset sweep`. One that is accepted has as many runs as it says, each once.
 #![no_main]
 
-use pageset_study::fuzzing;
+use pageset_reproduce::fuzzing;
 
 use libfuzzer_sys::fuzz_target;
 

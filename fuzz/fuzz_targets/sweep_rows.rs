@@ -1,7 +1,7 @@
 //! The file of rows of `pageset sweep`. No whole line is ever cut off, and rows are read as they are written.
 #![no_main]
 
-use pageset_study::fuzzing;
+use pageset_reproduce::fuzzing;
 
 use libfuzzer_sys::fuzz_target;
 

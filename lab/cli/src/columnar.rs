@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use pageset_report::Table;
-use pageset_study::sweep::FinishedRun;
+use pageset_reproduce::sweep::FinishedRun;
 
 /// A file format that stores columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

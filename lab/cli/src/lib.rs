@@ -14,7 +14,8 @@
 //!   `rights` explains errors about missing rights. `examples` tests the command lines in help texts and
 //!   documents.
 //!
-//! This crate computes no results: the crates `pageset-replay`, `pageset-study` and `pageset-measure` do.
+//! This crate computes no results: the crates `pageset-replay`, `pageset-study`, `pageset-reproduce` and
+//! `pageset-measure` do.
 #![forbid(unsafe_code)]
 
 mod advise;

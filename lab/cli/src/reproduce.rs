@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use pageset_report::comparison::Comparison;
 use pageset_report::page::Page;
 use pageset_report::{Format, Provenance};
-use pageset_study::reproduce::{Findings, Options, Reproduction, Study, StudyFile};
+use pageset_reproduce::{Findings, Options, Reproduction, Study, StudyFile};
 
 use crate::args::exit_with_usage;
 use crate::invocation::Invocation;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use pageset_report::{Format, Provenance, Table};
-use pageset_study::sweep::{Plan, Question, Sweep, keys, rows_path};
+use pageset_reproduce::sweep::{Plan, Question, Sweep, keys, rows_path};
 
 use crate::invocation::Invocation;
 use crate::options::{RowsFormat, jobs};

@@ -21,7 +21,7 @@ pub fn jobs_of_this_machine() -> usize {
 /// # Errors
 ///
 /// Returns the first error of `done`, or an error if threads cannot be made.
-pub(crate) fn each<T: Sync, R: Send>(
+pub fn each<T: Sync, R: Send>(
     items: &[T],
     jobs: usize,
     work: impl Fn(&T) -> R + Sync,
@@ -41,13 +41,14 @@ pub(crate) fn each<T: Sync, R: Send>(
 }
 
 /// Reports the progress of one stage, and counts the stage's finished steps.
-pub(crate) struct Stage<'p> {
+pub struct Stage<'p> {
     progress: &'p mut dyn Progress,
     done: u64,
 }
 
 impl<'p> Stage<'p> {
-    pub(crate) fn begin(
+    /// Begins a stage of `total` steps. `what` names the work, `unit` the steps.
+    pub fn begin(
         progress: &'p mut dyn Progress,
         what: &'static str,
         unit: &'static str,
@@ -58,7 +59,11 @@ impl<'p> Stage<'p> {
     }
 
     /// Counts one more finished step of the stage.
-    pub(crate) fn step(&mut self) -> Result<(), Cancelled> {
+    ///
+    /// # Errors
+    ///
+    /// Fails if the work was cancelled.
+    pub fn step(&mut self) -> Result<(), Cancelled> {
         self.done += 1;
         self.progress.update(self.done)
     }

@@ -1,17 +1,18 @@
 //! Studies of page allocation. Workloads run on simulated machines, on threads of this machine, and on whole
-//! allocators. A plan lists many runs. Published tables are reproduced.
+//! allocators. Sweeps of many runs and published studies are in the crate `pageset-reproduce`.
 //!
 //! | module | what it does |
 //! |---|---|
 //! | [`load`] | the benchmarks; each runs on any [`Target`]: threads, virtual CPUs, an allocator |
 //! | [`simulate`] | runs a workload on a simulated machine, under one policy |
-//! | [`sweep`] | runs many simulations from one plan, and keeps their results in a file |
-//! | [`reproduce`] | runs published studies again, and shows our values beside the printed ones |
+//! | [`key`] | hashes all that decides the result of a run |
 //! | [`ageing`] | simulates how a day of work mixes memory, on whole allocators |
 //! | [`contest`] | repeats a recording on whole allocators, Linux's and our own |
 //! | [`pft`] | the page fault test: on threads, on the kernel, on a simulated machine |
+//! | [`huge_copy`] | copies huge pages: on this machine, and on models of caches |
 //! | [`machine`] | measures the costs of steps on this machine, and writes a machine file for simulations |
 //! | [`latency`] | simulates how long the allocations of a recording take |
+//! | [`jobs`] | does pieces of work side by side, and reports their progress |
 //! | [`run_on_threads`] | runs a workload on threads of this machine |
 //!
 //! Each function takes a description of the work (a *spec*) and returns a result. Specs and results can be
@@ -30,20 +31,18 @@
 
 pub mod ageing;
 pub mod contest;
-#[doc(hidden)]
-pub mod fuzzing;
-mod jobs;
+mod fnv;
+pub mod huge_copy;
+pub mod jobs;
+pub mod key;
 pub mod latency;
 pub mod load;
 mod lru;
 pub mod machine;
-mod metric;
 pub mod pft;
 mod random_time;
-pub mod reproduce;
 pub mod simulate;
 mod slab;
-pub mod sweep;
 mod target;
 mod threads;
 

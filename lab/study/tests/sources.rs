@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-#[path = "../src/sweep/fnv.rs"]
+#[path = "../src/fnv.rs"]
 mod fnv;
 #[path = "../build/sources.rs"]
 mod sources;

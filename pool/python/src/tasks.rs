@@ -12,9 +12,9 @@ use pageset_replay::advise::advise;
 use pageset_replay::fleet::{self, Line};
 use pageset_replay::{Candidate, policy_to_toml};
 use pageset_report::Cancelled;
+use pageset_reproduce::sweep::{self, Plan, Sweep};
 use pageset_study::latency::simulated;
 use pageset_study::simulate::{RunSpec, simulate_all};
-use pageset_study::sweep::{self, Plan, Sweep};
 use pageset_trace::OpenOptions;
 use pyo3::prelude::*;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::ValueHint;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use pageset_study::reproduce::{STUDIES, Study, named};
+use pageset_reproduce::{STUDIES, Study, named};
 
 use crate::options::OutputArgs;
 use crate::page::PageArgs;

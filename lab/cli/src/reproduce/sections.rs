@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anyhow::Result;
 use pageset_report::Format;
 use pageset_report::comparison::Skill;
-use pageset_study::reproduce::{Findings, Group, Reproduction};
+use pageset_reproduce::{Findings, Group, Reproduction};
 
 use crate::paragraph;
 

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::str::FromStr;
 
 use anyhow::{Context as _, Result, bail};
-use pageset_study::sweep::Sweep;
+use pageset_reproduce::sweep::Sweep;
 
 use crate::columnar::Columnar;
 
@@ -84,8 +84,8 @@ impl Engine {
 #[cfg(feature = "arrow")]
 fn take(results: &Path, sweep: &mut Sweep) -> Result<()> {
     use pageset_arrow::{dataset::Dataset, rows};
+    use pageset_reproduce::sweep::FinishedRun;
     use pageset_study::simulate::RunResult;
-    use pageset_study::sweep::FinishedRun;
 
     let batch = Dataset::at(results)?.read(sweep.runs().iter().map(|(key, _)| key.as_str()))?;
     let found = rows::read::<RunResult>(&batch)?;

@@ -3,7 +3,7 @@
 use anyhow::{Result, anyhow, bail};
 use pageset_report::plot::{Axis, Figure, Mark, Panel, Point, Scale, Series};
 use pageset_report::{Cell, Column, Origin, Row, Table};
-use pageset_study::sweep::{LogAxis, Question};
+use pageset_reproduce::sweep::{LogAxis, Question};
 use serde_json::Value;
 
 use super::table::{Flat, Shown, text};
@@ -217,7 +217,7 @@ fn points<'a>(
 
 #[cfg(test)]
 mod tests {
-    use pageset_study::sweep::Plan;
+    use pageset_reproduce::sweep::Plan;
     use serde_json::json;
 
     use super::*;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use pageset_core::POLICIES;
 use pageset_replay::INTERVAL_COVERAGE;
-use pageset_study::reproduce;
+use pageset_reproduce as reproduce;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

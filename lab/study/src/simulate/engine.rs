@@ -53,7 +53,7 @@ pub(super) fn simulate_until(spec: &RunSpec, cancel: &Arc<AtomicBool>) -> Result
 /// # Errors
 ///
 /// Fails if [`simulate`] would refuse the spec.
-pub(crate) fn check(spec: &RunSpec) -> Result<()> {
+pub fn check(spec: &RunSpec) -> Result<()> {
     if recording(&spec.workload).is_some() {
         return Ok(());
     }

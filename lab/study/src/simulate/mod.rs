@@ -11,8 +11,8 @@ mod target;
 use anyhow::Result;
 
 use crate::jobs::{self, Stage};
-pub use engine::simulate;
-pub(crate) use engine::{check, run_plan};
+pub(crate) use engine::run_plan;
+pub use engine::{check, simulate};
 use pageset_report::Progress;
 pub use result::{RunResult, SharedUse};
 pub use spec::{RunSpec, machine_text, parse_machine, recording};

@@ -166,7 +166,11 @@ impl RunSpec {
     }
 
     /// Checks the names and values in the spec.
-    pub(crate) fn check(&self) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// Fails if a name does not exist, or if a value is not allowed.
+    pub fn check(&self) -> Result<()> {
         self.resolve().map(drop)
     }
 

@@ -1,0 +1,19 @@
+//! Lists the built-in studies.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+#[path = "build/studies.rs"]
+mod studies;
+
+/// The directory with published tables and the files of their studies. The path is relative to the package's
+/// directory, because cargo runs this script there.
+const TABLES: &str = "tables";
+
+fn main() {
+    for path in ["build.rs", "build", TABLES] {
+        println!("cargo::rerun-if-changed={path}");
+    }
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    studies::write(Path::new(TABLES), &out.join("studies.rs")).expect("the tables can be read");
+}

@@ -1,0 +1,70 @@
+//! The inputs of the model: a chip with its costs, the kernel's operation, and the program's writes.
+
+use pageset_core::CpuId;
+use pageset_sim::stream;
+use rand::seq::SliceRandom as _;
+
+/// Number of base pages of a huge page.
+pub(super) const PAGES: usize = 512;
+
+/// The processes that share one last-level cache, with the sizes of caches and the costs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chip {
+    /// Number of processes that share the last-level cache.
+    pub processes: usize,
+    /// Part of the second-level cache that a process has for itself, in KiB. The value is 0 if the last-level
+    /// cache contains everything that the second-level cache has.
+    pub own_kib: usize,
+    /// Size of the last-level cache, in KiB.
+    pub shared_kib: usize,
+    /// Number of base pages that the last-level cache compares in order to evict the oldest of them.
+    pub ways: usize,
+    /// Time that the program needs for a word that is in a cache.
+    pub word_ns: f64,
+    /// Bandwidth of memory for all processes that share the last-level cache.
+    pub memory_gb_per_s: f64,
+    /// Bandwidth of memory for a process that runs alone.
+    pub process_gb_per_s: f64,
+    /// Time that is lost at each base page that does not follow the base page before it. A copy of a base
+    /// page loses the time of a jump only once, not once for the source and once for the target.
+    pub jump_ns: f64,
+    /// Time that is lost at each call of the function that copies or clears. An order needs one call for the
+    /// huge page, a few calls, or one call for each base page.
+    pub call_ns: f64,
+    /// Whether all processes copy the same pages, as after a fork.
+    pub shares_source: bool,
+}
+
+/// The kernel's operation on a huge page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// The kernel copies the page, as after a fork.
+    Copy,
+    /// The kernel clears the page.
+    Clear,
+}
+
+/// The sequence of a process's writes to its huge page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Walk {
+    /// The base pages from the first to the last.
+    Up,
+    /// The base pages from the last to the first.
+    Down,
+    /// The base pages in a mixed sequence, the same for each huge page.
+    Mixed,
+}
+
+impl Walk {
+    /// Returns the base pages in this sequence.
+    #[must_use]
+    pub fn pages(self) -> Vec<usize> {
+        let mut pages: Vec<_> = (0..PAGES).collect();
+        match self {
+            Self::Up => {}
+            Self::Down => pages.reverse(),
+            Self::Mixed => pages.shuffle(&mut stream(1, "huge-copy-walk", CpuId(0))),
+        }
+        pages
+    }
+}
