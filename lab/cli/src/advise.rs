@@ -57,6 +57,12 @@ pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
     if !args.recordings.is_empty() && args.apply.is_none() && !args.command.is_empty() {
         exit_with_usage("COMMAND is run to be recorded: leave out the recording's file, or add --apply");
     }
+    if !args.recordings.is_empty() && args.apply.is_none() && args.times > 1 {
+        exit_with_usage(
+            "--times makes several recordings: leave out the recording's file, or add --apply. For the forecasts of \
+             several files of one load, use `pageset replay A B C`",
+        );
+    }
     let settings = Settings::of_this_machine();
     if args.put_back {
         return left::put_back(&settings);

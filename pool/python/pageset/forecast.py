@@ -12,8 +12,8 @@ from .recording import Recording
 
 Interval = tuple[int, int]
 """An 80 % interval, both ends included. Measured, it held 83 % of the runs of loads whose repeats agree within
-25 %, 85 % of those of other loads, and 55 % in trials of settings on a busy machine, where an earlier rule
-computed it."""
+25 %, and 85 % of those of other loads. In trials of settings it held 87 % on a quiet machine, and 55 % on a
+busy one, where an earlier rule computed it."""
 
 
 @dataclass(frozen=True)

@@ -92,8 +92,9 @@ pub(crate) struct AdviseArgs {
     /// Change this setting, record again, and compare with the forecast [default: the advised setting]
     #[arg(long, value_name = "SETTING", num_args = 0..=1, help_heading = "Trying it")]
     pub(super) apply: Option<Option<String>>,
-    /// How many recordings to make before the change, and after it; several show how much runs differ
-    #[arg(long, value_name = "N", requires = "apply", default_value_t = 1, help_heading = "Trying it",
+    /// How many recordings to make (with --apply, before the change and after it); several show how much
+    /// runs differ
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Recording",
         value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) times: u32,
     /// Keep the new setting at the end
@@ -146,9 +147,13 @@ mod tests {
         for words in [&["--evidence"][..], &["--apply", "vm.min_free_kbytes=1"], &["--format", "csv"]] {
             assert!(needs(words), "{words:?}");
         }
-        for words in
-            [&[][..], &["--apply"], &["--apply", "--times", "4", "--", "true"], &["--format", "json"]]
-        {
+        for words in [
+            &[][..],
+            &["--apply"],
+            &["--apply", "--times", "4", "--", "true"],
+            &["--format", "json"],
+            &["--times", "3"],
+        ] {
             assert!(!needs(words), "{words:?}");
         }
     }

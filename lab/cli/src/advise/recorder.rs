@@ -60,7 +60,7 @@ impl<'a> Recorder<'a> {
             duration: args.duration,
             command: &args.command,
             prepare: args.prepare.as_ref(),
-            settled: args.apply.as_ref().map(|_| args.times),
+            settled: (args.apply.is_some() || args.times > 1).then_some(args.times),
             signals,
         })
     }

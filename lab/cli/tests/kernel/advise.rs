@@ -396,6 +396,18 @@ fn a_counted_no_takes_one_run_and_other_answers_take_events() {
     assert_eq!((&said["findings"]["is_counted"], runs), (&serde_json::Value::Bool(false), 2), "{said}");
 }
 
+/// Tests that several recordings need no setting to try. The counted run precedes the first recording, and an
+/// unrecorded run precedes the second one.
+#[test]
+fn several_recordings_are_made_without_a_setting_to_try() {
+    let Some(_guard) = may_record() else { return };
+    let before = fs::read_to_string(FRACTION).unwrap();
+    let (said, runs) = advised(&["--times", "2"], |log| format!("echo run >>{log}"));
+    assert_eq!((&said["findings"]["is_counted"], runs), (&serde_json::Value::Bool(false), 4), "{said}");
+    assert_eq!(said["tried"], serde_json::Value::Null);
+    assert_eq!(fs::read_to_string(FRACTION).unwrap(), before);
+}
+
 #[test]
 fn evidence_takes_events_at_once() {
     let Some(_guard) = may_record() else { return };

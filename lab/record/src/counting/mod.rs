@@ -67,7 +67,7 @@ pub(crate) const TRACEPOINTS: [&str; TRACEPOINT_COUNT] = [
 const TRACEPOINT_COUNT: usize = 10;
 /// The first tracepoints of the list are as frequent as allocations and frees.
 const FREQUENT: usize = 3;
-/// Kernels from 2026 on have it. Only its own count is reported.
+/// It was posted in 2026, and Linux 7.3.4 does not have it. Only its own count is reported.
 const PCPU_REFILL: &str = "kmem/mm_page_pcpu_refill";
 
 /// Mean length of a segment. In each segment, a frequent tracepoint is on or off.

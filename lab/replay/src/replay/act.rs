@@ -1,5 +1,6 @@
 //! Acts: the requests of a recorded load to page sets, in order. An act takes eight bytes.
 
+use pageset_core::policy::SplitFrees;
 use pageset_core::{MigrateType, Order};
 
 /// An act: a request to a page set, a tick, or the start or stop of a reclaimer.
@@ -27,6 +28,10 @@ pub(super) enum ActKind {
     BulkAlloc,
     /// Free a block.
     Free,
+    /// Free a page of a block that was allocated as a whole and is freed page by page, at once.
+    FreePart,
+    /// Free the last page of such a block. The act has the order of the whole block.
+    FreeLastPart,
     /// A block is freed directly to its zone, because the lock of its page set was busy.
     PastSet,
     /// A CPU's periodic work.
@@ -39,11 +44,13 @@ pub(super) enum ActKind {
 
 impl ActKind {
     /// All kinds, in the order of their numbers.
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Nothing,
         Self::Alloc,
         Self::BulkAlloc,
         Self::Free,
+        Self::FreePart,
+        Self::FreeLastPart,
         Self::PastSet,
         Self::Tick,
         Self::ReclaimStarts,
@@ -52,7 +59,26 @@ impl ActKind {
 
     /// Whether [`Act::at`] is a page set.
     pub(super) const fn is_of_set(self) -> bool {
-        matches!(self, Self::Alloc | Self::BulkAlloc | Self::Free | Self::PastSet)
+        matches!(self, Self::Alloc | Self::BulkAlloc | Self::PastSet) || self.is_free()
+    }
+
+    /// Whether the act frees to a page set.
+    pub(super) const fn is_free(self) -> bool {
+        matches!(self, Self::Free | Self::FreePart | Self::FreeLastPart)
+    }
+}
+
+impl Act {
+    /// The block that a free puts into its page set, under a policy with this rule. `None`: the act puts
+    /// nothing there, because the pages of a split block enter together, with the last of them.
+    #[inline]
+    pub(super) fn freed(self, split_frees: SplitFrees) -> Option<BlockKind> {
+        match (self.kind, split_frees) {
+            (ActKind::Free, _) | (ActKind::FreePart, SplitFrees::Singly) => Some(self.block),
+            (ActKind::FreeLastPart, SplitFrees::Singly) => Some(self.block.of_order(Order::ZERO)),
+            (ActKind::FreeLastPart, SplitFrees::Joined) => Some(self.block),
+            _ => None,
+        }
     }
 }
 
@@ -94,6 +120,10 @@ impl BlockKind {
 
     pub(super) fn without_zone(self) -> Self {
         Self::new(self.order(), self.migratetype(), 0)
+    }
+
+    pub(super) fn of_order(self, order: Order) -> Self {
+        Self(order.get() | self.0 & !15)
     }
 
     pub(super) fn of_type(self, migratetype: MigrateType) -> Self {

@@ -136,6 +136,8 @@ fn is_passable(act: Act) -> bool {
         ActKind::Alloc | ActKind::BulkAlloc | ActKind::Free => {
             act.block.order().index() <= Traffic::ORDER_MAX && usize::from(act.count) <= Traffic::BLOCKS_MAX
         }
+        // Policies differ in the blocks that the parts of a block become.
+        ActKind::FreePart | ActKind::FreeLastPart => false,
         ActKind::PastSet | ActKind::Tick | ActKind::ReclaimStarts | ActKind::ReclaimStops => false,
     }
 }

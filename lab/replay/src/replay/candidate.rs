@@ -52,8 +52,7 @@ pub(super) fn rules_in_play(mut policy: Policy) -> Policy {
     (policy.name, policy.kernel, policy.summary, policy.source) =
         (any.name, any.kernel, any.summary, any.source);
     (policy.batch, policy.high) = (any.batch, any.high);
-    (policy.drain_picks, policy.split_frees, policy.demand_drain) =
-        (any.drain_picks, any.split_frees, any.demand_drain);
+    (policy.drain_picks, policy.demand_drain) = (any.drain_picks, any.demand_drain);
     policy.buddy = any.buddy;
     policy
 }

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pageset_core::Policy;
 use pageset_core::pcp::Limits;
+use pageset_core::policy::SplitFrees;
 use pageset_trace::Snapshot;
 use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
 
@@ -112,7 +113,10 @@ impl Forecaster<'_> {
     /// The facts that decide the candidate's forecast.
     pub(super) fn deciding(&self, candidate: &Candidate) -> Result<Deciding, ReplayError> {
         let machine = self.machine_of(candidate)?;
-        let rules = rules_in_play(candidate.policy);
+        let mut rules = rules_in_play(candidate.policy);
+        if self.load.split_blocks == 0 {
+            rules.split_frees = SplitFrees::Singly;
+        }
         let mut limits: Vec<Limits> =
             self.zone_starts(&machine, candidate).iter().map(|start| start.limits).collect();
         if rules.tuning.is_none() {

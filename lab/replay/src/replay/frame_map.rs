@@ -25,6 +25,12 @@ impl FrameMap {
         Some((chunk, (frame % CHUNK_FRAMES) as usize))
     }
 
+    #[inline]
+    pub(super) fn get(&self, pfn: u64) -> Option<NonZeroU32> {
+        let (chunk, frame) = self.place(pfn)?;
+        self.chunks[chunk].as_ref()?[frame]
+    }
+
     /// Removes and returns the value of a frame.
     #[inline]
     pub(super) fn take(&mut self, pfn: u64) -> Option<NonZeroU32> {
@@ -52,6 +58,7 @@ mod tests {
         let one = NonZeroU32::new(1).unwrap();
         assert_eq!(map.set(1000, one), None);
         assert_eq!(map.set(10_999, one), None);
+        assert_eq!([1000, 1001, 999].map(|pfn| map.get(pfn)), [Some(one), None, None]);
         assert_eq!(map.set(1000, one), Some(one));
         assert_eq!(map.take(1000), Some(one));
         assert_eq!(map.take(1000), None);

@@ -46,6 +46,8 @@ pub(super) struct PageSetLoad {
     pub(super) unmatched_frees: u64,
     /// Pages that were freed twice in a row, so they were allocated in between without an event.
     pub(super) unseen_allocs: u64,
+    /// Blocks that were allocated as a whole and freed page by page, at once.
+    pub(super) split_blocks: u64,
     /// Pages for the stacks of forked tasks, if their allocations have no events.
     pub(super) stack_pages: u64,
     /// Frees that went past a busy page set.

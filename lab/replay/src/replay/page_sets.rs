@@ -204,6 +204,11 @@ impl<'m> PageSets<'m> {
             ActKind::Nothing => {}
             ActKind::Alloc | ActKind::BulkAlloc => (0..act.count).for_each(|_| self.alloc(act)),
             ActKind::Free => (0..act.count).for_each(|_| self.free(act)),
+            ActKind::FreePart | ActKind::FreeLastPart => {
+                if let Some(block) = act.freed(self.policy.split_frees) {
+                    self.free(Act { block, ..act });
+                }
+            }
             ActKind::PastSet => {
                 self.totals.frees += 1;
                 self.past_set(act.at as usize, act.block, 1);
@@ -641,6 +646,7 @@ mod tests {
         let kinds = [ActKind::Alloc; 20].into_iter().chain([ActKind::Free; 20]);
         let kinds = kinds.chain([ActKind::BulkAlloc, ActKind::Nothing, ActKind::PastSet, ActKind::Tick]);
         let kinds = kinds.chain([ActKind::ReclaimStarts, ActKind::ReclaimStops]);
+        let kinds = kinds.chain([ActKind::FreePart, ActKind::FreeLastPart]);
         let orders = [0; 20].into_iter().chain([1, 2, 3, 3, 3, 3, 4, 9]);
         let kind = prop::sample::select(kinds.collect::<Vec<_>>());
         let order = prop::sample::select(orders.collect::<Vec<_>>());

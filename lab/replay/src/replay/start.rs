@@ -133,12 +133,14 @@ fn track(machine: &Machine, policy: &Policy, load: &PageSetLoad) -> io::Result<V
     load.acts.each_act(|act| {
         before(&mut sets, index);
         index += 1;
-        let change = match act.kind {
-            ActKind::Alloc | ActKind::BulkAlloc => -i32::from(act.count),
-            ActKind::Free => 1,
-            _ => return,
+        let (change, block) = match act.kind {
+            ActKind::Alloc | ActKind::BulkAlloc => (-i32::from(act.count), act.block),
+            _ => match act.freed(policy.split_frees) {
+                Some(block) => (1, block),
+                None => return,
+            },
         };
-        if let Some(list) = policy.lists.list(act.block.order(), act.block.migratetype()) {
+        if let Some(list) = policy.lists.list(block.order(), block.migratetype()) {
             let set = &mut sets[act.at as usize];
             set.frees_before_refill += u32::from(change > 0 && set.first_refill_pages.is_none());
             set.change(list, change);

@@ -56,10 +56,11 @@ pub enum EventKind {
     /// kswapd was scheduled out: `pfn` = task state (0 running, 1 sleeping, 2 uninterruptible, 256
     /// preempted).
     KswapdSwitchedOut = 20,
-    /// A block entered a per-CPU page set in a refill: `pfn`, `order`, `migratetype`. Kernels from 2026 on
-    /// have this event.
+    /// A block entered a per-CPU page set in a refill: `pfn`, `order`, `migratetype`. The event was posted in
+    /// 2026; Linux 7.3.4 does not have it.
     MmPagePcpuRefill = 21,
-    /// A contended lock was released: `pfn` = lock address. Kernels from 2026 on have this event.
+    /// A contended lock was released: `pfn` = lock address. The event was posted in 2026; Linux 7.1.3 does not
+    /// have it.
     ContendedRelease = 22,
 }
 

@@ -46,7 +46,8 @@ struct ZoneNotes {
 /// The kind of the last event about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Note {
-    Allocated,
+    /// The first frame of an allocated block of this order, or of a part of it that is not freed yet.
+    Allocated(Order),
     /// Freed by the act with this index.
     Freed(u32),
 }
@@ -55,14 +56,18 @@ const ALLOCATED: u32 = 1 << 31;
 
 impl Note {
     fn pack(self) -> NonZeroU32 {
-        match self {
-            Self::Allocated => NonZeroU32::new(ALLOCATED).expect("not 0"),
-            Self::Freed(act) => NonZeroU32::new((act + 1) & (ALLOCATED - 1)).unwrap_or(NonZeroU32::MIN),
-        }
+        let note = match self {
+            Self::Allocated(order) => ALLOCATED | u32::from(order.get()),
+            Self::Freed(act) => (act + 1) & (ALLOCATED - 1),
+        };
+        NonZeroU32::new(note).unwrap_or(NonZeroU32::MIN)
     }
 
     fn unpack(note: NonZeroU32) -> Self {
-        if note.get() == ALLOCATED { Self::Allocated } else { Self::Freed(note.get() - 1) }
+        match note.get().checked_sub(ALLOCATED) {
+            Some(order) => Self::Allocated(Order::new(order as u8).unwrap_or(Order::ZERO)),
+            None => Self::Freed(note.get() - 1),
+        }
     }
 }
 
@@ -76,9 +81,19 @@ struct CpuNotes {
     bulk_highest: usize,
     /// The last event of each level of interrupts.
     last: [Option<Event>; 4],
+    /// At each level of interrupts, the block whose pages are being freed one by one.
+    split: [SplitBlock; 4],
     /// Frees by an interrupt in the middle of a task's batch of frees. If the batch continues after the
     /// interrupt, these frees went past the page set.
     in_batch: Option<(Event, Vec<u32>)>,
+}
+
+/// A block that was allocated as a whole, and whose pages are freed one after the other.
+#[derive(Debug, Default)]
+struct SplitBlock {
+    order: Order,
+    /// The acts that freed its first pages.
+    acts: Vec<u32>,
 }
 
 impl<'m> Reading<'m> {
@@ -250,11 +265,10 @@ impl<'m> Reading<'m> {
         let Some((zone, order)) = self.place(event, event.order) else { return };
         let migratetype = event.block_type().unwrap_or(MigrateType::Movable);
         self.load.allocs += 1;
-        match self.zones[zone].note(pfn.0, Note::Allocated) {
-            Some(Note::Freed(act)) => self.reveal_type(act, event, zone),
-            Some(Note::Allocated) => self.load.unreplayed.allocated_twice += 1,
-            None => {}
+        if let Some(Note::Allocated(_)) = self.leaves_set(event, zone, order) {
+            self.load.unreplayed.allocated_twice += 1;
         }
+        self.zones[zone].note(pfn.0, Note::Allocated(order));
         self.zones[zone].see_type(pfn.0, migratetype);
         let block = BlockKind::new(order, migratetype, highest_zone(event.gfp));
         self.push(ActKind::Alloc, block, self.machine.set(zone, event.cpu));
@@ -269,17 +283,83 @@ impl<'m> Reading<'m> {
             self.machine.set(zone, event.cpu),
         );
         self.load.frees += 1;
-        match self.zones[zone].note(event.pfn, Note::Freed(act)) {
+        let before = self.zones[zone].free(event.pfn, order, act);
+        match before {
             None => self.load.unmatched_frees += 1,
             Some(Note::Freed(_)) => {
                 self.load.unmatched_frees += 1;
                 self.load.unseen_allocs += 1;
             }
-            Some(Note::Allocated) => {}
+            Some(Note::Allocated(_)) => {}
+        }
+        if event.kind == EventKind::MmPageFree && order == Order::ZERO {
+            self.freed_page(event, before, act);
         }
         if let Some((_, frees)) = &mut self.cpus[usize::from(event.cpu)].in_batch {
             frees.push(act);
         }
+    }
+
+    /// Notices when the pages of a block that was allocated as a whole are freed one after the other. Some
+    /// kernels free such a block as a whole, and report each page.
+    fn freed_page(&mut self, event: &Event, before: Option<Note>, act: u32) {
+        let level = usize::from(event.interrupt_level());
+        let cpu = &mut self.cpus[usize::from(event.cpu)];
+        let split = &mut cpu.split[level];
+        let goes_on = cpu.last[level].is_some_and(|last| {
+            (last.kind, last.pid, last.order) == (event.kind, event.pid, 0)
+                && event.pfn.checked_sub(1) == Some(last.pfn)
+        });
+        if goes_on && !split.acts.is_empty() {
+            split.acts.push(act);
+        } else {
+            split.acts.clear();
+            if let Some(Note::Allocated(order)) = before
+                && order != Order::ZERO
+                && event.pfn.is_multiple_of(u64::from(order.frames()))
+            {
+                split.order = order;
+                split.acts.push(act);
+            }
+        }
+        if split.acts.len() as u64 == u64::from(split.order.frames()) {
+            let split = std::mem::take(split);
+            self.join(&split.acts, split.order);
+        }
+    }
+
+    /// Marks the acts that freed the pages of one block.
+    fn join(&mut self, acts: &[u32], order: Order) {
+        let Some((last, parts)) = acts.split_last() else { return };
+        for part in parts {
+            self.load.acts.mend(*part as usize, |act| act.kind = ActKind::FreePart);
+        }
+        self.load.acts.mend(*last as usize, |act| {
+            (act.kind, act.block) = (ActKind::FreeLastPart, act.block.of_order(order));
+        });
+        self.load.split_blocks += 1;
+    }
+
+    /// Handles a block that leaves its page set. If the block was freed page by page, the page set held it as
+    /// a whole. Returns the note of the block's first frame, and removes all notes of the block.
+    fn leaves_set(&mut self, event: &Event, zone: usize, order: Order) -> Option<Note> {
+        let first = self.zones[zone].take(event.pfn);
+        let others = (event.pfn..event.pfn.saturating_add(u64::from(order.frames()))).skip(1);
+        let others = others.filter_map(|pfn| self.zones[zone].take(pfn));
+        let mut acts = Vec::new();
+        for note in first.into_iter().chain(others) {
+            if let Note::Freed(act) = note {
+                acts.push(act);
+            }
+        }
+        if order != Order::ZERO && acts.len() as u64 == u64::from(order.frames()) && acts.is_sorted() {
+            let is_page = |act: &mut Act| act.kind == ActKind::Free && act.block.order() == Order::ZERO;
+            if acts.iter().all(|act| self.load.acts.mend(*act as usize, is_page) == Some(true)) {
+                self.join(&acts, order);
+            }
+        }
+        acts.into_iter().for_each(|act| self.reveal_type(act, event, zone));
+        first
     }
 
     /// Handles a page that was freed as part of a list, and reaches its page set only with this event.
@@ -287,11 +367,14 @@ impl<'m> Reading<'m> {
         let Some(zone) = self.machine.zone_of(event.pfn) else { return };
         let Some(Note::Freed(earlier)) = self.zones[zone].take(event.pfn) else { return };
         let moved = self.load.acts.mend(earlier as usize, |act| {
-            let is_free = act.kind == ActKind::Free;
-            is_free.then(|| {
-                act.kind = ActKind::Nothing;
-                act.block
-            })
+            let block = match act.kind {
+                ActKind::Free => act.block,
+                // A page of a list enters the page set by itself.
+                ActKind::FreePart | ActKind::FreeLastPart => act.block.of_order(Order::ZERO),
+                _ => return None,
+            };
+            act.kind = ActKind::Nothing;
+            Some(block)
         });
         let Some(block) = moved.flatten() else { return };
         let act = self.push(ActKind::Free, block, self.machine.set(zone, event.cpu));
@@ -326,7 +409,10 @@ impl<'m> Reading<'m> {
 
     fn divert(&mut self, act: u32) {
         let diverted = self.load.acts.mend(act as usize, |act| {
-            let is_free = act.kind == ActKind::Free;
+            let is_free = act.kind.is_free();
+            if act.kind == ActKind::FreeLastPart {
+                act.block = act.block.of_order(Order::ZERO);
+            }
             if is_free {
                 act.kind = ActKind::PastSet;
             }
@@ -337,9 +423,7 @@ impl<'m> Reading<'m> {
 
     fn drained(&mut self, event: &Event) {
         let Some((zone, order)) = self.place(event, event.order) else { return };
-        if let Some(Note::Freed(act)) = self.zones[zone].take(event.pfn) {
-            self.reveal_type(act, event, zone);
-        }
+        self.leaves_set(event, zone, order);
         if let Some(migratetype) = event.block_type() {
             self.zones[zone].see_type(event.pfn, migratetype);
         }
@@ -352,7 +436,8 @@ impl<'m> Reading<'m> {
         let Some(migratetype) = event.block_type() else { return };
         self.load.acts.mend(act as usize, |act| {
             let is_here = event.kind == EventKind::MmPagePcpuDrain || act.at == set;
-            if is_here && act.block.order().get() == event.order {
+            let is_part = matches!(act.kind, ActKind::FreePart | ActKind::FreeLastPart);
+            if is_here && (is_part || act.block.order().get() == event.order) {
                 act.block = act.block.of_type(migratetype);
             }
         });
@@ -422,6 +507,41 @@ impl<'m> Reading<'m> {
 }
 
 impl ZoneNotes {
+    /// Notes that an act frees a block, and returns the note that the block had. If the block is part of a
+    /// larger allocated one, the rest of the larger block stays allocated.
+    fn free(&mut self, pfn: u64, order: Order, act: u32) -> Option<Note> {
+        let before = self.note(pfn, Note::Freed(act));
+        let (mut first, whole) = match before {
+            Some(Note::Freed(_)) => return before,
+            Some(Note::Allocated(whole)) => (pfn, whole),
+            None => self.allocated_around(pfn, order)?,
+        };
+        let mut part = whole.get();
+        while part > order.get() {
+            part -= 1;
+            let half = 1 << part;
+            let rest = if pfn < first + half { first + half } else { first };
+            if rest == first {
+                first += half;
+            }
+            if let Some(part) = Order::new(part) {
+                self.note(rest, Note::Allocated(part));
+            }
+        }
+        Some(Note::Allocated(whole))
+    }
+
+    /// The allocated block with this block in it, by its first frame and order.
+    fn allocated_around(&self, pfn: u64, order: Order) -> Option<(u64, Order)> {
+        order.and_above().skip(1).find_map(|above| {
+            let first = pfn - pfn % u64::from(above.frames());
+            match self.frames.get(first).map(Note::unpack)? {
+                Note::Allocated(whole) if whole >= above && first != pfn => Some((first, whole)),
+                _ => None,
+            }
+        })
+    }
+
     fn note(&mut self, pfn: u64, note: Note) -> Option<Note> {
         self.frames.set(pfn, note.pack()).map(Note::unpack)
     }

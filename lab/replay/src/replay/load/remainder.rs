@@ -18,7 +18,8 @@ pub(super) fn remainder(machine: &Machine, acts: &Acts) -> io::Result<Vec<Act>> 
     acts.each_act(|act| {
         let change = match act.kind {
             ActKind::Alloc | ActKind::BulkAlloc => -i64::from(act.count),
-            ActKind::Free => i64::from(act.count),
+            // The pages of a split block count as the block that was allocated, under every policy.
+            ActKind::Free | ActKind::FreeLastPart => i64::from(act.count),
             _ => return,
         };
         let (zone, cpu) = (act.at as usize / machine.cpus(), act.at as usize % machine.cpus());

@@ -1,5 +1,6 @@
 //! Tests of the acts that follow from events that report something late.
 
+use pageset_core::policy::SplitFrees;
 use pageset_core::{MigrateType, Order, ZoneKind};
 use pageset_trace::{
     Event, EventKind, LostEvents, NativeWriter, OpenOptions, TraceInfo, WriteOptions, ZoneDescription,
@@ -91,6 +92,78 @@ fn an_interrupt_in_the_middle_of_a_batch_frees_past_the_page_set() {
         [ActKind::Free],
         "the next event is of another task, so the batch was at its end"
     );
+}
+
+/// A block of order 2, and the events that free its pages one after the other.
+fn split_block(pfn: u64) -> (Event, [Event; 4]) {
+    let alloc = Event { order: 2, ..event(EventKind::MmPageAlloc, pfn) };
+    (alloc, std::array::from_fn(|page| event(EventKind::MmPageFree, pfn + page as u64)))
+}
+
+const PARTS: [ActKind; 4] = [ActKind::FreePart, ActKind::FreePart, ActKind::FreePart, ActKind::FreeLastPart];
+
+#[test]
+fn a_block_may_be_freed_page_by_page() {
+    let (alloc, frees) = split_block(4096);
+    let load = read(&[&[alloc][..], &frees].concat());
+    assert_eq!(kinds(&load), [&[ActKind::Alloc][..], &PARTS].concat());
+    assert_eq!((load.unmatched_frees, load.split_blocks), (0, 1));
+    assert_eq!(load.acts.all()[4].block.order(), Order::new(2).unwrap());
+    assert!(load.remainder.is_empty(), "expected that the load gives its block back: {:?}", load.remainder);
+}
+
+/// Tests that pages of a block are known to be allocated, in any order and size, but that only pages that are
+/// freed at once were freed as a block.
+#[test]
+fn a_part_of_a_block_leaves_the_rest_allocated() {
+    let (alloc, [first, second, third, fourth]) = split_block(4096);
+    let half = Event { order: 1, ..third };
+    let elsewhere = event(EventKind::MmPageFree, 5000);
+    for (frees, unmatched) in [
+        (vec![second, fourth, first, third], 0),
+        (vec![half, second, first], 0),
+        (vec![first, second, third, elsewhere, fourth], 1),
+        (vec![first, second, Event { pid: 7, ..third }, fourth], 0),
+    ] {
+        let load = read(&[&[alloc][..], &frees].concat());
+        let freed = vec![ActKind::Free; frees.len()];
+        assert_eq!(kinds(&load)[1..], freed, "{frees:?}");
+        assert_eq!((load.unmatched_frees, load.split_blocks), (unmatched, 0), "{frees:?}");
+    }
+}
+
+/// Tests that a drain shows the block, although the block was allocated before the recording began.
+#[test]
+fn a_drain_tells_that_pages_were_freed_as_a_block() {
+    let (_, frees) = split_block(4096);
+    let drained = Event { order: 2, migratetype: 2, ..event(EventKind::MmPagePcpuDrain, 4096) };
+    let load = read(&[&frees[..], &[drained]].concat());
+    assert_eq!(kinds(&load), PARTS);
+    let types = load.acts.all().into_iter().map(|act| act.block.migratetype());
+    assert!(types.into_iter().all(|found| found == MigrateType::Reclaimable));
+    let later = Event { order: 3, refill: 1, ..event(EventKind::MmPageAllocZoneLocked, 4096) };
+    let load = read(&[&frees[..], &[drained, later]].concat());
+    assert_eq!((kinds(&load), load.diverted_frees), (PARTS.to_vec(), 0), "the drain returned all four");
+}
+
+#[test]
+fn pages_of_a_list_enter_one_by_one_at_their_commits() {
+    let (alloc, frees) = split_block(4096);
+    let commits = frees.map(|free| Event { kind: EventKind::MmPageFreeBatched, ..free });
+    let load = read(&[&[alloc][..], &frees, &commits].concat());
+    assert_eq!(kinds(&load)[1..], [[ActKind::Nothing; 4], [ActKind::Free; 4]].concat());
+    assert!(load.acts.all()[5..].iter().all(|act| act.block.order() == Order::ZERO));
+}
+
+#[test]
+fn a_policy_says_how_the_parts_of_a_block_enter_a_page_set() {
+    let (alloc, frees) = split_block(4096);
+    let acts = read(&[&[alloc][..], &frees].concat()).acts.all();
+    let orders = |rule| -> Vec<u8> {
+        acts.iter().filter_map(|act| act.freed(rule)).map(|block| block.order().get()).collect()
+    };
+    assert_eq!(orders(SplitFrees::Singly), [0; 4]);
+    assert_eq!(orders(SplitFrees::Joined), [2]);
 }
 
 #[test]
