@@ -14,6 +14,7 @@ use pageset_core::policy::Policy;
 use pageset_core::{Config, CpuId, FreeError, NodeId, Order, PageAllocator, Pfn, Request};
 use spin::{Mutex, Once};
 
+use crate::arrays::ArrayEngine;
 use crate::engine::{Engine, Ostd};
 use crate::pieces::Pieces;
 use crate::place;
@@ -23,6 +24,8 @@ use crate::zones::Zones;
 pub type LinuxFrames = Frames<PageAllocator<'static, Ostd>>;
 /// pageset's own allocator. It has no policy and ignores the given one.
 pub type OwnFrames = Frames<BlockAllocator<'static>>;
+/// pageset's own allocator with each CPU's arrays of free blocks above it. It ignores the policy, too.
+pub type ArrayFrames = Frames<ArrayEngine>;
 
 /// A frame allocator for OSTD's `global_frame_allocator`.
 ///

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A kernel meets the files in this order. At boot: `pieces` (the memory that OSTD adds), `zones` (divides
-//! it into zones), `engine` (the choice of the allocator). For each call: `frames` (OSTD's interface),
+//! it into zones), `engine` (the choice of the allocator), `arrays` (one of them). For each call: `frames` (OSTD's interface),
 //! `place` (from layouts to frames). All use `lock`.
 #![no_std]
 #![deny(unsafe_code)]
@@ -26,6 +26,7 @@ macro_rules! __log_prefix {
     };
 }
 
+mod arrays;
 mod engine;
 mod frames;
 mod lock;
@@ -33,6 +34,7 @@ mod pieces;
 mod place;
 mod zones;
 
+pub use arrays::ArrayEngine;
 pub use engine::{Engine, Ostd};
-pub use frames::{Frames, LinuxFrames, OwnFrames};
+pub use frames::{ArrayFrames, Frames, LinuxFrames, OwnFrames};
 pub use lock::SpinLock;

@@ -27,6 +27,11 @@ static FRAMES: pageset_ostd::LinuxFrames = Frames::new(pageset_core::policy::LIN
 #[ostd::global_frame_allocator]
 static FRAMES: pageset_ostd::OwnFrames = Frames::new(pageset_core::policy::LINUX_6_18);
 
+/// pageset's own allocator with arrays.
+#[cfg(feature = "own-with-arrays")]
+#[ostd::global_frame_allocator]
+static FRAMES: pageset_ostd::ArrayFrames = Frames::new(pageset_core::policy::LINUX_6_18);
+
 // OSTD's own allocator, which a kernel gets if it names none.
 #[cfg(feature = "osdk")]
 static FRAMES: osdk_frame_allocator::FrameAllocator = osdk_frame_allocator::FrameAllocator;
@@ -40,6 +45,8 @@ pub(crate) const NAME: &str = if cfg!(feature = "linux") {
     "linux-6.18"
 } else if cfg!(feature = "own") {
     "own"
+} else if cfg!(feature = "own-with-arrays") {
+    "own-with-arrays"
 } else {
     "osdk"
 };

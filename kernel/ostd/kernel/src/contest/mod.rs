@@ -18,7 +18,7 @@ use ostd::mm::{PAGE_SIZE, Paddr};
 use ostd::prelude::*;
 use ostd::sync::SpinLock;
 use pageset_core::policy::LINUX_6_18;
-use pageset_ostd::{Frames, LinuxFrames, OwnFrames};
+use pageset_ostd::{ArrayFrames, Frames, LinuxFrames, OwnFrames};
 use work::{WORKS, Work};
 
 use crate::{crew, frames, option};
@@ -28,9 +28,15 @@ const BYTES: usize = 64 << 20;
 
 static LINUX: LinuxFrames = Frames::new(LINUX_6_18);
 static OWN: OwnFrames = Frames::new(LINUX_6_18);
+static OWN_WITH_ARRAYS: ArrayFrames = Frames::new(LINUX_6_18);
 
-static CONTESTANTS: [(&str, &dyn GlobalFrameAllocator); 4] =
-    [("loop", &NoFrames), ("osdk", &OsdkFrames), ("linux-6.18", &LINUX), ("own", &OWN)];
+static CONTESTANTS: [(&str, &dyn GlobalFrameAllocator); 5] = [
+    ("loop", &NoFrames),
+    ("osdk", &OsdkFrames),
+    ("linux-6.18", &LINUX),
+    ("own", &OWN),
+    ("own-with-arrays", &OWN_WITH_ARRAYS),
+];
 
 /// An allocator that does nothing: measures the cost of the loops.
 struct NoFrames;
