@@ -12,5 +12,6 @@ mod python;
 mod report;
 mod shown;
 mod sweep;
+mod times;
 mod top;
 mod unrecorded;
