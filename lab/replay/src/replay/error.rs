@@ -16,7 +16,7 @@ pub enum ReplayError {
     /// [`ReplayOptions::cancel`](crate::ReplayOptions::cancel) was set.
     #[error("cancelled")]
     Cancelled,
-    /// The recording does not describe its machine, and the caller gave no description of a machine.
+    /// There is no recording of a side, or no policy is known for its kernel.
     #[error("{0}")]
     NoMachine(String),
     /// The caller asked for fewer CPUs than the machine has. CPUs of the recording cannot be left out.

@@ -85,7 +85,7 @@ pub fn verify(
     let path = info.path.display().to_string();
     let unusable = |problem: String, remedy| VerifyError::Unusable { path: path.clone(), problem, remedy };
     let Some(machine) = options.machine.as_ref().or(info.machine.as_ref()) else {
-        return Err(unusable("the recording does not describe its machine".into(), "pass --layout FILE"));
+        return Err(recorded::no_layout(&mut reader).into());
     };
     let machine = &options.settings.applied(machine);
     let kernel = info.kernel.clone().unwrap_or_else(|| machine.kernel.clone());
