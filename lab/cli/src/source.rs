@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use pageset_replay::{TimeCounter, recordings::bundled};
+use pageset_replay::{TimeCounter, recordings::bundled, require_room};
 use pageset_report::{printable, shell_word};
 use pageset_trace::{
     Event, Layout, LayoutOptions, LostEvents, OpenOptions, Recovery, Strictness, TraceError, TraceInfo,
@@ -30,6 +30,7 @@ impl Source {
 
     /// Opens the recording that the arguments name.
     pub(crate) fn open(args: &SourceArgs) -> Result<Self> {
+        require_room().map_err(anyhow::Error::msg)?;
         match &args.recording {
             Some(path) => Self::open_path(path, &args.opening, None),
             None => Ok(Self::new(bundled()?, String::new())),
@@ -43,6 +44,7 @@ impl Source {
         args: &OpeningArgs,
         layout: Option<(&Path, LayoutOptions)>,
     ) -> Result<Self> {
+        require_room().map_err(anyhow::Error::msg)?;
         let argument = typed(path, args);
         let path = if is_stdin(path) { PathBuf::from("/dev/stdin") } else { path.to_owned() };
         let mut options = OpenOptions::new()

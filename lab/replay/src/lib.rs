@@ -53,6 +53,7 @@ pub use {pageset_core, pageset_report, pageset_trace};
 pub use against::{Against, Change, Side, against};
 pub use kernel_policy::{neighbours, policy_of_kernel};
 pub use ladder::{Ladder, Sweep};
+pub use memory::require_room;
 pub use policy_file::{PolicyFileError, names_policy_file, policy_to_toml, read_policy};
 pub use recorded::{Recorded, RecordedKinds};
 pub use recorded_time::{RecordedTime, TimeCounter};

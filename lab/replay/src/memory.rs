@@ -12,6 +12,29 @@ pub(crate) fn to_be_had() -> Option<u64> {
     [free_of_machine(), left_of_groups(), left_of_address_space()].into_iter().flatten().min()
 }
 
+/// Memory to read the smallest recording, without the threads.
+const LEAST_BYTES: u64 = 32 << 20;
+/// Memory of a thread: its stack, and what it works with.
+const THREAD_BYTES: u64 = 4 << 20;
+
+/// Requires that `ulimit -v` leaves the memory that reading the smallest recording takes. Without it, the
+/// system would end this process without a message.
+///
+/// # Errors
+/// A sentence with the memory that is needed, and the memory that is left.
+pub fn require_room() -> Result<(), String> {
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get() as u64);
+    let needed = LEAST_BYTES + THREAD_BYTES * threads;
+    match left_of_address_space() {
+        Some(left) if left < needed => Err(format!(
+            "reading a recording needs {} MiB of memory, and `ulimit -v` leaves {} MiB; raise this limit",
+            needed >> 20,
+            left >> 20
+        )),
+        _ => Ok(()),
+    }
+}
+
 fn free_of_machine() -> Option<u64> {
     available(&fs::read_to_string("/proc/meminfo").ok()?)
 }

@@ -7,6 +7,7 @@ mod facts;
 mod files;
 mod fleets;
 mod foreign;
+mod memory;
 mod provenance;
 mod python;
 mod report;

@@ -45,6 +45,16 @@ pub enum ReplayError {
         /// The system's error.
         source: std::io::Error,
     },
+    /// There is no memory for the notes about the frames of a zone.
+    #[error(
+        "replaying this recording needs more than {} MiB for notes about the pages of one zone, and there is no memory; \
+         free some memory, or raise the limit (`ulimit -v`, the control group)",
+        wanted >> 20
+    )]
+    NoMemory {
+        /// Bytes of the notes so far, and the next piece.
+        wanted: u64,
+    },
     /// A recording that was given as a repeat has another kernel, machine or setting.
     #[error("{path}: this is not a repeat of the first recording: it has another {what}")]
     NoRepeat {

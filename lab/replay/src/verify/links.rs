@@ -34,7 +34,28 @@ pub(super) struct Chunk {
     pub(super) done: Vec<bool>,
 }
 
+/// Returns an error if the system does not give memory for this many entries.
+pub(super) fn room_for<T>(entries: usize, what: &str) -> Result<(), String> {
+    let bytes = entries.saturating_mul(size_of::<T>());
+    let room = Vec::<T>::new().try_reserve_exact(entries);
+    room.map_err(|_| format!("there is no memory for {} MiB of {what}", (bytes >> 20).max(1)))
+}
+
 impl Chunk {
+    /// Makes room for this many events and their links.
+    pub(super) fn reserve(&mut self, events: usize) -> Result<(), String> {
+        let bytes = events.saturating_mul(size_of::<Event>() + size_of::<Link>() + size_of::<bool>());
+        let room = [
+            self.events.try_reserve_exact(events),
+            self.links.try_reserve_exact(events),
+            self.done.try_reserve_exact(events),
+        ];
+        match room.into_iter().all(|room| room.is_ok()) {
+            true => Ok(()),
+            false => Err(format!("there is no memory for {} MiB of events", (bytes >> 20).max(1))),
+        }
+    }
+
     /// Links the events, from the last to the first.
     pub(super) fn link(&mut self, geometry: &mut Geometry) -> Result<(), String> {
         let cpus = geometry.nodes.len();
@@ -44,6 +65,7 @@ impl Chunk {
         for event in &self.events {
             event.frame().map_or(Ok(None), |pfn| geometry.see(pfn.0))?;
         }
+        room_for::<u32>(geometry.numbers(), "links of pages")?;
         let mut next_of_frame = vec![0_u32; geometry.numbers()];
         self.done.resize(self.events.len(), false);
         self.links.clear();
