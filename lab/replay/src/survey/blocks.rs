@@ -11,7 +11,7 @@ use pageset_core::{NR_ORDERS, Order, Pfn};
 const CHUNK_FRAMES: usize = 1024;
 const _: () = assert!(CHUNK_FRAMES >= 1 << pageset_core::MAX_ORDER);
 
-/// Chunks without blocks are looked for after this many new chunks, or as many as have blocks.
+/// Chunks without blocks are looked for only if there are this many chunks.
 const SWEEP_MIN: usize = 256;
 
 /// Bytes of one chunk, as counted against the limit.
@@ -48,8 +48,10 @@ pub(super) struct LiveBlocks {
     numbers: HashMap<u64, u32>,
     /// Indices of chunks without a number.
     spare: Vec<u32>,
-    /// How many more chunks are asked for until chunks without blocks are looked for.
-    until_sweep: usize,
+    /// Number of chunks at which chunks without blocks are looked for.
+    sweep_at: usize,
+    /// Blocks that the full table did not take since chunks without blocks were looked for.
+    refused: usize,
     /// The chunk that was used last: the number of its first frame divided by the chunk size, and its index.
     last: Option<(u64, u32)>,
     chunks_max: u64,
@@ -75,7 +77,8 @@ impl LiveBlocks {
             chunks: Vec::new(),
             numbers: HashMap::default(),
             spare: Vec::new(),
-            until_sweep: SWEEP_MIN,
+            sweep_at: SWEEP_MIN,
+            refused: 0,
             last: None,
             chunks_max: (bytes_max / CHUNK_BYTES).max(1),
         }
@@ -140,16 +143,14 @@ impl LiveBlocks {
     /// The index of a chunk without blocks and without a number.
     #[cold]
     fn place_of_new(&mut self) -> Option<u32> {
-        if self.spare.is_empty() {
-            match self.until_sweep.checked_sub(1) {
-                Some(fewer) => self.until_sweep = fewer,
-                None => self.sweep(),
-            }
+        if self.spare.is_empty() && (self.chunks.len() >= self.sweep_at || self.refused > self.chunks.len()) {
+            self.sweep();
         }
         if let Some(place) = self.spare.pop() {
             return Some(place);
         }
         if self.chunks.len() as u64 >= self.chunks_max {
+            self.refused += 1;
             return None;
         }
         let place = u32::try_from(self.chunks.len()).ok()?;
@@ -158,9 +159,9 @@ impl LiveBlocks {
         Some(place)
     }
 
-    /// Takes the numbers of chunks without blocks away. The next sweep comes after as many new chunks as there
-    /// are chunks with blocks. So the table is at most twice as large as needed, and all sweeps together take
-    /// little time.
+    /// Takes the numbers of chunks without blocks away. If nearly all chunks have blocks, the next sweep comes
+    /// when their number has doubled. So the table is at most twice as large as needed, and all sweeps together
+    /// take little time.
     fn sweep(&mut self) {
         for (place, chunk) in (0..).zip(&self.chunks) {
             if chunk.blocks == 0 {
@@ -169,7 +170,8 @@ impl LiveBlocks {
             }
         }
         self.last = None;
-        self.until_sweep = (self.chunks.len() - self.spare.len()).max(SWEEP_MIN);
+        self.sweep_at = (2 * (self.chunks.len() - self.spare.len())).max(SWEEP_MIN);
+        self.refused = 0;
     }
 }
 
@@ -350,7 +352,7 @@ mod tests {
             }
         }
         assert_eq!(blocks.live()[0], 5001);
-        assert!(blocks.chunks.len() <= 2 * SWEEP_MIN, "{}", blocks.chunks.len());
+        assert!(blocks.chunks.len() <= SWEEP_MIN, "{}", blocks.chunks.len());
         assert_eq!(blocks.numbers.len() + blocks.spare.len(), blocks.chunks.len());
         assert_eq!(removed(&mut blocks, 7, 0).1, [block(0)]);
         // With chunks that all have blocks, the table grows.
