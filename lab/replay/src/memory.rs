@@ -12,9 +12,21 @@ pub(crate) fn to_be_had() -> Option<u64> {
     [free_of_machine(), left_of_groups(), left_of_address_space()].into_iter().flatten().min()
 }
 
+/// Memory that tables leave to other work: a thread that gets no memory would abort the process.
+const REST_BYTES: usize = 16 << 20;
+
+/// Whether the system would give no more than a little memory.
+pub(crate) fn is_short() -> bool {
+    let mut rest = Vec::<u8>::new();
+    let is_short = rest.try_reserve_exact(REST_BYTES).is_err();
+    // Otherwise the compiler may leave out an allocation that is not used.
+    std::hint::black_box(&rest);
+    is_short
+}
+
 /// Memory to read the smallest recording, without the threads.
-const LEAST_BYTES: u64 = 32 << 20;
-/// Memory of a thread: its stack, and what it works with.
+const LEAST_BYTES: u64 = 64 << 20;
+/// Memory of a thread: its stack and its buffers.
 const THREAD_BYTES: u64 = 4 << 20;
 
 /// Requires that `ulimit -v` leaves the memory that reading the smallest recording takes. Without it, the

@@ -2,8 +2,13 @@
 
 use std::num::NonZeroU32;
 
+use crate::memory;
+
 /// Frames per chunk: 4 KiB of values, so that a stray frame costs little.
 const CHUNK_FRAMES: usize = 1024;
+
+/// Every so many chunks, the map looks whether memory is short.
+const CHUNKS_OF_LOOK: usize = 64;
 
 /// Chunks without values that are kept for reuse.
 const SPARE_MAX: usize = 64;
@@ -56,6 +61,14 @@ impl FrameMap {
         Some((chunk, frame % CHUNK_FRAMES))
     }
 
+    /// Makes a chunk, unless memory is short. Looking for memory takes longer than making a chunk, so only
+    /// some chunks look.
+    #[cold]
+    fn new_chunk(&self) -> Option<Chunk> {
+        let looks = self.used.is_multiple_of(CHUNKS_OF_LOOK);
+        if self.is_short_of_memory || looks && memory::is_short() { None } else { Chunk::new() }
+    }
+
     /// Removes and returns the value of a frame.
     #[inline]
     pub(super) fn take(&mut self, pfn: u64) -> Option<NonZeroU32> {
@@ -76,7 +89,7 @@ impl FrameMap {
     pub(super) fn set(&mut self, pfn: u64, value: NonZeroU32) -> Option<NonZeroU32> {
         let (at, frame) = self.place(pfn)?;
         if self.chunks[at].is_none() {
-            self.chunks[at] = self.spare.pop().or_else(Chunk::new);
+            self.chunks[at] = self.spare.pop().or_else(|| self.new_chunk());
             self.used += usize::from(self.chunks[at].is_some());
         }
         let Some(chunk) = &mut self.chunks[at] else {

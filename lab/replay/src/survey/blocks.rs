@@ -7,12 +7,17 @@
 use foldhash::HashMap;
 use pageset_core::{NR_ORDERS, Order, Pfn};
 
+use crate::memory;
+
 /// Frames in a chunk.
 const CHUNK_FRAMES: usize = 1024;
 const _: () = assert!(CHUNK_FRAMES >= 1 << pageset_core::MAX_ORDER);
 
 /// Chunks without blocks are looked for only if there are this many chunks.
 const SWEEP_MIN: usize = 256;
+
+/// Every so many chunks, the table looks whether memory is short. Then the table takes no more.
+const CHUNKS_OF_LOOK: usize = 64;
 
 /// Bytes of one chunk, as counted against the limit.
 pub(super) const CHUNK_BYTES: u64 = (CHUNK_FRAMES * (size_of::<u64>() + size_of::<u32>())) as u64;
@@ -151,6 +156,11 @@ impl LiveBlocks {
         }
         if self.chunks.len() as u64 >= self.chunks_max {
             self.refused += 1;
+            return None;
+        }
+        // Looking for memory takes longer than making a chunk, so only some chunks look.
+        if self.chunks.len().is_multiple_of(CHUNKS_OF_LOOK) && memory::is_short() {
+            self.chunks_max = self.chunks.len() as u64;
             return None;
         }
         let place = u32::try_from(self.chunks.len()).ok()?;

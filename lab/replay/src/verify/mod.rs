@@ -59,13 +59,11 @@ use crate::stretch::OneSetting;
 use engine::Engine;
 use explain::Explainer;
 use geometry::LimitsFrom;
-use links::Chunk;
+use links::{BESIDE_BYTES, Chunk};
 
 /// Maximum number of events in a chunk. A recording is compared chunk by chunk, and a chunk with its links
 /// takes 90 MiB.
 const CHUNK_EVENTS_MAX: usize = 2 << 20;
-/// Memory for the machine's tables and for reading, beside the events of a chunk.
-const BESIDE_BYTES: usize = 32 << 20;
 /// The remedy of short memory.
 const MORE_MEMORY: &str = "free some memory, or raise the limit (`ulimit -v`, the control group)";
 /// A comparison searches later events. So this many events at the end of a chunk are compared together with
