@@ -93,6 +93,7 @@ fn end(path: &Path, recording: Result<Recording, RecordError>) -> Result<()> {
 
 /// Returns a flag that the first interrupt sets. The second interrupt ends the program at once.
 fn interrupts() -> Result<Arc<AtomicBool>> {
+    signals::handled_by_command();
     let is_interrupted = Arc::new(AtomicBool::new(false));
     for signal in signals::ending() {
         flag::register_conditional_shutdown(signal, STATUS_INTERRUPTED, Arc::clone(&is_interrupted))?;

@@ -12,6 +12,7 @@ mod provenance;
 mod python;
 mod report;
 mod shown;
+mod signals;
 mod sweep;
 mod times;
 mod top;
