@@ -51,7 +51,7 @@ const THIS_MACHINE: &str = "This machine";
 pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
     if args.recordings.iter().any(|recording| recording.as_os_str() == "-") {
         exit_with_usage(
-            "advice reads a recording twice, so the recording cannot come from the standard input: give a file",
+            "advice opens a recording again if it does not describe its machine, so it cannot come from the standard input: give a file",
         );
     }
     if !args.recordings.is_empty() && args.apply.is_none() && !args.command.is_empty() {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use pageset_replay::guess_layout;
+use pageset_replay::recorded::NO_LAYOUT;
 use pageset_trace::{Layout, LayoutOptions, TraceReader as _};
 use serde::Serialize;
 
@@ -129,8 +130,8 @@ pub(crate) fn find(
     let path = args.recording.as_deref();
     if path.is_some_and(|path| !path.is_file()) {
         bail!(
-            "{}: the recording does not describe its machine, and a pipe cannot be read twice to guess the machine; \
-             pass --layout FILE, or save the recording to a file first",
+            "{}: {NO_LAYOUT}, and a pipe cannot be read twice to guess the layout; \
+             give a layout, or save the recording to a file first",
             source.argument
         );
     }

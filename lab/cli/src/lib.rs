@@ -76,6 +76,7 @@ use invocation::Invocation;
 #[must_use]
 pub fn command(typed: impl IntoIterator<Item = OsString>) -> u8 {
     limits::make_errors();
+    pageset_replay::file::before_temporary(signals::remove_files_at_the_end);
     let typed: Vec<OsString> = typed.into_iter().collect();
     let words: Vec<String> = typed.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     // clap prints usage errors itself and exits with status 2.

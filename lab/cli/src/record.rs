@@ -82,7 +82,10 @@ fn end(path: &Path, recording: Result<Recording, RecordError>) -> Result<()> {
         output::remove_begun(path);
     }
     let recording = recording.map_err(|error| match error {
-        RecordError::Output(_) => anyhow!("{}: {error}", path.display()),
+        RecordError::Output { source, bytes, still_running } => {
+            let running = still_running.filter(|pid| is_running(*pid));
+            anyhow!("{}: {}", path.display(), ending::unwritten(path, &source, bytes, running))
+        }
         error => error.into(),
     })?;
     output::print(|out| ending::print(out, path, &recording))
@@ -90,6 +93,7 @@ fn end(path: &Path, recording: Result<Recording, RecordError>) -> Result<()> {
 
 /// Returns a flag that the first interrupt sets. The second interrupt ends the program at once.
 fn interrupts() -> Result<Arc<AtomicBool>> {
+    signals::handled_by_command();
     let is_interrupted = Arc::new(AtomicBool::new(false));
     for signal in signals::ending() {
         flag::register_conditional_shutdown(signal, STATUS_INTERRUPTED, Arc::clone(&is_interrupted))?;

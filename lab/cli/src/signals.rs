@@ -5,13 +5,14 @@ use std::error::Error;
 use std::fmt;
 use std::fs;
 use std::panic::resume_unwind;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Once};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use pageset_replay::file::remove_temporary;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
@@ -48,8 +49,35 @@ fn ignored(status: &str) -> u64 {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
+/// Whether the command handles signals itself.
+static IS_WATCHED: AtomicBool = AtomicBool::new(false);
+
+/// Says that the command handles signals itself, so that it ends itself after a signal.
+pub(crate) fn handled_by_command() {
+    IS_WATCHED.store(true, Ordering::Relaxed);
+}
+
+/// From now on, a signal that ends this process also removes the process's temporary files.
+pub(crate) fn remove_files_at_the_end() {
+    static ONCE: Once = Once::new();
+    // If the signals cannot be watched, a signal leaves a temporary file. The work itself is not affected.
+    ONCE.call_once(|| {
+        if let Ok(mut signals) = signal_hook::iterator::Signals::new(ending()) {
+            thread::spawn(move || signals.forever().for_each(end_by));
+        }
+    });
+}
+
+fn end_by(signal: i32) {
+    if !IS_WATCHED.load(Ordering::Relaxed) {
+        remove_temporary();
+        drop(low_level::emulate_default_handler(signal));
+    }
+}
+
 impl Signals {
     pub(crate) fn watch() -> Result<Self> {
+        handled_by_command();
         let signal = Arc::new(AtomicUsize::new(0));
         for number in ending() {
             let value = usize::try_from(number).unwrap_or_default();
@@ -108,6 +136,7 @@ impl Signals {
     pub(crate) fn pass_on(&self) -> Result<()> {
         let number = i32::try_from(self.0.load(Ordering::Relaxed)).unwrap_or_default();
         if number != 0 {
+            remove_temporary();
             low_level::emulate_default_handler(number)
                 .context("this process cannot end by the signal that has come")?;
         }

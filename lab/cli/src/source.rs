@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use pageset_replay::recordings::bundled;
+use pageset_replay::{TimeCounter, recordings::bundled, require_room};
 use pageset_report::{printable, shell_word};
 use pageset_trace::{
     Event, Layout, LayoutOptions, LostEvents, OpenOptions, Recovery, Strictness, TraceError, TraceInfo,
@@ -13,13 +13,13 @@ use pageset_trace::{
 use crate::hint;
 use crate::options::{OpeningArgs, SourceArgs};
 
-/// An open recording, with the times of the first and the last event that was read.
+/// An open recording, with the times of the events that were read.
 pub(crate) struct Source {
     reader: Box<dyn TraceReader>,
     /// The argument that makes another command line read the same recording. Empty for the bundled
     /// recording.
     pub(crate) argument: String,
-    times_ns: Option<(u64, u64)>,
+    time: TimeCounter,
 }
 
 impl Source {
@@ -30,6 +30,7 @@ impl Source {
 
     /// Opens the recording that the arguments name.
     pub(crate) fn open(args: &SourceArgs) -> Result<Self> {
+        require_room().map_err(anyhow::Error::msg)?;
         match &args.recording {
             Some(path) => Self::open_path(path, &args.opening, None),
             None => Ok(Self::new(bundled()?, String::new())),
@@ -43,6 +44,7 @@ impl Source {
         args: &OpeningArgs,
         layout: Option<(&Path, LayoutOptions)>,
     ) -> Result<Self> {
+        require_room().map_err(anyhow::Error::msg)?;
         let argument = typed(path, args);
         let path = if is_stdin(path) { PathBuf::from("/dev/stdin") } else { path.to_owned() };
         let mut options = OpenOptions::new()
@@ -62,12 +64,12 @@ impl Source {
     }
 
     fn new(reader: Box<dyn TraceReader>, argument: String) -> Self {
-        Self { reader, argument, times_ns: None }
+        Self { reader, argument, time: TimeCounter::default() }
     }
 
-    /// Time from the first to the last event that was read, in seconds. `None` if no event was read.
+    /// Length of the recording as far as it was read, in seconds. `None` if no event was read.
     pub(crate) fn seconds(&self) -> Option<f64> {
-        self.times_ns.map(|(first, last)| (last - first) as f64 / 1e9)
+        self.time.time().map(|time| time.seconds())
     }
 }
 
@@ -91,11 +93,7 @@ impl TraceReader for Source {
 
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
         let count = self.reader.read_block(events)?;
-        // Events are nearly sorted by time: an event that is out of order is near its right place.
-        for event in events.first().into_iter().chain(events.last()) {
-            let (first, last) = self.times_ns.unwrap_or((event.ts_ns, event.ts_ns));
-            self.times_ns = Some((first.min(event.ts_ns), last.max(event.ts_ns)));
-        }
+        self.time.record(events);
         Ok(count)
     }
 

@@ -50,7 +50,7 @@ pub fn measure<W: Write + Send>(
         })
     };
     let mut with = || {
-        let out = scratch().map_err(RecordError::Output)?;
+        let out = scratch().map_err(RecordError::unwritten)?;
         if options.only_counts {
             return timed(|| count(&options, out, watch).map(drop));
         }

@@ -52,11 +52,34 @@ pub enum RecordError {
         source: io::Error,
     },
     /// The trace could not be written. The file is a truncated trace.
-    #[error("cannot write the trace: {0}; the part written so far can be read with --recover")]
-    Output(io::Error),
+    #[error("cannot write the trace: {source}; {}{}", written(*bytes), running(*still_running))]
+    Output {
+        /// The system's reason.
+        source: io::Error,
+        /// Number of bytes written before.
+        bytes: u64,
+        /// The command's process, if it was not seen to end.
+        still_running: Option<u32>,
+    },
+}
+
+fn written(bytes: u64) -> String {
+    match bytes {
+        0 => "nothing was written before".to_owned(),
+        _ => format!("the {bytes} bytes written before can be read with --recover"),
+    }
+}
+
+fn running(process: Option<u32>) -> String {
+    process.map_or_else(String::new, |pid| format!("; the recorded command still runs as process {pid}"))
 }
 
 impl RecordError {
+    /// The error of a trace that was not even begun.
+    pub(crate) fn unwritten(source: io::Error) -> Self {
+        Self::Output { source, bytes: 0, still_running: None }
+    }
+
     pub(crate) fn io(path: impl AsRef<Path>, action: &'static str, source: io::Error) -> Self {
         Self::Io { path: path.as_ref().to_owned(), action, source }
     }

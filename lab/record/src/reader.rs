@@ -46,6 +46,8 @@ pub(crate) struct Reader<'a> {
     pub(crate) tasks: Option<TaskWatch>,
     /// Events before this time are left out. A flight recorder's buffers begin at different times.
     begin_ns: u64,
+    /// The command's process, unless the command was seen to end.
+    pub(crate) still_running: Option<u32>,
 }
 
 impl<'a> Reader<'a> {
@@ -70,6 +72,7 @@ impl<'a> Reader<'a> {
             timing,
             tasks: None,
             begin_ns: 0,
+            still_running: None,
         }
     }
 
@@ -80,7 +83,7 @@ impl<'a> Reader<'a> {
         head: &mut TraceInfo,
         mut alarm: Option<&mut Alarm>,
         tell: &mut dyn FnMut(&Status) -> Going,
-    ) -> Result<(Ending, Duration, Option<u32>), RecordError> {
+    ) -> Result<(Ending, Duration), RecordError> {
         let on = Instant::now();
         head.t_on_ns = Some(now_ns());
         self.instance.set("tracing_on", "1")?;
@@ -96,8 +99,12 @@ impl<'a> Reader<'a> {
             }
             None => None,
         };
+        self.still_running = child.as_ref().map(Child::id);
         let ending = self.follow(options, child.as_mut(), on, alarm.as_deref_mut(), tell);
         head.t_end_ns = Some(now_ns());
+        if matches!(ending, Ok(Ending::Command(_))) {
+            self.still_running = None;
+        }
         self.intrusions.look(on.elapsed());
         if !self.instance.is_recording() {
             head.not_recorded.push("the end: another program switched recording off (tracing_on)".to_owned());
@@ -114,9 +121,7 @@ impl<'a> Reader<'a> {
             head.not_recorded.extend(missed);
         }
         machine::note_end(head, machine::snapshot()?);
-        let ending = ending?;
-        let is_over = matches!(ending, Ending::Command(_));
-        Ok((ending, on.elapsed(), child.filter(|_| !is_over).map(|child| child.id())))
+        Ok((ending?, on.elapsed()))
     }
 
     fn follow(
@@ -183,7 +188,10 @@ impl<'a> Reader<'a> {
         }
         self.events += self.batch.len() as u64;
         let piece = Piece::Events(std::mem::take(&mut self.batch));
-        self.sender.send(piece).map_err(|_| RecordError::Output(io::Error::other("the writing thread ended")))
+        // The writing thread reports the reason itself.
+        self.sender
+            .send(piece)
+            .map_err(|_| RecordError::unwritten(io::Error::other("the writing thread ended")))
     }
 
     /// Sends all events left in the kernel's buffers after recording was switched off. Returns the losses.

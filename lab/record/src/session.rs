@@ -212,11 +212,16 @@ impl Session {
                 note_newcomers(&mut head, &cpus);
             }
             let ended = ended.and_then(|ended| reader.finish(&mut head).map(|lost| (ended, lost)));
+            let still_running = reader.still_running;
             let events = reader.end(ended.as_ref().ok().map(|(_, lost)| (head.clone(), *lost)));
             let written =
                 writer.join().unwrap_or_else(|_| Err(io::Error::other("the writing thread failed")));
-            let bytes = written.map_err(RecordError::Output)?;
-            let ((ending, duration, still_running), lost) = ended?;
+            let bytes = written.map_err(|source| RecordError::Output {
+                source,
+                bytes: bytes.load(Ordering::Relaxed),
+                still_running,
+            })?;
+            let ((ending, duration), lost) = ended?;
             Ok(Recording { info: head, events, bytes, lost, duration, ending, still_running })
         })
     }

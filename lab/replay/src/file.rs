@@ -3,9 +3,38 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use tempfile::NamedTempFile;
+
+/// Names of temporary files that this process has made. Names of files that are gone stay in the list.
+static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// A function of the program, called before a temporary file appears.
+static BEFORE_TEMPORARY: OnceLock<fn()> = OnceLock::new();
+
+/// Calls `prepare` before each temporary file that has a name. Most file systems need no such file. `prepare`
+/// can watch the signals that would end the process, and call [`remove_temporary`] when one comes.
+pub fn before_temporary(prepare: fn()) {
+    // A second call comes from a second command in the same process, with the same function.
+    BEFORE_TEMPORARY.get_or_init(|| prepare);
+}
+
+/// Removes the temporary files of this process, which is about to end.
+pub fn remove_temporary() {
+    for path in TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        // Most of these files are gone already.
+        drop(fs::remove_file(path));
+    }
+}
+
+fn note_temporary(path: &Path) {
+    if let Some(prepare) = BEFORE_TEMPORARY.get() {
+        prepare();
+    }
+    TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
+}
 
 /// What to do with an existing file of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -282,8 +311,10 @@ fn link(file: &File, directory: &Path, target: &Path, existing: Existing) -> io:
     match (name(target), existing) {
         (Err(rustix::io::Errno::EXIST), Existing::Replace) => {
             // `linkat` cannot replace a file, so give the file a temporary name first, and rename that.
-            let beside =
-                tempfile::Builder::new().prefix(".pageset-").make_in(directory, |path| Ok(name(path)?))?;
+            let beside = tempfile::Builder::new().prefix(".pageset-").make_in(directory, |path| {
+                note_temporary(path);
+                Ok(name(path)?)
+            })?;
             beside.persist(target).map(drop).map_err(|error| error.error)
         }
         (named, _) => Ok(named?),
@@ -292,14 +323,10 @@ fn link(file: &File, directory: &Path, target: &Path, existing: Existing) -> io:
 
 /// Creates a file with the permissions that the user's mask allows, unlike other temporary files.
 fn new_file_in(directory: &Path) -> io::Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".pageset-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(directory)
+    tempfile::Builder::new().prefix(".pageset-").make_in(directory, |path| {
+        note_temporary(path);
+        File::options().read(true).write(true).create_new(true).open(path)
+    })
 }
 
 #[cfg(test)]

@@ -37,6 +37,7 @@ mod placeholders;
 mod policy_file;
 mod pressure;
 pub mod recorded;
+mod recorded_time;
 pub mod recordings;
 mod replay;
 pub mod report_data;
@@ -52,8 +53,10 @@ pub use {pageset_core, pageset_report, pageset_trace};
 pub use against::{Against, Change, Side, against};
 pub use kernel_policy::{neighbours, policy_of_kernel};
 pub use ladder::{Ladder, Sweep};
+pub use memory::require_room;
 pub use policy_file::{PolicyFileError, names_policy_file, policy_to_toml, read_policy};
 pub use recorded::{Recorded, RecordedKinds};
+pub use recorded_time::{RecordedTime, TimeCounter};
 pub use replay::{
     Candidate, FAR_OFF_PERCENT, FEW_VISITS, INTERVAL_COVERAGE, Interval, Intervals, KernelTotals, Made,
     Outcome, Replay, ReplayError, ReplayOptions, Room, Stage, Step, Steps, Unreplayed, Unseen, VmSettings,

@@ -12,6 +12,41 @@ pub(crate) fn to_be_had() -> Option<u64> {
     [free_of_machine(), left_of_groups(), left_of_address_space()].into_iter().flatten().min()
 }
 
+/// Memory that tables leave to other work: a thread that gets no memory would abort the process.
+const REST_BYTES: usize = 16 << 20;
+
+/// Whether the system would give no more than a little memory.
+pub(crate) fn is_short() -> bool {
+    let mut rest = Vec::<u8>::new();
+    let is_short = rest.try_reserve_exact(REST_BYTES).is_err();
+    // Otherwise the compiler may leave out an allocation that is not used.
+    std::hint::black_box(&rest);
+    is_short
+}
+
+/// Memory to read the smallest recording, without the threads.
+const LEAST_BYTES: u64 = 64 << 20;
+/// Memory of a thread: its stack and its buffers.
+const THREAD_BYTES: u64 = 4 << 20;
+
+/// Requires that `ulimit -v` leaves the memory that reading the smallest recording takes. Without it, the
+/// system would end this process without a message.
+///
+/// # Errors
+/// A sentence with the memory that is needed, and the memory that is left.
+pub fn require_room() -> Result<(), String> {
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get() as u64);
+    let needed = LEAST_BYTES + THREAD_BYTES * threads;
+    match left_of_address_space() {
+        Some(left) if left < needed => Err(format!(
+            "reading a recording needs {} MiB of memory, and `ulimit -v` leaves {} MiB; raise this limit",
+            needed >> 20,
+            left >> 20
+        )),
+        _ => Ok(()),
+    }
+}
+
 fn free_of_machine() -> Option<u64> {
     available(&fs::read_to_string("/proc/meminfo").ok()?)
 }

@@ -164,6 +164,33 @@ impl RecordedKinds {
     }
 }
 
+/// Says that a recording does not describe its machine.
+pub const NO_LAYOUT: &str = "This recording does not say how memory is laid out (give `--layout`)";
+
+/// The error of a recording that does not describe its machine. The error names the kinds of events that
+/// replays need and that the first events do not have. The rest of the recording is not read.
+pub(crate) fn no_layout<R: TraceReader>(reader: &mut R) -> TraceError {
+    match RecordedKinds::at_the_start(reader) {
+        Ok(kinds) => kinds.no_layout(reader.info()),
+        Err(error) => error,
+    }
+}
+
+impl RecordedKinds {
+    /// The error of a recording that does not describe its machine, of the events read so far.
+    pub(crate) fn no_layout(&self, info: &TraceInfo) -> TraceError {
+        let lacking = self.lacking(needs::VISITS);
+        let (mut problem, mut remedy_of_all) = (NO_LAYOUT.to_owned(), String::new());
+        if !lacking.is_empty() && info.counts.is_none() {
+            problem += &format!(". As far as it was read, it has no {} events", listed(&lacking));
+            remedy_of_all = format!("{}; ", remedy(&lacking));
+        }
+        let path = info.path.display();
+        remedy_of_all += &format!("`pageset convert {path} OUT.pgtrace --layout FILE` adds a layout");
+        TraceError::File { path: info.path.clone(), problem, remedy: remedy_of_all }
+    }
+}
+
 fn listed(kinds: &[EventKind]) -> String {
     let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
     match names.split_last() {
@@ -268,6 +295,23 @@ mod tests {
         assert_eq!(with_ends.of(ContentionBegin), Recorded::Yes, "the other end of a wait");
         let written = TraceInfo { before: None, ..info };
         assert_eq!(RecordedKinds::new(&written, &counts(&[])).of(MmPagePcpuDrain), Recorded::Unknown);
+    }
+
+    #[test]
+    fn a_missing_layout_is_said_together_with_the_missing_kinds() {
+        let info = TraceInfo { path: "t.txt".into(), source: SourceFormat::Ftrace, ..TraceInfo::default() };
+        let said = |kinds| RecordedKinds::new(&info, &counts(kinds)).no_layout(&info).to_string();
+        assert_eq!(
+            said(needs::VISITS),
+            format!("t.txt: {NO_LAYOUT}; `pageset convert t.txt OUT.pgtrace --layout FILE` adds a layout")
+        );
+        let lacking = said(needs::LOAD);
+        let kinds =
+            "mm_page_free_batched, mm_page_pcpu_drain and mm_page_alloc_zone_locked events; record them";
+        assert!(
+            lacking.starts_with(&format!("t.txt: {NO_LAYOUT}. ")) && lacking.contains(kinds),
+            "{lacking}"
+        );
     }
 
     #[test]

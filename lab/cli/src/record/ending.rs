@@ -1,6 +1,6 @@
 //! Prints the messages at the end of a recording.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Result;
@@ -73,6 +73,26 @@ pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> 
     Ok(())
 }
 
+/// Says what goes on after the file could not be written. `running` is the command's process.
+pub(super) fn unwritten(path: &Path, error: &io::Error, bytes: u64, running: Option<u32>) -> String {
+    let name = shell_word(&path.display().to_string());
+    let written = match bytes {
+        0 => "nothing was written before".to_owned(),
+        _ => format!(
+            "{} were written before, and `pageset stat --recover {name}` reads their complete blocks",
+            size(bytes)
+        ),
+    };
+    let running = match running {
+        Some(pid) => format!("recording has ended, but the command still runs as process {pid}"),
+        None => "recording has ended".to_owned(),
+    };
+    format!(
+        "cannot write the trace: {error}; {written}; {running}. \
+Make room, or name a file on another disk (`-o`), and record again."
+    )
+}
+
 /// Prints the cost of recording, from pairs of runs.
 pub(super) fn print_cost(out: &mut dyn Write, cost: &RecordingCost) -> Result<()> {
     for (what, range) in
@@ -121,6 +141,17 @@ mod tests {
             "the parent has not waited for the ended process, so the process still has its number"
         );
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_says_what_goes_on() {
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        let said = unwritten(Path::new("my file"), &full(), 30_000_000, Some(77));
+        for part in ["30.0 MB were written", "`pageset stat --recover 'my file'`", "as process 77", "`-o`"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        let said = unwritten(Path::new("f"), &full(), 0, None);
+        assert!(said.contains("nothing was written") && !said.contains("--recover"), "{said}");
     }
 
     #[test]

@@ -156,7 +156,7 @@ struct Kernel<'a> {
 
 impl<'a> StatDocument<'a> {
     pub(super) fn new(info: &TraceInfo, survey: &'a Survey, provenance: &'a Provenance) -> Self {
-        let seconds = survey.first_ns.zip(survey.last_ns).map(|(first, last)| (last - first) as f64 / 1e9);
+        let seconds = survey.time.map(|time| time.seconds());
         let machine = info.machine.clone().map(|machine| (machine, LayoutOrigin::Recorded));
         let recorded = &survey.recorded;
         let events = survey.kinds.iter().filter(|(_, count)| *count > 0);

@@ -98,7 +98,7 @@ fn summary(info: &TraceInfo, survey: &Survey) -> Table {
     }
     let mut table = Table::new(title, columns);
     let (orders, cpus, lifetimes) = (&survey.orders, &survey.cpus, &survey.lifetimes);
-    let seconds = survey.first_ns.zip(survey.last_ns).map(|(first, last)| (last - first) as f64 / 1e9);
+    let seconds = survey.time.map(|time| time.seconds());
     let freed = orders.freed_blocks();
     let matched = cpus.local_blocks + cpus.remote_blocks;
     let (allocations, frees) = (needs::ALLOCATIONS, needs::FREES);
@@ -396,7 +396,7 @@ fn activity(survey: &Survey) -> Table {
     }
     let bursts = &survey.bursts;
     if bursts.peak_per_ms > 0 && recorded.has(needs::LOAD) {
-        let since = survey.first_ns.map_or(0, |first| bursts.peak_at_ns.saturating_sub(first));
+        let since = survey.time.map_or(0, |time| bursts.peak_at_ns.saturating_sub(time.first_ns));
         table.note(format!(
             "Busiest millisecond: {} allocations and frees, {} after the first event.",
             bursts.peak_per_ms,

@@ -11,8 +11,9 @@ pub(super) fn warnings(info: &TraceInfo, survey: &Survey) -> Vec<String> {
     let unsaid = unsaid.map(|why| format!("`-` is unknown. {why}"));
     let changes = info.setting_changes.iter().map(|change| {
         let SettingChange { name, from, to, before_ns, .. } = change;
-        let seconds = before_ns.saturating_sub(survey.first_ns.unwrap_or(0)) as f64 / 1e9;
+        let seconds = before_ns.saturating_sub(survey.time.map_or(0, |time| time.first_ns)) as f64 / 1e9;
         format!("vm.{name} changed from {from} to {to}, {seconds:.1} s after the first event.")
     });
-    unsaid.into_iter().chain(survey.extent.part(info)).chain(changes).collect()
+    let astray = survey.time.and_then(|time| time.astray_sentence());
+    unsaid.into_iter().chain(astray).chain(survey.extent.part(info)).chain(changes).collect()
 }

@@ -145,6 +145,32 @@ fn fault_09_a_limit_of_file_sizes_ends_a_recording_like_a_full_disk() {
     assert!(said.contains("SIGXFSZ"), "{said}");
 }
 
+#[test]
+#[ignore = "needs root and tracefs"]
+fn fault_09_a_full_disk_says_what_goes_on() {
+    let _guard = this_machine();
+    let (directory, ..) = directory();
+    let full = directory.path().join("full");
+    fs::create_dir(&full).unwrap();
+    let (full, name) = (full.display(), full.join("r.pgtrace").display().to_string());
+    // The command runs on after the file system is full.
+    let script = format!(
+        "mount -t tmpfs -o size=512k none {full} && \
+         {PAGESET} record -o {name} -- sh -c 'exec >/dev/null 2>&1; while :; do {LOAD}; done'; \
+         echo status $?; {PAGESET} stat --recover {name} -f csv"
+    );
+    let output = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output().unwrap();
+    let (said, error) = (text(&output.stdout), text(&output.stderr));
+    assert!(said.contains("status 1"), "{said} {error}");
+    let reason = format!("{name}: cannot write the trace: No space left on device");
+    assert!(error.contains(&reason) && error.contains("written before"), "{error}");
+    assert!(error.contains(&format!("`pageset stat --recover {name}`")), "{error}");
+    let pid = error.split("still runs as process ").nth(1).and_then(|rest| rest.split('.').next());
+    let pid: i32 = pid.expect(&error).parse().expect(&error);
+    assert!(Command::new("kill").arg(pid.to_string()).status().unwrap().success(), "process {pid} runs");
+    assert!(said.lines().any(|line| line.starts_with("events,")), "{said} {error}");
+}
+
 /// Records a load, with a script in its middle that gets the recorder's instance as `$I`.
 #[track_caller]
 fn disturbed(options: &[&str], script: &str) -> (String, TraceInfo, Vec<Event>) {

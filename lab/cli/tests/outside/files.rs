@@ -239,7 +239,7 @@ fn a_trace_comes_through_a_pipe() {
     };
     let without = piped(&["replay", "-"]);
     assert_eq!(without.status.code(), Some(1));
-    assert!(text(&without.stderr).contains("--layout FILE"), "{}", text(&without.stderr));
+    assert!(text(&without.stderr).contains("(give `--layout`)"), "{}", text(&without.stderr));
     let with = piped(&["replay", "-", "--layout", "machine.toml", "-p", "linux-6.12", "-f", "csv"]);
     assert!(with.status.success(), "{}", text(&with.stderr));
     assert!(text(&with.stdout).contains("\nlinux-6.12,"), "{}", text(&with.stdout));

@@ -393,3 +393,40 @@ fn a_recording_of_some_cpus_gives_no_verdict_on_the_machine() {
     assert_eq!(advice["verdict"]["why"], "part_of_machine");
     assert!(said(&["advise", &path]).contains("It has the events of CPUs 0 only."));
 }
+
+/// Tests that a recording without a layout is refused from its beginning. Its end cannot be read.
+#[test]
+fn what_lacks_a_layout_is_refused_before_the_rest_is_read() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("text.txt");
+    let kinds = [
+        ("mm_page_alloc", " migratetype=1 gfp_flags=GFP_KERNEL"),
+        ("mm_page_free", ""),
+        ("mm_page_free_batched", ""),
+        ("mm_page_pcpu_drain", " migratetype=1"),
+        ("mm_page_alloc_zone_locked", " migratetype=1 percpu_refill=1"),
+    ];
+    for lacking in [0, 2] {
+        let mut text = String::from("# tracer: nop\n#\n");
+        for number in 0..150_000_u32 {
+            let (kind, rest) = kinds[number as usize % (kinds.len() - lacking)];
+            let (pfn, at_s) = (4096 + number, 7200.0 + f64::from(number) / 1e5);
+            text += &format!(
+                "  bash-901     [000] .....  {at_s:.6}: {kind}: page=0x{pfn:x} pfn=0x{pfn:x} order=0{rest}\n"
+            );
+        }
+        text += "  bash-901     [000] .....  7300.000000: mm_page_free: page=0x1000 pfn=nonsense order=0\n";
+        std::fs::write(&path, text).expect("it can be written");
+        let path = path.to_str().expect("UTF-8");
+        // `advise` counts the events of a recording that lacks kinds, so it is refused only if none is missing.
+        let verbs: &[&str] = if lacking == 0 { &["verify", "advise"] } else { &["verify"] };
+        for verb in verbs {
+            let error = said(&[verb, path]);
+            let refusal = "text.txt: This recording does not say how memory is laid out (give `--layout`)";
+            assert!(error.contains(refusal), "{verb}: {error}");
+            let kinds = "it has no mm_page_pcpu_drain and mm_page_alloc_zone_locked events";
+            assert_eq!(error.contains(kinds), lacking > 0, "{verb}: {error}");
+        }
+        assert!(said(&["stat", path]).contains("nonsense"), "the end cannot be read");
+    }
+}

@@ -139,10 +139,12 @@ pub fn count(
         head.not_recorded.extend(missed);
     }
     let lost = LostEvents::default();
-    let writer = NativeWriter::new(out, &head, WriteOptions::new()).map_err(RecordError::Output)?;
-    let (_, bytes) = writer.finish(lost).map_err(RecordError::Output)?;
     let is_over = matches!(ending, Ending::Command(_));
     let still_running = child.filter(|_| !is_over).map(|child| child.id());
+    // A file of counts has no block of events that could be recovered.
+    let failed = |source| RecordError::Output { source, bytes: 0, still_running };
+    let writer = NativeWriter::new(out, &head, WriteOptions::new()).map_err(failed)?;
+    let (_, bytes) = writer.finish(lost).map_err(failed)?;
     Ok(Recording { info: head, events: 0, bytes, lost, duration: elapsed, ending, still_running })
 }
 

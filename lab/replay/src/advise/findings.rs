@@ -135,7 +135,7 @@ impl Evidence {
     /// Makes the findings from events. `replay` is `None` if the recording lacks events for a replay.
     pub(super) fn new(info: &TraceInfo, survey: &Survey, replay: Option<&Replay>) -> Self {
         let (kernel, locks, recorded) = (&survey.kernel, &survey.kernel.zone_locks, &survey.recorded);
-        let ns = survey.first_ns.zip(survey.last_ns).map_or(0, |(first, last)| last - first);
+        let ns = survey.time.map_or(0, |time| time.duration_ns);
         let machine = info.machine.as_ref();
         let cpus = machine.map(|machine| machine.cpus).or(info.cpus);
         let of_cpu_time =

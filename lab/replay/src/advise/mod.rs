@@ -19,7 +19,6 @@ mod wording;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anyhow::anyhow;
 use pageset_report::Progress;
 use pageset_trace::{EventKind, TraceError, TraceInfo, TraceReader};
 use serde::Serialize;
@@ -150,18 +149,12 @@ fn open_placed<R: TraceReader>(open: &mut impl FnMut() -> anyhow::Result<R>) -> 
     if reader.info().machine.is_some() || reader.info().counts.is_some() {
         return Ok(reader);
     }
-    if RecordedKinds::at_the_start(&mut reader)?.has(needs::VISITS) {
-        return Err(no_layout(reader.info()));
+    let kinds = RecordedKinds::at_the_start(&mut reader)?;
+    if kinds.has(needs::VISITS) {
+        return Err(kinds.no_layout(reader.info()).into());
     }
     // The check has read the first events, so the recording is opened again.
     open()
-}
-
-fn no_layout(info: &TraceInfo) -> anyhow::Error {
-    let path = info.path.display();
-    anyhow!(ReplayError::NoMachine(format!(
-        "{path}: this recording has no description of the machine's memory; `pageset convert {path} OUT.pgtrace --layout FILE` adds one"
-    )))
 }
 
 /// The figures of a recording, without a replay.
@@ -238,7 +231,7 @@ fn examine_repeats<R: TraceReader>(
     let (surveyed, read) = read(reader, may_be_replayed.then_some(&asked), progress)?;
     let unsaid = surveyed.recorded.unsaid(needs::VISITS);
     if machine.is_none() && (unsaid.is_none() || info.counts.is_some()) {
-        return Err(no_layout(&info));
+        return Err(surveyed.recorded.no_layout(&info).into());
     }
     let read = read.filter(|_| unsaid.is_none());
     let replayed = read.map(|read| play(read, repeats, &asked, progress)).transpose()?;

@@ -16,7 +16,7 @@ pub enum ReplayError {
     /// [`ReplayOptions::cancel`](crate::ReplayOptions::cancel) was set.
     #[error("cancelled")]
     Cancelled,
-    /// The recording does not describe its machine, and the caller gave no description of a machine.
+    /// There is no recording of a side, or no policy is known for its kernel.
     #[error("{0}")]
     NoMachine(String),
     /// The caller asked for fewer CPUs than the machine has. CPUs of the recording cannot be left out.
@@ -44,6 +44,16 @@ pub enum ReplayError {
         wanted: u64,
         /// The system's error.
         source: std::io::Error,
+    },
+    /// There is no memory for the notes about the frames of a zone.
+    #[error(
+        "replaying this recording needs more than {} MiB for notes about the pages of one zone, and there is no memory; \
+         free some memory, or raise the limit (`ulimit -v`, the control group)",
+        wanted >> 20
+    )]
+    NoMemory {
+        /// Bytes of the notes so far, and the next piece.
+        wanted: u64,
     },
     /// A recording that was given as a repeat has another kernel, machine or setting.
     #[error("{path}: this is not a repeat of the first recording: it has another {what}")]

@@ -1,28 +1,72 @@
-//! A table with a value for each frame, which takes memory only near frames that occur in the recording.
+//! A table with a value for each frame, which takes memory only near frames that have a value.
 
 use std::num::NonZeroU32;
 
-/// Frames per chunk: 16 KiB of values, so that a stray frame costs little.
-const CHUNK_FRAMES: u64 = 4096;
+use crate::memory;
+
+/// Frames per chunk: 4 KiB of values, so that a stray frame costs little.
+const CHUNK_FRAMES: usize = 1024;
+
+/// Every so many chunks, the map looks whether memory is short.
+const CHUNKS_OF_LOOK: usize = 64;
+
+/// Chunks without values that are kept for reuse.
+const SPARE_MAX: usize = 64;
 
 /// Values of the frames of one zone.
 #[derive(Debug, Default)]
 pub(super) struct FrameMap {
     start_pfn: u64,
-    chunks: Vec<Option<Box<[Option<NonZeroU32>]>>>,
+    chunks: Vec<Option<Chunk>>,
+    spare: Vec<Chunk>,
+    /// Chunks with values.
+    used: usize,
+    is_short_of_memory: bool,
+}
+
+#[derive(Debug)]
+struct Chunk {
+    values: Box<[Option<NonZeroU32>]>,
+    /// Frames with a value.
+    used: u32,
+}
+
+impl Chunk {
+    /// Makes a chunk without values. `None` if memory is short.
+    fn new() -> Option<Self> {
+        let mut values = Vec::new();
+        values.try_reserve_exact(CHUNK_FRAMES).ok()?;
+        values.resize(CHUNK_FRAMES, None);
+        Some(Self { values: values.into_boxed_slice(), used: 0 })
+    }
 }
 
 impl FrameMap {
     /// A map for `frames` frames from `start_pfn` on.
     pub(super) fn new(start_pfn: u64, frames: u64) -> Self {
-        let chunks = frames.div_ceil(CHUNK_FRAMES) as usize;
-        Self { start_pfn, chunks: std::iter::repeat_with(|| None).take(chunks).collect() }
+        let chunks = frames.div_ceil(CHUNK_FRAMES as u64) as usize;
+        let chunks = std::iter::repeat_with(|| None).take(chunks).collect();
+        Self { start_pfn, chunks, ..Self::default() }
+    }
+
+    /// Bytes of all values that the map has, and one chunk more. `None` unless the map once got no memory.
+    pub(super) fn wanted_bytes(&self) -> Option<u64> {
+        let bytes = ((self.used + 1) * CHUNK_FRAMES * size_of::<Option<NonZeroU32>>()) as u64;
+        self.is_short_of_memory.then_some(bytes)
     }
 
     fn place(&self, pfn: u64) -> Option<(usize, usize)> {
-        let frame = pfn.checked_sub(self.start_pfn)?;
-        let chunk = usize::try_from(frame / CHUNK_FRAMES).ok().filter(|chunk| *chunk < self.chunks.len())?;
-        Some((chunk, (frame % CHUNK_FRAMES) as usize))
+        let frame = usize::try_from(pfn.checked_sub(self.start_pfn)?).ok()?;
+        let chunk = Some(frame / CHUNK_FRAMES).filter(|chunk| *chunk < self.chunks.len())?;
+        Some((chunk, frame % CHUNK_FRAMES))
+    }
+
+    /// Makes a chunk, unless memory is short. Looking for memory takes longer than making a chunk, so only
+    /// some chunks look.
+    #[cold]
+    fn new_chunk(&self) -> Option<Chunk> {
+        let looks = self.used.is_multiple_of(CHUNKS_OF_LOOK);
+        if self.is_short_of_memory || looks && memory::is_short() { None } else { Chunk::new() }
     }
 
     #[inline]
@@ -34,17 +78,33 @@ impl FrameMap {
     /// Removes and returns the value of a frame.
     #[inline]
     pub(super) fn take(&mut self, pfn: u64) -> Option<NonZeroU32> {
-        let (chunk, frame) = self.place(pfn)?;
-        self.chunks[chunk].as_mut()?[frame].take()
+        let (at, frame) = self.place(pfn)?;
+        let chunk = self.chunks[at].as_mut()?;
+        let value = chunk.values[frame].take()?;
+        chunk.used -= 1;
+        if chunk.used == 0 {
+            self.used -= 1;
+            self.spare.extend(self.chunks[at].take().filter(|_| self.spare.len() < SPARE_MAX));
+        }
+        Some(value)
     }
 
-    /// Sets the value of a frame and returns its old value. Frames outside the map are ignored.
+    /// Sets the value of a frame and returns its old value. Frames outside the map are ignored. If memory is
+    /// short, the value is lost, and [`FrameMap::wanted_bytes`] says so.
     #[inline]
     pub(super) fn set(&mut self, pfn: u64, value: NonZeroU32) -> Option<NonZeroU32> {
-        let (chunk, frame) = self.place(pfn)?;
-        let chunk =
-            self.chunks[chunk].get_or_insert_with(|| vec![None; CHUNK_FRAMES as usize].into_boxed_slice());
-        chunk[frame].replace(value)
+        let (at, frame) = self.place(pfn)?;
+        if self.chunks[at].is_none() {
+            self.chunks[at] = self.spare.pop().or_else(|| self.new_chunk());
+            self.used += usize::from(self.chunks[at].is_some());
+        }
+        let Some(chunk) = &mut self.chunks[at] else {
+            self.is_short_of_memory = true;
+            return None;
+        };
+        let before = chunk.values[frame].replace(value);
+        chunk.used += u32::from(before.is_none());
+        before
     }
 }
 
@@ -64,5 +124,25 @@ mod tests {
         assert_eq!(map.take(1000), None);
         assert_eq!(map.set(999, one), None, "outside");
         assert_eq!(map.take(u64::MAX), None);
+    }
+
+    #[test]
+    fn chunks_without_values_take_no_memory() {
+        let frames = 100 * CHUNK_FRAMES as u64;
+        let mut map = FrameMap::new(0, frames);
+        let one = NonZeroU32::new(1).unwrap();
+        for pfn in 0..frames {
+            assert_eq!((map.set(pfn, one), map.set(pfn, one)), (None, Some(one)));
+            // Only the last 1500 frames have values.
+            if let Some(earlier) = pfn.checked_sub(1500) {
+                assert_eq!((map.take(earlier), map.take(earlier)), (Some(one), None));
+            }
+            assert!(map.chunks.iter().flatten().count() <= 3 && map.used <= 3);
+            assert!(map.spare.len() <= 2, "{}", map.spare.len());
+        }
+        assert_eq!(map.wanted_bytes(), None);
+        assert!((0..frames).all(|pfn| map.set(pfn, one).is_none_or(|before| before == one)));
+        assert!((0..frames).all(|pfn| map.take(pfn) == Some(one)));
+        assert_eq!((map.used, map.spare.len()), (0, SPARE_MAX));
     }
 }

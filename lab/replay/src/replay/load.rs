@@ -101,6 +101,7 @@ impl PageSetLoad {
             reading.events(&events, times);
             read += events.len() as u64;
             recorded::count(&mut kinds, &events);
+            reading.check()?;
             progress(read)?;
         }
         let recorded = RecordedKinds::new(reader.info(), &kinds);

@@ -13,7 +13,7 @@ use super::machine::Machine;
 use super::start::{self, SetStart};
 use super::window::Window;
 use crate::kernel_policy::policy_of_kernel;
-use crate::recorded::needs;
+use crate::recorded::{needs, no_layout};
 
 /// A recording that can be played under any policy.
 pub(super) struct Prepared {
@@ -39,12 +39,9 @@ impl Prepared {
     ) -> Result<Self, ReplayError> {
         let is_recorded_machine = other_machine.is_none() && cpus.is_none();
         let before = reader.info().before.clone().filter(|_| other_machine.is_none());
-        let layout = other_machine.or_else(|| reader.info().machine.clone()).ok_or_else(|| {
-            let path = reader.info().path.display();
-            ReplayError::NoMachine(format!(
-                "{path}: the recording does not describe its machine: pass --layout FILE"
-            ))
-        })?;
+        let Some(layout) = other_machine.or_else(|| reader.info().machine.clone()) else {
+            return Err(no_layout(&mut &mut *reader).into());
+        };
         let layout = match cpus {
             Some(cpus) => with_cpus(layout, cpus)?,
             None => layout,

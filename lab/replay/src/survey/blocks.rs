@@ -1,13 +1,23 @@
 //! A table of allocated blocks, each with the time and the CPU of its allocation.
 //!
-//! The table consists of chunks of 4096 frames. A chunk is made when one of its frames is first allocated.
-//! Chunks are aligned and larger than the largest block, so no block lies in two chunks.
+//! The table consists of chunks of 1024 frames. A chunk is made when one of its frames is allocated. Chunks
+//! without blocks are reused for other frames when chunks are short. Chunks are aligned and as large as the
+//! largest block, so no block lies in two chunks.
 
 use foldhash::HashMap;
 use pageset_core::{NR_ORDERS, Order, Pfn};
 
+use crate::memory;
+
 /// Frames in a chunk.
-const CHUNK_FRAMES: usize = 4096;
+const CHUNK_FRAMES: usize = 1024;
+const _: () = assert!(CHUNK_FRAMES >= 1 << pageset_core::MAX_ORDER);
+
+/// Chunks without blocks are looked for only if there are this many chunks.
+const SWEEP_MIN: usize = 256;
+
+/// Every so many chunks, the table looks whether memory is short. Then the table takes no more.
+const CHUNKS_OF_LOOK: usize = 64;
 
 /// Bytes of one chunk, as counted against the limit.
 pub(super) const CHUNK_BYTES: u64 = (CHUNK_FRAMES * (size_of::<u64>() + size_of::<u32>())) as u64;
@@ -38,7 +48,15 @@ pub(super) struct Found {
 #[derive(Debug)]
 pub(super) struct LiveBlocks {
     chunks: Vec<Chunk>,
+    /// The index of the chunk with each number, which is the number of its first frame divided by the chunk
+    /// size.
     numbers: HashMap<u64, u32>,
+    /// Indices of chunks without a number.
+    spare: Vec<u32>,
+    /// Number of chunks at which chunks without blocks are looked for.
+    sweep_at: usize,
+    /// Blocks that the full table did not take since chunks without blocks were looked for.
+    refused: usize,
     /// The chunk that was used last: the number of its first frame divided by the chunk size, and its index.
     last: Option<(u64, u32)>,
     chunks_max: u64,
@@ -46,6 +64,9 @@ pub(super) struct LiveBlocks {
 
 #[derive(Debug)]
 struct Chunk {
+    number: u64,
+    /// Blocks that begin in this chunk.
+    blocks: u32,
     since_ns: Box<[u64; CHUNK_FRAMES]>,
     /// For the first frame of a block: the CPU that allocated it, and its order plus 1. 0 for all other
     /// frames.
@@ -60,13 +81,16 @@ impl LiveBlocks {
         Self {
             chunks: Vec::new(),
             numbers: HashMap::default(),
+            spare: Vec::new(),
+            sweep_at: SWEEP_MIN,
+            refused: 0,
             last: None,
             chunks_max: (bytes_max / CHUNK_BYTES).max(1),
         }
     }
 
     /// Adds an allocated block. Blocks that the table had at these frames are removed and counted in the
-    /// result. `None` if the table is full.
+    /// result. `None` if the table is full, or if memory is short.
     #[inline]
     pub(super) fn insert(&mut self, pfn: Pfn, block: Block) -> Option<u32> {
         let index = frame_index(pfn);
@@ -114,13 +138,50 @@ impl LiveBlocks {
         let is_known =
             self.last.is_some_and(|(last, _)| last == number) || self.numbers.contains_key(&number);
         if !is_known {
-            if self.chunks.len() as u64 >= self.chunks_max {
-                return None;
-            }
-            self.numbers.insert(number, u32::try_from(self.chunks.len()).ok()?);
-            self.chunks.push(Chunk::new());
+            let place = self.place_of_new()?;
+            self.chunks[place as usize].number = number;
+            self.numbers.insert(number, place);
         }
         self.chunk(pfn)
+    }
+
+    /// The index of a chunk without blocks and without a number.
+    #[cold]
+    fn place_of_new(&mut self) -> Option<u32> {
+        if self.spare.is_empty() && (self.chunks.len() >= self.sweep_at || self.refused > self.chunks.len()) {
+            self.sweep();
+        }
+        if let Some(place) = self.spare.pop() {
+            return Some(place);
+        }
+        if self.chunks.len() as u64 >= self.chunks_max {
+            self.refused += 1;
+            return None;
+        }
+        // Looking for memory takes longer than making a chunk, so only some chunks look.
+        if self.chunks.len().is_multiple_of(CHUNKS_OF_LOOK) && memory::is_short() {
+            self.chunks_max = self.chunks.len() as u64;
+            return None;
+        }
+        let place = u32::try_from(self.chunks.len()).ok()?;
+        self.chunks.try_reserve(1).ok()?;
+        self.chunks.push(Chunk::new()?);
+        Some(place)
+    }
+
+    /// Takes the numbers of chunks without blocks away. If nearly all chunks have blocks, the next sweep comes
+    /// when their number has doubled. So the table is at most twice as large as needed, and all sweeps together
+    /// take little time.
+    fn sweep(&mut self) {
+        for (place, chunk) in (0..).zip(&self.chunks) {
+            if chunk.blocks == 0 {
+                self.numbers.remove(&chunk.number);
+                self.spare.push(place);
+            }
+        }
+        self.last = None;
+        self.sweep_at = (2 * (self.chunks.len() - self.spare.len())).max(SWEEP_MIN);
+        self.refused = 0;
     }
 }
 
@@ -129,13 +190,16 @@ fn frame_index(pfn: Pfn) -> usize {
 }
 
 impl Chunk {
-    fn new() -> Self {
-        // Make the arrays from vectors, so that 48 KiB are never on the stack.
-        let since_ns =
-            vec![0; CHUNK_FRAMES].into_boxed_slice().try_into().expect("the list has the length of a chunk");
-        let tags =
-            vec![0; CHUNK_FRAMES].into_boxed_slice().try_into().expect("the list has the length of a chunk");
-        Self { since_ns, tags, live: [0; NR_ORDERS] }
+    /// Makes a chunk without blocks. `None` if memory is short.
+    fn new() -> Option<Self> {
+        let (mut since_ns, mut tags) = (Vec::new(), Vec::new());
+        since_ns.try_reserve_exact(CHUNK_FRAMES).ok()?;
+        tags.try_reserve_exact(CHUNK_FRAMES).ok()?;
+        since_ns.resize(CHUNK_FRAMES, 0);
+        tags.resize(CHUNK_FRAMES, 0);
+        let since_ns = since_ns.into_boxed_slice().try_into().ok()?;
+        let tags = tags.into_boxed_slice().try_into().ok()?;
+        Some(Self { number: 0, blocks: 0, since_ns, tags, live: [0; NR_ORDERS] })
     }
 
     #[inline]
@@ -150,12 +214,14 @@ impl Chunk {
         self.since_ns[index] = block.since_ns;
         self.tags[index] = u32::from(block.cpu) << 8 | (u32::from(block.order.get()) + 1);
         self.live[block.order.index()] += 1;
+        self.blocks += 1;
     }
 
     #[inline]
     fn clear(&mut self, index: usize, order: Order) {
         self.tags[index] = 0;
         self.live[order.index()] -= 1;
+        self.blocks -= 1;
     }
 
     /// Removes the allocated blocks in the block of `order` at `index`, which is aligned.
@@ -282,5 +348,28 @@ mod tests {
         assert_eq!(blocks.insert(Pfn(5), block(0)), Some(0));
         assert_eq!(blocks.insert(Pfn(5000), block(0)), None);
         assert_eq!(removed(&mut blocks, 5, 0).0.blocks, 1);
+    }
+
+    #[test]
+    fn the_table_is_as_large_as_what_is_allocated_at_one_time() {
+        let mut blocks = LiveBlocks::new(1 << 30);
+        let pages = 3000 * CHUNK_FRAMES as u64;
+        for pfn in 0..pages {
+            assert_eq!(blocks.insert(Pfn(pfn), block(0)), Some(0));
+            // Only the last 5000 pages are allocated, and page 7, which stays.
+            if let Some(earlier) = pfn.checked_sub(5000).filter(|earlier| *earlier != 7) {
+                assert_eq!(removed(&mut blocks, earlier, 0).1, [block(0)]);
+            }
+        }
+        assert_eq!(blocks.live()[0], 5001);
+        assert!(blocks.chunks.len() <= SWEEP_MIN, "{}", blocks.chunks.len());
+        assert_eq!(blocks.numbers.len() + blocks.spare.len(), blocks.chunks.len());
+        assert_eq!(removed(&mut blocks, 7, 0).1, [block(0)]);
+        // With chunks that all have blocks, the table grows.
+        let mut blocks = LiveBlocks::new(1 << 30);
+        for chunk in 0..3000 {
+            assert_eq!(blocks.insert(Pfn(chunk * CHUNK_FRAMES as u64), block(0)), Some(0));
+        }
+        assert_eq!((blocks.chunks.len(), blocks.live()[0]), (3000, 3000));
     }
 }

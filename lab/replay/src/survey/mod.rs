@@ -40,6 +40,7 @@ use blocks::{Block, LiveBlocks};
 use bursts::{BurstCounter, Direction};
 
 use crate::recorded::RecordedKinds;
+use crate::recorded_time::{RecordedTime, TimeCounter};
 
 pub use bursts::{Bursts, Runs};
 pub use cpus::{CpuTotals, Cpus, MATRIX_CPUS_MAX};
@@ -79,10 +80,8 @@ pub struct Survey {
     pub recorded: RecordedKinds,
     /// Whether the events are of the whole machine.
     pub extent: Extent,
-    /// Time of the earliest event; `None` without events.
-    pub first_ns: Option<u64>,
-    /// Time of the latest event.
-    pub last_ns: Option<u64>,
+    /// When the events happened; `None` without events.
+    pub time: Option<RecordedTime>,
     /// Events that are missing, or that could not be used.
     pub lost: LostEvents,
     /// Blocks by size and type.
@@ -162,8 +161,7 @@ struct Counter {
     events: u64,
     kinds: [u64; EventKind::COUNT],
     extent: Extent,
-    first_ns: Option<u64>,
-    last_ns: Option<u64>,
+    time: TimeCounter,
     orders: Orders,
     cpus: Cpus,
     lifetimes: Lifetimes,
@@ -178,8 +176,7 @@ impl Counter {
             events: 0,
             kinds: [0; EventKind::COUNT],
             extent: Extent::default(),
-            first_ns: None,
-            last_ns: None,
+            time: TimeCounter::default(),
             orders: Orders::default(),
             cpus: Cpus::default(),
             lifetimes: Lifetimes::default(),
@@ -192,6 +189,7 @@ impl Counter {
     /// This loop is a separate function, so that it is compiled with this crate's optimisation. The generic
     /// caller is compiled in the crate that calls it, with that crate's optimisation.
     fn record_all(&mut self, events: &[Event]) {
+        self.time.record(events);
         events.iter().for_each(|event| self.record(event));
     }
 
@@ -199,8 +197,6 @@ impl Counter {
     fn record(&mut self, event: &Event) {
         self.events += 1;
         self.kinds[event.kind.index()] += 1;
-        self.first_ns = Some(self.first_ns.map_or(event.ts_ns, |first| first.min(event.ts_ns)));
-        self.last_ns = self.last_ns.max(Some(event.ts_ns));
         self.cpus.totals(event.cpu).events += 1;
         self.extent.record(event);
         self.kernel.record(event);
@@ -271,8 +267,7 @@ impl Counter {
             kinds: EventKind::ALL.map(|kind| (kind, self.kinds[kind.index()])),
             recorded: RecordedKinds::new(info, &self.kinds),
             extent: self.extent,
-            first_ns: self.first_ns,
-            last_ns: self.last_ns,
+            time: self.time.time(),
             lost: LostEvents::default(),
             orders: self.orders,
             cpus: self.cpus,

@@ -87,7 +87,7 @@ proptest! {
 #[test]
 fn a_recording_without_events_has_an_empty_survey() {
     let survey = survey_of(Vec::new());
-    assert_eq!((survey.events, survey.first_ns, survey.last_ns), (0, None, None));
+    assert_eq!((survey.events, survey.time), (0, None));
 }
 
 #[test]
@@ -101,5 +101,5 @@ fn the_second_event_of_a_batched_free_is_no_free() {
     assert_eq!((survey.orders.freed_blocks(), survey.orders.freed_in_batches), (1, 1));
     assert_eq!((survey.cpus.remote_blocks, survey.lifetimes.unmatched_frees), (1, 0));
     assert_eq!(survey.lifetimes.ns.ranges().collect::<Vec<_>>(), [(64, 1)]);
-    assert_eq!((survey.first_ns, survey.last_ns), (Some(100), Some(170)));
+    assert_eq!(survey.time.map(|time| (time.first_ns, time.last_ns, time.duration_ns)), Some((100, 170, 70)));
 }

@@ -68,7 +68,7 @@ struct Counter<'s> {
 
 impl<'s> Counter<'s> {
     fn new(survey: &'s Survey) -> Self {
-        let (first_ns, last_ns) = (survey.first_ns.unwrap_or(0), survey.last_ns.unwrap_or(0));
+        let (first_ns, last_ns) = survey.time.map_or((0, 0), |time| (time.first_ns, time.last_ns));
         let cpus = survey.cpus.active().max(1);
         let intervals = (CELLS_MAX / cpus).clamp(INTERVALS_MIN, INTERVALS_MAX);
         // Add 1 to the difference, so that the last event is inside the last interval.
@@ -151,6 +151,7 @@ fn at<T: Clone + Default>(list: &mut Vec<T>, cpu: u16) -> &mut T {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RecordedTime;
 
     fn event(kind: EventKind, ts_ns: u64, cpu: u16) -> Event {
         Event { pid: 1, pfn: 64, refill: 1, ..Event::new(kind, ts_ns, cpu) }
@@ -161,8 +162,8 @@ mod tests {
             &super::super::SurveyOptions::default(),
             &pageset_trace::TraceInfo::default(),
         );
-        counter.record(&event(EventKind::MmPageAlloc, 1_000, 0));
-        counter.record(&event(EventKind::MmPageAlloc, 11_000, 3));
+        counter
+            .record_all(&[event(EventKind::MmPageAlloc, 1_000, 0), event(EventKind::MmPageAlloc, 11_000, 3)]);
         counter.finish(&pageset_trace::TraceInfo::default())
     }
 
@@ -203,8 +204,7 @@ mod tests {
         survey.cpus.each = vec![pageset_events(); 512];
         let counter = Counter::new(&survey);
         assert_eq!(counter.timeline.intervals, CELLS_MAX / 512);
-        survey.last_ns = Some(u64::MAX);
-        survey.first_ns = Some(0);
+        survey.time = survey.time.map(|time| RecordedTime { first_ns: 0, last_ns: u64::MAX, ..time });
         let mut counter = Counter::new(&survey);
         counter.record(&event(EventKind::MmPagePcpuDrain, u64::MAX, 0));
         assert_eq!(counter.finish().cpus[0].drains.iter().sum::<u64>(), 1);

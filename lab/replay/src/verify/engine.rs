@@ -105,7 +105,8 @@ impl Engine {
         chunk.link(&mut self.geometry)?;
         let numbers = self.geometry.numbers();
         let more = numbers - self.notes.len();
-        self.notes.try_reserve_exact(more).map_err(|_| format!("there is no memory for {numbers} frames"))?;
+        let room = self.notes.try_reserve_exact(more);
+        room.map_err(|_| format!("there is no memory for {} MiB of notes", (numbers >> 17).max(1)))?;
         self.notes.resize(numbers, 0);
         self.block_types.resize(numbers / PAGEBLOCK_FRAMES as usize, 0);
         Ok(())

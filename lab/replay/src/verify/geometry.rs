@@ -1,5 +1,6 @@
 //! The recorded machine's zones: the zone of each frame, and the limits of each zone's page sets.
 
+use crate::memory;
 use pageset_core::pcp::Limits;
 use pageset_core::{
     FrameCounts, FrameIndex, FrameLinks, FrameState, FrameTables, PageblockType, Policy, Storage,
@@ -162,7 +163,11 @@ fn grow<T>(table: &mut Storage<'static, T>, len: usize, make: impl FnMut() -> T)
     let Storage::Owned(owned) = table else { return Ok(()) };
     let mut entries = std::mem::take(owned).into_vec();
     let more = len.saturating_sub(entries.len());
-    entries.try_reserve_exact(more).map_err(|_| format!("there is no memory for tables of {len} frames"))?;
+    let room = entries.try_reserve_exact(more);
+    if room.is_err() || memory::is_short() {
+        let bytes = len.saturating_mul(size_of::<T>());
+        return Err(format!("there is no memory for tables of {} MiB", (bytes >> 20).max(1)));
+    }
     entries.extend(std::iter::repeat_with(make).take(more));
     *owned = entries.into_boxed_slice();
     Ok(())

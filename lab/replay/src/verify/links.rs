@@ -6,6 +6,9 @@ use pageset_trace::{Event, EventKind};
 
 use super::geometry::Geometry;
 
+/// Memory for the machine's tables and for reading, beside the events of a chunk.
+pub(super) const BESIDE_BYTES: usize = 32 << 20;
+
 /// The index that stands for no event.
 pub(super) const NEVER: u32 = u32::MAX;
 
@@ -34,7 +37,31 @@ pub(super) struct Chunk {
     pub(super) done: Vec<bool>,
 }
 
+/// Returns an error if the system does not give memory for this many entries.
+pub(super) fn room_for<T>(entries: usize, what: &str) -> Result<(), String> {
+    let bytes = entries.saturating_mul(size_of::<T>());
+    let mut list = Vec::<T>::new();
+    let room = list.try_reserve_exact(entries);
+    // Otherwise the compiler may leave out an allocation that is not used.
+    std::hint::black_box(&list);
+    room.map_err(|_| format!("there is no memory for {} MiB of {what}", (bytes >> 20).max(1)))
+}
+
 impl Chunk {
+    /// Makes room for this many events and their links.
+    pub(super) fn reserve(&mut self, events: usize) -> Result<(), String> {
+        let bytes = events.saturating_mul(size_of::<Event>() + size_of::<Link>() + size_of::<bool>());
+        let room = [
+            self.events.try_reserve_exact(events),
+            self.links.try_reserve_exact(events),
+            self.done.try_reserve_exact(events),
+        ];
+        match room.into_iter().all(|room| room.is_ok()) {
+            true => Ok(()),
+            false => Err(format!("there is no memory for {} MiB of events", (bytes >> 20).max(1))),
+        }
+    }
+
     /// Links the events, from the last to the first.
     pub(super) fn link(&mut self, geometry: &mut Geometry) -> Result<(), String> {
         let cpus = geometry.nodes.len();
@@ -44,6 +71,7 @@ impl Chunk {
         for event in &self.events {
             event.frame().map_or(Ok(None), |pfn| geometry.see(pfn.0))?;
         }
+        room_for::<u32>(geometry.numbers() + BESIDE_BYTES / size_of::<u32>(), "links of pages")?;
         let mut next_of_frame = vec![0_u32; geometry.numbers()];
         self.done.resize(self.events.len(), false);
         self.links.clear();

@@ -59,11 +59,13 @@ use crate::stretch::OneSetting;
 use engine::Engine;
 use explain::Explainer;
 use geometry::LimitsFrom;
-use links::Chunk;
+use links::{BESIDE_BYTES, Chunk};
 
 /// Maximum number of events in a chunk. A recording is compared chunk by chunk, and a chunk with its links
 /// takes 90 MiB.
 const CHUNK_EVENTS_MAX: usize = 2 << 20;
+/// The remedy of short memory.
+const MORE_MEMORY: &str = "free some memory, or raise the limit (`ulimit -v`, the control group)";
 /// A comparison searches later events. So this many events at the end of a chunk are compared together with
 /// the next chunk.
 const LOOK_AHEAD: usize = 64 << 10;
@@ -85,7 +87,7 @@ pub fn verify(
     let path = info.path.display().to_string();
     let unusable = |problem: String, remedy| VerifyError::Unusable { path: path.clone(), problem, remedy };
     let Some(machine) = options.machine.as_ref().or(info.machine.as_ref()) else {
-        return Err(unusable("the recording does not describe its machine".into(), "pass --layout FILE"));
+        return Err(recorded::no_layout(&mut reader).into());
     };
     let machine = &options.settings.applied(machine);
     let kernel = info.kernel.clone().unwrap_or_else(|| machine.kernel.clone());
@@ -113,8 +115,9 @@ pub fn verify(
     engine.prepare(limits);
     let mut chunk = Chunk::default();
     // Reserving too much memory is harmless, because the system provides memory only when it is written.
-    let announced = usize::try_from(info.events.unwrap_or(0)).unwrap_or(usize::MAX);
-    chunk.events.reserve(announced.min(CHUNK_EVENTS_MAX));
+    let announced = usize::try_from(info.events.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+    chunk.reserve(announced.min(CHUNK_EVENTS_MAX)).map_err(|problem| unusable(problem, MORE_MEMORY))?;
+    links::room_for::<u8>(BESIDE_BYTES, "tables").map_err(|problem| unusable(problem, MORE_MEMORY))?;
     let mut block = Vec::new();
     let (mut events, mut kinds) = (0, [0; EventKind::COUNT]);
     let mut is_read = false;
@@ -128,7 +131,7 @@ pub fn verify(
                 }
             }
         }
-        engine.link(&mut chunk).map_err(|problem| unusable(problem, "verify a part of it"))?;
+        engine.link(&mut chunk).map_err(|problem| unusable(problem, MORE_MEMORY))?;
         // The last events are compared together with the next chunk. Until then, comparisons of earlier events
         // may search them.
         let seen = if is_read { 0 } else { LOOK_AHEAD };

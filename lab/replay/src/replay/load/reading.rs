@@ -9,6 +9,7 @@ use super::{Decided, Moved, PageSetLoad, Times};
 use crate::pressure::highest_zone;
 use crate::recorded::{RecordedKinds, needs};
 use crate::replay::act::{Act, ActKind, BlockKind};
+use crate::replay::error::ReplayError;
 use crate::replay::frame_map::FrameMap;
 use crate::replay::machine::Machine;
 use crate::replay::ticks::Ticks;
@@ -126,6 +127,14 @@ impl<'m> Reading<'m> {
             self.give_stacks();
         }
         self.load
+    }
+
+    /// Returns an error if there was no memory for the notes about frames.
+    pub(super) fn check(&self) -> Result<(), ReplayError> {
+        match self.zones.iter().filter_map(|zone| zone.frames.wanted_bytes()).max() {
+            Some(wanted) => Err(ReplayError::NoMemory { wanted }),
+            None => Ok(()),
+        }
     }
 
     /// Undoes the corrections for frees past a busy page set. These corrections follow from blocks that leave
