@@ -1,10 +1,10 @@
 //! The page allocator: zones, a page set per zone and CPU, and the operations on them.
 //!
 //! Allocation and free are in the files `alloc` (chooses the zone and takes the block), `slow` (further
-//! attempts), `free`, `bulk`, `range` (a given place, exact counts, partial frees), and `contiguous` (more
-//! frames than a block has). The other files are
-//! `tick`, `drain`, `cpu` (online and offline), `isolation` (pageblocks out of service), `add` (memory that
-//! comes later), `settings` (sysctls) and `info` (read access).
+//! attempts), `free` and `bulk`. `range` has given places, exact counts and partial frees; `contiguous` has
+//! counts above the largest block. The other files are `tick`, `drain`, `cpu` (online and offline),
+//! `isolation` (pageblocks out of service), `add` (memory that comes later), `settings` (sysctls) and `info`
+//! (read access).
 
 mod add;
 mod alloc;

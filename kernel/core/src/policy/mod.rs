@@ -484,7 +484,7 @@ impl FreeDrain {
 
 /// How pages enter the page set if a block, such as a task's stack, was allocated whole and split, and all of
 /// its pages are freed at once. The allocator of this crate does not use this rule: its frees name whole blocks.
-/// What reads recordings uses it: the kernel emits an event per page, and the events do not show whether the
+/// Replays of recordings use it: the kernel emits an event per page, and the events do not show whether the
 /// pages entered one by one or as one block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

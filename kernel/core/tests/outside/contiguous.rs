@@ -45,7 +45,7 @@ fn more_frames_than_the_largest_block_has_are_contiguous_and_aligned() {
 fn the_frames_do_not_overlap_holes_or_what_is_in_use_and_keep_to_the_node() {
     let allocator = machine();
     let first = any().on(NodeChoice::Only(NodeId(0)));
-    // Behind the hole are 12 684 frames, of which 12 288 begin with a pageblock.
+    // Behind the hole are 12 684 frames: 396 to the next pageblock, and 12 288 from there.
     assert_eq!(
         allocator.alloc_contiguous(CPU, 12_289, 1, &first).map(|pfn| pfn.0 >= 3700),
         Err(AllocError::OutOfMemory { order: Order::MAX })
@@ -103,7 +103,7 @@ fn wrong_arguments_have_errors() {
     }
 }
 
-/// The watermark stops a search at once, and what was taken is free again.
+/// The watermark stops a search at once, and the frames that the search had taken are free again.
 #[test]
 fn the_minimum_watermark_is_kept() {
     let allocator = machine();

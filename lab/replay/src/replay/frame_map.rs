@@ -72,7 +72,7 @@ impl FrameMap {
     #[inline]
     pub(super) fn get(&self, pfn: u64) -> Option<NonZeroU32> {
         let (chunk, frame) = self.place(pfn)?;
-        self.chunks[chunk].as_ref()?[frame]
+        self.chunks[chunk].as_ref()?.values[frame]
     }
 
     /// Removes and returns the value of a frame.
