@@ -111,6 +111,12 @@ clients() {
     more=-ljemalloc program jemalloc $capi/examples/jemalloc.c gcc -std=gnu99 "$capi/examples/jemalloc_hooks.c"
     "$work/jemalloc"
     PAGESET_RSEQ=0 "$work/jemalloc"
+    # Programs whose malloc is replaced from outside, by whichever library the package installed.
+    local preload name
+    preload=$(ldconfig -p | sed -n 's/.*libjemalloc\.so\.2 .*=> //p' | head -n 1)
+    for name in blocks slab uses threads; do
+        LD_PRELOAD=$preload "$work/$name"
+    done
     program io_uring $capi/examples/io_uring.c gcc -std=gnu99
     if ((UID == 0)); then
         chmod -R a+rX "$work"

@@ -3,7 +3,7 @@
 mod machine;
 mod spin;
 
-pub use machine::{CPU, Host, machine};
+pub use machine::{CPU, Host, machine, machine_of_blocks};
 pub use spin::Spin;
 
 /// The examples of the project's README and of the book, run as tests. They are here because a published

@@ -1,5 +1,7 @@
 //! The machine: 6 GiB in three zones, two CPUs, one node, as in the specification's worked examples.
 
+use pageset_blocks::BlockAllocator;
+use pageset_core::policy::LINUX_6_18;
 use pageset_core::{Config, CpuId, NodeId, PageAllocator, Platform, Policy, Tables, ZoneConfig, ZoneKind};
 
 use crate::Spin;
@@ -27,6 +29,25 @@ impl Platform for Host {
 /// An error if the machine's numbers contradict each other.
 #[must_use]
 pub fn machine(policy: Policy) -> PageAllocator<'static, Host> {
+    with_config(policy, |config| {
+        let tables = Tables::on_heap(config).expect("the spans are small enough");
+        PageAllocator::new(Host, config, tables).expect("the zones are in order")
+    })
+}
+
+/// This project's own allocator for the machine, with all memory free.
+///
+/// # Panics
+/// An error if the machine's numbers contradict each other.
+#[must_use]
+pub fn machine_of_blocks() -> BlockAllocator<'static> {
+    with_config(LINUX_6_18, |config| {
+        let tables = pageset_blocks::Tables::on_heap(config).expect("the spans are small enough");
+        BlockAllocator::new(config, tables).expect("the zones are in order")
+    })
+}
+
+fn with_config<R>(policy: Policy, build: impl FnOnce(&Config<'_>) -> R) -> R {
     const MIB: u64 = 256;
     let zone = |kind, start: u64, end: u64| (kind, start * MIB..end * MIB);
     let spans =
@@ -37,7 +58,5 @@ pub fn machine(policy: Policy) -> PageAllocator<'static, Host> {
         .zip(&regions)
         .map(|((kind, span), regions)| ZoneConfig { kind, node: NodeId(0), span, regions })
         .collect();
-    let config = Config::new(&zones, &[NodeId(0); 2]).with_policy(policy);
-    let tables = Tables::on_heap(&config).expect("the spans are small enough");
-    PageAllocator::new(Host, &config, tables).expect("the zones are in order")
+    build(&Config::new(&zones, &[NodeId(0); 2]).with_policy(policy))
 }

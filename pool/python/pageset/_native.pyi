@@ -131,7 +131,7 @@ class Pool:
 
         Empties all caches first.
         """
-    def alloc_bulk(self, count: int) -> list[Pages]:
+    def alloc_bulk(self, count: int, *, timeout: float | None = None) -> list[Pages]:
         """Allocates ``count`` single pages; fewer if there are no more."""
     def stats(self) -> PoolStats:
         """What happened, and where the pages are."""

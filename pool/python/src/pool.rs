@@ -8,9 +8,7 @@ use std::sync::Arc;
 use std::thread::{available_parallelism, sleep};
 use std::time::{Duration, Instant};
 
-use pageset::{
-    AllocError, Backing, Fork, HugePageSize, Numa, Order, OwnedPages, PAGE_BYTES, Prezero, Residency, Worker,
-};
+use pageset::{AllocError, Backing, Fork, HugePageSize, Numa, Order, PAGE_BYTES, Prezero, Residency, Worker};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -169,11 +167,30 @@ impl Pool {
         Ok(Pages::new(pages.into_owned(&self.0)))
     }
 
-    /// Allocates `count` single pages; fewer if there are no more.
-    fn alloc_bulk(&self, py: Python<'_>, count: Whole<usize>) -> PyResult<Vec<Pages>> {
+    /// Allocates `count` single pages; fewer if there are no more after garbage was collected. Waits up to
+    /// `timeout` seconds for the first page.
+    #[pyo3(signature = (count, *, timeout=None), text_signature = "($self, count, *, timeout=None)")]
+    fn alloc_bulk(&self, py: Python<'_>, count: Whole<usize>, timeout: Option<f64>) -> PyResult<Vec<Pages>> {
+        let Whole(count) = count;
         let mut pages = Vec::new();
-        py.detach(|| self.0.alloc_bulk(count.0, &mut pages)).map_err(not_allocated)?;
-        Ok(pages.into_iter().map(|pages| Pages::new(pages.into_owned(&self.0))).collect())
+        let outcome = py.detach(|| self.0.alloc_bulk(count, &mut pages));
+        if !is_short(&outcome) {
+            outcome.map_err(not_allocated)?;
+        }
+        let mut pages: Vec<Pages> =
+            pages.into_iter().map(|page| Pages::new(page.into_owned(&self.0))).collect();
+        if pages.len() < count {
+            if pages.is_empty() {
+                pages.push(self.waited(py, timeout, || self.0.alloc(Order::ZERO))?);
+            } else {
+                py.import("gc")?.call_method0("collect")?;
+            }
+            let mut more = Vec::new();
+            // No further page is no error: the caller gets the pages that there are.
+            let _ = py.detach(|| self.0.alloc_bulk(count - pages.len(), &mut more));
+            pages.extend(more.into_iter().map(|page| Pages::new(page.into_owned(&self.0))));
+        }
+        Ok(pages)
     }
 
     /// Counters and gauges of the pool.
@@ -351,7 +368,7 @@ pub(crate) fn file_of(pool: &pageset::Pool) -> Option<RawFd> {
     unsafe { pool.memfd() }.map(|file| file.as_raw_fd())
 }
 
-fn is_short(outcome: &Result<OwnedPages, AllocError>) -> bool {
+fn is_short<T>(outcome: &Result<T, AllocError>) -> bool {
     use AllocError::{NoRun, OutOfMemory, OverCapacity};
     matches!(outcome, Err(OutOfMemory { .. } | NoRun { .. } | OverCapacity))
 }

@@ -70,7 +70,7 @@ pub(crate) fn record(
         }
         match recording {
             Ok(_) => Ok(removed),
-            Err(error @ RecordError::Output(_)) => Err(anyhow!("{}: {error}", path.display())),
+            Err(error @ RecordError::Output { .. }) => Err(anyhow!("{}: {error}", path.display())),
             Err(error) => Err(told(error)),
         }
     })

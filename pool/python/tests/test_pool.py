@@ -270,6 +270,7 @@ def test_help_shows_what_may_be_given() -> None:
         "alloc": "(self, /, order=0, *, zeroed=False, timeout=None)",
         "alloc_run": "(self, /, nbytes, *, zeroed=False, timeout=None)",
         "alloc_gib": "(self, /, *, timeout=None)",
+        "alloc_bulk": "(self, /, count, *, timeout=None)",
         "populate": "(self, /, size=None, *, threads=None, progress=None)",
         "resize": "(self, /, size)",
     }
@@ -377,6 +378,24 @@ def test_garbage_is_collected_before_an_allocation_fails(pool: pageset.Pool) -> 
             del cycle
     finally:
         gc.enable()
+
+
+def test_a_bulk_collects_garbage_and_waits_for_its_first_page(pool: pageset.Pool) -> None:
+    gc.disable()
+    try:
+        cycle: list[Any] = [pool.alloc_run(64 * MIB)]
+        cycle.append(cycle)
+        del cycle
+        assert len(pool.alloc_bulk(1000)) == 1000
+    finally:
+        gc.enable()
+    pages = [pool.alloc_run(64 * MIB)]
+    with pytest.raises(pageset.OutOfMemoryError):
+        pool.alloc_bulk(1000, timeout=0.01)
+    timer = threading.Timer(0.05, pages.clear)
+    timer.start()
+    assert len(pool.alloc_bulk(1000, timeout=60)) == 1000
+    timer.join()
 
 
 def test_an_allocation_waits_for_another_thread(pool: pageset.Pool) -> None:

@@ -19,6 +19,8 @@ const AGEING: usize = 20_000;
 pub(crate) enum Sizes {
     /// 4 to 512 KiB, powers of two, all equally often.
     Orders,
+    /// 128 KiB to 1 MiB, powers of two, all equally often.
+    LargeOrders,
     /// 1 to 64 pages, all counts equally often, at any place.
     Counts,
     /// The same counts, each rounded up to a power of two and aligned to it.
@@ -56,6 +58,7 @@ impl<T: Target> State<'_, T> {
     fn some_pages(&mut self) -> usize {
         match self.client.sizes {
             Sizes::Orders => 1 << self.random.below(8),
+            Sizes::LargeOrders => 32 << self.random.below(4),
             Sizes::Counts | Sizes::Aligned => 1 + self.random.below(64),
         }
     }
@@ -63,7 +66,7 @@ impl<T: Target> State<'_, T> {
     fn alloc(&self, pages: usize) -> Option<T::Block> {
         match self.client.sizes {
             Sizes::Counts => self.target.alloc_pages(self.cpu, pages),
-            Sizes::Orders | Sizes::Aligned => {
+            Sizes::Orders | Sizes::LargeOrders | Sizes::Aligned => {
                 self.target.alloc(self.cpu, pages.next_power_of_two().trailing_zeros())
             }
         }
@@ -72,7 +75,7 @@ impl<T: Target> State<'_, T> {
     fn free(&self, block: T::Block, pages: usize) {
         match self.client.sizes {
             Sizes::Counts => self.target.free_pages(self.cpu, block, pages),
-            Sizes::Orders | Sizes::Aligned => {
+            Sizes::Orders | Sizes::LargeOrders | Sizes::Aligned => {
                 self.target.free(self.cpu, block, pages.next_power_of_two().trailing_zeros());
             }
         }
@@ -111,7 +114,8 @@ pub(super) fn run<T: Target>(target: &T, client: Client, effort: &Effort) -> Vec
         let mut state = State { target, cpu: member.cpu, client, random, live, held, requests, refused };
         let wanted = client.pages() * client.percent / 100;
         // Full, except for a block of the largest size.
-        while state.held + 128 < wanted && state.refused < 1000 {
+        let largest = if matches!(client.sizes, Sizes::LargeOrders) { 256 } else { 128 };
+        while state.held + largest < wanted && state.refused < 1000 {
             state.step();
         }
         for _ in 0..AGEING.min(4 * state.live.len()) {

@@ -15,11 +15,12 @@ unsafe extern "C" {
     fn peers_pool_hooks(pool: *mut c_void) -> *mut extent_hooks_t;
 }
 
-/// An arena over a pool. Threads use it through jemalloc's own caches, as with the target `jemalloc`.
+/// As many arenas over a pool as there are CPUs. Each thread uses the arena of its CPU, through jemalloc's own
+/// caches, as with the target `jemalloc`.
 #[derive(Debug)]
 pub(super) struct JemallocOnPool {
     jemalloc: Jemalloc,
-    arena: u32,
+    arenas: Vec<u32>,
 }
 
 impl Target for JemallocOnPool {
@@ -34,16 +35,20 @@ impl Target for JemallocOnPool {
         let pool = unsafe { pool.assume_init() };
         // SAFETY: the function of build.rs, which takes any pool.
         let mut hooks = unsafe { peers_pool_hooks(pool.cast()) };
-        let mut arena = 0_u32;
-        control("arenas.create", Some(&mut arena), Some(&mut hooks))?;
-        // The largest block of a pool.
-        let mut limit = 4_usize << 20;
-        control::<u32, _>(&format!("arena.{arena}.retain_grow_limit"), None, Some(&mut limit))?;
-        Ok(Self { jemalloc: Jemalloc::open(pages)?, arena })
+        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let mut arenas = vec![0_u32; cpus];
+        for arena in &mut arenas {
+            control("arenas.create", Some(arena), Some(&mut hooks))?;
+            // The largest block of a pool.
+            let mut limit = 4_usize << 20;
+            control::<u32, _>(&format!("arena.{arena}.retain_grow_limit"), None, Some(&mut limit))?;
+        }
+        Ok(Self { jemalloc: Jemalloc::open(pages)?, arenas })
     }
 
-    fn attach(&self, _: usize) {
-        let outcome = control::<u32, _>("thread.arena", None, Some(&mut self.arena.clone()));
+    fn attach(&self, cpu: usize) {
+        let mut arena = self.arenas[cpu % self.arenas.len()];
+        let outcome = control::<u32, _>("thread.arena", None, Some(&mut arena));
         outcome.expect("the arena is there");
     }
 

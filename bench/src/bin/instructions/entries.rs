@@ -3,7 +3,8 @@
 use std::hint::black_box;
 
 use pageset::{FastPath, Order, Pages, Pool, ReturnPolicy, Worker};
-use pageset_bench::{CPU, Host, machine};
+use pageset_bench::{CPU, Host, machine, machine_of_blocks};
+use pageset_blocks::{BlockAllocator, CpuArrays};
 use pageset_core::{PageAllocator, Request, policy};
 
 /// One operation that is counted.
@@ -46,6 +47,12 @@ pub(crate) const ENTRIES: &[Entry] = &[
     counted("core pair order 0", "core_pair_0", PAIRS),
     counted("core pair order 3", "core_pair_3", PAIRS),
     counted("core pair order 9", "core_pair_9", PAIRS),
+    counted("blocks pair order 0", "blocks_pair_0", PAIRS),
+    counted("blocks pair order 3", "blocks_pair_3", PAIRS),
+    counted("blocks pair order 9", "blocks_pair_9", PAIRS),
+    counted("blocks with arrays pair order 0", "arrays_pair_0", PAIRS),
+    counted("blocks with arrays pair order 3", "arrays_pair_3", PAIRS),
+    counted("blocks with arrays pair order 9", "arrays_pair_9", PAIRS),
 ];
 
 const ORDER_0: Order = Order::ZERO;
@@ -77,6 +84,12 @@ entries! {
     core_pair_0(core: &PageAllocator<'static, Host>) { core_pair(core, ORDER_0); }
     core_pair_3(core: &PageAllocator<'static, Host>) { core_pair(core, ORDER_3); }
     core_pair_9(core: &PageAllocator<'static, Host>) { core_pair(core, ORDER_9); }
+    blocks_pair_0(blocks: &BlockAllocator<'static>) { blocks_pair(blocks, ORDER_0); }
+    blocks_pair_3(blocks: &BlockAllocator<'static>) { blocks_pair(blocks, ORDER_3); }
+    blocks_pair_9(blocks: &BlockAllocator<'static>) { blocks_pair(blocks, ORDER_9); }
+    arrays_pair_0(arrays: &mut CpuArrays<'_>) { arrays_pair(arrays, ORDER_0); }
+    arrays_pair_3(arrays: &mut CpuArrays<'_>) { arrays_pair(arrays, ORDER_3); }
+    arrays_pair_9(arrays: &mut CpuArrays<'_>) { arrays_pair(arrays, ORDER_9); }
 }
 
 #[inline(always)]
@@ -90,6 +103,20 @@ fn pair(pool: &Pool, order: Order) {
 fn core_pair(core: &PageAllocator<'static, Host>, order: Order) {
     if let Ok(pfn) = core.alloc(CPU, &Request::new(order).movable()) {
         let _ = core.free(CPU, black_box(pfn), order);
+    }
+}
+
+#[inline(always)]
+fn blocks_pair(blocks: &BlockAllocator<'static>, order: Order) {
+    if let Ok(pfn) = blocks.alloc(CPU, &Request::new(order).movable()) {
+        let _ = blocks.free(CPU, black_box(pfn), order);
+    }
+}
+
+#[inline(always)]
+fn arrays_pair(arrays: &mut CpuArrays<'_>, order: Order) {
+    if let Ok(pfn) = arrays.alloc(&Request::new(order).movable()) {
+        let _ = arrays.free(black_box(pfn), order);
     }
 }
 
@@ -114,6 +141,19 @@ pub(crate) fn run(name: &str) -> Result<(), String> {
         repeat(&|| operation(&core));
         Ok(())
     };
+    let blocks = |order: Order, operation: fn(&BlockAllocator<'static>)| {
+        let blocks = machine_of_blocks();
+        blocks_pair(&blocks, order);
+        repeat(&|| operation(&blocks));
+        Ok(())
+    };
+    let arrays = |order: Order, operation: fn(&mut CpuArrays<'_>)| {
+        let blocks = machine_of_blocks();
+        let mut arrays = CpuArrays::new(&blocks, CPU);
+        arrays_pair(&mut arrays, order);
+        (0..PAIRS).for_each(|_| operation(&mut arrays));
+        Ok(())
+    };
     match name {
         "lock pair order 0" => locks(ORDER_0, lock_pair_0),
         "lock pair order 3" => locks(ORDER_3, lock_pair_3),
@@ -121,6 +161,12 @@ pub(crate) fn run(name: &str) -> Result<(), String> {
         "core pair order 0" => core(ORDER_0, core_pair_0),
         "core pair order 3" => core(ORDER_3, core_pair_3),
         "core pair order 9" => core(ORDER_9, core_pair_9),
+        "blocks pair order 0" => blocks(ORDER_0, blocks_pair_0),
+        "blocks pair order 3" => blocks(ORDER_3, blocks_pair_3),
+        "blocks pair order 9" => blocks(ORDER_9, blocks_pair_9),
+        "blocks with arrays pair order 0" => arrays(ORDER_0, arrays_pair_0),
+        "blocks with arrays pair order 3" => arrays(ORDER_3, arrays_pair_3),
+        "blocks with arrays pair order 9" => arrays(ORDER_9, arrays_pair_9),
         "lock bulk alloc order 0" | "lock bulk free order 0" => {
             let pool = pool(FastPath::Locks)?;
             let mut pages = Vec::with_capacity(BULK as usize);
