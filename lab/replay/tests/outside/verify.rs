@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use pageset_core::Policy;
 use pageset_core::policy::{HighRule, LINUX_6_1, LINUX_6_12, LINUX_6_18, LINUX_6_19, LINUX_7_2};
-use pageset_replay::{Class, ExplainRequest, Mode, Verification, VerifyError, VerifyOptions, verify};
+use pageset_replay::{Class, ExplainRequest, Mode, Verification, VerifyOptions, verify};
 use pageset_trace::{Event, EventKind, LostEvents, TraceError, TraceInfo, TraceReader};
 
 fn bundled(name: &str) -> PathBuf {
