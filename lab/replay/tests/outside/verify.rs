@@ -265,6 +265,12 @@ fn what_cannot_be_verified_is_named_with_a_remedy() {
         .expect("a text trace");
     let error = verify(reader.as_mut(), &VerifyOptions::default(), |_| ()).unwrap_err();
     let message = error.to_string();
-    assert!(message.starts_with("nowhere.txt: This recording does not say how memory is laid out"), "{message}");
-    assert!(message.contains("`pageset convert nowhere.txt OUT.pgtrace --layout FILE` adds a layout"), "{message}");
+    assert!(
+        message.starts_with("nowhere.txt: This recording does not say how memory is laid out"),
+        "{message}"
+    );
+    assert!(
+        message.contains("`pageset convert nowhere.txt OUT.pgtrace --layout FILE` adds a layout"),
+        "{message}"
+    );
 }
