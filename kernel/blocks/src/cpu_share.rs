@@ -362,12 +362,13 @@ counters! {
     /// How often a CPU added a pageblock to the set of unsettled ones, or moved it to another set because the
     /// order of its largest free block changed. Counted only with the feature `line-counts`.
     settled,
-    /// Blocks that were found only after no suitable pageblock was free: in a pageblock that another CPU
-    /// reserves, or in a pageblock of another type.
+    /// Blocks that were found only after no suitable pageblock was free. They lie in a pageblock that another
+    /// CPU reserved or had in its stock, or in a pageblock of another type.
     rescued,
     /// Blocks from pageblocks of another type than the request's.
     fallbacks,
-    /// Pageblocks that changed their type because requests of the new type found no other memory.
+    /// Pageblocks that changed their type for a request of the new type: the request found no other memory,
+    /// or only clean units had whole pageblocks.
     retyped,
     /// Blocks that were free already when a CPU returned them from its arrays: double frees.
     double_frees,

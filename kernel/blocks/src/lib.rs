@@ -1,5 +1,5 @@
 //! A page-frame allocator without a lock, for kernels and programs. Each CPU reserves a pageblock and takes
-//! frames from it, so CPUs seldom meet. The cost of a call does not grow with memory.
+//! frames from it, so CPUs seldom meet. The usual cost of a call does not grow with memory.
 //!
 //! [`BlockAllocator`] hands out frames of zones. It takes the same requests and configuration as
 //! `pageset-core`'s `PageAllocator`, and returns the same errors. It does not follow Linux. Most programs

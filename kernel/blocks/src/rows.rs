@@ -295,7 +295,8 @@ impl<A: Access> Rows<A> {
     pub(crate) fn free_first(&self, frames: Range<usize>) -> Result<(usize, Row), Refused> {
         let (row, part) = rows_of(frames.clone()).next().ok_or(Refused::NoBlock)?;
         loop {
-            // One exchange checks, cuts and frees, so earlier changes of the row do not matter.
+            // One exchange checks the row's current word, cuts the block and frees the part. So it does not
+            // matter whether another CPU changed the row before.
             match self.change(row, |now| now.with_part_freed(part)) {
                 Ok(left) => return Ok((part.count_ones() as usize, left)),
                 Err(now) if !now.is_long() => return Err(Refused::NoBlock),
@@ -381,8 +382,8 @@ impl<A: Access> Rows<A> {
         (0..ROWS).for_each(|row| self.set(row, Row::FREE));
     }
 
-    /// Makes all frames blocks in use of this order, a pageblock's at most. Only the caller may use the
-    /// pageblock now.
+    /// Fills the pageblock with blocks in use of this order, at most the order of a pageblock. Only the caller
+    /// may use the pageblock now.
     pub(crate) fn open_in_use(&self, order: Order) {
         let (blocks, of_row) = (order.frames() as usize, order.index() <= ROW_ORDER);
         for row in (0..ROWS).rev() {

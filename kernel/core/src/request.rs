@@ -212,7 +212,7 @@ impl AllocFlags {
         flags
     }
 
-    /// Flags of an attempt on reserves, if the request may use them.
+    /// Adds the flag that lets this request use reserves. `None` if it may not use them.
     pub(crate) fn reserves(self, request: &Request) -> Option<Self> {
         if request.traits.contains(RequestTraits::NO_RESERVES) {
             None

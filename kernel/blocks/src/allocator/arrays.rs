@@ -24,8 +24,9 @@ use crate::state::{BlockState, State};
 ///
 /// A kernel has one `CpuArrays` for each CPU. `&mut` means that only this CPU uses it, with interrupts off
 /// if an interrupt handler uses it too. A program has one for each thread. An allocation and a free then need
-/// no exchange. An empty array gets free blocks of one row, up to half of its capacity. A full array returns
-/// its older half. An array holds at most 64 pages; that for pageblocks, two of them.
+/// no exchange. An empty array gets free blocks of one row, up to half of its capacity. A full array gives
+/// its older half back, but a full array of pageblocks gives back the new one. An array of order 0 to 3 holds
+/// at most 64 pages. The array for pageblocks holds at most two pageblocks.
 ///
 /// # Out of memory
 /// For the allocator, blocks in arrays are in use, and [`drain_all`](BlockAllocator::drain_all) does not
@@ -34,8 +35,8 @@ use crate::state::{BlockState, State};
 /// other CPUs by an interrupt. Dropping the arrays returns all blocks.
 ///
 /// # Double frees
-/// **By default, this one misuse is no error value.** If a block that lies in an array is freed again, it
-/// enters an array a second time and may be handed out to two users. The allocator detects and
+/// **By default, this one misuse is no error value.** A block of order 0 to 3 that lies in an array is freed
+/// again. Then it enters an array a second time, and may be handed out to two users. The allocator detects and
 /// [counts](crate::BlockCounters::double_frees) this when an array returns a block that is free already. If
 /// both copies stay in use, or the block has another user by then, it is never detected.
 ///
@@ -185,8 +186,8 @@ impl<'a> CpuArrays<'a> {
             && self.array(type_index, order).is_some_and(|array| array.push((block * FRAMES + frame) as u32))
     }
 
-    /// Frees a block that [`keep`](Self::keep) refused: it belongs in no array, the array is full, or its
-    /// pageblock differs from `recent`.
+    /// Frees a block that [`keep`](Self::keep) refused. Puts it into an array if that is still possible.
+    /// Otherwise frees it to the allocator.
     #[inline(never)]
     fn free_past_array(&mut self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         let Some((type_index, index)) = self.look(pfn, order) else {

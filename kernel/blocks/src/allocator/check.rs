@@ -13,7 +13,7 @@ use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Checks everything that a look at the tables can check. O(frames). Exact only while no other CPU is
+    /// Checks frames, states, counts and the first level of the sets against each other. O(frames). Exact only while no other CPU is
     /// inside the allocator. Free frames of reserved pageblocks and stocks count as cached.
     ///
     /// # Errors

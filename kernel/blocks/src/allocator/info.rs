@@ -26,7 +26,8 @@ pub struct ZoneUse {
     /// The part of `free` in reserved pageblocks and stocks. Other CPUs usually take these frames only if
     /// they find no others.
     pub at_hand: u64,
-    /// Pageblocks that are completely free, reserved ones included. Any request can get them.
+    /// Pageblocks that are completely free, reserved ones included. Any request can get them,
+    /// except for the highatomic reserve.
     pub whole_pageblocks: u64,
     /// Pageblocks that are out of service. Their free frames are in none of the counts above.
     pub isolated_pageblocks: u64,
@@ -68,8 +69,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// Free frames of all zones, as [`zones`](Self::zones) counts them. O(CPUs and zones), plus each
-    /// pageblock that had a free since it was last counted.
+    /// Free frames of all zones, as [`zones`](Self::zones) counts them. O(CPUs × zones), plus one
+    /// step for each unsettled pageblock.
     #[must_use]
     pub fn free_frames(&self) -> u64 {
         let free_of = |zone: &Zone| {

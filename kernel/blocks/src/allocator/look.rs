@@ -12,7 +12,7 @@ use crate::state::Phase;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// The block in use around a frame: its first frame and order. `None` if the frame is free, out of
-    /// service, or no memory of this allocator. O(1).
+    /// service, or no memory of this allocator. `None` also if a CPU stopped while it changed the block. O(1).
     #[must_use]
     pub fn block_in_use(&self, pfn: Pfn) -> Option<(Pfn, Order)> {
         let (_, index) = self.locate(pfn)?;

@@ -88,8 +88,9 @@ use crate::zone::Zone;
 ///
 /// Every operation takes the CPU that it runs on. Several threads may pass the same CPU at once.
 ///
-/// Cost: an allocation or a free is O(1) while the CPU's pageblock has a free block. The cost of an operation
-/// does not grow with the size of memory, unless its documentation says so.
+/// Cost: an allocation or a free is O(1) while the CPU's pageblock has a free block. Near a
+/// watermark, or if it found nothing, an allocation settles each unsettled pageblock. Otherwise the cost of an
+/// operation does not grow with the size of memory, unless its documentation says so.
 pub struct BlockAllocator<'a, A = Shared> {
     rows: Storage<'a, Rows<A>>,
     bad: Storage<'a, BadBits>,

@@ -105,7 +105,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         Some(blocks)
     }
 
-    /// Returns blocks that the caller does not want.
+    /// Frees blocks that were taken in vain: they lie in another row than the caller's block.
     #[cold]
     fn return_blocks(&self, cpu: CpuId, blocks: RowBlocks) {
         self.put_row(cpu, blocks);

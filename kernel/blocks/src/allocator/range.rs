@@ -15,7 +15,8 @@ use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Allocates the block that begins at this frame. The request gives order and type; its zone, node and
-    /// address limit are ignored. O(CPUs) near the watermark.
+    /// address limit are ignored. O(CPUs) for a whole pageblock. Near the watermark O(CPUs + unsettled
+    /// pageblocks).
     ///
     /// # Errors
     /// [`AllocError::Foreign`] if this frame is no memory. [`AllocError::NotFree`] if a frame of the block is
@@ -105,8 +106,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Allocates exactly `frames` contiguous frames, 1024 at most. The request's order is ignored. Free them
     /// with [`free_range`](Self::free_range), all at once or in parts.
     ///
-    /// The run may begin at any frame. It is cut from the shortest free run that is long enough, in a
-    /// pageblock in part use. So runs of equal length leave hardly any gaps.
+    /// The run may begin at any frame, unless the count is a power of two. It is cut from the shortest free run
+    /// that is long enough, in one of a few pageblocks in part use. So runs of equal length leave hardly any
+    /// gaps.
     ///
     /// # Errors
     /// The errors of [`alloc`](Self::alloc) for a block of at least this many frames;

@@ -9,7 +9,9 @@ use crate::access::Access;
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Whether a zone stays above a watermark after a request gets its block.
+    /// Whether a zone has at least the request's floor left after the request gets its block. For blocks
+    /// smaller than a pageblock, a whole pageblock must also fit above the minimum. Free frames of reserved
+    /// pageblocks do not count.
     pub(super) fn has_room(&self, needy: Needy<'_>, request: &Request, mark: Watermark) -> bool {
         let zone = &self.zones[needy.zone.index()];
         let floor = zone.floor(request, mark);

@@ -2,8 +2,12 @@
 //! for free blocks *settles* it: looks at its rows, and makes it whole or moves it to the set of its largest
 //! free block. So many frees cost one change of the sets.
 //!
-//! An open pageblock in service that no CPU reserves is settled, or it is in the set of unsettled pageblocks.
-//! Otherwise a CPU keeps it in its share, or is about to settle it or to add it to that set.
+//! An open pageblock in service that no CPU reserves is in one of four conditions:
+//!
+//! - It is settled.
+//! - It is in the set of unsettled pageblocks.
+//! - A CPU keeps it in its share.
+//! - A CPU is about to settle it, or to add it to the set.
 
 use pageset_core::{CpuId, Order, PAGEBLOCK_ORDER};
 
@@ -22,9 +26,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Makes a pageblock unsettled if necessary, after a CPU freed a block of it and left this row. Returns
     /// the state of the pageblock.
     ///
-    /// Race: one CPU frees a frame and then reads the state here, while another CPU gives up or settles the
-    /// pageblock: it changes the state and then reads the rows. At least one of the two sees the other's
-    /// change: the frame is seen, or the pageblock becomes unsettled.
+    /// Race: this CPU frees a frame, then reads the state. Another CPU gives up or settles the pageblock: that
+    /// CPU changes the state, then reads the rows. At least one of the two sees the other's change: the frame
+    /// is seen, or the pageblock becomes unsettled.
     #[inline]
     pub(super) fn note_free(&self, cpu: CpuId, block: BlockIndex, row: Row) -> State {
         let state = self.states[block].get();

@@ -6,8 +6,9 @@
 //! # Which operations may race, who loses, and why that is safe
 //!
 //! Race: a CPU takes a pageblock of its stock while another CPU empties the stock, or while a thread that runs
-//! as the same CPU takes one. Each does so by one exchange of the stock's word. The second exchange finds
-//! another word, and looks again. So one of them gets the pageblock.
+//! as the same CPU takes one. Each does so by one exchange of the stock's word. The exchange of the
+//! slower CPU fails because the word has changed. That CPU reads the word again. So one of them gets the
+//! pageblock.
 //!
 //! Race: a CPU adds a pageblock to its stock while another CPU takes the pageblock out of service. The other
 //! CPU first writes the state and then searches the stocks; this CPU first adds the pageblock and then reads

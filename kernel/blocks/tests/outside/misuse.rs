@@ -150,7 +150,7 @@ fn random(seed: &mut u64, below: u64) -> u64 {
     (*seed >> 33) % below
 }
 
-/// Repeats a call while another CPU changes the block. `rest` is the part that is left.
+/// Calls again, from the frame that `Busy` names, until the call no longer returns `Busy`.
 fn retried(
     mut rest: Range<u64>,
     call: impl Fn(Range<u64>) -> Result<(), FreeError>,

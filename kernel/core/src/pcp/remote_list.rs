@@ -10,7 +10,7 @@ use crate::policy::HAS_LAB;
 
 /// A list of blocks that CPUs other than the owner freed.
 ///
-/// In the RFC the list has no lock, and a CPU adds a block by one atomic exchange. In this crate each list
+/// In the RFC "superpageblocks" the list has no lock, and a CPU adds a block by one atomic exchange. In this crate each list
 /// has its own lock, because a list without a lock would need unsafe code. To add a block or take the whole
 /// list, a CPU takes the lock, which is one atomic exchange too.
 pub(super) struct RemoteList<P: Platform> {

@@ -92,7 +92,7 @@ pub enum HighAtomicRule {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum BoostConsumer {
-    /// The next request in this zone.
+    /// The next request that tries to take a block from this zone.
     AnyRequest,
     /// The next request that may wake the reclaimer.
     KswapdRequest,

@@ -391,9 +391,9 @@ pub enum DrainOrder {
 
 /// The count that a free compares with `high`.
 ///
-/// All variants but `Pages` need the feature `lab`. A page set always counts only its pages. `Blocks` and `PagesOfClass` are computed from the lists when the
-/// number of pages reaches `high`. So the policies of real kernels do not pay for counts that they do not
-/// use.
+/// All variants but `Pages` need the feature `lab`. A page set always counts only its pages. When this number
+/// reaches `high`, a free counts the blocks or the pages of the class, too. It drains only if that count also
+/// reaches `high`. So the policies of real kernels do not pay for counts that they do not use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -403,8 +403,8 @@ pub enum Counting {
     Pages,
     /// The number of blocks in the page set, of any order (review of the high-order series v5, 2016).
     Blocks,
-    /// The number of pages in the freed block's class: order 0, or all higher orders. So `high` limits each
-    /// class separately (the same review).
+    /// The number of pages in the freed block's class: order 0, or all higher orders. `high` then
+    /// limits order 0 and the higher orders separately (review of the high-order series v5, 2016).
     PagesOfClass,
 }
 

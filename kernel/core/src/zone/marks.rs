@@ -15,7 +15,7 @@ pub struct Watermarks {
     pub high: u64,
 }
 
-/// The watermark that a request must stay above.
+/// One of a zone's three watermarks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watermark {
     /// The watermark of attempts after the reclaimer was woken.

@@ -101,8 +101,8 @@ pub(crate) use administered;
 /// Promises that some allocators make and others do not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Promises {
-    /// The allocator reports every wrong free. If it does not make this promise, programs free no block
-    /// twice, but still free wrong ranges.
+    /// The allocator reports every double free. Without this promise, programs free no block twice. All other
+    /// wrong frees are still reported.
     pub(crate) tells_double_frees: bool,
     /// A request that ignores watermarks finds any free block of its order, except in pageblocks that have or
     /// had holes. Without this promise, such a request still finds a free page, unless all free pages are in
