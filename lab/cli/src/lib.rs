@@ -98,7 +98,7 @@ fn print(help: &clap::Error) -> Result<()> {
     help.print().and_then(|()| io::stdout().flush()).context("cannot write to the standard output")
 }
 
-/// Prints the error, if there is one. Returns the exit status.
+/// Prints an error, except a closed pipe and an answer of `advise --exit-code`. Returns the exit status.
 fn status(ended: Result<()>, words: &[String]) -> u8 {
     match ended {
         Ok(()) => 0,

@@ -19,8 +19,8 @@ use pageset_report::printable_lines;
 
 use crate::options::TargetArgs;
 
-/// Writes a result to the target's file, or to the standard output if the target has no file. `make` first
-/// makes the result in memory. If `make` fails, nothing is written.
+/// Writes a result to the target's file, or to the standard output if the target has no file. The closure
+/// `make` first fills a buffer in memory. If `make` fails, nothing is written.
 pub(crate) fn write(target: &TargetArgs, make: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     match &target.output {
         None => print(make),

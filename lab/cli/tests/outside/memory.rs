@@ -1,4 +1,4 @@
-//! Tests that short memory is an error with a sentence, and never ends the command by a signal.
+//! Tests that a command that runs out of memory prints an error. No signal may end the command.
 
 use std::process::Command;
 
