@@ -4,7 +4,6 @@
 //! Each task has a counter on its own cache line. The counter is odd while the task is inside a section. Only
 //! inside a section may the task use table numbers, areas or translations that it has read. A writer waits
 //! until every counter that was odd has changed. Decision 0007 says why this is not crossbeam-epoch.
-//! counter that was odd has changed. Decision 0007 says why this is not crossbeam-epoch.
 
 use alloc::boxed::Box;
 

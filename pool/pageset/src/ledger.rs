@@ -11,7 +11,7 @@ use pageset_core::{PAGEBLOCK_FRAMES, PAGEBLOCK_ORDER};
 use crate::arrays::ZeroState;
 use crate::heap::{self, HeapExhausted};
 
-/// Words that have a bit for each frame of a pageblock.
+/// The number of 64-bit words that hold one bit for each frame of a pageblock.
 pub(crate) const FRAME_WORDS: usize = PAGEBLOCK_FRAMES as usize / 64;
 
 /// The contents of a pool's memory when it is built.
@@ -153,7 +153,7 @@ impl Ledger {
         bits & !found
     }
 
-    /// Notes that a user gets frames of this pageblock.
+    /// Notes that frames of this pageblock leave the base, for a user or an array.
     fn touch(&self, block: usize) {
         let cell = &self.blocks[block];
         let state = cell.load(Relaxed);
