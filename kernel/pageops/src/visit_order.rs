@@ -35,7 +35,7 @@ pub struct Step {
     pub store: Store,
 }
 
-/// The order in which the base pages of a larger page are cleared or copied.
+/// The order of the base pages of a larger page when they are cleared or copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VisitOrder {
     /// Ascending, one base page at a time, as in Linux before 2017 and still for gigantic pages. Ignores the
