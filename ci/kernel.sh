@@ -80,7 +80,7 @@ contest() {
     emulate linux "$cpus" 512M "test=contest unit=$unit" "$@" >"$lines" || status=$?
     cat "$lines"
     ((status == passed)) || { echo "the contest ended with $status, not $passed" >&2; return 1; }
-    # 6 kinds of work by 5 contestants, one of them the loop alone; and what is left whole by 4.
+    # Five contestants do six kinds of work; one of the five is the loop alone. For the other four, a line says how much is left whole.
     (($(grep -c '^{"contest":"[^"]*",.*}' "$lines") == 34)) || { echo "not 34 lines" >&2; return 1; }
 }
 

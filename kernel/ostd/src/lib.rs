@@ -11,8 +11,8 @@
 //! ```
 //!
 //! A kernel meets the files in this order. At boot: `pieces` (the memory that OSTD adds), `zones` (divides
-//! it into zones), `engine` (the choice of the allocator), `arrays` (one of them). For each call: `frames` (OSTD's interface),
-//! `place` (from layouts to frames). All use `lock`.
+//! it into zones), `engine` (the choice of the allocator), `arrays` (one of the choices). For each call:
+//! `frames` (OSTD's interface), `place` (from layouts to frames). All use `lock`.
 #![no_std]
 #![deny(unsafe_code)]
 #![warn(missing_docs)]

@@ -15,13 +15,39 @@ pub(crate) fn to_be_had() -> Option<u64> {
 /// Memory that tables leave to other work: a thread that gets no memory would abort the process.
 const REST_BYTES: usize = 16 << 20;
 
+/// Whether the system gives this many bytes now.
+pub(crate) fn gives(bytes: usize) -> bool {
+    let mut list = Vec::<u8>::new();
+    let gives = list.try_reserve_exact(bytes).is_ok();
+    // Otherwise the compiler may leave out an allocation that is not used.
+    std::hint::black_box(&list);
+    gives
+}
+
 /// Whether the system would give no more than a little memory.
 pub(crate) fn is_short() -> bool {
-    let mut rest = Vec::<u8>::new();
-    let is_short = rest.try_reserve_exact(REST_BYTES).is_err();
-    // Otherwise the compiler may leave out an allocation that is not used.
-    std::hint::black_box(&rest);
-    is_short
+    !gives(REST_BYTES)
+}
+
+/// Whether memory is short for a table that has so many chunks. Looking for memory takes longer than making a
+/// chunk, so only some chunks look.
+pub(crate) fn is_short_for(chunks: usize) -> bool {
+    /// Every so many chunks, the table looks.
+    const CHUNKS_OF_LOOK: usize = 64;
+    chunks.is_multiple_of(CHUNKS_OF_LOOK) && is_short()
+}
+
+/// A list of equal entries. `None` if memory is short.
+pub(crate) fn filled<T: Clone>(entries: usize, value: T) -> Option<Box<[T]>> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(entries).ok()?;
+    list.resize(entries, value);
+    Some(list.into_boxed_slice())
+}
+
+/// Says that there is no memory for so many bytes of something.
+pub(crate) fn none_for(bytes: usize, what: &str) -> String {
+    format!("there is no memory for {} MiB of {what}", (bytes >> 20).max(1))
 }
 
 /// Memory to read the smallest recording, without the threads.

@@ -47,7 +47,8 @@ impl Bell {
         }
     }
 
-    /// Holds the lock that a ring takes to wake the thread. A caller that holds this lock takes no other lock of the same pool.
+    /// Holds the lock that a ring takes to wake the thread. A caller that holds this lock takes no other lock of
+    /// the same pool.
     pub(crate) fn hold(&self) -> MutexGuard<'_, Option<Thread>> {
         self.thread.lock()
     }

@@ -65,9 +65,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         outcome
     }
 
-    /// Allocates up to `limit` pageblocks, and at most 32, that lie near each other, from the zone that the CPU's requests use
-    /// first. Calls `each` with their first frames. Returns 0 if that zone has none to spare;
-    /// [`alloc`](Self::alloc) tries all zones.
+    /// Allocates up to `limit` pageblocks, and at most 32, that lie near each other, from the zone that the
+    /// CPU's requests use first. Calls `each` with their first frames. Returns 0 if that zone has none to
+    /// spare; [`alloc`](Self::alloc) tries all zones.
     pub fn alloc_pageblocks(
         &self,
         cpu: CpuId,

@@ -7,9 +7,6 @@ use crate::memory;
 /// Frames per chunk: 4 KiB of values, so that a stray frame costs little.
 const CHUNK_FRAMES: usize = 1024;
 
-/// Every so many chunks, the map looks whether memory is short.
-const CHUNKS_OF_LOOK: usize = 64;
-
 /// Chunks without values that are kept for reuse.
 const SPARE_MAX: usize = 64;
 
@@ -34,10 +31,7 @@ struct Chunk {
 impl Chunk {
     /// Makes a chunk without values. `None` if memory is short.
     fn new() -> Option<Self> {
-        let mut values = Vec::new();
-        values.try_reserve_exact(CHUNK_FRAMES).ok()?;
-        values.resize(CHUNK_FRAMES, None);
-        Some(Self { values: values.into_boxed_slice(), used: 0 })
+        Some(Self { values: memory::filled(CHUNK_FRAMES, None)?, used: 0 })
     }
 }
 
@@ -61,12 +55,10 @@ impl FrameMap {
         Some((chunk, frame % CHUNK_FRAMES))
     }
 
-    /// Makes a chunk, unless memory is short. Looking for memory takes longer than making a chunk, so only
-    /// some chunks look.
+    /// Makes a chunk, unless memory is short.
     #[cold]
     fn new_chunk(&self) -> Option<Chunk> {
-        let looks = self.used.is_multiple_of(CHUNKS_OF_LOOK);
-        if self.is_short_of_memory || looks && memory::is_short() { None } else { Chunk::new() }
+        if self.is_short_of_memory || memory::is_short_for(self.used) { None } else { Chunk::new() }
     }
 
     #[inline]

@@ -16,9 +16,6 @@ const _: () = assert!(CHUNK_FRAMES >= 1 << pageset_core::MAX_ORDER);
 /// Chunks without blocks are looked for only if there are this many chunks.
 const SWEEP_MIN: usize = 256;
 
-/// Every so many chunks, the table looks whether memory is short. Then the table takes no more.
-const CHUNKS_OF_LOOK: usize = 64;
-
 /// Bytes of one chunk, as counted against the limit.
 pub(super) const CHUNK_BYTES: u64 = (CHUNK_FRAMES * (size_of::<u64>() + size_of::<u32>())) as u64;
 
@@ -158,8 +155,8 @@ impl LiveBlocks {
             self.refused += 1;
             return None;
         }
-        // Looking for memory takes longer than making a chunk, so only some chunks look.
-        if self.chunks.len().is_multiple_of(CHUNKS_OF_LOOK) && memory::is_short() {
+        if memory::is_short_for(self.chunks.len()) {
+            // From now on, the table takes no more.
             self.chunks_max = self.chunks.len() as u64;
             return None;
         }
@@ -192,13 +189,8 @@ fn frame_index(pfn: Pfn) -> usize {
 impl Chunk {
     /// Makes a chunk without blocks. `None` if memory is short.
     fn new() -> Option<Self> {
-        let (mut since_ns, mut tags) = (Vec::new(), Vec::new());
-        since_ns.try_reserve_exact(CHUNK_FRAMES).ok()?;
-        tags.try_reserve_exact(CHUNK_FRAMES).ok()?;
-        since_ns.resize(CHUNK_FRAMES, 0);
-        tags.resize(CHUNK_FRAMES, 0);
-        let since_ns = since_ns.into_boxed_slice().try_into().ok()?;
-        let tags = tags.into_boxed_slice().try_into().ok()?;
+        let since_ns = memory::filled(CHUNK_FRAMES, 0)?.try_into().ok()?;
+        let tags = memory::filled(CHUNK_FRAMES, 0)?.try_into().ok()?;
         Some(Self { number: 0, blocks: 0, since_ns, tags, live: [0; NR_ORDERS] })
     }
 

@@ -15,6 +15,7 @@ use super::mode::Mode;
 use super::page_set::{Home, PageSet};
 use super::report::Verification;
 use crate::limits::{has_large_slice, to_i32};
+use crate::memory;
 use crate::pressure::highest_zone;
 use crate::recorded::RecordedKinds;
 
@@ -106,7 +107,7 @@ impl Engine {
         let numbers = self.geometry.numbers();
         let more = numbers - self.notes.len();
         let room = self.notes.try_reserve_exact(more);
-        room.map_err(|_| format!("there is no memory for {} MiB of notes", (numbers >> 17).max(1)))?;
+        room.map_err(|_| memory::none_for(numbers.saturating_mul(size_of::<u64>()), "notes"))?;
         self.notes.resize(numbers, 0);
         self.block_types.resize(numbers / PAGEBLOCK_FRAMES as usize, 0);
         Ok(())

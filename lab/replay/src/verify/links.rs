@@ -5,6 +5,7 @@ use foldhash::HashMap;
 use pageset_trace::{Event, EventKind};
 
 use super::geometry::Geometry;
+use crate::memory;
 
 /// Memory for the machine's tables and for reading, beside the events of a chunk.
 pub(super) const BESIDE_BYTES: usize = 32 << 20;
@@ -37,14 +38,9 @@ pub(super) struct Chunk {
     pub(super) done: Vec<bool>,
 }
 
-/// Returns an error if the system does not give memory for this many entries.
-pub(super) fn room_for<T>(entries: usize, what: &str) -> Result<(), String> {
-    let bytes = entries.saturating_mul(size_of::<T>());
-    let mut list = Vec::<T>::new();
-    let room = list.try_reserve_exact(entries);
-    // Otherwise the compiler may leave out an allocation that is not used.
-    std::hint::black_box(&list);
-    room.map_err(|_| format!("there is no memory for {} MiB of {what}", (bytes >> 20).max(1)))
+/// Returns an error if the system does not give so much memory.
+pub(super) fn room_for(bytes: usize, what: &str) -> Result<(), String> {
+    if memory::gives(bytes) { Ok(()) } else { Err(memory::none_for(bytes, what)) }
 }
 
 impl Chunk {
@@ -58,7 +54,7 @@ impl Chunk {
         ];
         match room.into_iter().all(|room| room.is_ok()) {
             true => Ok(()),
-            false => Err(format!("there is no memory for {} MiB of events", (bytes >> 20).max(1))),
+            false => Err(memory::none_for(bytes, "events")),
         }
     }
 
@@ -71,7 +67,8 @@ impl Chunk {
         for event in &self.events {
             event.frame().map_or(Ok(None), |pfn| geometry.see(pfn.0))?;
         }
-        room_for::<u32>(geometry.numbers() + BESIDE_BYTES / size_of::<u32>(), "links of pages")?;
+        let bytes = geometry.numbers().saturating_mul(size_of::<u32>());
+        room_for(bytes.saturating_add(BESIDE_BYTES), "links of pages")?;
         let mut next_of_frame = vec![0_u32; geometry.numbers()];
         self.done.resize(self.events.len(), false);
         self.links.clear();

@@ -117,7 +117,7 @@ pub fn verify(
     // Reserving too much memory is harmless, because the system provides memory only when it is written.
     let announced = usize::try_from(info.events.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
     chunk.reserve(announced.min(CHUNK_EVENTS_MAX)).map_err(|problem| unusable(problem, MORE_MEMORY))?;
-    links::room_for::<u8>(BESIDE_BYTES, "tables").map_err(|problem| unusable(problem, MORE_MEMORY))?;
+    links::room_for(BESIDE_BYTES, "tables").map_err(|problem| unusable(problem, MORE_MEMORY))?;
     let mut block = Vec::new();
     let (mut events, mut kinds) = (0, [0; EventKind::COUNT]);
     let mut is_read = false;
