@@ -55,8 +55,10 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Returns frames of a pageblock that were just taken, and settles it.
     pub(super) fn put_back_run(&self, block: BlockIndex, mut rest: Range<usize>) {
-        while let Some((freed, _)) =
-            self.rows[block].free_first(rest.clone()).ok().filter(|_| !rest.is_empty())
+        // Race: another CPU takes the frames as soon as they are free. So this CPU calls nothing for them after
+        // the last one is free.
+        while !rest.is_empty()
+            && let Ok((freed, _)) = self.rows[block].free_first(rest.clone())
         {
             rest.start += freed;
         }
