@@ -360,6 +360,34 @@ fn rows_that_were_taken_in_vain_are_found_again() {
     });
 }
 
+/// A CPU takes a run, loses its pageblock to an isolation, and returns the run. Another CPU takes the same
+/// frames as part of a larger block before the first CPU is done. The block stays whole.
+#[test]
+fn a_run_that_is_returned_leaves_the_next_owners_block_alone() {
+    check(|| {
+        let world = Arc::new(World::new(2));
+        let kept = world.alloc(CpuId(0), order(3), MigrateType::Movable).expect("all is free");
+        world.allocator.drain_all();
+        let others = [0, 1].map(|cpu| {
+            let world = world.clone();
+            thread::spawn(move || match cpu {
+                0 => world.use_exact(CpuId(0), 300),
+                _ => {
+                    for block in (0..2).filter_map(|_| world.alloc(CpuId(1), order(8), MigrateType::Movable)) {
+                        assert_eq!(world.allocator.block_in_use(block.0), Some(block));
+                        world.free(CpuId(1), block);
+                    }
+                }
+            })
+        });
+        world.allocator.isolate_pageblock(CpuId(1), kept.0).expect("it is in service");
+        world.allocator.unisolate_pageblock(CpuId(1), kept.0, MigrateType::Movable).expect("it is not");
+        others.into_iter().for_each(|other| other.join().expect("it ends"));
+        world.free(CpuId(0), kept);
+        world.end();
+    });
+}
+
 /// Three operations try to get the pageblock in a CPU's stock at once: the next request of its CPU, a request of
 /// another CPU, and an isolation.
 #[test]

@@ -577,6 +577,22 @@ int pageset_free_run(struct pageset_pool *pool, void *pages);
 int pageset_discard(struct pageset_pool *pool, void *pages, size_t page_count, size_t *returned_bytes);
 
 /*
+ Returns the memory of count of page_count contiguous pages to the system, beginning at index first. The
+ program keeps all pages. Those that went back read as zeros, and take memory again when they are written.
+ *returned_bytes (may be NULL) is the number of returned bytes. It is 0, and nothing has changed, where nothing
+ goes back (see pageset_trim), and if the system keeps the pages.
+
+ Errors; each leaves everything unchanged: EINVAL (page_count pages are not handed out here, or the part
+ reaches beyond page_count), EBADF, EPERM.
+ */
+int pageset_give_back(struct pageset_pool *pool,
+                      void *pages,
+                      size_t page_count,
+                      size_t first,
+                      size_t count,
+                      size_t *returned_bytes);
+
+/*
  Splits page_count contiguous pages into two parts. The first keep_count stay where they are, and *rest
  (may be NULL) is the address of the others. Free each part separately.
 

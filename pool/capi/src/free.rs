@@ -89,6 +89,34 @@ pub extern "C" fn pageset_discard(
     })
 }
 
+/// Returns the memory of count of page_count contiguous pages to the system, beginning at index first. The
+/// program keeps all pages. Those that went back read as zeros, and take memory again when they are written.
+/// *returned_bytes (may be NULL) is the number of returned bytes. It is 0, and nothing has changed, where nothing
+/// goes back (see pageset_trim), and if the system keeps the pages.
+///
+/// Errors; each leaves everything unchanged: EINVAL (page_count pages are not handed out here, or the part
+/// reaches beyond page_count), EBADF, EPERM.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_give_back(
+    pool: *mut PoolHandle,
+    pages: *mut c_void,
+    page_count: usize,
+    first: usize,
+    count: usize,
+    returned_bytes: Option<&mut MaybeUninit<usize>>,
+) -> c_int {
+    const BAD_PART: Failure = Failure::new(libc::EINVAL, "the part reaches beyond the pages");
+    number(move || {
+        let entry = open(pool)?;
+        let end = first.checked_add(count).filter(|end| *end <= page_count).ok_or(BAD_PART)?;
+        let mut pages = entry.take_back(pages.addr(), page_count)?;
+        let bytes = pages.give_back(first..end);
+        entry.hand_out(pages);
+        returned_bytes.map(|to| to.write(bytes));
+        Ok(())
+    })
+}
+
 /// Splits page_count contiguous pages into two parts. The first keep_count stay where they are, and *rest
 /// (may be NULL) is the address of the others. Free each part separately.
 ///

@@ -196,6 +196,11 @@ class Pages:
 
         Bytes that went back.
         """
+    def give_back(self, first: int, count: int) -> int:
+        """Returns the memory of ``count`` of these pages to the system, from page ``first`` on, and keeps the pages.
+
+        They read as zeros then, also through views of their bytes. Returns the number of returned bytes.
+        """
     def split(self, count: int) -> tuple[Pages, Pages]:
         """Makes two of these pages: the first ``count``, and the rest.
 

@@ -95,6 +95,22 @@ impl Pages {
         Ok(self.take()?.map_or(0, |pages| py.detach(|| pages.discard())))
     }
 
+    /// Returns the memory of `count` of these pages to the system, from page `first` on, and keeps the pages.
+    /// They read as zeros then, also through views of their bytes. Returns the number of returned bytes.
+    fn give_back(&self, first: Whole<usize>, count: Whole<usize>) -> PyResult<usize> {
+        let (Whole(first), Whole(count), all) = (first, count, self.page_count);
+        let end = first.checked_add(count).filter(|end| *end <= all);
+        let end = end.ok_or_else(|| {
+            bad_number(format!("{count} pages from page {first} on reach beyond these {all} pages"))
+        })?;
+        let mut state = self.state();
+        let pages = state.pages.as_mut().ok_or_else(|| PyValueError::new_err("the pages are free"))?;
+        if pages.pool().is_in_child() {
+            return Err(refused(AllocError::Forked));
+        }
+        Ok(pages.give_back(first..end))
+    }
+
     /// Splits these pages into the first `count` and the rest. Each part is freed separately; this object has
     /// no pages any more.
     fn split(&self, count: Whole<usize>) -> PyResult<(Self, Self)> {

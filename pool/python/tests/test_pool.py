@@ -350,6 +350,10 @@ def test_a_run_is_any_size_and_its_parts_are_freed_by_themselves(pool: pageset.P
     with pytest.raises(BufferError):
         run.split(1)
     del array
+    assert run.give_back(2, 1) == 4096
+    assert bytes(run)[2 * 4096 - 1 : 2 * 4096 + 1] == b"\x03\x00" and not run.is_free
+    with pytest.raises(ValueError, match="beyond these 10240 pages"):
+        run.give_back(10239, 2)
     first, rest = run.split(3)
     assert run.is_free and (first.page_count, rest.page_count, rest.offset) == (3, 10237, first.offset + 3 * 4096)
     assert bytes(rest)[:2] == b"\x03\x03"

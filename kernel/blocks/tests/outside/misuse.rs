@@ -461,13 +461,19 @@ impl<'a> Caller<'a> {
                 let mut at = pfn.0;
                 while at < pfn.0 + frames {
                     let most = (pfn.0 + frames - at).ilog2().min(at.trailing_zeros()).min(10) as u8;
-                    self.blocks.push((at, order(most)));
+                    self.add(at, order(most));
                     at += 1 << most;
                 }
             }
         } else if let Ok(pfn) = self.allocator.alloc(self.cpu, &request(of.get(), migratetype)) {
-            self.blocks.push((pfn.0, of));
+            self.add(pfn.0, of);
         }
+    }
+
+    /// Notes a block of this thread. The allocator must know it as such.
+    fn add(&mut self, pfn: u64, of: Order) {
+        assert_eq!(self.allocator.block_in_use(Pfn(pfn)), Some((Pfn(pfn), of)), "just allocated");
+        self.blocks.push((pfn, of));
     }
 
     fn take_one(&mut self) -> (u64, Order) {
@@ -478,6 +484,7 @@ impl<'a> Caller<'a> {
     fn free(&mut self) {
         let (pfn, of) = self.take_one();
         let (allocator, cpu, frames) = (self.allocator, self.cpu, u64::from(of.frames()));
+        assert_eq!(allocator.block_in_use(Pfn(pfn)), Some((Pfn(pfn), of)), "nobody else changes it");
         let outcome = match self.random(4) {
             0 => retried(pfn..pfn + frames, |rest| allocator.free_range(cpu, rest)),
             1 if frames > 1 => {

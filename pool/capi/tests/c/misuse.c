@@ -117,6 +117,10 @@ static void wrong_pages(pageset_pool *pool, unsigned order) {
     CHECK(pageset_split(pool, page, count, count, &kept) == EINVAL);
     CHECK(pageset_split(pool, page, count + 1, 1, &kept) == EINVAL && kept == NULL);
     CHECK(pageset_discard(pool, page, count + 1, &freed) == EINVAL);
+    CHECK(pageset_give_back(pool, page, count + 1, 0, 1, &freed) == EINVAL);
+    CHECK(pageset_give_back(pool, page, count, count, 1, &freed) == EINVAL);
+    CHECK(pageset_give_back(pool, page, count, 1, (size_t)-1, &freed) == EINVAL);
+    CHECK(pageset_give_back(pool, &local, count, 0, 1, &freed) == EINVAL);
     CHECK(pageset_free_run(pool, (char *)page + 4096) == EINVAL);
     CHECK(pageset_free_run(pool, NULL) == EINVAL && pageset_free_run(pool, &local) == EINVAL);
     CHECK(pageset_destroy(pool) == EBUSY);

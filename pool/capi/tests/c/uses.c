@@ -77,6 +77,9 @@ static void runs(pageset_pool *pool) {
     CHECK(pageset_alloc_exact(pool, 10000, &rest) == 0);
     run = (char *)rest;
     memset(run, 1, 10000 * 4096);
+    CHECK(pageset_give_back(pool, run, 10000, 700, 2, &bytes) == 0 && bytes == 8192);
+    CHECK(run[700 * 4096 - 1] == 1 && set_bytes(run + 700 * 4096, 8192) == 0 && run[702 * 4096] == 1);
+    CHECK(pageset_give_back(pool, run, 10000, 10000, 0, &bytes) == 0 && bytes == 0);
     CHECK(pageset_split(pool, run, 10000, 5000, &inner) == 0 && (char *)inner == run + 5000 * 4096);
     CHECK(pageset_split(pool, inner, 5000, 1, &rest) == 0 && (char *)rest == run + 5001 * 4096);
     CHECK(pageset_free_exact(pool, run, 10000) == EINVAL);

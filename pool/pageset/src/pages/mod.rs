@@ -225,6 +225,28 @@ impl<'p> Pages<'p> {
         pool.discard_span(span)
     }
 
+    /// Returns the memory of some of these pages to the system, and keeps the pages: `pages` counts from the
+    /// first one. They read as zeros then, and take memory again when they are written. Returns the number of
+    /// bytes that went back. The number is 0, and nothing has changed, in the cases of
+    /// [`discard`](Self::discard).
+    ///
+    /// ```
+    /// use pageset::Pool;
+    ///
+    /// let pool = Pool::builder().size(64 << 20).build()?;
+    /// let mut guest = pool.alloc_run(32 << 20)?;
+    /// guest.fill(1);
+    /// assert_eq!(guest.give_back(100..101), 4096);
+    /// assert_eq!((guest[100 * 4096 - 1], guest[100 * 4096], guest[101 * 4096]), (1, 0, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If the range reaches beyond these pages.
+    pub fn give_back(&mut self, pages: Range<usize>) -> usize {
+        self.pool.give_back(&self.span.part(&pages))
+    }
+
     /// Gives up ownership without freeing the pages. The pool's memory stays mapped until they are taken
     /// back, even if the pool is dropped.
     #[must_use = "the pages are lost unless they are taken back by `from_raw`"]

@@ -108,6 +108,14 @@ impl OwnedPages {
         pool.inner().discard_span(this.pages)
     }
 
+    /// Does the same as [`Pages::give_back`].
+    ///
+    /// # Panics
+    /// If the range reaches beyond these pages.
+    pub fn give_back(&mut self, pages: Range<usize>) -> usize {
+        self.pool.inner().give_back(&self.pages.part(&pages))
+    }
+
     /// The pool of these pages.
     #[must_use]
     pub const fn pool(&self) -> &Arc<Pool> {

@@ -91,6 +91,16 @@ impl Span {
         self.frame()..self.frame() + self.count()
     }
 
+    /// The frames of some pages, which are counted from the first one.
+    ///
+    /// # Panics
+    /// If the range reaches beyond these frames.
+    pub(crate) fn part(self, pages: &Range<usize>) -> Range<u32> {
+        let count = self.count();
+        assert!(pages.start <= pages.end && pages.end <= count as usize, "{pages:?} of {count} pages");
+        self.frame() + pages.start as u32..self.frame() + pages.end as u32
+    }
+
     /// The array for this block. `None` if the span is not a block of a class.
     #[inline(always)]
     pub(crate) const fn stack(self) -> Option<StackAt> {

@@ -115,6 +115,19 @@ impl Inner {
         Some(bytes.len())
     }
 
+    /// Returns the memory of frames that their owner keeps to the system. Returns the bytes that went back.
+    pub(crate) fn give_back(&self, frames: &Range<u32>) -> usize {
+        let Ok(_inside) = self.enter() else { return 0 };
+        let (begun, bytes) = (Instant::now(), bytes_of(frames));
+        // The lock keeps other threads from pinning the pool meanwhile.
+        let _batch = self.returning.lock();
+        if bytes.is_empty() || discard(&self.memory, bytes.clone(), self.giveback()) == Discarded::No {
+            return 0;
+        }
+        self.note_returned(bytes.len() as u64, begun.elapsed());
+        bytes.len()
+    }
+
     /// Leaves frames to the next operation that enters the pool. A signal handler calls this if it has
     /// interrupted an operation on its own thread. The frames form a list: each first page holds a link to
     /// the next.

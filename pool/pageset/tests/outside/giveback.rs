@@ -179,6 +179,41 @@ fn discarded_pages_go_back_and_are_known_to_be_zero() {
     }
 }
 
+/// Pages that stay allocated lose their memory and contents; those beside them keep theirs.
+#[test]
+fn memory_of_pages_in_use_goes_back_and_reads_as_zeros() {
+    for backing in [Backing::Plain, Backing::Memfd] {
+        let pool = builder(64).backing(backing).build().unwrap();
+        let mut run = pool.alloc_run(33 << 20).unwrap();
+        run.fill(1);
+        for part in [0..1, 5..5, 511..1025, 8447..8448] {
+            let resident = pool.backing().unwrap().resident_bytes;
+            let bytes = part.len() * 4096;
+            assert_eq!(run.give_back(part.clone()), bytes, "{backing:?} {part:?}");
+            assert_eq!(pool.backing().unwrap().resident_bytes, resident - bytes as u64);
+            assert!(run[part.start * 4096..part.end * 4096].iter().all(|byte| *byte == 0));
+            run[part.start * 4096..part.end * 4096].fill(1);
+            assert!(run.iter().all(|byte| *byte == 1), "{backing:?} {part:?}: and no others");
+        }
+        assert_eq!(pool.stats().nr_used, 8448);
+        // The pages were written since, so they are not known to be zero.
+        drop(run);
+        assert!(pool.alloc_run_zeroed(33 << 20).unwrap().iter().all(|byte| *byte == 0));
+        pool.validate().unwrap();
+    }
+    let pinned = builder(64).pinned().build().unwrap();
+    let mut page = pinned.alloc(Order::ZERO).unwrap();
+    page.fill(3);
+    assert_eq!((page.give_back(0..1), page[0]), (0, 3));
+}
+
+#[test]
+#[should_panic(expected = "1..3 of 2 pages")]
+fn a_part_beyond_the_pages_is_refused() {
+    let pool = builder(64).build().unwrap();
+    pool.alloc_exact(2).unwrap().give_back(1..3);
+}
+
 #[test]
 fn of_a_pinned_pool_nothing_is_discarded() {
     let pool = builder(64).pinned().build().unwrap();
