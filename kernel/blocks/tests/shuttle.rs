@@ -373,7 +373,8 @@ fn a_run_that_is_returned_leaves_the_next_owners_block_alone() {
             thread::spawn(move || match cpu {
                 0 => world.use_exact(CpuId(0), 300),
                 _ => {
-                    for block in (0..2).filter_map(|_| world.alloc(CpuId(1), order(8), MigrateType::Movable)) {
+                    for block in (0..2).filter_map(|_| world.alloc(CpuId(1), order(8), MigrateType::Movable))
+                    {
                         assert_eq!(world.allocator.block_in_use(block.0), Some(block));
                         world.free(CpuId(1), block);
                     }
