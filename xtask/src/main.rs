@@ -1,4 +1,4 @@
-//! `cargo xtask`: what is checked of every commit and every night, and the file that is shipped.
+//! `cargo xtask` runs the checks of every commit and of every night, and builds the file that is shipped.
 
 mod book;
 mod circles;

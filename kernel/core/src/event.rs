@@ -50,7 +50,8 @@ pub enum Event {
         order: Order,
         /// The migratetype of the list that the block left.
         migratetype: MigrateType,
-        /// Whether a per-CPU page set could hold this order and type, even if this call was not a refill.
+        /// Whether page sets hold blocks of this order and type. The value does not say whether a refill took
+        /// the block.
         percpu_refill: bool,
     },
     /// `mm_page_alloc_extfrag`: a request got memory of another type.
@@ -145,7 +146,8 @@ pub enum Event {
         /// The first frame of the block's buddy, if the policy prefetches the buddy's metadata.
         buddy: Option<Pfn>,
     },
-    /// A request that may wake the reclaimer found a zone below a watermark, or used boosted memory.
+    /// A request woke the reclaimer: it found a zone below a watermark, or took a block from a zone with
+    /// boosted watermarks.
     WakeKswapd {
         /// The zone of the event.
         zone: ZoneId,

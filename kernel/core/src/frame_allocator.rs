@@ -58,8 +58,8 @@ pub trait FrameAllocator {
     /// Allocates a block like [`alloc`](Self::alloc), but calls `reclaim` before it fails because no memory
     /// is free. `reclaim` gets two arguments: the highest kind of zone that the request may use, and the
     /// number of frames that the request wants. If `reclaim` returns that it freed frames, the allocation
-    /// tries again. The allocator holds no lock during the call, so `reclaim` may use the same allocator. A
-    /// program that does not call this method does not contain its code.
+    /// tries again. The allocator holds no lock during the call, so `reclaim` may use the same allocator. The
+    /// compiler leaves this method's code out of programs that do not call it.
     ///
     /// # Errors
     /// See [`AllocError`].
@@ -81,7 +81,7 @@ pub trait FrameAllocator {
         }
     }
 
-    /// Allocates exactly `frames` contiguous frames; `request.order` is ignored. Free them with
+    /// Allocates exactly `frames` contiguous frames; `request.order` is ignored. Free the frames with
     /// [`free_range`](Self::free_range), all at once or in parts.
     ///
     /// # Errors
@@ -158,7 +158,7 @@ pub struct FrameUsage {
     /// gives them back or is drained.
     pub held: u64,
     /// Number of free frames that are reserved for one CPU. Other CPUs may take these frames if they find no
-    /// others.
+    /// other free frames.
     pub at_hand: u64,
     /// Number of completely free pageblocks that every CPU may take.
     pub whole_pageblocks: u64,

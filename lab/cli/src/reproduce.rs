@@ -103,7 +103,7 @@ fn drawing(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!("{name}.svg"))
 }
 
-/// Draws each figure into a file of its own.
+/// Draws each figure into a separate file.
 fn draw(findings: &Findings, provenance: &Provenance, directory: &Path, existing: Existing) -> Result<()> {
     for (name, figure) in &findings.figures {
         let path = drawing(directory, name);

@@ -15,7 +15,7 @@ use crate::stats::Counters;
 use crate::zone::{LockedZone, Watermark, Zone, ZoneFlag};
 use crate::{CpuId, MigrateType, NodeId, Pfn};
 
-/// A request's walk through the zones: the values that stay the same in all passes over the zones.
+/// The values of a request that stay the same in all its passes over the zones.
 pub(super) struct Walk<'w, 'a, P: Platform> {
     pub(super) cpu: CpuId,
     pub(super) request: &'w Request,
@@ -140,7 +140,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         })
     }
 
-    /// Tries each zone once. A zone may serve the request only above the given watermark (spec §1.13).
+    /// Tries each zone once. A zone may serve the request only if its free memory stays above the given
+    /// watermark (spec §1.13).
     #[inline]
     pub(super) fn walk(
         &self,

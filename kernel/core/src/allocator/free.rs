@@ -148,8 +148,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             }
             return;
         }
-        // The loop runs again only if the owner has just given up the pageblock, or if the owner's page set
-        // is busy.
+        // The loop repeats only if the owner has just given up the pageblock, or if the owner's page set is
+        // locked.
         loop {
             let cached = match traits.contains(FreeTraits::BYPASS_PCP) {
                 true => None,

@@ -1,10 +1,11 @@
 //! Operations on a zone's free lists while its lock is held: blocks of `2^order` frames are split, merged and
 //! moved.
 //!
-//! A block meets the files in this order: `fallback` (chooses one block and its type), `split` (allocation),
-//! `steal` and `claim` (take memory of other types, in Linux 6.1 and 6.12), `merge` (free). The other files
-//! are `pageblock` (moves and counts a pageblock's blocks), `isolate`, `highatomic` (reserved pageblocks),
-//! `range` (a block at a given place), `ownership` (pageblocks that CPUs own) and `populate` (fills a zone).
+//! The allocation of a block uses `fallback` (chooses a block and its type), `split` (splits the block), and
+//! `steal` or `claim` (take memory of other types, in Linux 6.1 and 6.12). The free of a block uses `merge`.
+//! The other files are `pageblock` (moves and counts a pageblock's blocks), `isolate`, `highatomic` (reserved
+//! pageblocks), `range` (takes a block at a given place), `ownership` (pageblocks that CPUs own) and
+//! `populate` (fills a zone).
 
 mod claim;
 mod fallback;

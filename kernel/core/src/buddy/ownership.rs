@@ -1,4 +1,4 @@
-//! Free blocks of pageblocks that CPUs own.
+//! Handles the free blocks of pageblocks that CPUs own.
 
 use crate::event::{Event, EventSink};
 use crate::frame::{FrameIndex, State};

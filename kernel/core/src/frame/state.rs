@@ -126,9 +126,9 @@ impl State {
             (Self::Free { .. }, to) => to != Self::Hole,
             // A page set gives a block to a user or to the zone, or finds that it is bad.
             (Self::Cached { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Hole),
-            // A CPU that splits or merges blocks marks parts as leaked meanwhile, to hide them from other
-            // CPUs. A bad block may also move between lists. Race: a CPU marks a block bad while another CPU
-            // hands the block out. The second CPU's store wins, and the block is handed out.
+            // A CPU that splits or merges blocks marks parts as leaked meanwhile, so that other CPUs do not
+            // take these parts. A bad block may also move between lists. Race: a CPU marks a block bad while
+            // another CPU hands the block out. The second CPU's store wins, and the block is handed out.
             (Self::Leaked { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Owned { .. } | Self::Hole),
             // A page set gives an owned block to a user or to the zone, or finds that it is bad. The page set
             // also splits and merges owned blocks, but by exchanges.

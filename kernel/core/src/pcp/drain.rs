@@ -155,8 +155,8 @@ mod tests {
 
     const BATCH: usize = 4;
 
-    /// Returns the events of one drain before it has the zone's lock, the later events, and the blocks that
-    /// the zone hands out after the drain.
+    /// Runs one drain. Returns its events before the drain has the zone's lock, its later events, and the
+    /// blocks that the zone hands out afterwards.
     fn one_drain(policy: Policy) -> (Vec<Event>, Vec<Event>, Vec<Pfn>) {
         let frames = [0..1024];
         let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..1024, regions: &frames }];

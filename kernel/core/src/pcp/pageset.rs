@@ -21,7 +21,8 @@ use crate::{CpuId, Order, Storage, ZoneId};
 #[repr(align(128))]
 pub struct Pageset<P: Platform> {
     // The limits of the page set: `batch` and the two fields after it. A CPU that changes the zone's limits
-    // writes them without the lock. The page set's CPU reads them in its next refill or drain (spec §2.4).
+    // writes these fields without the lock. The page set's CPU reads these fields in its next refill or drain
+    // (spec §2.4).
     batch: AtomicI32,
     high_min: AtomicI32,
     high_max: AtomicI32,
@@ -294,8 +295,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
 
     /// Adds a freed block to the page set, and does the drain that is due, or its first slice. Returns the
     /// rest of the drain. The caller continues with the rest after it has taken the lock again.
-    // The function is inlined at both callers. Both are frees, and a call would cost more than a second copy
-    // of the code.
+    // The function is inlined in its two callers, which are both on the path of a free. A call would cost
+    // more than a second copy of the code.
     #[inline(always)]
     pub(crate) fn push_and_drain(
         self,
@@ -311,9 +312,9 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         self.drain_if_due(state, list, due)
     }
 
-    /// Does the drain that is due, or its first slice. Returns the rest of the drain. Under a policy that
-    /// counts something else than pages, does nothing if that count is below the limit.
-    // This function makes the test for such policies, so that a free that reaches no limit does not pay for
+    /// Does the drain that is due, or its first slice. Returns the rest of the drain. If the policy compares
+    /// another count than pages with the limit, does nothing while that count is below the limit.
+    // The test for such policies is in this function, so that a free that reaches no limit does not pay for
     // the test.
     #[cold]
     #[inline(never)]

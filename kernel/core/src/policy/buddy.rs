@@ -24,7 +24,8 @@ pub struct BuddyRules {
 }
 
 impl BuddyRules {
-    /// How requests are steered to units, as [`Policy::ownership`](super::Policy::ownership).
+    /// How requests are steered to units. Always `None` without the feature `lab`, so that the compiler
+    /// leaves the mechanism out.
     #[inline]
     pub(crate) fn steering(&self) -> Option<UnitSteering> {
         self.steering.filter(|_| HAS_LAB)
@@ -87,7 +88,8 @@ pub enum HighAtomicRule {
     FreeFrames,
 }
 
-/// Which request wakes the reclaimer in a zone with raised watermarks, and clears the zone's mark.
+/// The request that wakes the reclaimer in a zone with raised watermarks. This request also clears the zone's
+/// mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]

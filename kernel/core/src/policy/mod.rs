@@ -76,7 +76,7 @@ pub static FORMER_NAMES: &[(&str, &str)] = &[("linux-6.18-sliced", "linux-6.19")
 
 /// The decisions of one kernel version.
 ///
-/// To make your own policy, start from a named policy and change some rules. So your policy still compiles
+/// To make your own policy, start from a named policy and change some rules. Then your policy still compiles
 /// when later kernels add rules:
 ///
 /// ```
@@ -143,7 +143,7 @@ pub struct Policy {
     pub counting: Counting,
     /// How many pages a drain on demand takes before it releases the page set's lock.
     pub demand_drain: DemandDrain,
-    /// The rules of the zone's free lists.
+    /// The rules for the zone's free lists.
     pub buddy: BuddyRules,
     /// How CPUs own whole pageblocks. `None`: CPUs own no pageblocks. If CPUs own pageblocks, page sets hold
     /// every order up to a pageblock's ([`ListScheme::EveryOrder`]). Needs the feature `lab`.
@@ -166,7 +166,7 @@ impl Policy {
         self.ownership.filter(|_| HAS_LAB)
     }
 
-    /// The first rule of this policy that needs the feature `lab`.
+    /// The name of this policy's first rule that needs the feature `lab`.
     pub(crate) fn lab_rule(&self) -> Option<&'static str> {
         let rules = [
             ("lists", self.lists == ListScheme::EveryOrder),
@@ -178,8 +178,8 @@ impl Policy {
         rules.into_iter().find_map(|(rule, needs_lab)| needs_lab.then_some(rule))
     }
 
-    /// Whether a page set's refills and drains depend on the page set alone. If CPUs own pageblocks, they
-    /// also depend on the zone, so a replay without a zone is not possible.
+    /// Whether a page set's refills and drains depend on the page set alone. If CPUs own pageblocks, refills
+    /// and drains also depend on the zone, so a replay without a zone is not possible.
     #[must_use]
     pub const fn is_of_page_sets_alone(&self) -> bool {
         self.ownership.is_none()
@@ -197,7 +197,7 @@ pub enum RefillRule {
     /// `max(batch >> o, 2)`.
     Batch,
     /// As with `Batch`, but for order 0 the number doubles at each refill if no page was freed since the last
-    /// one. The number is at most `batch << scale_max`, and at most the room that is left below `high`.
+    /// refill. The number is at most `batch << scale_max`, and at most the room that is left below `high`.
     Doubling,
 }
 
@@ -376,10 +376,11 @@ pub enum ReclaimLimit {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DrainOrder {
-    /// The drain begins with the list of the freed block, and empties each list before it visits the next.
+    /// The drain begins with the list of the freed block, and empties each list before it visits the next
+    /// list.
     ListByList,
     /// Round-robin: the drain takes one block more from each list than from the list before it. If only one
-    /// list has blocks, it gives all of them.
+    /// list has blocks, this list gives all blocks.
     RoundRobin(FirstList),
     /// The drain begins with the lists that hold more than an equal share of `high`, the fullest first. Then
     /// the drain continues as with `ListByList`.
@@ -392,8 +393,9 @@ pub enum DrainOrder {
 /// The count that a free compares with `high`.
 ///
 /// All variants but `Pages` need the feature `lab`. A page set always counts only its pages. When this number
-/// reaches `high`, a free counts the blocks or the pages of the class, too. It drains only if that count also
-/// reaches `high`. So the policies of real kernels do not pay for counts that they do not use.
+/// reaches `high`, a free counts the blocks or the pages of the class, too. The free drains only if that
+/// count also reaches `high`. Therefore the policies of real kernels do not pay for counts that they do not
+/// use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -471,7 +473,7 @@ impl FreeDrain {
         }
     }
 
-    /// Whether another slice follows, if pages are still due.
+    /// Whether the drain continues with another slice if pages are still due.
     #[must_use]
     pub const fn goes_on(self, count: i32, limit: i32) -> bool {
         match self {
@@ -569,7 +571,7 @@ impl FreeHighThreshold {
     #[inline]
     pub(crate) fn is_reached(self, freed: i32, batch: i32, high_min: i32) -> bool {
         let (freed, batches) = (i64::from(freed), i64::from(batch) * i64::from(self.batches));
-        // Make the cheap comparison first. Most frees fail it, and so avoid the division.
+        // Make the cheap comparison first, because most frees fail it and then need no division.
         freed >= batches && freed >= batches + i64::from(self.high_min_part.of(high_min))
     }
 }

@@ -47,8 +47,9 @@ pub enum RemoteFrees {
     /// The page goes to the owner's page set, if its lock is free.
     #[cfg_attr(feature = "serde", serde(rename = "page set"))]
     PageSet,
-    /// The page goes to a list of the owner. The owner's page set takes it in later, so the freeing CPU does
-    /// not touch the page set. Source: the RFC "superpageblocks" (posted in April and May 2026, not merged).
+    /// The page goes to a list of the owner. The owner's page set takes in the page later, so the freeing CPU
+    /// does not touch the page set. Source: the RFC "superpageblocks" (posted in April and May 2026, not
+    /// merged).
     #[cfg_attr(feature = "serde", serde(rename = "owner's list"))]
     OwnersList,
 }

@@ -14,7 +14,7 @@ use crate::{CpuId, MigrateType, NR_ORDERS, Order, Pfn};
 /// The data that a zone's lock protects.
 ///
 /// The alignment puts the lock word and the data on different cache lines. A waiting CPU polls the lock word.
-/// If both were on one line, each poll would take the line from the lock's holder.
+/// If the lock word and the data shared a line, each poll would take the line from the lock's holder.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct FreeLists {

@@ -1,4 +1,4 @@
-//! A zone: its place, flags and lock. Free lists, watermarks and reserves have their own files.
+//! A zone: its frame numbers, flags and lock. Other files have free lists, watermarks and reserves.
 
 mod assertions;
 mod body;

@@ -1,4 +1,4 @@
-//! The model stores which blocks are in use, by their first frames. All other answers are computed from these
+//! The model of an allocator. It stores which blocks are in use, and computes all expected answers from these
 //! blocks.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -64,9 +64,9 @@ Examples:
 
 /// Clear and copy huge pages in every order, with every kernel; takes five minutes
 ///
-/// Measures the operation, and the time that a program needs to read the page afterwards. All combinations of
-/// order, kernel, target, number of bytes read, and load of the other CPUs are measured. Also measures single
-/// base pages and a page of 1 GiB.
+/// Measures the time to clear or copy a page, and the time that a program needs to read the page afterwards.
+/// All combinations of order, kernel, target, number of bytes read, and load of the other CPUs are measured.
+/// Also measures single base pages and a page of 1 GiB.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_PAGES)]
 pub(crate) struct BenchPagesArgs {

@@ -15,15 +15,14 @@ use crate::record::{
 /// How long the CPU is off at least.
 const OFF: Duration = Duration::from_millis(200);
 
-/// The last CPU of this machine. A test switches it off for less than a second, and it is switched on when
-/// this value is dropped.
+/// The last CPU of this machine, which is off until this value is dropped.
 struct SwitchedOff {
     cpu: u16,
     switch: PathBuf,
 }
 
 impl SwitchedOff {
-    /// The last CPU. If it cannot be switched off, prints the reason.
+    /// Switches the last CPU off. If this is not possible, prints the reason and returns `None`.
     fn last() -> Option<Self> {
         let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
         let cpu = online.trim().rsplit(['-', ',']).next().and_then(|cpu| cpu.parse().ok()).unwrap();
@@ -89,8 +88,8 @@ fn a_cpu_that_goes_and_comes_back_is_recorded_while_it_is_there() {
     let Some(cpu) = cpu else { return };
     assert!(said.contains("Lost events: 0."), "{said}");
     let (info, events) = read(&path, Recovery::Refuse);
-    // The CPU had no events while it was off, and events again afterwards. A load of 40 MB takes some hundred
-    // pages.
+    // The CPU has no events while it is off, and some hundred afterwards: the load of 40 MB goes through a
+    // pipe.
     let times: Vec<_> = events.iter().filter(|event| event.cpu == cpu).map(|event| event.ts_ns).collect();
     let silence = times.windows(2).position(|pair| pair[1] - pair[0] >= OFF.as_nanos() as u64);
     let again = times.len() - silence.expect("it was off") - 1;

@@ -1,5 +1,5 @@
-//! Recordings that are refused. Each test makes one reason for a refusal true, in its own mount namespace, so
-//! that no other program is affected.
+//! Tests that `pageset record` refuses to record, and names the reason. Each test causes one refusal in its
+//! own mount namespace, so no other program is affected.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Linux 4.x: one limit of six batches, order 0 only, and the 2016 series that added high orders.
+//! Policies of Linux 4.x, with page sets of order 0 and a limit of six batches, and of the 2016 series, which
+//! added high orders.
 
 use crate::policy::*;
 
@@ -78,7 +79,7 @@ pub const LINUX_4_15_PICKS: Policy = Policy {
     ..LINUX_4_9
 };
 
-/// Linux 4.15 with both patches: the drain also prefetches the metadata of the blocks' buddies.
+/// Linux 4.15 with both of these patches: the drain also prefetches the metadata of the blocks' buddies.
 pub const LINUX_4_15_PREFETCH: Policy = Policy {
     name: "linux-4.15-prefetch",
     kernel: "4.15 + free_pcppages_bulk v1, patches 1-2",
