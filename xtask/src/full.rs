@@ -16,9 +16,9 @@ const BARE_32: [&str; 2] = ["riscv32imac-unknown-none-elf", "thumbv7em-none-eabi
 
 /// What `full` runs.
 pub(crate) struct Full {
-    /// Legs that run first, one after another.
+    /// The legs that run first, one after another.
     pub(crate) first: Vec<Leg>,
-    /// Sequences of legs that then run at the same time.
+    /// Sequences of legs that run at the same time, after `first`.
     pub(crate) beside: Vec<Vec<Leg>>,
 }
 
@@ -68,8 +68,8 @@ pub(crate) fn legs(packages: &[Package]) -> Full {
     // Tests of the running kernel wait most of their time, so they run at the same time as all other tests.
     let kernel = vec![leg("tests of the running kernel", fresh(format!("cargo test {all} --test kernel")))];
     let mut beside = vec![leg("tests begin", |_| {
-        // Let the tests begin first: they check whether they are built, and cargo builds for only one command
-        // at a time.
+        // Let the test commands begin first: each checks whether its tests are built, and cargo builds for
+        // only one command at a time.
         thread::sleep(Duration::from_secs(5));
         Ok(())
     })];

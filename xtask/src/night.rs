@@ -1,5 +1,5 @@
-//! The legs of the gate `night`. They take too long for every commit, or need programs or rights that not
-//! every machine has.
+//! The legs of the gate `night`. These legs take too long for every commit, or need programs or rights that
+//! not every machine has.
 
 use std::fs::{self, File};
 use std::sync::Mutex;
@@ -333,8 +333,8 @@ const PYTHON_TESTS: [&str; 11] = [
     "matplotlib",
 ];
 
-/// Returns the Python interpreters that can be started, oldest first. `PYTHONS` names them; the default is
-/// all that the package supports.
+/// Returns the Python interpreters that can be started, oldest first. The environment variable `PYTHONS`
+/// names interpreters; the default is every version that the package supports.
 fn interpreters(context: &Context) -> Vec<String> {
     let named = std::env::var("PYTHONS").unwrap_or_default();
     let named =
@@ -481,8 +481,8 @@ fn package(context: &Context) -> Result {
 }
 
 /// Unpacks the tarballs as a workspace, with the directories of the repository. A file that is in no tarball
-/// is missing there. Only recordings and published tables come from the repository, because they are too
-/// large for tarballs. Returns the workspace's manifest.
+/// is missing in this workspace. Only recordings and published tables come from the repository, because they
+/// are too large for tarballs. Returns the workspace's manifest.
 fn unpack(context: &Context) -> Result<String> {
     let unpacked = target().join("tarballs");
     let failed = |error: std::io::Error| format!("{}: {error}", unpacked.display());

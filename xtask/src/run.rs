@@ -134,7 +134,7 @@ impl Invocation<'_> {
         String::from_utf8(output.stdout).map_err(|_| format!("`{}` prints no text", self.shown))
     }
 
-    /// Runs the command without any output. Returns whether it could be started and succeeded.
+    /// Runs the command without any output. Returns whether the command could be started and succeeded.
     pub(crate) fn succeeds(mut self) -> bool {
         let command = self.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.status().is_ok_and(|status| status.success())

@@ -191,8 +191,8 @@ pub(crate) fn items(tokens: &[Token]) -> Items {
                 at += 1;
             }
             (Some("macro_rules"), _) => {
-                // Add the name of a macro with and without `!`. Imports name it without `!`, and calls with
-                // `!`.
+                // Add the name of a macro with and without `!`. Imports name a macro without `!`, and calls
+                // name a macro with `!`.
                 let name = tokens.get(at + 2).and_then(Token::word);
                 items.free.extend(name.into_iter().flat_map(|name| [name.to_owned(), format!("{name}!")]));
             }

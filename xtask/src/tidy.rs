@@ -58,7 +58,7 @@ fn texts() -> Vec<RepositoryFile> {
     files().into_iter().filter(|file| file.has_extension(&TEXT) || is_script(file)).collect()
 }
 
-/// Calls `offence` for each line of each file. Lists what it returns, with the line's place.
+/// Calls `offence` for each line of each file. Returns the offences, each with the place of its line.
 fn each_line(files: &[RepositoryFile], offence: impl Fn(&[&str], usize) -> Option<String>) -> Vec<String> {
     let mut offences = Vec::new();
     for file in files {

@@ -14,9 +14,9 @@ use crate::{CpuId, Order, Pfn};
 
 impl<P: Platform> PageAllocator<'_, P> {
     /// Takes a frame out of service, usually because hardware reported it as failing. A free frame goes out
-    /// of service at once. Otherwise the block around the frame goes out of service when it is freed, drained
-    /// or about to be handed out. Race: another CPU takes the block from its page set at this moment. The
-    /// block may then still be handed out, so call again if the frame must not be used.
+    /// of service at once. Otherwise the whole block that contains the frame goes out of service when it is
+    /// freed, drained or about to be handed out. Race: another CPU takes the block from its page set at this
+    /// moment. That CPU may still hand the block out, so call again if the frame must not be used.
     ///
     /// # Errors
     /// [`FreeError::Foreign`] if the frame is not memory of this allocator, [`FreeError::Leaked`] if the
@@ -38,7 +38,7 @@ impl<P: Platform> PageAllocator<'_, P> {
                     }
                     Some((head, state)) => {
                         // Race: the block's user or page set changes the block meanwhile. The exchange then
-                        // fails, and the loop looks again.
+                        // fails, and the loop reads the state again.
                         let Some(order) = state.order() else { return Err(FreeError::Foreign(pfn)) };
                         if frames.exchange_state(head, state, State::Leaked { order }) {
                             return Ok(());

@@ -1,4 +1,4 @@
-//! Adds memory after the allocator was built, such as memory of the boot code or of a hot-plugged device.
+//! Adds memory to an allocator that is in use, such as memory of the boot code or of a hot-plugged device.
 
 use core::ops::Range;
 

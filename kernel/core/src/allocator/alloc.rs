@@ -61,7 +61,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// ```
     ///
     /// # Errors
-    /// [`AllocError::OutOfMemory`] if no eligible zone has such a block above its watermark,
+    /// [`AllocError::OutOfMemory`] if no eligible zone has a block of this order above its watermark,
     /// [`AllocError::NoEligibleZone`] if no zone is eligible, [`AllocError::BadCpu`] for an unknown CPU,
     /// [`AllocError::BadType`] for a type that only the allocator may choose.
     #[inline]
@@ -123,8 +123,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(Walk { cpu, request, node, local_node, preferred })
     }
 
-    /// The zones that a request may use, in the order of `node`'s zonelist. The first of them is the
-    /// preferred zone.
+    /// The zones that a request may use, in the order of `node`'s zonelist. The first zone is the preferred
+    /// zone.
     #[inline]
     pub(super) fn zones_for<'w>(
         &'w self,

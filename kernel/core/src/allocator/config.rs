@@ -117,7 +117,7 @@ impl<'c> Config<'c> {
         }
     }
 
-    /// The same configuration with another policy.
+    /// Returns the same configuration with another policy.
     #[must_use]
     pub const fn with_policy(mut self, policy: Policy) -> Self {
         self.policy = policy;

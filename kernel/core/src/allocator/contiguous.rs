@@ -85,7 +85,7 @@ impl<P: Platform> PageAllocator<'_, P> {
         while start.checked_add(frames).is_some_and(|end| end <= span.end) {
             match self.take_range(cpu, start..start + frames, request) {
                 Ok(()) => return Some(Pfn(start)),
-                // The zone is at its minimum watermark, so no other place helps.
+                // The zone is at its minimum watermark, so the allocation fails at any other place, too.
                 Err((_, AllocError::OutOfMemory { .. })) => return None,
                 Err((busy, _)) => start = (busy.0 + 1).checked_next_multiple_of(step)?,
             }

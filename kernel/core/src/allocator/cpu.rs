@@ -8,7 +8,7 @@ use crate::platform::Platform;
 use crate::policy::{SliceCaches, SliceRule};
 use crate::{CpuId, NodeId};
 
-/// The data of one CPU, or an empty table entry. The constructor is `const`.
+/// The data of one CPU, or a table entry that is not filled yet. The constructor is `const`.
 #[derive(Debug)]
 pub struct Cpu {
     node: AtomicU16,
@@ -73,7 +73,7 @@ impl<P: Platform> PageAllocator<'_, P> {
         self.cpus.len()
     }
 
-    /// Brings a CPU online. The zones of its node then divide their limits among one CPU more.
+    /// Brings a CPU online. The zones of the CPU's node then divide their limits among one more CPU.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.

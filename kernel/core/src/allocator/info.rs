@@ -93,7 +93,7 @@ pub enum BlockUse {
     FreeList,
     /// A per-CPU page set holds the block.
     Pageset,
-    /// The caller that allocated the block holds it.
+    /// The caller that allocated the block still holds it.
     Owner,
     /// Nothing holds the block, because it is out of service.
     Leaked,

@@ -44,8 +44,8 @@ use crate::{CpuId, NodeId, ZoneId};
 /// A page-frame allocator for all zones of a machine, or for one arena.
 ///
 /// Each operation takes the number of the CPU that it runs on as an argument. If two threads pass the same
-/// CPU at once, they contend for the page set's lock. Any thread may call any operation. An interrupt handler
-/// may do so too if the platform's lock turns interrupts off.
+/// CPU at once, the threads contend for the page set's lock. Any thread may call any operation. An interrupt
+/// handler may call any operation if the platform's lock turns interrupts off.
 ///
 /// An allocation or free that the page set serves is O(1) and takes only the page set's lock. A refill or
 /// drain also takes one zone lock, and costs O(pages moved).
@@ -60,8 +60,8 @@ pub struct PageAllocator<'a, P: Platform> {
     nodes: usize,
     page_bytes: u32,
     settings: settings::Settings,
-    /// A lock that a CPU holds while it computes limits and stores them. Without the lock, two CPUs that
-    /// change settings at once could leave page sets with limits of both settings.
+    /// A CPU holds this lock while it computes and stores limits. Without the lock, two CPUs that change
+    /// settings at once could leave page sets with limits of both settings.
     limits_update: Lock<P, ()>,
 }
 

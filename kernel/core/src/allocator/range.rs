@@ -70,7 +70,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 Some(_) => return Err(AllocError::NotFree(pfn)),
                 None => return Err(AllocError::Foreign(pfn)),
             }
-            // Linux has the same limit when it isolates a free block (spec §1.8).
+            // Linux checks the same limit when it isolates a free block (spec §1.8).
             let mark = locked.body.marks.unboosted(Watermark::Min).saturating_add(u64::from(order.frames()));
             locked.update_gauge();
             let is_bound = !request.ignores_watermarks();

@@ -8,7 +8,7 @@ use crate::pcp::{Activity, CpuZone, Place};
 use crate::platform::Platform;
 use crate::policy::DecayDrain;
 
-/// Whether a CPU needs another tick.
+/// The result of a tick: whether the CPU needs another tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TickOutcome {
     /// The tick changed something. Call [`PageAllocator::tick`] again after the interval.

@@ -1,5 +1,4 @@
-//! Operations on a zone's free lists while its lock is held: blocks of `2^order` frames are split, merged and
-//! moved.
+//! Splits, merges and moves blocks of `2^order` frames on a zone's free lists, while the zone's lock is held.
 //!
 //! The allocation of a block uses `fallback` (chooses a block and its type), `split` (splits the block), and
 //! `steal` or `claim` (take memory of other types, in Linux 6.1 and 6.12). The free of a block uses `merge`.

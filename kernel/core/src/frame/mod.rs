@@ -141,8 +141,8 @@ impl FrameTables<'_> {
     }
 
     /// Takes an allocated block of `order` from its user by marking it as cached. Race: two CPUs free the
-    /// same block. One CPU's exchange succeeds, and the other CPU gets the state that it found. So no block
-    /// is freed twice. Returns the type of the block's pageblock.
+    /// same block. One CPU's exchange succeeds, and the other CPU gets the state that its exchange found.
+    /// Therefore no block is freed twice. Returns the type of the block's pageblock.
     #[inline(always)]
     pub(crate) fn claim(&self, frame: FrameIndex, order: Order) -> Result<MigrateType, State> {
         let migratetype = self.pageblock_type(frame);
@@ -158,8 +158,8 @@ impl FrameTables<'_> {
         }
     }
 
-    /// Whether a block of this order starts at `frame`, and is in the page set of a CPU that does not own its
-    /// pageblock.
+    /// Whether a block of this order starts at `frame`, and is in the page set of a CPU that does not own the
+    /// block's pageblock.
     #[inline]
     pub(crate) fn is_cached(&self, frame: FrameIndex, order: Order) -> bool {
         State::is_cached_as(self.states[frame as usize].0.load(Relaxed), order)

@@ -14,7 +14,7 @@ use crate::stats::Counters;
 use crate::zone::Zone;
 use crate::{CpuId, Order, Storage, ZoneId};
 
-/// One CPU's page set of one zone, or an empty table entry. The constructor is `const`.
+/// One CPU's page set of one zone, or a table entry that is not filled yet. The constructor is `const`.
 ///
 /// The alignment keeps the page sets of two CPUs on different cache lines, and on different pairs of lines
 /// that a processor fetches together.
@@ -235,7 +235,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         Some(frame)
     }
 
-    /// Refills the list if it is empty, and takes the first block that is not bad.
+    /// Refills an empty list, and takes the list's first block that is not bad.
     #[cold]
     fn refill_and_pop(
         self,
@@ -294,7 +294,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     }
 
     /// Adds a freed block to the page set, and does the drain that is due, or its first slice. Returns the
-    /// rest of the drain. The caller continues with the rest after it has taken the lock again.
+    /// rest of the drain. The caller takes the lock again before it continues with the rest.
     // The function is inlined in its two callers, which are both on the path of a free. A call would cost
     // more than a second copy of the code.
     #[inline(always)]
@@ -312,8 +312,9 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         self.drain_if_due(state, list, due)
     }
 
-    /// Does the drain that is due, or its first slice. Returns the rest of the drain. If the policy compares
-    /// another count than pages with the limit, does nothing while that count is below the limit.
+    /// Does the drain that is due, or its first slice. Returns the rest of the drain. A policy may compare
+    /// another count with the limit, such as the number of blocks. If that count is below the limit, does
+    /// nothing.
     // The test for such policies is in this function, so that a free that reaches no limit does not pay for
     // the test.
     #[cold]
@@ -330,7 +331,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         None
     }
 
-    /// Drains all pages that are due, or one slice of them. Returns the rest of the drain.
+    /// Drains all pages that are due, or one slice of these pages. Returns the rest of the drain.
     #[cold]
     fn drain_due(self, state: &mut PagesetState, list: ListIndex, due: DueDrain) -> DueDrain {
         let pages = self.policy.free_drain.slice(due.pages, self.pageset.limits().batch);

@@ -1,5 +1,5 @@
-//! A page set without its lock: its lists, the rule that puts each block on a list (spec §2.1), and the
-//! numbers that control it.
+//! A page set without its lock: the lists, the rule that puts each block on a list (spec §2.1), and the
+//! numbers that control the page set.
 
 use crate::frame::List;
 use crate::policy::HAS_LAB;
@@ -28,7 +28,7 @@ pub enum ListScheme {
     LowOrders,
     /// The lists of `LowOrders`, and one list of huge pages: Linux 5.13 to 6.6.
     OneHugeList,
-    /// The lists of `LowOrders`, and two lists of huge pages, for movable pages and for others: Linux 6.12.
+    /// The lists of `LowOrders`, a list of movable huge pages, and a list of other huge pages: Linux 6.12.
     TwoHugeLists,
     /// All orders up to a pageblock's: one list for each order and type, for page sets that split and merge
     /// blocks themselves. Needs the feature `lab`.

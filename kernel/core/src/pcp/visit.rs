@@ -31,7 +31,7 @@ impl<L: BlockList> Pcp<L> {
         let give = &mut give;
         match order {
             DrainOrder::ListByList => self.remove_list_by_list(frames, from, give),
-            // Without the feature, no allocator has another order.
+            // Without the feature `lab`, an allocator refuses policies with another order.
             _ if !HAS_LAB => self.remove_list_by_list(frames, from, give),
             DrainOrder::ClassFirst => {
                 let class = self.scheme().class_of(from.list);
@@ -62,7 +62,7 @@ impl<L: BlockList> Pcp<L> {
         let blocks = |list: ListIndex| self.lists[list].len(frames) as i32;
         let counted: i32 = match counting {
             Counting::Pages => return true,
-            // Without the feature, no allocator has another count.
+            // Without the feature `lab`, an allocator refuses policies with another count.
             _ if !HAS_LAB => return true,
             Counting::Blocks => (0..scheme.lists()).map(blocks).sum(),
             Counting::PagesOfClass => {
@@ -176,7 +176,7 @@ impl<L: BlockList> Pcp<L> {
         removed
     }
 
-    /// Takes at least `pages` pages from one list, or all of its blocks.
+    /// Takes at least `pages` pages from one list, or all blocks of this list.
     fn remove_from(
         &mut self,
         frames: &L::Frames<'_>,

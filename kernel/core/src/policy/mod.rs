@@ -67,8 +67,8 @@ const KERNELS: &[Policy] = &[
     LINUX_7_2,
 ];
 
-/// Whether the mechanisms that no kernel of today has are compiled in. If they are not, an allocator refuses a
-/// policy that has a [`lab_rule`](Policy::lab_rule).
+/// Whether this build contains the mechanisms that no kernel of today has. Without these mechanisms, an
+/// allocator refuses a policy that has a [`lab_rule`](Policy::lab_rule).
 pub(crate) const HAS_LAB: bool = cfg!(feature = "lab");
 
 /// Former names of policies, each with its present name.
@@ -120,18 +120,19 @@ pub struct Policy {
     pub tuning: Option<Tuning>,
     /// How a page set remembers recent frees. After many frees, drains are larger.
     pub free_history: FreeHistory,
-    /// When consecutive high-order frees drain the page set. `None`: such frees do not drain it.
+    /// When consecutive high-order frees drain the page set. `None`: consecutive high-order frees cause no
+    /// drain.
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub free_high: Option<FreeHighRule>,
     /// Whether a running reclaimer lowers the limit at which a free drains.
     pub reclaim: ReclaimLimit,
-    /// The lists that a drain visits, and how many blocks it takes from each.
+    /// The lists that a drain visits, and how many blocks the drain takes from each list.
     pub drain_order: DrainOrder,
     /// When a drain takes its blocks off the page set.
     pub drain_picks: DrainPicks,
     /// How a free takes the page set's lock for its drain.
     pub free_drain: FreeDrain,
-    /// How the pages of a split block enter the page set if all of them are freed at once.
+    /// How the pages of a split block enter the page set if all these pages are freed at once.
     #[cfg_attr(feature = "serde", serde(default))]
     pub split_frees: SplitFrees,
     /// Refills, the free history and decay multiply `batch` by at most `2^scale_max`.
@@ -238,7 +239,7 @@ pub enum BelowHigh {
     CheckOnce,
 }
 
-/// How much a tick lowers `high` while it is above its lower limit (spec §2.11, §3.7, §3.9).
+/// How much a tick lowers `high` while `high` is above its lower limit (spec §2.11, §3.7, §3.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -370,8 +371,8 @@ pub enum ReclaimLimit {
     FourBatches,
 }
 
-/// The lists that a drain visits, and how many blocks it takes from each (spec §2.10, §4.2). All variants but
-/// `ListByList` need the feature `lab`.
+/// The lists that a drain visits, and how many blocks the drain takes from each list (spec §2.10, §4.2). All
+/// variants but `ListByList` need the feature `lab`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -386,7 +387,7 @@ pub enum DrainOrder {
     /// the drain continues as with `ListByList`.
     ExcessFirst,
     /// The drain begins with the lists of the freed block's class: order 0, or all higher orders. Within the
-    /// class, it takes blocks as with `ListByList`. Then the drain visits the other lists.
+    /// class, the drain takes blocks as with `ListByList`. Then the drain visits all other lists.
     ClassFirst,
 }
 
@@ -417,7 +418,7 @@ pub enum Counting {
 pub enum FirstList {
     /// List 0.
     Zero,
-    /// List 1, because Linux 4.9 goes to the next list before it takes the first block.
+    /// List 1: Linux 4.9 starts at list 0, but moves to the next list before it takes the first block.
     One,
     /// The list after the list where the last drain stopped.
     AfterLast,
@@ -485,9 +486,9 @@ impl FreeDrain {
 }
 
 /// How pages enter the page set if a block, such as a task's stack, was allocated whole and split, and all of
-/// its pages are freed at once. The allocator of this crate does not use this rule: its frees name whole blocks.
-/// Replays of recordings use it: the kernel emits an event per page, and the events do not show whether the
-/// pages entered one by one or as one block.
+/// its pages are freed at once. The allocator of this crate does not use this rule: its frees name whole
+/// blocks. Replays of recordings use this rule, because the kernel emits an event per page, and events do not
+/// show whether the pages entered one by one or as one block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -549,8 +550,8 @@ pub enum SliceCaches {
     LastLevel,
 }
 
-/// The smallest number of recently freed pages that allows a drain by free_high. The threshold is the sum of
-/// both fields.
+/// The smallest number of recently freed pages that allows a drain by free_high. The threshold is `batches`
+/// batches plus `high_min_part` of the lower limit of `high`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]

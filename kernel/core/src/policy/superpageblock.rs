@@ -12,10 +12,10 @@
 /// - A completely free pageblock does not taint its unit.
 ///
 /// - The fullest unit is the one with the fewest completely free pageblocks. Among equally full units, the
-///   search takes the unit that it meets first.
+///   search chooses the unit that it finds first.
 ///
-/// - If too few frames of a pageblock are free to claim it, a request takes a free block and leaves the
-///   pageblock's type.
+/// - If too few frames of a pageblock are free for a claim, a request takes a free block, and the pageblock
+///   keeps its type.
 ///
 /// Two parts of the RFC are not modelled here: the worker that moves pages out of tainted units (the study
 /// `ageing` models it), and the search of contiguous requests. The RFC's lists of pages that other CPUs freed

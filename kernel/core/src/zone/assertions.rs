@@ -1,6 +1,6 @@
-//! In debug builds, these checks run at each change of the free lists, so that a mistake is found where it is
-//! made. The checks cover the invariants of [`validate`](crate::PageAllocator::validate) that need only one
-//! block or the heads of lists.
+//! Checks that debug builds make at each change of the free lists, so that a mistake shows at the place of
+//! its cause. The checks cover the invariants of [`validate`](crate::PageAllocator::validate) that need only
+//! one block or the heads of lists.
 
 use super::LockedZone;
 use crate::frame::FrameIndex;

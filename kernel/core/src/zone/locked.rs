@@ -1,5 +1,5 @@
-//! The data that a zone's lock protects, and a zone whose lock is held. Only the functions of this file put
-//! blocks on the free lists and take them off.
+//! Defines the data that a zone's lock protects, and the view of a zone whose lock is held. Only the
+//! functions of this file put blocks on the free lists or take blocks off these lists.
 //!
 //! `buddy` decides which blocks are split and merged, and how.
 
@@ -158,8 +158,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         }
     }
 
-    /// Whether a block that was just taken has the state of a free block. If it does not, the block goes out
-    /// of service (spec §7).
+    /// Whether a block that was just taken has the state of a free block. A block with any other state goes
+    /// out of service (spec §7).
     #[inline]
     pub(crate) fn is_sound(&mut self, frame: FrameIndex, order: Order, found: FoundAt) -> bool {
         matches!(self.body.frames.state(frame), State::Free { .. }) || self.leak(frame, order, found)

@@ -151,7 +151,7 @@ fn e06_e07_pressure_lowers_high() {
         let high = machine.info(CPU).high;
         assert!(high > 15_000);
         held.iter().take(9000).for_each(|block| machine.free(CPU, *block));
-        // Allocations halve the history of frees until it is empty.
+        // Each allocation halves the history of frees, until the history is empty.
         (0..20).for_each(|_| {
             machine.alloc(CPU, 0);
         });

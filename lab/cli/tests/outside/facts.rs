@@ -16,7 +16,8 @@ fn text(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The words in backquotes in the first column of a Markdown table, between two lines with these beginnings.
+/// Returns the words in backquotes in the first column of a Markdown table. The table lies between lines that
+/// begin with `from` and `to`.
 fn first_column(text: &str, from: &str, to: &str) -> Vec<String> {
     let lines =
         text.lines().skip_while(|line| !line.starts_with(from)).take_while(|line| !line.starts_with(to));

@@ -79,7 +79,7 @@ fn join(frames: &FrameTables<'_>, lower: FrameIndex, order: Order) -> bool {
         return true;
     }
     if !frames.exchange_state(lower, whole, half) {
-        // By now the lower half is marked bad too.
+        // Another CPU has marked the lower half bad meanwhile, too.
         frames.set_state(lower, State::Leaked { order });
     }
     false
