@@ -144,7 +144,7 @@ pub(crate) fn night(names: &[&str], arguments: &[&str]) -> Result {
         return Err(format!("no leg `{unknown}`: see `cargo xtask ci list`"));
     }
     if !arguments.is_empty() && names.len() != 1 {
-        return Err("words behind -- are for one leg: name it".to_owned());
+        return Err("words after -- are arguments of one leg: name this leg".to_owned());
     }
     let has_root = is_root();
     let run = Run::new(arguments, true);

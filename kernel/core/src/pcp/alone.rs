@@ -1,5 +1,5 @@
-//! Page sets for programs without an allocator, such as a replay of a recording. Such a page set lists its
-//! blocks, or only counts them.
+//! Page sets for programs without an allocator, such as a replay of a recording. A page set may link its
+//! blocks, or only count its blocks.
 
 use super::set::{BlockList, ListScheme};
 use super::{ListIndex, Pcp};

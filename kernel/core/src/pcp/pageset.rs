@@ -315,8 +315,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     /// Does the drain that is due, or its first slice. Returns the rest of the drain. A policy may compare
     /// another count with the limit, such as the number of blocks. If that count is below the limit, does
     /// nothing.
-    // The test for such policies is in this function, so that a free that reaches no limit does not pay for
-    // the test.
+    // This function makes that comparison, and not its caller, so that a free below the limit does not pay
+    // for the comparison.
     #[cold]
     #[inline(never)]
     fn drain_if_due(self, state: &mut PagesetState, list: ListIndex, due: DueDrain) -> Option<DueDrain> {

@@ -111,6 +111,6 @@ pub(crate) struct Promises {
     /// contiguous areas.
     pub(crate) finds_blocks: bool,
     /// The allocator hands out no frame of a pageblock that is out of service. Without this promise, the
-    /// allocator may hand out such frames if they were in page sets.
+    /// allocator may hand out frames of such a pageblock that were in page sets.
     pub(crate) keeps_isolated: bool,
 }

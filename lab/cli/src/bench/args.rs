@@ -76,7 +76,7 @@ pub(crate) struct BenchPagesArgs {
     /// Measure a tenth of the rounds, and no page of 1 GiB: takes less than a minute
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Seed of the order of measurements and of random targets
+    /// Seed for the random order of measurements and for random targets
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Draw the totals into FILE, as SVG

@@ -71,7 +71,7 @@ fn a_broken_recording_has_its_line_and_the_exit_status_says_so() {
     }
 }
 
-/// Tests that a recording among many has the same result as alone, except for the command line.
+/// Tests that a recording has the same result in a fleet as alone, except for the command line.
 #[test]
 fn a_recording_of_a_fleet_says_what_it_says_alone() {
     let folder = folder(false);

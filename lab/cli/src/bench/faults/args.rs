@@ -10,9 +10,9 @@ use crate::options::OutputArgs;
 
 const READING: &str = "\
 How to read this:
-  The first table has the columns of the program of 2005, with the same meaning.
-  Gb, Rep, Thr and CLine are the options. User, System and Wall are in seconds,
-  for the whole run: thread creation, mapping, faults, exit, teardown. The other
+  The first table has the columns that the page fault test of 2005 printed. Gb,
+  Rep, Thr and CLine are the options. User, System and Wall are in seconds, for
+  the whole run: thread creation, mapping, faults, exit, teardown. The other
   columns are the number of pages divided by one of these times.
 
   The second table has the medians of the phases of a run:
