@@ -3,8 +3,8 @@
 use anyhow::anyhow;
 use pageset_trace::TraceError;
 
-/// Adds a remedy to an error of a recording. If the file does not exist, the remedy is how to make one; if
-/// the file is damaged, the remedy is the option that reads such a file.
+/// Adds a remedy to an error of a recording. If the file does not exist, the error says how to make a
+/// recording. If the file is damaged, the error names the option that reads damaged files.
 pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
     let hint = match &error {
         TraceError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Some(

@@ -111,9 +111,8 @@ impl<P: Platform> PageAllocator<'_, P> {
         Ok(())
     }
 
-    /// Sets a CPU's share of the data caches. Under policies from patch 3 of the 2023 series on, a CPU with
-    /// a large share of the caches keeps a batch of pages when consecutive high-order frees drain its page
-    /// set.
+    /// Sets a CPU's share of the data caches. Policies from patch 3 of the 2023 series on use this share. If
+    /// consecutive high-order frees drain a page set, a CPU with a large share keeps a batch of pages.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.

@@ -1,10 +1,10 @@
 //! Splits, merges and moves blocks of `2^order` frames on a zone's free lists, while the zone's lock is held.
 //!
-//! The allocation of a block uses `fallback` (chooses a block and its type), `split` (splits the block), and
-//! `steal` or `claim` (take memory of other types, in Linux 6.1 and 6.12). The free of a block uses `merge`.
-//! The other files are `pageblock` (moves and counts a pageblock's blocks), `isolate`, `highatomic` (reserved
-//! pageblocks), `range` (takes a block at a given place), `ownership` (pageblocks that CPUs own) and
-//! `populate` (fills a zone).
+//! An allocation uses `fallback` (chooses a block and its type) and `split` (splits the block). If the wanted
+//! type has no block, `steal` (Linux 6.1) or `claim` (6.12) takes memory of another type. A free uses
+//! `merge`. `pageblock` moves and counts the blocks of a pageblock, `range` takes a block at a given place,
+//! and `populate` fills a zone. Other files treat special pageblocks: `isolate` (out of service),
+//! `highatomic` (reserved) and `ownership` (owned by CPUs).
 
 mod claim;
 mod fallback;

@@ -1,8 +1,8 @@
 //! Frame metadata: 8 bytes of links and 1 byte of state per frame, in memory that the caller provides.
 //!
 //! The frames' contents are never touched. Fields are atomics with relaxed ordering, because locks order the
-//! accesses. A frame's state decides which lock protects the frame's metadata: the zone lock while the frame
-//! is free, the page-set lock while it is cached, and no lock while it is allocated.
+//! accesses. A frame's state decides which lock protects the frame's metadata. The zone lock protects a free
+//! frame, the page set's lock protects a cached frame, and no lock protects an allocated frame.
 
 mod list;
 mod memory;

@@ -1,6 +1,6 @@
-//! A page set's history of allocations and frees, and its decisions: how much a refill fetches, when and how
-//! much a free drains, and the value of `high`. This file changes only numbers. `refill` and `drain` move
-//! blocks.
+//! Keeps a page set's history of allocations and frees, and makes its decisions: the size of a refill, the
+//! time and size of a drain, and the value of `high`. This file changes only numbers. `refill` and `drain`
+//! move blocks.
 //!
 //! Each allocation halves the history of frees, and each free halves the history of refills. Drains grow with
 //! the history of frees, and refills grow with the history of refills. Therefore a CPU that only frees, or

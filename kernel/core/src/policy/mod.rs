@@ -485,10 +485,10 @@ impl FreeDrain {
     }
 }
 
-/// How pages enter the page set if a block, such as a task's stack, was allocated whole and split, and all of
-/// its pages are freed at once. The allocator of this crate does not use this rule: its frees name whole
-/// blocks. Replays of recordings use this rule, because the kernel emits an event per page, and events do not
-/// show whether the pages entered one by one or as one block.
+/// How the pages of a split block enter the page set if all of these pages are freed at once. A task's stack
+/// is such a block: Linux allocates it whole, and then splits it. The allocator of this crate does not use
+/// this rule: its frees name whole blocks. Replays of recordings use this rule, because the kernel emits an
+/// event per page in both cases, so events do not show how the pages entered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]

@@ -17,10 +17,10 @@
 /// - If too few frames of a pageblock are free for a claim, a request takes a free block, and the pageblock
 ///   keeps its type.
 ///
-/// Two parts of the RFC are not modelled here: the worker that moves pages out of tainted units (the study
-/// `ageing` models it), and the search of contiguous requests. The RFC's lists of pages that other CPUs freed
-/// are a separate rule, `PageblockOwnership::remote`. The RFC keeps counts for each unit. This code counts
-/// again at each request, which gives the same answers and takes longer.
+/// This crate does not model two parts of the RFC: the search of contiguous requests, and the worker that
+/// moves pages out of tainted units. The study `ageing` models this worker. The RFC's lists of pages that
+/// other CPUs freed are a separate rule, `PageblockOwnership::remote`. The RFC keeps counts for each unit.
+/// This code counts again at each request, which gives the same answers and takes longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]

@@ -56,8 +56,8 @@ impl<E> LockedZone<'_, E> {
         })
     }
 
-    /// Panics in debug builds if the zone's counts contradict each other or the lists: free pages and free
-    /// blocks (invariants 2 and 3), and the gauges that say which lists are empty. O(lists).
+    /// Panics in debug builds if the zone's counts contradict each other or the lists. Checks free pages,
+    /// free blocks (invariants 2 and 3), and the gauges that say which lists are empty. O(lists).
     #[inline]
     pub(crate) fn assert_consistent(&self) {
         if !cfg!(debug_assertions) {

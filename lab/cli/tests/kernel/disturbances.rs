@@ -192,8 +192,8 @@ fn a_setting_that_changes_meanwhile_is_named() {
         ("stat_interval", (then + 1).to_string().as_str())
     );
     let (on_ns, off_ns) = info.t_on_ns.zip(info.t_off_ns).unwrap();
-    // The recorder reads the setting every 20 ms. So the last reading of the old value may be up to 20 ms
-    // before the change, and the first reading of the new value up to 20 ms after it.
+    // The recorder reads the setting every 20 ms. Therefore its last reading of the old value may be 20 ms
+    // before the change, and its first reading of the new value 20 ms after the change.
     assert!(change.after_ns < change.before_ns, "{change:?}");
     assert!(change.after_ns <= off_ns && change.before_ns >= on_ns, "{change:?}, {on_ns} to {off_ns}");
 }

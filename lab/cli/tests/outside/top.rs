@@ -1,5 +1,5 @@
-//! Tests `pageset top` on the machine that runs the tests: fields exist and agree with each other, and every
-//! mistake of a user gets an error with a remedy. No test checks a time.
+//! Tests `pageset top` on the machine that runs the tests. Fields must exist and agree with each other, and
+//! every mistake of a user must give an error with a remedy. No test checks a time.
 
 use std::fs;
 use std::path::Path;

@@ -68,8 +68,8 @@ pub const HIGH_ORDER_V5_SCALED_REFILL: Policy = Policy {
 const PICKS: &str =
     "free_pcppages_bulk: do not hold lock when picking pages; prefetch buddy; Jan 2018, in Linux 4.17";
 
-/// Linux 4.15 with the first of two patches that shorten a drain's hold of the zone's lock: the drain takes
-/// its blocks off the page set before it has the lock.
+/// Linux 4.15 with the first of two patches that shorten a drain's hold of the zone's lock. The drain takes
+/// its blocks off the page set before it takes the zone's lock.
 pub const LINUX_4_15_PICKS: Policy = Policy {
     name: "linux-4.15-picks",
     kernel: "4.15 + free_pcppages_bulk v1, patch 1",

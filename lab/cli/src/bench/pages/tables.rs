@@ -1,6 +1,6 @@
-//! Makes the tables of measured times. People get a table for each operation (clear or copy) and load of the
-//! other CPUs, with medians over the targets, and a table of other page sizes. CSV has a row for each
-//! measurement.
+//! Makes the tables of measured times. For people, there is a table for each operation (clear or copy) and
+//! load of the other CPUs, with medians over the targets. Another table has other page sizes. CSV has a row
+//! for each measurement.
 
 use pageset_measure::pageops::{HUGE_PAGE_BYTES, Load, Measurement, Operation, TOUCHES, median};
 use pageset_pageops::VisitOrder;
