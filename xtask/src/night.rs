@@ -565,10 +565,10 @@ fn miri_command<'a>(context: &'a Context, line: &str) -> Invocation<'a> {
         .env("CARGO_TARGET_DIR", target().join("miri"))
 }
 
-/// Finds undefined behaviour that tests alone do not show. The allocators have no unsafe code, so for them
-/// this leg checks the use of dependencies and of the tests' locks, and overflows. The pool runs with memory
-/// from the heap and with locked arrays, because miri has neither mmap nor restartable sequences. `--
-/// PART...` runs only these parts.
+/// Finds undefined behaviour that tests alone do not show. The allocators have no unsafe code. In their
+/// tests, miri checks the dependencies, the locks of the tests, and overflows. The pool runs with memory from
+/// the heap and with locked arrays, because miri has neither mmap nor restartable sequences. `-- PART...`
+/// runs only these parts.
 fn miri(context: &Context) -> Result {
     installed::nightly(context, &["miri", "rust-src"])?;
     let wanted = |part: &&MiriPart| {

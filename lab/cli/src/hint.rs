@@ -20,8 +20,8 @@ pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
     }
 }
 
-/// Adds the remedy to convert a damaged file, for subcommands without the options `--lenient` and
-/// `--recover`.
+/// Adds a remedy to the error of a damaged file, in a subcommand without `--lenient` and `--recover`: the
+/// command that converts the file.
 pub(crate) fn of_conversion(error: anyhow::Error) -> anyhow::Error {
     let option = match error.downcast_ref() {
         Some(TraceError::Damaged { .. }) => "--recover",

@@ -322,7 +322,7 @@ pub enum FreeHistory {
     },
     /// The number of pages freed, up to about `batch << scale_max`.
     Count {
-        /// How much a free under pressure lowers `high`.
+        /// How much a free lowers `high` while memory is short.
         step: PressureStep,
     },
 }
@@ -349,7 +349,7 @@ pub enum FactorGrows {
     UpTo,
 }
 
-/// How much a free under pressure lowers `high`, with a counted history (spec §3.10).
+/// How much a free lowers `high` while memory is short, if the free history is a count (spec §3.10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]

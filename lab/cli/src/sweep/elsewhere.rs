@@ -15,7 +15,8 @@ use crate::columnar::Columnar;
 /// starts the command, the package sets the variable.
 const PYTHON: &str = "PAGESET_PYTHON";
 
-/// The place where a sweep's runs are made, as the Python module `pageset.engines` takes it in `--on`.
+/// The place where a sweep's runs are made: the value of `--on`, which is passed to the Python module
+/// `pageset.engines`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Engine(String);
 

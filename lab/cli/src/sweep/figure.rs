@@ -125,7 +125,7 @@ impl<'a> Answer<'a> {
         self.names.iter().any(|value| !value.is_number())
     }
 
-    /// The text of the key's value at place `x` of the axis.
+    /// Returns the label of the point at `x` on the x axis.
     fn x_text(&self, x: f64) -> String {
         let at = if self.is_named() {
             self.names.get(x as usize)

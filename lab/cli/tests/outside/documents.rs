@@ -176,7 +176,7 @@ fn simulate_has_a_row_for_each_policy_and_repeats() {
         }
         assert_eq!(row["digest"].as_str().map(str::len), Some(16));
     }
-    // Only the second policy's page sets hold high orders, so only they fetch pages for high orders.
+    // Only the second policy's page sets hold high orders, so only its refills fetch pages of high orders.
     let pages = |row: usize| rows[row]["alloc_zone"].as_u64().expect("a count");
     assert!(pages(1) > 2 * pages(0));
 }

@@ -5,8 +5,8 @@ use pageset_measure::pageops::{Measurement, Operation, Target};
 use pageset_pageops::{Method, VisitOrder};
 use pageset_report::{Cell, Column, Row, Table};
 
-/// Number of bytes that a program touches after a page is cleared or copied, in the ratios that include a
-/// touch.
+/// Number of bytes that a program reads after a page is cleared or copied, in the measurements of clear +
+/// touch and copy + touch.
 const TOUCH_BYTES: usize = 16 << 10;
 
 /// An aim, with the measured ratio.
