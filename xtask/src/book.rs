@@ -1,4 +1,4 @@
-//! The book as a reader gets it.
+//! Builds the book as readers get it, and checks its pages.
 
 use std::fs;
 
@@ -11,17 +11,17 @@ const LINK_CHECKER: &str = "10.6.0";
 const HARPER: &str = "2.10.0";
 
 pub(crate) fn build(context: &Context) -> Result {
-    // Without its server and its watcher, which take most of the time, and not optimised: the book has some
-    // thirty pages.
+    // Build mdbook without its server and its watcher, which take most of the time, and without optimisation,
+    // because the book has only some thirty pages.
     installed::cargo_program(context, "mdbook", MDBOOK, "--debug --no-default-features")?;
     context.run("mdbook build docs/book")
 }
 
-/// Builds the book; LinkChecker follows every link between its pages, and harper looks for mistakes in
-/// spelling and grammar. Links to other sites are not followed.
+/// Builds the book. LinkChecker follows every link between the book's pages, but no link to other sites.
+/// harper looks for mistakes in spelling and grammar.
 ///
-/// As root, LinkChecker becomes the user `nobody`. This user must be able to read the book. A word that
-/// harper does not know, and is right: `ci/docs/words.txt`. A finding that is no mistake:
+/// As root, LinkChecker becomes the user `nobody`, so this user must be able to read the book. Add correct
+/// words that harper does not know to `ci/docs/words.txt`, and findings that are no mistakes to
 /// `ci/docs/accepted.txt`.
 pub(crate) fn prove(context: &Context) -> Result {
     installed::programs(context, &[("npm", "npm"), ("python3", "python3 python3-venv")])?;
@@ -38,7 +38,7 @@ pub(crate) fn prove(context: &Context) -> Result {
         .command(&format!("{checker} --no-warnings --threads 2"))
         .arguments([book.join("index.html")])
         .run()?;
-    // A checker that passes a page with a dead link would pass any.
+    // Test the checker with a page that has a dead link: the checker must find this link.
     let broken = book.join("broken.html");
     fs::write(&broken, "<a href=\"no-such-page.html\">dead</a>")
         .map_err(|error| format!("the book: {error}"))?;

@@ -1,9 +1,9 @@
-//! Circles: files of a crate that depend on each other, directly or by way of others.
+//! Finds circles. The files of a circle belong to one crate and depend on each other, directly or through
+//! other files.
 //!
-//! A file depends on another if it imports an item of it, or names one that is defined there; a method counts
-//! where one file alone has a method of that name. That a module is declared, or its items are passed on by
-//! `pub use`, is no dependence. The largest circle of each crate stands in `xtask/circles.toml`, and may only
-//! shrink.
+//! File A depends on file B if A imports or names an item that B defines. The call of a method counts only if
+//! one file alone defines a method of this name. A `mod` declaration and a `pub use` do not count.
+//! `xtask/circles.toml` has the size of each crate's largest circle, which may only fall.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,9 +14,9 @@ use crate::rust_text::{Items, Token, items, tokens};
 use crate::workspace::packages;
 
 const RATCHET: Ratchet = Ratchet { file: "xtask/circles.toml", verb: "circles" };
-/// A module and the files below it may know each other.
+/// A circle of this many files is allowed: a module and the files below it may use each other.
 const FILES_MAX: u64 = 4;
-/// Methods that types of the standard library have as well: a call does not say whose it is.
+/// Names of methods that types of the standard library have, too. A call does not show which type it is for.
 const COMMON: [&str; 71] = [
     "add",
     "all",
@@ -94,7 +94,7 @@ const COMMON: [&str; 71] = [
 /// A source file of a crate.
 struct Source {
     name: String,
-    /// Where it is in the crate's modules, as in `["replay", "window"]`.
+    /// The path of the file's module in the crate, as in `["replay", "window"]`.
     module: Vec<String>,
     tokens: Vec<Token>,
     items: Items,
@@ -116,7 +116,8 @@ fn sources(directory: &str) -> Vec<Source> {
         .collect()
 }
 
-/// Paths of a `use` declaration that begins at `at`, each as its words; and where it ends.
+/// Returns the paths of the `use` declaration at `at`, each as its words, and the place where the declaration
+/// ends.
 fn imported(tokens: &[Token], at: usize) -> (Vec<Vec<String>>, usize) {
     let (mut paths, mut prefixes, mut path) = (Vec::new(), Vec::new(), Vec::<String>::new());
     let mut is_renamed = false;
@@ -133,7 +134,7 @@ fn imported(tokens: &[Token], at: usize) -> (Vec<Vec<String>>, usize) {
                 }
                 if *mark == '}' {
                     prefixes.pop();
-                    // A comma, another brace or the end follows a closing brace.
+                    // A comma, a second closing brace or the end of the declaration follows.
                     path = prefixes.last().cloned().unwrap_or_default();
                 } else {
                     path = prefixes.last().cloned().unwrap_or_default();
@@ -153,15 +154,16 @@ fn imported(tokens: &[Token], at: usize) -> (Vec<Vec<String>>, usize) {
 struct Definitions<'a> {
     sources: &'a [Source],
     free: BTreeMap<&'a str, Vec<usize>>,
-    /// The file of each method whose name says whose it is.
+    /// The file that defines each method. `None` if several files or other crates define a method of this
+    /// name.
     methods: BTreeMap<&'a str, Option<usize>>,
 }
 
-/// The files that one depends on, each with the names that lead there.
+/// The files that a file depends on, each with the names that cause the dependency.
 type Dependencies = BTreeMap<usize, BTreeSet<String>>;
 
 impl<'a> Definitions<'a> {
-    /// `elsewhere` has the names of methods of other crates and of the standard library.
+    /// `elsewhere` has the names of methods that other crates and the standard library define.
     fn new(sources: &'a [Source], elsewhere: &BTreeSet<String>) -> Self {
         let mut definitions = Self { sources, free: BTreeMap::new(), methods: BTreeMap::new() };
         for (index, source) in sources.iter().enumerate() {
@@ -176,7 +178,7 @@ impl<'a> Definitions<'a> {
         definitions
     }
 
-    /// The file of an item. `path` is how the source names it.
+    /// Returns the file that defines an item. `path` is the item's path as it stands in the source.
     fn file_of(&self, from: usize, path: &[String]) -> Option<usize> {
         let source = &self.sources[from];
         let (first, mut rest) = path.split_first()?;
@@ -184,7 +186,7 @@ impl<'a> Definitions<'a> {
             "crate" => Vec::new(),
             "self" => source.module.clone(),
             "super" => source.module.split_last()?.1.to_vec(),
-            // A module below this file or beside it.
+            // The path begins with a module below this file or beside it.
             _ => {
                 let below = [&source.module[..], std::slice::from_ref(first)].concat();
                 if !self.sources.iter().any(|source| source.module == below) {
@@ -210,14 +212,14 @@ impl<'a> Definitions<'a> {
         let file = self.sources.iter().position(|source| source.module == module);
         let Some(name) = rest.first() else { return file };
         let definers = self.free.get(name.as_str())?;
-        // In the module itself, or passed on by it.
+        // The module itself defines the item, or makes an item of a module below it public.
         let in_itself = definers.iter().copied().find(|index| Some(*index) == file);
         let below =
             || definers.iter().copied().find(|index| self.sources[*index].module.starts_with(&module));
         in_itself.or_else(below).or_else(|| (definers.len() == 1).then(|| definers[0]))
     }
 
-    /// The files that one depends on, each with the names that lead there.
+    /// Returns the files that a file depends on, each with the names that cause the dependency.
     fn dependencies(&self, from: usize) -> Dependencies {
         let tokens = &self.sources[from].tokens;
         let mut found = Dependencies::new();
@@ -235,7 +237,7 @@ impl<'a> Definitions<'a> {
             let is_behind = |mark| tokens.get(at + 1).is_some_and(|token| token.is(mark));
             let is_before = |mark| at > 0 && tokens[at - 1].is(mark);
             if word == "in" && is_before('(') {
-                // `pub(in PATH)` says who may see an item, and uses nothing there.
+                // `pub(in PATH)` only limits who may use an item, so it is no dependency.
                 at += tokens[at..].iter().take_while(|token| !token.is(')')).count();
             } else if word == "use" {
                 let (paths, end) = imported(tokens, at + 1);
@@ -251,7 +253,7 @@ impl<'a> Definitions<'a> {
                 let definers = self.free.get(&*format!("{word}!")).filter(|definers| definers.len() == 1);
                 add(definers.map(|definers| definers[0]), word);
             } else if is_behind(':') && !is_before(':') {
-                // A name is imported, of this file, or behind the path of its module.
+                // The path's first word is an imported name, a name of this file, or a module.
                 let path = path(tokens, at);
                 if path.len() > 1 {
                     add(self.file_of(from, &path), &path.join("::"));
@@ -263,13 +265,13 @@ impl<'a> Definitions<'a> {
     }
 }
 
-/// Whether a `use` at this place makes names public.
+/// Whether the `use` at this place is a `pub use`.
 fn is_passed_on(tokens: &[Token], at: usize) -> bool {
     let before = tokens[..at].iter().rev().take_while(|token| !token.is(';') && !token.is('}'));
     before.take(4).any(|token| token.word() == Some("pub"))
 }
 
-/// The words of `a::b::c` that begins at `at`.
+/// Returns the words of the path `a::b::c` at `at`.
 fn path(tokens: &[Token], at: usize) -> Vec<String> {
     let mut path: Vec<_> = tokens[at].word().into_iter().map(str::to_owned).collect();
     let mut index = at + 1;
@@ -281,7 +283,7 @@ fn path(tokens: &[Token], at: usize) -> Vec<String> {
     path
 }
 
-/// Groups of files that reach each other, the largest first.
+/// Returns the groups of files that depend on each other in a circle, the largest group first.
 fn circles(edges: &[Dependencies]) -> Vec<Vec<usize>> {
     let reached = |from: usize| {
         let mut reached = BTreeSet::new();
@@ -306,7 +308,7 @@ fn circles(edges: &[Dependencies]) -> Vec<Vec<usize>> {
     circles
 }
 
-/// A crate's files with their dependencies.
+/// The files of a crate with their dependencies.
 struct Crate {
     name: String,
     sources: Vec<Source>,
@@ -347,7 +349,7 @@ pub(crate) fn accept() -> Result {
     RATCHET.write(&counts)
 }
 
-/// Prints the circles of the crates that are named, or of all, with the names that lead from file to file.
+/// Prints the circles of the named crates, or of all crates, with the names that cause each dependency.
 pub(crate) fn list(names: &[&str]) -> Result {
     for Crate { name, sources, edges } in crates()? {
         if !names.is_empty() && !names.contains(&name.as_str()) {

@@ -1,4 +1,4 @@
-//! The command as one static file, for machines that have no Rust.
+//! Builds the command `pageset` as one static file, for machines that have no Rust.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::run::{Context, Result};
 
 const TARGET: &str = "x86_64-unknown-linux-musl";
 
-/// Builds it, and sees that it runs where nothing else is. Returns its path.
+/// Builds the static file, and checks that it runs in an empty root directory. Returns the file's path.
 pub(crate) fn build(context: &Context) -> Result<PathBuf> {
     installed::rust_target(context, TARGET)?;
     // Compression libraries are C.
@@ -19,7 +19,7 @@ pub(crate) fn build(context: &Context) -> Result<PathBuf> {
     let shown = program.display();
     let bytes = fs::metadata(&program).map_err(|error| format!("{shown}: {error}"))?.len();
     context.say(&format!("{shown}: {:.1} MB", bytes as f64 / 1e6));
-    // In a root directory of its own there is no library, no environment, no /proc.
+    // The new root directory has no library and no /proc, and the environment is empty.
     let alone = target().join("alone");
     let copied = fs::create_dir_all(&alone).and_then(|()| fs::copy(&program, alone.join("pageset")));
     copied.map_err(|error| format!("{}: {error}", alone.display()))?;

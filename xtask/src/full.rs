@@ -1,4 +1,4 @@
-//! The legs of `quick` and `full`.
+//! The legs of the gates `quick` and `full`.
 
 use std::thread;
 use std::time::Duration;
@@ -8,20 +8,21 @@ use crate::repository::{root, target};
 use crate::workspace::{Package, tested_together};
 use crate::{book, circles, installed, night, page_links, snippets, tidy, words};
 
-/// Targets without an operating system: for the allocators, the page operations and the fault engine.
+/// Targets without an operating system. The allocators, the page operations and the fault engine are built
+/// for these.
 const BARE: [&str; 2] = ["x86_64-unknown-none", "riscv64gc-unknown-none-elf"];
-/// Targets of 32 bits: for the allocators alone, which need no atomics of 64 bits.
+/// 32-bit targets. Only the allocators are built for these, because they need no 64-bit atomics.
 const BARE_32: [&str; 2] = ["riscv32imac-unknown-none-elf", "thumbv7em-none-eabi"];
 
 /// What `full` runs.
 pub(crate) struct Full {
-    /// One after another.
+    /// The legs that run first, one after another.
     pub(crate) first: Vec<Leg>,
-    /// Then these sequences, beside each other.
+    /// Sequences of legs that run at the same time, after `first`.
     pub(crate) beside: Vec<Vec<Leg>>,
 }
 
-/// The repository's own rules; no crate but this one is built for them.
+/// Returns the legs that check the repository's rules. For these legs, only this crate is built.
 fn rules() -> Vec<Leg> {
     vec![
         leg("setup", installed::toolchain),
@@ -46,7 +47,7 @@ pub(crate) fn quick(packages: &[Package]) -> Vec<Leg> {
 
 pub(crate) fn legs(packages: &[Package]) -> Full {
     let all = tested_together(packages);
-    // What is built from nothing is not built again step by step: the compiler need not prepare for it.
+    // In a new target directory, switch incremental compilation off, because preparing for it takes time.
     let is_new = !target().join("debug/incremental").is_dir();
     let fresh = move |line: String| {
         move |context: &crate::run::Context| {
@@ -56,17 +57,19 @@ pub(crate) fn legs(packages: &[Package]) -> Full {
     };
     let mut first = rules();
     first.push(leg("lints", fresh(format!("cargo clippy {all} --all-targets -- -D warnings"))));
-    // Examples are linted above; to link them too takes 10 s. What the documentation shows is run below.
+    // Do not build examples here: clippy has checked them above, and linking them takes 10 s. Examples in the
+    // documentation run below.
     let build = format!("cargo test {all} --lib --bins --tests --no-run");
     first.push(leg("tests, built", fresh(build)));
     let tests = vec![
         leg("tests", fresh(format!("cargo test {all} --lib --bins --test [!k]*"))),
         leg("examples in documentation", fresh(format!("cargo test {all} --doc"))),
     ];
-    // Tests of the running kernel wait most of their time, so they run beside all others.
+    // Tests of the running kernel wait most of their time, so they run at the same time as all other tests.
     let kernel = vec![leg("tests of the running kernel", fresh(format!("cargo test {all} --test kernel")))];
     let mut beside = vec![leg("tests begin", |_| {
-        // Cargo builds one thing at a time: the tests look first whether they are built.
+        // Let the test commands begin first: each checks whether its tests are built, and cargo builds for
+        // only one command at a time.
         thread::sleep(Duration::from_secs(5));
         Ok(())
     })];
@@ -87,7 +90,7 @@ pub(crate) fn legs(packages: &[Package]) -> Full {
     Full { first, beside: vec![tests, kernel, beside] }
 }
 
-/// Builds for machines without an operating system.
+/// Returns the legs that build crates for machines without an operating system.
 fn bare_metal() -> Vec<Leg> {
     let mut legs = Vec::new();
     let mut build = |what: &str, package: &str, target: &str, features: &str| {
@@ -103,13 +106,14 @@ fn bare_metal() -> Vec<Leg> {
     }
     for target in BARE_32 {
         build("core with a heap", "pageset-core", target, "--all-features");
-        // All features but `observed`, which needs std.
+        // Enable all features except `observed`, which needs std.
         build("blocks with a heap", "pageset-blocks", target, "--features alloc,line-counts");
     }
     legs
 }
 
-/// The tarball of each published crate has sources, a README and both licences. (The night builds it.)
+/// Checks that the tarball of each published crate has sources, a README and both licences. The gate `night`
+/// builds the tarballs.
 fn package_contents(packages: &[Package]) -> Leg {
     let published: Vec<_> =
         packages.iter().filter(|package| package.is_published).map(|package| package.name.clone()).collect();

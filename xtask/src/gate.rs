@@ -1,4 +1,5 @@
-//! The three gates: run their legs, one after another or beside each other, and sum up at the end.
+//! Runs the three gates: `quick`, `full` and `night`. A gate runs its legs one after another or at the same
+//! time, and prints a summary at the end.
 
 use std::fs::{self, File};
 use std::sync::Mutex;
@@ -11,23 +12,24 @@ use crate::repository::target;
 use crate::run::{Context, Result};
 use crate::{full, night, results, workspace};
 
-/// How many legs are listed at the end of a run, the slowest first.
+/// Number of legs that are listed at the end of a run, the slowest first.
 const SLOWEST: usize = 10;
 
-/// How a leg of this run ended.
+/// The result of a leg that has ended.
 struct Ended {
     name: String,
     seconds: f64,
     outcome: Result,
 }
 
-/// State that the threads of a run share.
+/// The state that all threads of a run share.
 struct Run {
     arguments: Vec<String>,
-    /// Whether legs print to the terminal, instead of to a file that is shown when they fail.
+    /// Whether legs print to the terminal. Otherwise each leg prints to a file, which is shown if the leg
+    /// fails.
     is_shown: bool,
     ended: Mutex<Vec<Ended>>,
-    /// Set when a leg fails: legs that run end, and no other begins.
+    /// Set when a leg fails. Legs that are running continue to their ends, and no other leg begins.
     stops: AtomicBool,
     start: Instant,
 }
@@ -39,7 +41,7 @@ impl Run {
         Self { arguments, is_shown, ended, stops, start }
     }
 
-    /// Runs a leg. Returns its seconds and outcome.
+    /// Runs a leg. Returns the seconds that it took, and its outcome.
     fn leg(&self, name: &str, work: &dyn Fn(&Context) -> Result) -> (f64, Result) {
         let path = target().join("xtask").join(format!("{}.log", name.replace([' ', '/'], "-")));
         let log = if self.is_shown {
@@ -66,7 +68,7 @@ impl Run {
         (seconds, outcome)
     }
 
-    /// Runs legs one after another until one fails, here or beside them.
+    /// Runs legs one after another, until a leg of this sequence or of another sequence fails.
     fn sequence(&self, legs: &[Leg]) {
         for leg in legs {
             if self.stops.load(Ordering::Relaxed) {
@@ -78,7 +80,7 @@ impl Run {
         }
     }
 
-    /// Runs several sequences beside each other.
+    /// Runs several sequences of legs at the same time.
     fn beside(&self, lanes: &[Vec<Leg>]) {
         thread::scope(|scope| {
             for lane in lanes {
@@ -87,7 +89,7 @@ impl Run {
         });
     }
 
-    /// Prints the slowest legs and those that failed.
+    /// Prints the slowest legs and the legs that failed.
     fn end(self, gate: &str) -> Result {
         let mut ended = self.ended.into_inner().expect("no leg panics with the list");
         ended.sort_by(|left, right| right.seconds.total_cmp(&left.seconds));
@@ -108,7 +110,7 @@ impl Run {
     }
 }
 
-/// The legs of a gate with these names, in the gate's order.
+/// Returns the legs with these names, in the order of the gate.
 fn named(legs: Vec<Leg>, names: &[&str]) -> Result<Vec<Leg>> {
     if let Some(unknown) = names.iter().find(|name| !legs.iter().any(|leg| leg.name == **name)) {
         let known: Vec<_> = legs.iter().map(|leg| leg.name.as_str()).collect();
@@ -136,13 +138,13 @@ pub(crate) fn full(names: &[&str], arguments: &[&str]) -> Result {
     run.end("full")
 }
 
-/// Runs the night's legs, or those that are named. One that fails does not stop the others.
+/// Runs all legs of the night, or the named legs. If a leg fails, the other legs still run.
 pub(crate) fn night(names: &[&str], arguments: &[&str]) -> Result {
     if let Some(unknown) = names.iter().find(|name| !night::LEGS.iter().any(|leg| leg.name == **name)) {
         return Err(format!("no leg `{unknown}`: see `cargo xtask ci list`"));
     }
     if !arguments.is_empty() && names.len() != 1 {
-        return Err("words behind -- are for one leg: name it".to_owned());
+        return Err("words after -- are arguments of one leg: name this leg".to_owned());
     }
     let has_root = is_root();
     let run = Run::new(arguments, true);
@@ -154,7 +156,7 @@ pub(crate) fn night(names: &[&str], arguments: &[&str]) -> Result {
         }
         let sources = results::Sources::now()?;
         let (seconds, outcome) = run.leg(leg.name, &leg.work);
-        // A part of a leg is no result of the leg.
+        // With arguments, only a part of the leg may have run, so do not record its result.
         if arguments.is_empty() {
             results::write(leg.name, &sources, seconds, &outcome)?;
         }
@@ -165,14 +167,14 @@ pub(crate) fn night(names: &[&str], arguments: &[&str]) -> Result {
     run.end("night")
 }
 
-/// Whether this process may do everything: its effective user is 0.
+/// Whether this process runs as root: its effective user is 0.
 fn is_root() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let user = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     user.and_then(|users| users.split_whitespace().nth(1)) == Some("0")
 }
 
-/// All legs of all gates.
+/// Prints the names of all legs of all gates.
 pub(crate) fn list() -> Result {
     let packages = workspace::packages()?;
     let names = |legs: &[Leg]| legs.iter().map(|leg| leg.name.clone()).collect::<Vec<_>>().join(", ");
@@ -190,7 +192,7 @@ pub(crate) fn list() -> Result {
     Ok(())
 }
 
-/// The last result of each leg of the night.
+/// Prints the last result of each leg of the night.
 pub(crate) fn status() -> Result {
     results::print(&night::LEGS.iter().map(|leg| leg.name).collect::<Vec<_>>())
 }
@@ -218,7 +220,7 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), night::LEGS.len());
-        // A crate that is left out of the tests of all names the leg that tests it.
+        // A crate that is not tested with all crates must name the leg that tests it.
         for package in workspace::packages().expect("cargo lists the workspace") {
             let leg = package.leg.as_deref().unwrap_or("tidy");
             assert!(leg == "tidy" || names.contains(&leg), "{}: no leg {leg}", package.name);

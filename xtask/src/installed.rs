@@ -3,7 +3,7 @@
 use crate::repository::{root, target, text};
 use crate::run::{Context, Result};
 
-/// The values of a list of strings in a TOML file, or of one string.
+/// Returns the values of a key in a TOML file. The key's value is a string or a list of strings.
 fn strings(toml: &str, key: &str) -> Vec<String> {
     let behind = toml.split_once(&format!("\n{key} = ")).map_or("", |(_, behind)| behind);
     let end = if behind.starts_with('[') { ']' } else { '\n' };
@@ -11,7 +11,7 @@ fn strings(toml: &str, key: &str) -> Vec<String> {
     value.split('"').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// The toolchain, components and targets of `rust-toolchain.toml`.
+/// Installs the toolchain, the components and the targets of `rust-toolchain.toml`.
 pub(crate) fn toolchain(context: &Context) -> Result {
     if !context.command("rustup --version").succeeds() {
         context.say("no rustup: cargo is used as it is");
@@ -37,16 +37,16 @@ pub(crate) fn toolchain(context: &Context) -> Result {
     Ok(())
 }
 
-/// One more target of the project's toolchain.
+/// Installs one more target of the project's toolchain.
 pub(crate) fn rust_target(context: &Context, target: &str) -> Result {
-    // Cargo may be a distribution's, which has its own targets.
+    // Without rustup, cargo comes from a distribution, which installs targets in its own way.
     if context.command("rustup --version").succeeds() {
         context.run(&format!("rustup target add {target}"))?;
     }
     Ok(())
 }
 
-/// A nightly toolchain with these components.
+/// Installs a nightly toolchain with these components.
 pub(crate) fn nightly(context: &Context, components: &[&str]) -> Result {
     let installed = context.command("rustup component list --installed --toolchain nightly").output();
     let installed = installed.unwrap_or_default();
@@ -59,7 +59,7 @@ pub(crate) fn nightly(context: &Context, components: &[&str]) -> Result {
     context.run(&format!("rustup toolchain install nightly --profile minimal{components}"))
 }
 
-/// Programs, each with the package of Debian that has it.
+/// Installs programs. Each program comes with the name of its Debian package.
 pub(crate) fn programs(context: &Context, programs: &[(&str, &str)]) -> Result {
     let is_missing = |program: &str| !context.command("which").arguments([program]).succeeds();
     let missing: Vec<_> =
@@ -75,9 +75,9 @@ pub(crate) fn programs(context: &Context, programs: &[(&str, &str)]) -> Result {
     installs(context).map_err(|error| format!("{error}; install what is missing: {what}"))
 }
 
-/// A program of crates.io, built into `target/tools` unless it is there in this version.
+/// Builds a program of crates.io into `target/tools`, unless the program is there in this version.
 pub(crate) fn cargo_program(context: &Context, name: &str, version: &str, options: &str) -> Result {
-    // A subcommand of cargo answers to its own name first.
+    // A subcommand of cargo expects its own name as the first argument.
     let ask = match name.strip_prefix("cargo-") {
         Some(subcommand) => format!("{name} {subcommand} --version"),
         None => format!("{name} --version"),
@@ -89,11 +89,12 @@ pub(crate) fn cargo_program(context: &Context, name: &str, version: &str, option
     let install =
         context.command(&format!("cargo install {name} --version {version} --locked {options} --root"));
     let install = install.arguments([&tools]).without_env("CARGO_TARGET_DIR");
-    // What is built without optimisation is built faster without its lines, too.
+    // Leave debug information out, because programs that are built without optimisation then build faster.
     install.env("CARGO_PROFILE_DEV_DEBUG", "0").run()
 }
 
-/// A virtual environment of Python below the target directory that has these packages. Returns its directory.
+/// Makes a virtual environment of Python with these packages below the target directory. Returns the
+/// environment's directory.
 pub(crate) fn python_environment(
     context: &Context,
     python: &str,

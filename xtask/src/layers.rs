@@ -1,18 +1,18 @@
-//! The layers of the workspace, as the table of `docs/crates.md` has them. Only normal dependencies count;
-//! tests may use any crate.
+//! Checks the dependencies between crates against the layers in the table of `docs/crates.md`. Only normal
+//! dependencies count, so tests may use any crate.
 
 use crate::repository::{Broken, text};
 use crate::run::{Context, Result};
 use crate::workspace::{Package, packages};
 
 const TABLE: &str = "docs/crates.md";
-/// Most crates that `pageset-core` may bring into a kernel, counting indirect ones.
+/// Largest number of crates that `pageset-core` may bring into a kernel, including indirect dependencies.
 const CORE_DEPENDENCIES_MAX: usize = 3;
 
 /// A row of the table.
 #[derive(Debug, PartialEq)]
 struct Row {
-    /// None for crates that are not published and may use any other.
+    /// `None` for crates that are not published. Such a crate may depend on any crate.
     layer: Option<u32>,
     name: String,
     may: Allowed,
@@ -21,12 +21,12 @@ struct Row {
 #[derive(Debug, PartialEq)]
 enum Allowed {
     Any,
-    /// Every crate of a lower layer but these.
+    /// The crate may depend on every crate of a lower layer except these.
     BelowBut(Vec<String>),
     Only(Vec<String>),
 }
 
-/// The name of a crate, which the last column has without `pageset-`.
+/// Returns the full name of a crate. The table's last column leaves `pageset-` out.
 fn full_name(short: &str) -> String {
     if short == "pageset" { short.to_owned() } else { format!("pageset-{short}") }
 }
@@ -44,7 +44,8 @@ fn allowed(cell: &str) -> Allowed {
     }
 }
 
-/// The rows of the table: layer, crate, directory, environment, what it is, what it may depend on.
+/// Returns the rows of the table. Its columns are layer, crate, directory, environment, purpose, and allowed
+/// dependencies.
 fn rows(page: &str) -> Vec<Row> {
     let table = page.lines().skip_while(|line| !line.starts_with("| layer |")).skip(2);
     let lines = table.take_while(|line| line.starts_with('|'));
@@ -57,7 +58,7 @@ fn rows(page: &str) -> Vec<Row> {
         .collect()
 }
 
-/// What is wrong with a dependency, if anything is.
+/// Returns a sentence if the layers forbid this dependency.
 fn offence(rows: &[Row], from: &str, to: &str) -> Option<String> {
     let find = |name: &str| rows.iter().find(|row| row.name == name);
     let Some(row) = find(from) else {
@@ -94,7 +95,7 @@ pub(crate) fn rules() -> Result<Vec<Broken>> {
 
 fn core_dependencies() -> Result<Vec<String>> {
     let context = Context { log: None, arguments: Vec::new() };
-    // Every host gets these. `serde` is for hosts that read files of policies.
+    // Count the dependencies that every host gets. Only hosts that read policy files need `serde`.
     let line = "cargo tree --package pageset-core --edges normal --features alloc --prefix none";
     let text = context.command(line).output()?;
     let mut names: Vec<_> = text.lines().filter_map(|line| line.split(' ').next()).collect();

@@ -1,4 +1,4 @@
-//! A leg: a part of a gate that has a name, and passes or fails.
+//! Defines legs. A leg is a part of a gate that has a name, and passes or fails.
 
 use crate::run::{Context, Result};
 
@@ -23,7 +23,7 @@ pub(crate) fn command(name: impl Into<String>, line: impl Into<String>) -> Leg {
 /// A part of the night.
 pub(crate) struct NightLeg {
     pub(crate) name: &'static str,
-    /// Roughly, on two cores.
+    /// How long the leg takes on two cores, roughly.
     pub(crate) minutes: u32,
     pub(crate) is_for_root: bool,
     pub(crate) work: fn(&Context) -> Result,

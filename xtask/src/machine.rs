@@ -1,8 +1,8 @@
-//! The machine that a result is of.
+//! Describes the machine that a result was made on.
 
 use std::fs;
 
-/// The processor, how many CPUs of it, and the kernel.
+/// Returns the names of the processor and the kernel, and the number of CPUs.
 pub(crate) fn description() -> String {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let cpus = read("/proc/cpuinfo");

@@ -1,4 +1,4 @@
-//! `cargo xtask`: what is checked of every commit and every night, and the file that is shipped.
+//! `cargo xtask` runs the checks of every commit and of every night, and builds the file that is shipped.
 
 mod book;
 mod circles;
@@ -25,9 +25,9 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask ci quick             format, lints, unit tests: a minute after a change
-cargo xtask ci full              what CI runs, and the README names (also: cargo xtask ci)
-cargo xtask ci night             the long proofs, one after another; each writes its result to ci/results.json
-cargo xtask ci GATE LEG...       these legs of a gate; what follows -- goes to the leg: cargo xtask ci night fuzz -- 60 ftrace
+cargo xtask ci full              all checks of a commit, as CI runs them (also: cargo xtask ci)
+cargo xtask ci night             the long checks, one after another; each writes its result to ci/results.json
+cargo xtask ci GATE LEG...       only these legs of a gate; words after -- are arguments of the leg: cargo xtask ci night fuzz -- 60 ftrace
 cargo xtask ci list              all legs
 cargo xtask ci status            the last result of each leg of the night
 cargo xtask tidy                 the rules of the repository that a machine can check

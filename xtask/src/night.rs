@@ -1,4 +1,5 @@
-//! The legs of the night: what takes too long, or needs too much, for every commit.
+//! The legs of the gate `night`. These legs take too long for every commit, or need programs or rights that
+//! not every machine has.
 
 use std::fs::{self, File};
 use std::sync::Mutex;
@@ -11,7 +12,7 @@ use crate::run::{Context, Invocation, Result};
 use crate::workspace::{packages, published, tested_together};
 use crate::{book, dist};
 
-/// In this order: what fails soonest comes first.
+/// The legs run in this order, the leg that fails soonest first.
 pub(crate) const LEGS: &[NightLeg] = &[
     night("examples", 20, false, |context| context.run(&ignored("outside", "examples_that_take_minutes"))),
     night("examples-root", 3, true, |context| context.run(&ignored("outside", "examples_for_root"))),
@@ -64,7 +65,8 @@ fn script(context: &Context, path: &str) -> Result {
     context.command(path).arguments(&context.arguments).run()
 }
 
-/// The file that is shipped, alone on Debian's kernels. `-- VERSION...` says which.
+/// Runs the shipped program on Debian's kernels in virtual machines that have no other program. `--
+/// VERSION...` chooses the kernels.
 fn guest(context: &Context) -> Result {
     let program = dist::build(context)?;
     let boots = context.command("ci/guest.sh").arguments(&context.arguments);
@@ -75,31 +77,33 @@ fn ignored(test: &str, name: &str) -> String {
     format!("cargo test --release --package pageset-cli --test {test} -- --ignored {name}")
 }
 
-/// An argument of the leg, or what it is without.
+/// Returns the leg's first argument, or `otherwise` if there is none.
 fn argument<'a>(context: &'a Context, otherwise: &'a str) -> &'a str {
     context.arguments.first().map_or(otherwise, String::as_str)
 }
 
-/// Flags of the user, and one more.
+/// Returns the user's `RUSTFLAGS` with one flag more.
 fn rust_flags(more: &str) -> String {
     format!("{} {more}", std::env::var("RUSTFLAGS").unwrap_or_default()).trim().to_owned()
 }
 
-/// Instructions of the fast paths, compared with `bench/instructions.golden`. `-- --bless` writes the file.
-/// Sequences are counted in the disassembly, the rest under valgrind; the counts are those of x86-64.
+/// Counts the instructions of fast paths on x86-64, and compares the counts with `bench/instructions.golden`.
+/// `-- --bless` writes this file. Restartable sequences are counted in the disassembly, all other code under
+/// valgrind.
 pub(crate) fn instructions(context: &Context) -> Result {
     if !cfg!(target_arch = "x86_64") {
         context.say("NOT COUNTED: the counts are those of x86-64");
         return Ok(());
     }
-    // Without root, what is missing stays missing, and the program says what it has not counted.
+    // Without root, missing programs cannot be installed. The counting program then prints which counts it
+    // left out.
     if let Err(error) = installed::programs(context, &[("objdump", "binutils"), ("valgrind", "valgrind")]) {
         context.say(&format!("NOT ALL IS COUNTED: {error}"));
         if !context.command("objdump --version").succeeds() {
             return Ok(());
         }
     }
-    // Flags of one's own would change the counts.
+    // The user's flags would change the counts.
     let command =
         context.command("cargo run --quiet --profile dist --package pageset-bench --bin instructions --");
     command
@@ -109,10 +113,10 @@ pub(crate) fn instructions(context: &Context) -> Result {
         .run()
 }
 
-/// Licences, advisories and sources of all dependencies, against `deny.toml`.
+/// Checks the licences, security advisories and sources of all dependencies against `deny.toml`.
 fn deny(context: &Context) -> Result {
     installed::cargo_program(context, "cargo-deny", "0.20.2", "")?;
-    // The advisories come from the network; without them the other checks still say something.
+    // Advisories come from the network. Without the network, make the other checks.
     if context.run("cargo deny fetch db").is_ok() {
         return context.run("cargo deny --workspace check");
     }
@@ -120,8 +124,8 @@ fn deny(context: &Context) -> Result {
     context.run("cargo deny --workspace check bans licenses sources")
 }
 
-/// Memory orderings: every outcome that the language allows, on small tables, and for pairs of operations at
-/// one pageblock.
+/// Tests memory orderings with loom, which tries every outcome that the language allows: on small tables, and
+/// for pairs of operations at one pageblock.
 fn loom(context: &Context) -> Result {
     let flags = rust_flags("--cfg loom");
     let command = |line: &str| context.command(line).env("RUSTFLAGS", &flags);
@@ -131,23 +135,23 @@ fn loom(context: &Context) -> Result {
     command("cargo test --release --package pageset-blocks --lib -- rows::races").run()
 }
 
-/// Pages of `pageset report` in a browser. `-- pictures DIR` makes pictures instead.
+/// Tests pages of `pageset report` in a browser. `-- pictures DIR` makes pictures of the pages instead.
 fn browser(context: &Context) -> Result {
     installed::programs(context, &[("npm", "npm"), ("chromium", "chromium")])?;
     script(context, "ci/browser.sh")
 }
 
-/// The same work on other allocators: that its programs are right, not that they are fast.
+/// Tests the programs that do the same work on other allocators. No time is checked.
 fn peers(context: &Context) -> Result {
     installed::programs(context, &[("cmake", "cmake"), ("g++", "g++")])?;
     context.run("cargo clippy --profile dist --package pageset-peers --all-targets -- -D warnings")?;
     context.run("cargo test --profile dist --package pageset-peers")
 }
 
-/// The core and the page operations under an emulated processor of another architecture.
+/// Tests the core and the page operations on an emulated processor of another architecture.
 ///
-/// Shuttle's tests stay out: shuttle decides itself who runs next, so a schedule is the same on every
-/// architecture.
+/// Shuttle's tests are left out, because shuttle itself decides which thread runs next, so its schedules are
+/// the same on every architecture.
 fn aarch64(context: &Context) -> Result {
     let target = "aarch64-unknown-linux-gnu";
     installed::programs(
@@ -163,7 +167,8 @@ fn aarch64(context: &Context) -> Result {
         command
             .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", "aarch64-linux-gnu-gcc")
             .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", "qemu-aarch64 -L /usr/aarch64-linux-gnu")
-            // Emulation is some twenty times slower; `full` plays more cases.
+            // Emulation is about twenty times slower, so run few random cases. The gate `full` runs more
+            // cases.
             .default_env("PROPTEST_CASES", "5")
             .run()
     };
@@ -176,12 +181,11 @@ fn aarch64(context: &Context) -> Result {
     tests("pageset-core", &format!("--all-features --lib {}", names.join(" ")))
 }
 
-/// The pool, the page operations and (threads) our own allocator, with a standard library that is
-/// instrumented too.
+/// Tests the pool and the page operations under sanitizers, and with ThreadSanitizer also our own allocator.
+/// The standard library is instrumented, too.
 ///
-/// Sanitizers do not see instructions that are written by hand. So the page operations' tests run between
-/// inaccessible pages, and ThreadSanitizer looks at the pool without restartable sequences: everything goes
-/// through its locked arrays.
+/// Sanitizers do not see hand-written assembly. Therefore the page operations' tests run between inaccessible
+/// pages, and ThreadSanitizer tests the pool with locked arrays instead of restartable sequences.
 fn sanitizers(context: &Context) -> Result {
     installed::nightly(context, &["rust-src"])?;
     let all = ["address".to_owned(), "thread".to_owned()];
@@ -196,21 +200,21 @@ fn sanitizers(context: &Context) -> Result {
                 .command(&format!("{line} {rest}"))
                 .env("RUSTFLAGS", rust_flags(&format!("-Zsanitizer={sanitizer}")))
                 .env("CARGO_TARGET_DIR", target().join("sanitizers").join(sanitizer))
-                // Children of some tests die of a bad access, and the tests look at the signal.
+                // Children of some tests make a bad access on purpose, and the tests expect the signal.
                 .env("ASAN_OPTIONS", options("ASAN_OPTIONS", "handle_segv=0:handle_sigbus=0"))
-                // Children of a process with threads go on.
+                // A child that a process with threads forked must not be killed.
                 .env("TSAN_OPTIONS", options("TSAN_OPTIONS", "die_after_fork=0:handle_segv=0"))
                 .default_env("PAGESET_ROUNDS", "2000");
             if is_thread { command.env("PAGESET_RSEQ", "0").run() } else { command.run() }
         };
-        // The sanitizer's own code uses the registers that this test watches.
+        // The skipped test watches registers that the sanitizer's own code uses.
         sanitized("pageset-pageops --lib --tests -- --skip no_loop_changes_a_vector_register")?;
         if is_thread {
-            // Our own allocator's threads share nothing but atomics.
+            // Our own allocator's threads share only atomics, so only ThreadSanitizer tests these threads.
             sanitized("pageset-blocks --test outside -- threads")?;
         }
-        // A sanitizer's own memory does not fit into the address space that the first of these leaves, and
-        // the second counts it.
+        // Skip two tests: the first leaves too little address space for the sanitizer's memory, and the
+        // second counts this memory.
         sanitized(
             "pageset --lib --tests --no-fail-fast -- --skip exhausted_address_space_is_said \
              --skip tables_that_are_not_used_take_no_memory",
@@ -219,13 +223,13 @@ fn sanitizers(context: &Context) -> Result {
     Ok(())
 }
 
-/// Concurrent use under shuttle, which decides at every lock or atomic which thread runs next. `-- SCHEDULES`
-/// says how many.
+/// Tests concurrent use under shuttle, which decides at every lock or atomic which thread runs next. `--
+/// SCHEDULES` sets the number of schedules.
 fn shuttle(context: &Context) -> Result {
     let schedules = argument(context, "100000");
     let with_atomics = rust_flags("--cfg shuttle");
     for package in packages()? {
-        // In crates that can, every atomic operation is a choice of shuttle's.
+        // If the crate can use shuttle's atomics, shuttle may switch threads at every atomic operation.
         let has_atomics = text(&format!("{}/Cargo.toml", package.directory)).contains("cfg(shuttle)");
         let flags = if has_atomics { with_atomics.clone() } else { rust_flags("") };
         for test in package.tests.iter().filter(|test| test.starts_with("shuttle")) {
@@ -239,20 +243,22 @@ fn shuttle(context: &Context) -> Result {
             context.command(line).env("RUSTFLAGS", &with_atomics).env("SHUTTLE_ITERATIONS", schedules);
         command.env("CARGO_TARGET_DIR", target().join("shuttle")).run()
     };
-    // Pairs of operations at one pageblock's frames, in every order of their steps.
+    // Run pairs of operations on the frames of one pageblock, in every order of their steps.
     apart("cargo test --release --package pageset-blocks --all-features --lib -- rows::races")?;
-    // The pool's arrays use shuttle's atomics in a build of their own.
+    // The tests of the pool's arrays need a separate build with shuttle's atomics.
     apart("cargo test --release --package pageset --lib -- arrays::locked")
 }
 
-/// Torture for ten minutes, or `-- SECONDS`; 8 is a smoke test. The pool: threads on changing CPUs, frees by
-/// other threads, trims, resizes and forks in the middle. Our own allocator: four threads on all operations.
+/// Runs stress tests for ten minutes, or for `-- SECONDS`; 8 seconds are a smoke test. The pool has threads
+/// on changing CPUs, frees by other threads, trims, resizes and forks. Our own allocator has four threads
+/// that do all operations.
 fn soak(context: &Context) -> Result {
     let seconds: u64 =
         argument(context, "600").parse().map_err(|_| "say for how many seconds, as in `-- 60`")?;
     context.run("cargo test --release --package pageset --test torture --test fork --no-run")?;
     context.run("cargo test --release --package pageset-blocks --test outside --no-run")?;
-    // The three tortures of the pool in a round run at once; our own allocator's follows, half as long.
+    // In each round, the pool's three stress tests run at the same time. Then our own allocator's test runs,
+    // half as long.
     let each = if seconds < 90 { seconds * 2 / 3 } else { 60 };
     let test = |line: &str, seconds: u64| {
         context.command(line).env("PAGESET_SOAK_SECONDS", seconds.to_string()).run()
@@ -266,7 +272,7 @@ fn soak(context: &Context) -> Result {
     Ok(())
 }
 
-/// Bugs that were found and need root, or a machine without huge pages in use.
+/// Runs regression tests that need root, or a machine without huge pages in use.
 fn faults(context: &Context) -> Result {
     let directory = python_package(context, "dev", &interpreters(context)[..1])?;
     let all = tested_together(&packages()?);
@@ -274,11 +280,11 @@ fn faults(context: &Context) -> Result {
     context.command(&line).env("PAGESET_PYTHON", format!("{directory}/bin/python")).run()
 }
 
-/// Forecasts against this machine: six loads under five settings, three times each, recorded in turn. Prints
-/// a table in Markdown: coverage by load, setting, width, and by whether the machine was quiet. `-- FOLDER`
-/// keeps the recordings.
+/// Compares forecasts with this machine. Records six loads under five settings, three times each, in turn.
+/// Prints a Markdown table of how often intervals held, by load, setting, width, and whether the machine was
+/// quiet. `-- FOLDER` keeps the recordings.
 ///
-/// A busy machine measures its other work, too, and each recording that was not quiet is made twice.
+/// On a busy machine, a recording contains other work, too. Each recording that was not quiet is made twice.
 fn advise(context: &Context) -> Result {
     context.run("cargo build --release --package pageset-cli")?;
     let all = packages()?;
@@ -292,14 +298,15 @@ fn advise(context: &Context) -> Result {
     let own = target().join("advise").display().to_string();
     let folder = argument(context, &own);
     fs::create_dir_all(root().join(folder)).map_err(|error| format!("{folder}: {error}"))?;
-    // All recordings first: forecasts are work, too.
+    // Make all recordings before the forecasts, because forecasts would disturb recordings.
     context.run(&format!("python3 ci/advise/record.py {release}/pageset {folder}"))?;
     context.say(&crate::machine::description());
     context.run(&format!("{release}/examples/coverage {folder} --rows"))
 }
 
-/// A sweep of 2 000 runs on a Dask cluster of processes; workers and the scheduler are killed. `-- RUNS`
-/// sweeps so many; `-- cost RUNS...` compares the cost of a run with that in one process.
+/// Tests a sweep of 2 000 runs on a Dask cluster of processes, while workers and the scheduler are killed.
+/// `-- RUNS` sets the number of runs. `-- cost RUNS...` compares the cost of a run with its cost in one
+/// process.
 fn cluster(context: &Context) -> Result {
     let interpreters = interpreters(context);
     let python = interpreters.first().ok_or("no Python from 3.11 on")?;
@@ -311,7 +318,7 @@ fn cluster(context: &Context) -> Result {
     context.run(&format!("{directory}/bin/python -P ci/cluster/proof.py {words}"))
 }
 
-/// Packages that tests of the Python package use.
+/// Packages that the tests of the Python package need.
 const PYTHON_TESTS: [&str; 11] = [
     "pytest",
     "numpy",
@@ -326,7 +333,8 @@ const PYTHON_TESTS: [&str; 11] = [
     "matplotlib",
 ];
 
-/// The interpreters that start, oldest first: those that `PYTHONS` names, or those that the package supports.
+/// Returns the Python interpreters that can be started, oldest first. The environment variable `PYTHONS`
+/// names interpreters; the default is every version that the package supports.
 fn interpreters(context: &Context) -> Vec<String> {
     let named = std::env::var("PYTHONS").unwrap_or_default();
     let named =
@@ -335,7 +343,7 @@ fn interpreters(context: &Context) -> Vec<String> {
     named.split_whitespace().filter(starts).map(str::to_owned).collect()
 }
 
-/// Builds the wheel. Returns its path.
+/// Builds the wheel of the Python package, and returns the wheel's path.
 fn wheel(context: &Context, environment: &str, profile: &str) -> Result<String> {
     let wheels = target().join(format!("wheels-{profile}"));
     if wheels.exists() {
@@ -349,8 +357,8 @@ fn wheel(context: &Context, environment: &str, profile: &str) -> Result<String> 
     Ok(made.ok_or("maturin made no wheel")?.path().display().to_string())
 }
 
-/// Builds the Python package, and tests it under each of these interpreters. Returns the environment of the
-/// first.
+/// Builds the Python package, and tests it under each of these interpreters. Returns the virtual environment
+/// of the first interpreter.
 fn python_package(context: &Context, profile: &str, interpreters: &[String]) -> Result<String> {
     let first = interpreters.first().ok_or("no Python from 3.11 on: install one, or set PYTHONS")?;
     let name = |python: &str| python.rsplit('/').next().unwrap_or(python).to_owned();
@@ -367,7 +375,7 @@ fn python_package(context: &Context, profile: &str, interpreters: &[String]) -> 
         |line: &str| context.command(&format!("{directory}/bin/{line}")).directory("pool/python").run();
     python("mypy -p pageset")?;
     python("mypy tests")?;
-    // Before Python 3.12 a class does not show that it has the buffer protocol.
+    // Before Python 3.12, a class has no method that shows the buffer protocol.
     let hidden = target().join("python/hidden.txt");
     let names = "pageset._native.Pages.__buffer__\npageset._native.Pages.__release_buffer__\n";
     fs::write(&hidden, names).map_err(|error| format!("{}: {error}", hidden.display()))?;
@@ -377,17 +385,17 @@ fn python_package(context: &Context, profile: &str, interpreters: &[String]) -> 
     Ok(directory)
 }
 
-/// The crates that this leg tests, as `package.metadata.ci.leg` says.
+/// Checks the crates whose `package.metadata.ci.leg` names this leg, and runs their tests.
 fn crates_for_python(context: &Context) -> Result {
     let packages = packages()?;
     let its = packages.iter().filter(|package| package.leg.as_deref() == Some("python"));
     let its: Vec<_> = its.map(|package| format!("--package {}", package.name)).collect();
     context.run(&format!("cargo clippy {} --all-targets -- -D warnings", its.join(" ")))?;
-    // An extension of Python's has no tests of its own that could be linked.
+    // Cargo cannot link tests of a Python extension, so test only `pageset-arrow`.
     context.run("cargo test --package pageset-arrow")
 }
 
-/// For `full`: the first Python that is here.
+/// Tests the Python package for the gate `full`, under the first Python on this machine.
 pub(crate) fn python_once(context: &Context) -> Result {
     if interpreters(context).is_empty() {
         installed::programs(context, &[("python3.11", "python3 python3-venv")])?;
@@ -397,19 +405,20 @@ pub(crate) fn python_once(context: &Context) -> Result {
     crates_for_python(context)
 }
 
-/// Every Python that the package supports and that is here. `-- wheel` takes the wheel that is shipped.
+/// Tests the package under every supported Python on this machine. `-- wheel` tests the wheel that is
+/// shipped.
 fn python(context: &Context) -> Result {
     let profile = if argument(context, "") == "wheel" { "dist" } else { "dev" };
     python_package(context, profile, &interpreters(context))?;
     crates_for_python(context)
 }
 
-/// Whether the crates can be published as they are; nothing is uploaded. Packs each, builds it from its
-/// tarball and nothing else, tests all tarballs together, builds every combination of features and the
-/// documentation as docs.rs does, and builds with the oldest Rust that each crate names. Says what changed
-/// for users since the commit in `ci/semver.baseline`.
+/// Checks that the crates can be published; nothing is uploaded. Packs each crate, builds it from its tarball
+/// alone, and tests all tarballs together. Builds every combination of features, and the documentation as
+/// docs.rs does. Builds with the oldest Rust that each crate names. Prints what changed for users since the
+/// commit in `ci/semver.baseline`.
 ///
-/// `-- PART...` runs these: pack, test, features, oldest, docs, semver.
+/// `-- PART...` runs only these parts: pack, test, features, oldest, docs, semver.
 fn package(context: &Context) -> Result {
     let all = ["pack", "test", "features", "oldest", "docs", "semver"].map(str::to_owned);
     let parts = if context.arguments.is_empty() { &all[..] } else { &context.arguments };
@@ -417,7 +426,7 @@ fn package(context: &Context) -> Result {
     let names = published(&packages);
     for part in parts {
         match part.as_str() {
-            // Cargo builds each from its tarball, with the others from theirs.
+            // Cargo builds each crate from its tarball, and its dependencies from their tarballs.
             "pack" => context.run(&format!("cargo package {names} --all-features"))?,
             "test" => {
                 let manifest = unpack(context)?;
@@ -454,7 +463,7 @@ fn package(context: &Context) -> Result {
                 installed::cargo_program(context, "cargo-semver-checks", "0.51.0", "")?;
                 let baseline = text("ci/semver.baseline");
                 let baseline = baseline.trim();
-                // A crate that did not exist then has no users yet.
+                // A crate that the baseline commit does not have has no users yet.
                 let existed = |directory: &str| {
                     context.command(&format!("git cat-file -e {baseline}:{directory}/Cargo.toml")).succeeds()
                 };
@@ -471,9 +480,9 @@ fn package(context: &Context) -> Result {
     Ok(())
 }
 
-/// The tarballs as a workspace, where the repository has their directories: what is in no tarball is missed
-/// there. Tests of recordings and published tables read the repository's, which are larger than tarballs
-/// should be. Returns its manifest.
+/// Unpacks the tarballs as a workspace, with the directories of the repository. A file that is in no tarball
+/// is missing in this workspace. Only recordings and published tables come from the repository, because they
+/// are too large for tarballs. Returns the workspace's manifest.
 fn unpack(context: &Context) -> Result<String> {
     let unpacked = target().join("tarballs");
     let failed = |error: std::io::Error| format!("{}: {error}", unpacked.display());
@@ -504,27 +513,28 @@ fn unpack(context: &Context) -> Result<String> {
     Ok(unpacked.join("Cargo.toml").display().to_string())
 }
 
-/// One part of miri's leg: its name, the crate with features, and the choice of its tests.
+/// A part of the leg `miri`: its name, the crate with features, and the options that select tests.
 type MiriPart = (&'static str, &'static str, &'static str);
 
 const CORE: &str = "pageset-core --all-features";
-/// The long ones first.
+/// The parts of the leg `miri`, the longest part first.
 ///
-/// The golden vectors stay out: they are thousands of recorded steps, hours under miri, over code that other
-/// tests run. So do shuttle's tests, which switch stacks themselves, and those from outside that move
-/// thousands of frames.
+/// Three kinds of tests are left out. Golden vectors would take hours under miri, and run code that other
+/// tests run, too. Shuttle's tests switch stacks. Some tests of the public interface move thousands of
+/// frames.
 const MIRI: [MiriPart; 15] = [
     ("unit", CORE, "--lib -- --skip golden --skip vectors --skip bad_page"),
-    // The portable kernel; others are not known to miri, and say that they are skipped.
+    // Miri runs only the portable loops. Tests of other loops print that they are skipped.
     ("pageops-outside", "pageset-pageops", "--test outside -- bytes:: poison::"),
     ("invariants", CORE, "--test outside -- invariants::"),
     ("block_of", CORE, "--test outside -- block_of::"),
-    // Finds of old, each under all policies on thousands of frames, stay out: hours.
+    // Regression tests are left out: they would take hours, because each runs all policies on thousands of
+    // frames.
     ("model", CORE, "--test outside -- model::every_policy"),
-    // Both that are skipped fill a zone frame by frame, and look at all events each time.
+    // The two skipped tests fill a zone frame by frame, and read all events after each frame.
     ("examples", CORE, "--test outside -- examples:: --skip examples::e14 --skip examples::e15"),
     ("bad_page", CORE, "--lib -- bad_page"),
-    // A machine of 32 bits, where counts are narrower.
+    // This part runs on a 32-bit target, where counts are narrower.
     (
         "32-bit",
         CORE,
@@ -533,32 +543,32 @@ const MIRI: [MiriPart; 15] = [
     ("pool-torture", "pageset", "--test torture"),
     ("pool-unit", "pageset", "--lib"),
     ("errors", CORE, "--test outside -- errors:: statics:: interrupts::"),
-    // Four threads on all operations.
+    // In this part, four threads do all operations.
     ("blocks-threads", "pageset-blocks", "--test outside -- threads:: errors::"),
     ("blocks-unit", "pageset-blocks", "--lib"),
     ("pageops-unit", "pageset-pageops", "--lib"),
-    // The smallest, for a first look.
+    // The smallest part, for a quick first test.
     ("smoke", CORE, "--lib -- ids:: frame:: storage:: zone::span zone::gauges"),
 ];
 
-/// A command of miri's. Unit tests leak the tables that they lend to the allocator, which has no heap of its
-/// own to leak: leaks are ignored. Random tests write their failures to disk, which isolation forbids; few
-/// cases, since miri is some hundred times slower than the machine.
+/// Returns a command that runs tests under miri. Leaks are ignored, because unit tests leak the tables that
+/// they lend to the allocator. Isolation is off, because random tests write their failures to disk. Few
+/// random cases run, because miri is about a hundred times slower than the machine.
 fn miri_command<'a>(context: &'a Context, line: &str) -> Invocation<'a> {
     let flags = "-Zmiri-disable-isolation -Zmiri-strict-provenance -Zmiri-ignore-leaks";
     let flags = format!("{} {flags}", std::env::var("MIRIFLAGS").unwrap_or_default());
     let command = context.command(&format!("cargo +nightly miri test --package {line}"));
-    // Miri's build of the standard library and of the crates stays apart from the ordinary one.
+    // Keep miri's build of the standard library and of the crates apart from the ordinary build.
     command
         .env("MIRIFLAGS", flags.trim())
         .default_env("PROPTEST_CASES", "1")
         .env("CARGO_TARGET_DIR", target().join("miri"))
 }
 
-/// Undefined behaviour that tests alone do not show. The allocators have no unsafe code; this checks that
-/// dependencies and the tests' locks are used rightly and that nothing overflows on the way. The pool's runs
-/// with memory from the heap and arrays under locks, since miri has neither mmap nor restartable sequences.
-/// `-- PART...` runs these parts.
+/// Finds undefined behaviour that tests alone do not show. The allocators have no unsafe code. In their
+/// tests, miri checks the dependencies, the locks of the tests, and overflows. The pool runs with memory from
+/// the heap and with locked arrays, because miri has neither mmap nor restartable sequences. `-- PART...`
+/// runs only these parts.
 fn miri(context: &Context) -> Result {
     installed::nightly(context, &["miri", "rust-src"])?;
     let wanted = |part: &&MiriPart| {
@@ -569,7 +579,7 @@ fn miri(context: &Context) -> Result {
         let names: Vec<_> = MIRI.iter().map(|part| part.0).collect();
         return Err(format!("miri has the parts {}", names.join(", ")));
     }
-    // Built first, by one at a time, so that the times of the parts are those of their tests.
+    // Build all parts first, one after the other, so that a part's time is the time of its tests.
     for (_, package, tests) in &parts {
         let built = tests.split(" -- ").next().unwrap_or_default();
         miri_command(context, &format!("{package} {built} --no-run")).run()?;
@@ -595,7 +605,7 @@ fn miri(context: &Context) -> Result {
     if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
 }
 
-/// Runs a part, which prints to a file of its own.
+/// Runs a part, and writes its output to a separate file.
 fn miri_part(context: &Context, name: &str, line: &str) -> Result {
     let path = target().join("miri").join(format!("{name}.log"));
     let log = File::create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -606,7 +616,7 @@ fn miri_part(context: &Context, name: &str, line: &str) -> Result {
         context.say(&said);
         return Err(error);
     }
-    // A filter that fits no test proves nothing.
+    // If the filter selects no test, the part proves nothing.
     if said.lines().any(|line| line.starts_with("running 0 tests")) {
         return Err(format!("no test of `{line}`"));
     }

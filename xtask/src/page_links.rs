@@ -1,4 +1,4 @@
-//! Links between pages of HTML lead to a file, and to a place in it, that exist.
+//! Checks that links between HTML pages lead to existing files, and to existing places in these files.
 
 use std::collections::HashMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::run::Result;
 
-/// The values of an attribute.
+/// Returns the values of all attributes with this name.
 fn attributes<'a>(html: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
     html.match_indices(name).filter_map(move |(at, _)| {
         let behind = html[at + name.len()..].strip_prefix("=\"")?;
@@ -26,7 +26,7 @@ fn pages(directory: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Checks all pages below a directory.
+/// Checks the links of all pages below a directory.
 pub(crate) fn check(directory: &Path) -> Result {
     let failed = |error: std::io::Error| format!("{}: {error}", directory.display());
     let mut names = Vec::new();
@@ -38,7 +38,7 @@ pub(crate) fn check(directory: &Path) -> Result {
     let mut dead = Vec::new();
     let mut links = 0;
     for (page, html) in &texts {
-        // These stand for other pages: their links are relative to wherever they are shown.
+        // Skip pages that are shown in place of other pages, because their links are relative to those pages.
         if ["404.html", "toc.html", "print.html"].iter().any(|name| page.ends_with(name)) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Counts that may only fall, in a file beside this crate's sources.
+//! Compares counts with the limits in a file of this crate. The limits may only fall.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use crate::run::Result;
 
 pub(crate) struct Ratchet {
     pub(crate) file: &'static str,
-    /// `cargo xtask VERB` shows what is counted.
+    /// The subcommand of `cargo xtask` that shows the counts.
     pub(crate) verb: &'static str,
 }
 
@@ -24,8 +24,8 @@ impl Ratchet {
         lines.map(|text| line(text).ok_or(format!("{}: {text}", self.file))).collect()
     }
 
-    /// Fails if a count has grown. One that is new is compared in the sum of all: what moved is counted
-    /// elsewhere now.
+    /// Fails if a count has grown, or if the sum of all counts has grown. A count under a new key is checked
+    /// only in the sum, because findings may have moved from another key.
     pub(crate) fn check_sums(&self, counts: &BTreeMap<String, u64>) -> Result {
         let allowed = self.read()?;
         let mut grown = grown(&allowed, counts);
@@ -36,8 +36,8 @@ impl Ratchet {
         self.outcome(&grown, &format!("{sum} findings, {sum_allowed} are allowed"))
     }
 
-    /// Fails if a count has grown and is above `most`. A new key has the limit of keys that are gone: crates
-    /// that were split or renamed keep theirs.
+    /// Fails if a count has grown and is above `most`. A new key gets the limit of keys that are gone, so
+    /// that a crate that was split or renamed keeps its limit.
     pub(crate) fn check_each(&self, counts: &BTreeMap<String, u64>, most: u64) -> Result {
         let mut allowed = self.read()?;
         let gone = allowed.iter().filter(|(key, _)| !counts.contains_key(*key));
@@ -62,7 +62,7 @@ impl Ratchet {
         ))
     }
 
-    /// Writes the counts as they are now.
+    /// Writes the current counts as the new limits.
     pub(crate) fn write(&self, counts: &BTreeMap<String, u64>) -> Result {
         let verb = self.verb;
         let mut text = format!("# May only fall. Written by `cargo xtask {verb} --accept`.\n");

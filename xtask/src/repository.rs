@@ -1,9 +1,9 @@
-//! The repository's files.
+//! Finds and reads the repository's files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Directories that are made, not written.
+/// Directories with generated files.
 const GENERATED: [&str; 7] = [
     ".git",
     "target",
@@ -18,13 +18,13 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this crate is a directory of the repository")
 }
 
-/// Where cargo builds.
+/// Returns cargo's target directory.
 pub(crate) fn target() -> PathBuf {
     let directory = std::env::var_os("CARGO_TARGET_DIR");
     directory.map_or_else(|| root().join("target"), |directory| root().join(directory))
 }
 
-/// A file of the repository, with its path from the root.
+/// A file of the repository. `name` is its path from the repository's root.
 pub(crate) struct RepositoryFile {
     pub(crate) path: PathBuf,
     pub(crate) name: String,
@@ -41,7 +41,7 @@ impl RepositoryFile {
     }
 }
 
-/// All written files, sorted by name. Links to directories are not followed.
+/// Returns all files that are not generated, sorted by name. Links to directories are not followed.
 pub(crate) fn files() -> Vec<RepositoryFile> {
     let mut files = Vec::new();
     let mut directories = vec![root().to_owned()];
@@ -63,10 +63,10 @@ pub(crate) fn files() -> Vec<RepositoryFile> {
     files
 }
 
-/// A rule in a sentence, and the places that break it.
+/// A rule as a sentence, and the places that break the rule.
 pub(crate) type Broken = (&'static str, Vec<String>);
 
-/// The text of a file that the repository has.
+/// Returns the text of a file of the repository. Panics if the file cannot be read.
 pub(crate) fn text(name: &str) -> String {
     fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name} can be read: {error}"))
 }

@@ -1,4 +1,5 @@
-//! `ci/results.json`: the last result of each leg of the night. Only a run writes it.
+//! Reads and writes `ci/results.json`, the last result of each leg of the night. Only a run of a leg writes
+//! this file.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,9 +11,9 @@ use crate::repository::root;
 use crate::run::{Context, Result};
 
 const FILE: &str = "ci/results.json";
-/// The longest reason of a failure, in characters.
+/// Largest length of a failure's reason in the file, in characters.
 const WHY_MAX: usize = 200;
-/// A result of an older commit says little about this one.
+/// A result that is older than this number of commits says little about the current commit.
 const COMMITS_MAX: u64 = 50;
 
 fn read() -> Result<Map<String, Value>> {
@@ -28,22 +29,22 @@ fn git(line: &str) -> Result<String> {
     Ok(context.command(&format!("git {line}")).output()?.trim().to_owned())
 }
 
-/// The sources that a leg runs on.
+/// The state of the sources that a leg tests.
 pub(crate) struct Sources {
     commit: String,
-    /// Whether they differ from the commit.
+    /// Whether the sources differ from the commit.
     is_changed: bool,
 }
 
 impl Sources {
     pub(crate) fn now() -> Result<Self> {
-        // Neither new files that a leg has left nor this file are changes of the sources.
+        // Ignore files that a leg has left, and the file of results itself.
         let changed = git(&format!("status --porcelain --untracked-files=no -- . :!{FILE}"))?;
         Ok(Self { commit: git("rev-parse --short=12 HEAD")?, is_changed: !changed.is_empty() })
     }
 }
 
-/// Keeps how a leg ended.
+/// Writes the result of a leg to the file.
 pub(crate) fn write(leg: &str, sources: &Sources, seconds: f64, outcome: &Result) -> Result {
     let mut all = read()?;
     let days = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() / 86_400);
@@ -54,7 +55,7 @@ pub(crate) fn write(leg: &str, sources: &Sources, seconds: f64, outcome: &Result
         "machine": machine::description(),
         "seconds": seconds.round(),
         "result": if outcome.is_ok() { "passed" } else { "failed" },
-        // A command line may name every page.
+        // Cut the reason off, because the command line in it may name every page.
         "why": outcome.as_ref().err().map(|error| error.chars().take(WHY_MAX).collect::<String>()),
     });
     all.insert(leg.to_owned(), result);
@@ -62,7 +63,7 @@ pub(crate) fn write(leg: &str, sources: &Sources, seconds: f64, outcome: &Result
     fs::write(root().join(FILE), text + "\n").map_err(|error| format!("{FILE}: {error}"))
 }
 
-/// The date of a day since 1970, as in 2026-01-31.
+/// Returns the date of a day that is counted from 1970, in the form 2026-01-31.
 fn day(days: u64) -> String {
     let is_leap =
         |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
@@ -83,7 +84,7 @@ fn day(days: u64) -> String {
     format!("{year}-{month:02}-{:02}", rest + 1)
 }
 
-/// Prints the last result of each of these legs.
+/// Prints the last result of each leg in `legs`.
 pub(crate) fn print(legs: &[&str]) -> Result {
     let all = read()?;
     for leg in legs {
@@ -93,7 +94,7 @@ pub(crate) fn print(legs: &[&str]) -> Result {
         };
         let text = |key: &str| result[key].as_str().unwrap_or("unknown").to_owned();
         let commit = text("commit");
-        // A commit that this history lacks is as good as old.
+        // A commit that is not in this history counts as old.
         let behind = git(&format!("rev-list --count {commit}..HEAD"));
         let behind = behind.ok().and_then(|count| count.parse::<u64>().ok());
         let age = match behind {

@@ -1,4 +1,4 @@
-//! Commands that a leg runs. What fails is named by its command line.
+//! Runs the commands of a leg. The error of a command contains its command line.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -8,12 +8,12 @@ use std::time::Instant;
 
 use crate::repository::{root, target};
 
-/// An error is a sentence. It has the command line, if a command failed.
+/// The error is a sentence. If a command failed, the sentence contains the command line.
 pub(crate) type Result<T = ()> = std::result::Result<T, String>;
 
-/// Where a leg's commands print, and the words behind `--` that are for it.
+/// The output file of a leg's commands, and the leg's arguments: the words after `--`.
 pub(crate) struct Context {
-    /// The file that gets what the commands print; the terminal, if there is none.
+    /// The file that gets the output of commands. `None` stands for the terminal.
     pub(crate) log: Option<File>,
     pub(crate) arguments: Vec<String>,
 }
@@ -26,13 +26,14 @@ pub(crate) struct Invocation<'a> {
 }
 
 impl Context {
-    /// A program with arguments that have no spaces, as in a shell.
+    /// Returns the command of a command line whose words contain no spaces.
     pub(crate) fn command(&self, line: &str) -> Invocation<'_> {
         let mut words = line.split_whitespace();
         let program = words.next().expect("a command has a program");
         let mut command = Command::new(program);
         command.args(words).current_dir(root());
-        // Cargo and rustup tell their children which toolchain and package they run. A leg asks for its own.
+        // Remove variables that tell children of cargo and rustup which toolchain and package to use. A leg
+        // chooses its own.
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy().into_owned();
             if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
@@ -42,7 +43,7 @@ impl Context {
         for name in ["CARGO", "RUSTUP_TOOLCHAIN", "RUST_RECURSION_COUNT"] {
             command.env_remove(name);
         }
-        // So do they put their libraries before others.
+        // Remove the directories of libraries that cargo and rustup have added.
         if let Some(path) = std::env::var_os("LD_LIBRARY_PATH") {
             let is_theirs = |path: &PathBuf| {
                 path.starts_with(target()) || path.components().any(|part| part.as_os_str() == "toolchains")
@@ -59,15 +60,15 @@ impl Context {
         Invocation { context: self, command, shown: line.to_owned() }
     }
 
-    /// Runs a command line without more.
+    /// Runs a command line without further settings.
     pub(crate) fn run(&self, line: &str) -> Result {
         self.command(line).run()
     }
 
-    /// Prints a line where the leg's commands print.
+    /// Prints a line to the output of the leg's commands.
     pub(crate) fn say(&self, line: &str) {
         use std::io::Write as _;
-        // A log that is full loses lines; the legs' outcome is said elsewhere.
+        // If the log cannot be written, the line is lost. The outcomes of legs are printed to the terminal.
         let _ = match &self.log {
             Some(file) => writeln!(&*file, "{line}"),
             None => writeln!(std::io::stdout(), "{line}"),
@@ -96,19 +97,19 @@ impl Invocation<'_> {
         self
     }
 
-    /// Sets a variable only where the user has not.
+    /// Sets an environment variable, unless the user has set it.
     pub(crate) fn default_env(self, name: &str, value: &str) -> Self {
         if std::env::var_os(name).is_some() { self } else { self.env(name, value) }
     }
 
-    /// The directory to run in, from the root of the repository.
+    /// Sets the command's working directory, as a path from the repository's root.
     pub(crate) fn directory(mut self, directory: &str) -> Self {
         self.shown = format!("(cd {directory}) {}", self.shown);
         self.command.current_dir(root().join(directory));
         self
     }
 
-    /// Runs it. Its failure is an error that has its command line.
+    /// Runs the command. If it fails, the error contains the command line.
     pub(crate) fn run(mut self) -> Result {
         self.context.say(&format!("$ {}", self.shown));
         self.command.stdin(Stdio::null());
@@ -122,7 +123,7 @@ impl Invocation<'_> {
         if status.success() { Ok(()) } else { Err(format!("`{}`: {status}", self.shown)) }
     }
 
-    /// Runs it, and returns its standard output.
+    /// Runs the command, and returns its standard output.
     pub(crate) fn output(mut self) -> Result<String> {
         let output = self.command.stdin(Stdio::null()).output();
         let output = output.map_err(|error| format!("`{}`: {error}", self.shown))?;
@@ -133,7 +134,7 @@ impl Invocation<'_> {
         String::from_utf8(output.stdout).map_err(|_| format!("`{}` prints no text", self.shown))
     }
 
-    /// Whether it can be started, and succeeds. Prints nothing.
+    /// Runs the command without any output. Returns whether the command could be started and succeeded.
     pub(crate) fn succeeds(mut self) -> bool {
         let command = self.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.status().is_ok_and(|status| status.success())

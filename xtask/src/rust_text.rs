@@ -1,8 +1,9 @@
-//! The words of Rust sources, without comments, strings and tests; and the items that a file defines.
+//! Splits Rust sources into words, without comments, strings and tests, and finds the items that a file
+//! defines.
 
 use std::collections::BTreeSet;
 
-/// A word or a mark of a source.
+/// A token of a source: a word or a punctuation mark.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Token {
     Word(String),
@@ -22,7 +23,7 @@ impl Token {
     }
 }
 
-/// The tokens of a source. What stands behind `#[cfg(test)]` is left out.
+/// Returns the tokens of a source, without items that have the attribute `#[cfg(test)]`.
 pub(crate) fn tokens(text: &str) -> Vec<Token> {
     without_tests(&all_tokens(&text.chars().collect::<Vec<_>>()))
 }
@@ -45,7 +46,7 @@ fn all_tokens(text: &[char]) -> Vec<Token> {
         } else if character == '"' {
             at = behind_string(text, at);
         } else if character == '\'' {
-            // A character, or the name of a lifetime.
+            // A quote begins a character literal or a lifetime.
             if text.get(at + 1) == Some(&'\\') {
                 at += 3;
                 at +=
@@ -94,7 +95,7 @@ fn behind_string(text: &[char], mut at: usize) -> usize {
     at + 1
 }
 
-/// Where the brackets that open at `at` are closed.
+/// Returns the place of the bracket that closes the bracket at `at`.
 fn closing(tokens: &[Token], at: usize, open: char, close: char) -> usize {
     let mut depth = 0;
     for (index, token) in tokens.iter().enumerate().skip(at) {
@@ -119,7 +120,7 @@ fn without_tests(tokens: &[Token]) -> Vec<Token> {
         // `#[cfg(test)]`
         if tokens[at].is('#') && words(at, 7) == ["cfg", "test"] {
             at += 7;
-            // The item behind it ends with its braces, or without any.
+            // The item after the attribute ends with its closing brace, or with a semicolon.
             let end = tokens[at..].iter().position(|token| token.is('{') || token.is(';'));
             let end = at + end.unwrap_or(0);
             at = if tokens.get(end).is_some_and(|token| token.is('{')) {
@@ -138,16 +139,18 @@ fn without_tests(tokens: &[Token]) -> Vec<Token> {
 /// The items that a file defines.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Items {
-    /// Types, traits, functions, constants, macros.
+    /// Names of types, traits, functions, constants and macros.
     pub(crate) free: BTreeSet<String>,
-    /// Functions of types and traits. Those that an `impl` has for a trait are the trait's.
+    /// Names of functions of types and traits. Functions of an `impl` of a trait are left out, because the
+    /// trait defines them.
     pub(crate) methods: BTreeSet<String>,
 }
 
 pub(crate) fn items(tokens: &[Token]) -> Items {
     let mut items = Items::default();
     let mut at = 0;
-    // Where the current `impl` or `trait` ends, and whether its functions are its own.
+    // The place where the current `impl` or `trait` ends, and whether it defines its functions: false in an
+    // `impl` of a trait.
     let mut body: Option<(usize, bool)> = None;
     while at < tokens.len() {
         if body.is_some_and(|(end, _)| at >= end) {
@@ -160,7 +163,8 @@ pub(crate) fn items(tokens: &[Token]) -> Items {
         match (tokens[at].word(), name) {
             (Some("impl"), _) if is_first => {
                 let open = at + tokens[at..].iter().position(|token| token.is('{')).unwrap_or(0);
-                // `for<'a>` is no trait's.
+                // The word `for` before `<` belongs to a bound such as `for<'a>`, not to an `impl` of a
+                // trait.
                 let is_of_trait =
                     (at..open).any(|index| tokens[index].word() == Some("for") && !tokens[index + 1].is('<'));
                 body = Some((closing(tokens, open, '{', '}'), !is_of_trait));
@@ -187,7 +191,8 @@ pub(crate) fn items(tokens: &[Token]) -> Items {
                 at += 1;
             }
             (Some("macro_rules"), _) => {
-                // Imports name a macro without the mark. A call has it, so it is no call of a function.
+                // Add the name of a macro with and without `!`. Imports name a macro without `!`, and calls
+                // name a macro with `!`.
                 let name = tokens.get(at + 2).and_then(Token::word);
                 items.free.extend(name.into_iter().flat_map(|name| [name.to_owned(), format!("{name}!")]));
             }
@@ -198,7 +203,7 @@ pub(crate) fn items(tokens: &[Token]) -> Items {
     items
 }
 
-/// Words that stand before an item.
+/// Whether this word may stand before the keyword of an item.
 fn is_prefix(token: &Token) -> bool {
     matches!(token.word(), Some("pub" | "unsafe" | "const" | "default"))
 }

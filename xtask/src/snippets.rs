@@ -1,6 +1,6 @@
-//! Programs of the documentation that are shown with their `[dependencies]` do what a reader gets who copies
-//! them: each becomes a package of its own, beside a link to the sources. A program is run. A crate without
-//! std is built for `x86_64-unknown-none`, and its `boot` is run here.
+//! Tests programs of the documentation that are shown with their `[dependencies]`, as if a reader had copied
+//! them. Each program becomes a package beside a link to the sources, and is run. A crate without std is
+//! built for `x86_64-unknown-none`, and its function `boot` is run on this machine.
 
 use std::fs;
 use std::path::Path;
@@ -14,10 +14,10 @@ const PAGES: [&str; 4] = [
     "kernel/blocks/README.md",
     "pool/pageset/README.md",
 ];
-/// Three of the page, one of each README.
+/// Number of programs: three on the book's page, and one in each README.
 const PROGRAMS: usize = 6;
 
-/// Each block of TOML with `[dependencies]`, and the block of Rust behind it.
+/// Returns each TOML block with `[dependencies]`, and the Rust block after it.
 fn programs(page: &str) -> Vec<(&str, &str)> {
     let blocks = page.split("```toml\n[dependencies]").skip(1);
     blocks
@@ -60,10 +60,10 @@ fn program(context: &Context, page: &str, number: usize, dependencies: &str, cod
     let head =
         format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n");
     write(&package.join("Cargo.toml"), &format!("{head}[dependencies]{dependencies}"))?;
-    // A program gets the versions that the workspace is tested with. Crates that the workspace lacks come in
-    // their newest version.
+    // Give the program the versions that the workspace is tested with. Cargo adds the newest versions of
+    // crates that the workspace lacks.
     write(&package.join("Cargo.lock"), &text("Cargo.lock"))?;
-    // An earlier page may have had a program of the other kind here.
+    // Remove a program of the other kind that an earlier run may have left here.
     let _ = fs::remove_dir_all(package.join("src"));
     write(&package.join(if is_bare { "src/lib.rs" } else { "src/main.rs" }), code)?;
     context.say(&format!("{name} of {page}"));

@@ -1,4 +1,4 @@
-//! House rules that a machine can check. Each lists all places that break it.
+//! Checks the repository's rules that a machine can check. Each rule lists all places that break it.
 
 use std::fs;
 use std::path::Path;
@@ -13,14 +13,14 @@ const LINES_MAX: usize = 800;
 const LINES_MEDIAN_MAX: usize = 250;
 /// Largest size of all files in `data/` together.
 const DATA_BYTES_MAX: u64 = 16_000_000;
-/// The reason of an unsafe block is within so many lines above it.
+/// An unsafe block must have a SAFETY comment within this number of lines above it.
 const SAFETY_LINES: usize = 8;
-/// Names that say nothing about what is inside.
+/// Names of files that say nothing about the contents.
 const EMPTY_NAMES: [&str; 7] = ["util", "utils", "common", "shared", "misc", "helper", "helpers"];
 /// Kinds of files that are read as text.
 const TEXT: [&str; 8] = ["rs", "md", "toml", "sh", "json", "txt", "yml", "trycmd"];
 
-/// Looks at every rule.
+/// Checks every rule, and prints the rules that are broken.
 pub(crate) fn check() -> Result {
     let mut rules = vec![
         source_files_are_short(),
@@ -58,7 +58,7 @@ fn texts() -> Vec<RepositoryFile> {
     files().into_iter().filter(|file| file.has_extension(&TEXT) || is_script(file)).collect()
 }
 
-/// Looks at each line of each file; what `offence` returns is listed with the place.
+/// Calls `offence` for each line of each file. Returns the offences, each with the place of its line.
 fn each_line(files: &[RepositoryFile], offence: impl Fn(&[&str], usize) -> Option<String>) -> Vec<String> {
     let mut offences = Vec::new();
     for file in files {
@@ -126,7 +126,7 @@ fn test_files_are_modules_of_their_target() -> Broken {
     ("A file that no test target includes is never compiled.", offences)
 }
 
-/// A reminder without an owner in parentheses.
+/// Returns the reminder's word if a line has a reminder without an owner in parentheses.
 fn ownerless_reminder(line: &str) -> Option<&'static str> {
     let words = [concat!("TO", "DO"), concat!("FIX", "ME")];
     words.into_iter().find(|word| {
@@ -181,7 +181,7 @@ fn pages_have_a_title() -> Broken {
     ("A Markdown page begins with a `# ` title.", offences)
 }
 
-/// Lines of a Markdown page without code; a code line becomes empty.
+/// Returns the lines of a Markdown page. Each line of a code block becomes an empty line.
 fn prose(text: &str) -> Vec<String> {
     let mut fenced = false;
     let mut prose = Vec::new();
@@ -194,7 +194,7 @@ fn prose(text: &str) -> Vec<String> {
     prose
 }
 
-/// Targets of links and includes on one line that point to a file.
+/// Returns the targets of a line's links and includes that point to files.
 fn targets(line: &str) -> Vec<String> {
     let links = line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
     let includes = line.split("{{#include ").skip(1).filter_map(|rest| rest.split(['}', ':']).next());
@@ -203,7 +203,7 @@ fn targets(line: &str) -> Vec<String> {
     links.chain(includes).filter(is_file).map(str::to_owned).collect()
 }
 
-/// The anchors of a page: its headings in lower case, words joined by `-`.
+/// Returns the anchors of a page: its headings in lower case, with words joined by `-`.
 fn anchors(text: &str) -> Vec<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     let slug = |heading: &str| {
@@ -260,13 +260,14 @@ fn bundled_data_is_small() -> Broken {
     ("Data that is bundled is small.", offence.into_iter().collect())
 }
 
-/// `output` shows text of others so that a terminal does not obey it. What writes past it says why.
+/// Only the module `output` of the command may write to a terminal, because it replaces control characters in
+/// foreign texts. Each exception below has a reason.
 fn fault_15_one_file_writes_to_the_terminal() -> Broken {
     const WRITERS: [&str; 3] = [
         "lab/cli/src/output.rs",
-        // Clears the screen on purpose; what is on it is made by `report`, in ASCII.
+        // This file must clear the screen. The text on the screen comes from `pageset-report`, in ASCII.
         "lab/cli/src/top/plain.rs",
-        // The terminal itself, for a question, which passes through the same function.
+        // This file asks questions at the terminal. A question's control characters are replaced, too.
         "lab/cli/src/terminal.rs",
     ];
     let writes = [
@@ -295,19 +296,19 @@ fn fault_15_one_file_writes_to_the_terminal() -> Broken {
     ("The command writes to the terminal by `output`.", wrong)
 }
 
-/// The scripts of `ci/` that a leg may run.
+/// Returns the names of the scripts in `ci/`.
 fn scripts() -> Vec<String> {
     let entries = fs::read_dir(root().join("ci")).expect("ci is a directory");
     let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
     names.filter(|name| name.ends_with(".sh") || name.ends_with(".py")).collect()
 }
 
-/// A script that no leg runs is never run. Those that `.ci/run` and legs start are named in the sources of
-/// this crate.
+/// Each script in `ci/` must be named in the source of a leg or in another script, because otherwise no gate
+/// runs it.
 fn scripts_are_run_by_a_leg() -> Broken {
     let legs = ["full", "night", "book"].map(|name| text(&format!("xtask/src/{name}.rs"))).concat();
     let scripts = scripts();
-    // Another script may start it.
+    // Another script may start the script.
     let texts: Vec<_> = scripts.iter().map(|name| text(&format!("ci/{name}"))).collect();
     let is_run = |name: &String| {
         let path = format!("ci/{name}");

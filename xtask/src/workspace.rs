@@ -1,4 +1,4 @@
-//! The workspace's crates, as cargo tells them.
+//! Reads the list of the workspace's crates from cargo.
 
 use serde_json::Value;
 
@@ -8,18 +8,19 @@ use crate::run::{Context, Result};
 /// A crate of the workspace.
 pub(crate) struct Package {
     pub(crate) name: String,
-    /// From the root, as in `kernel/core`.
+    /// The crate's path from the repository's root, as in `kernel/core`.
     pub(crate) directory: String,
     pub(crate) version: String,
-    /// The oldest Rust that builds it.
+    /// The oldest version of Rust that builds the crate.
     pub(crate) rust_version: String,
     pub(crate) is_published: bool,
     pub(crate) features: Vec<String>,
-    /// Names of the targets of tests.
+    /// Names of the crate's test targets.
     pub(crate) tests: Vec<String>,
-    /// The crates that it needs when it is used, also those from outside the workspace.
+    /// The crate's normal dependencies, including crates outside the workspace.
     pub(crate) dependencies: Vec<String>,
-    /// The leg that builds and tests it, if it is not tested with the others (`package.metadata.ci.leg`).
+    /// The leg that builds and tests the crate, if it is not tested with all other crates
+    /// (`package.metadata.ci.leg`).
     pub(crate) leg: Option<String>,
 }
 
@@ -57,7 +58,7 @@ fn package(value: &Value) -> Package {
     }
 }
 
-/// All members, in the order of the workspace's list.
+/// Returns all crates, in the order of the workspace's list.
 pub(crate) fn packages() -> Result<Vec<Package>> {
     let context = Context { log: None, arguments: Vec::new() };
     let text = context.command("cargo metadata --format-version 1 --no-deps").output()?;
@@ -65,12 +66,13 @@ pub(crate) fn packages() -> Result<Vec<Package>> {
     Ok(metadata["packages"].as_array().into_iter().flatten().map(package).collect())
 }
 
-/// Options of cargo that select the crates that are tested together, with the features that tests need.
+/// Returns cargo's options that select the crates that are tested together, and the features that their tests
+/// need.
 pub(crate) fn tested_together(packages: &[Package]) -> String {
     let excluded = packages.iter().filter(|package| package.leg.is_some());
     let excluded: Vec<_> = excluded.map(|package| format!("--exclude {}", package.name)).collect();
     let mut words = format!("--workspace {}", excluded.join(" "));
-    // Tests read recordings that are packed so.
+    // Tests read recordings that are compressed by xz.
     let is_packed =
         |package: &&Package| package.leg.is_none() && package.features.iter().any(|name| name == "xz");
     let features: Vec<_> =
@@ -82,7 +84,7 @@ pub(crate) fn tested_together(packages: &[Package]) -> String {
     words
 }
 
-/// `--package NAME` for each crate that is published.
+/// Returns `--package NAME` for each published crate.
 pub(crate) fn published(packages: &[Package]) -> String {
     let names = packages
         .iter()

@@ -14,9 +14,9 @@ use crate::{CpuId, Order, Pfn};
 
 impl<P: Platform> PageAllocator<'_, P> {
     /// Takes a frame out of service, usually because hardware reported it as failing. A free frame goes out
-    /// of service at once. Otherwise the block around the frame goes out of service when it is freed, drained
-    /// or about to be handed out. Race: another CPU takes the block from its page set at this moment. The
-    /// block may then still be handed out, so call again if the frame must not be used.
+    /// of service at once. Otherwise the whole block that contains the frame goes out of service when it is
+    /// freed, drained or about to be handed out. Race: another CPU takes the block from its page set at this
+    /// moment. That CPU may still hand the block out, so call again if the frame must not be used.
     ///
     /// # Errors
     /// [`FreeError::Foreign`] if the frame is not memory of this allocator, [`FreeError::Leaked`] if the
@@ -38,7 +38,7 @@ impl<P: Platform> PageAllocator<'_, P> {
                     }
                     Some((head, state)) => {
                         // Race: the block's user or page set changes the block meanwhile. The exchange then
-                        // fails, and the loop looks again.
+                        // fails, and the loop reads the state again.
                         let Some(order) = state.order() else { return Err(FreeError::Foreign(pfn)) };
                         if frames.exchange_state(head, state, State::Leaked { order }) {
                             return Ok(());
@@ -88,7 +88,7 @@ mod tests {
     const CPU: CpuId = CpuId(0);
 
     /// Number of frames of the machine: just enough for a batch of more than one page. Miri checks every
-    /// atomic of a table whenever the table is borrowed, so its run time grows with the square of this
+    /// atomic of a table whenever the table is borrowed, so Miri's run time grows with the square of this
     /// number. Under miri the machine is smaller, and the test sets the batch directly.
     const FRAMES: u64 = if cfg!(miri) { 2048 } else { 12_288 };
 
@@ -207,8 +207,8 @@ mod tests {
         assert_eq!(allocator.zones().next().unwrap().free, FRAMES - 1);
     }
 
-    /// A refill must not count bad blocks. Otherwise the page set's count would exceed its pages, and a drain
-    /// of the page set would never end (spec §4.4).
+    /// Tests that a refill does not count bad blocks. If it did, the page set's count would exceed its pages,
+    /// and a drain of the page set would never end (spec §4.4).
     #[test]
     fn a_refill_of_bad_blocks_only_ends() {
         for policy in policies() {
@@ -236,8 +236,9 @@ mod tests {
         }
     }
 
-    /// Linux 6.1 moves a pageblock's free blocks to the wanted type and looks again. A bad block that stayed
-    /// behind would be found again and again, with the zone's lock held.
+    /// Tests a fallback that meets a bad block. Linux 6.1 moves a pageblock's free blocks to the wanted type
+    /// and searches again. A bad block that stayed behind would be found again and again, with the zone's
+    /// lock held.
     #[test]
     fn a_bad_block_of_another_type_does_not_keep_a_fallback_searching() {
         let order = Order::new(3).unwrap();

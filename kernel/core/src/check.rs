@@ -1,4 +1,4 @@
-//! `validate` inspects every frame: none may be lost, doubled or miscounted.
+//! `validate` inspects every frame: no frame may be lost, be in two blocks or be miscounted.
 
 use core::fmt;
 

@@ -3,7 +3,7 @@
 
 use crate::{CpuId, MigrateType, NodeId, Order, Pfn, ZoneId};
 
-/// Receives each event when it happens, on the CPU that causes it.
+/// Receives each event when the event happens, on the CPU that causes the event.
 ///
 /// The allocator holds locks during the call. A sink must not call the allocator, and should be quick.
 pub trait EventSink: Sync {
@@ -50,7 +50,8 @@ pub enum Event {
         order: Order,
         /// The migratetype of the list that the block left.
         migratetype: MigrateType,
-        /// Whether a per-CPU page set could hold this order and type, even if this call was not a refill.
+        /// Whether page sets hold blocks of this order and type. The value does not say whether a refill took
+        /// the block.
         percpu_refill: bool,
     },
     /// `mm_page_alloc_extfrag`: a request got memory of another type.
@@ -131,8 +132,8 @@ pub enum Event {
         zone: ZoneId,
     },
     /// A free read the metadata of a buddy's first frame, to see whether the block and its buddy can merge.
-    /// In Linux each frame's metadata has its own cache line. So the read is a cache-line transfer if another
-    /// CPU wrote the line last.
+    /// In Linux each frame's metadata has its own cache line. Therefore this read transfers a cache line if
+    /// another CPU wrote the line last.
     BuddyLook {
         /// The buddy's first frame.
         pfn: Pfn,
@@ -145,7 +146,8 @@ pub enum Event {
         /// The first frame of the block's buddy, if the policy prefetches the buddy's metadata.
         buddy: Option<Pfn>,
     },
-    /// A request that may wake the reclaimer found a zone below a watermark, or used boosted memory.
+    /// A request woke the reclaimer, because a zone was below a watermark, or because the request took a
+    /// block from a zone with boosted watermarks.
     WakeKswapd {
         /// The zone of the event.
         zone: ZoneId,

@@ -1,5 +1,5 @@
-//! The interface that this project's page-frame allocators have in common, so that a host, a test or the lab
-//! can use any of them.
+//! The interface that all page-frame allocators of this project have, so that a host, a test or the lab can
+//! use any of these allocators.
 
 use core::ops::Range;
 
@@ -9,9 +9,9 @@ use crate::{CpuId, Order, PageAllocator, Pfn, Platform, Request, TickOutcome, Zo
 
 /// A page-frame allocator, such as [`PageAllocator`] or the allocator of `pageset-blocks`.
 ///
-/// Eight methods are required. The others have defaults that call only these eight, so a small allocator
-/// can leave them out. Each method does the same as the [`PageAllocator`] method of the same name, with the
-/// same errors.
+/// Eight methods are required. All other methods have defaults that call only the required methods, so a
+/// small allocator need not define them. Each method does the same as the [`PageAllocator`] method of the
+/// same name, with the same errors.
 pub trait FrameAllocator {
     /// Allocates a block.
     ///
@@ -55,11 +55,11 @@ pub trait FrameAllocator {
     /// Returns the first invariant that is violated.
     fn validate(&self) -> Result<FrameCensus, Violation>;
 
-    /// Allocates a block like [`alloc`](Self::alloc), but calls `reclaim` before it fails because no memory
-    /// is free. `reclaim` gets two arguments: the highest kind of zone that the request may use, and the
-    /// number of frames that the request wants. If `reclaim` returns that it freed frames, the allocation
-    /// tries again. The allocator holds no lock during the call, so `reclaim` may use the same allocator. A
-    /// program that does not call this method does not contain its code.
+    /// Allocates a block like [`alloc`](Self::alloc). If no memory is free, calls `reclaim` before the
+    /// allocation fails. `reclaim` gets two arguments: the highest kind of zone that the request may use, and
+    /// the number of frames that the request wants. If `reclaim` returns that it freed frames, the allocation
+    /// tries again. The allocator holds no lock during the call, so `reclaim` may use the same allocator. The
+    /// compiler leaves this method's code out of programs that do not call it.
     ///
     /// # Errors
     /// See [`AllocError`].
@@ -81,7 +81,7 @@ pub trait FrameAllocator {
         }
     }
 
-    /// Allocates exactly `frames` contiguous frames; `request.order` is ignored. Free them with
+    /// Allocates exactly `frames` contiguous frames; `request.order` is ignored. Free the frames with
     /// [`free_range`](Self::free_range), all at once or in parts.
     ///
     /// # Errors
@@ -132,7 +132,7 @@ pub trait FrameAllocator {
     }
 }
 
-/// Allocates a block, keeps its first `frames` frames, and frees the others.
+/// Allocates a block, keeps its first `frames` frames, and frees its other frames.
 pub(crate) fn alloc_cut<A: FrameAllocator + ?Sized>(
     allocator: &A,
     cpu: CpuId,
@@ -142,7 +142,7 @@ pub(crate) fn alloc_cut<A: FrameAllocator + ?Sized>(
     let pfn = allocator.alloc(cpu, request)?;
     let surplus = pfn.0 + frames..pfn.0 + u64::from(request.order.frames());
     if !surplus.is_empty() {
-        // An error means that another caller misused the allocator: it freed frames of this block before the
+        // An error means that another caller misused the allocator, and freed frames of this block before the
         // block was handed out. These frames are free, so nothing is lost.
         allocator.free_range(cpu, surplus).map_err(|_| AllocError::NotFree(pfn))?;
     }
@@ -154,11 +154,11 @@ pub(crate) fn alloc_cut<A: FrameAllocator + ?Sized>(
 pub struct FrameUsage {
     /// Number of free frames that every CPU may take.
     pub free: u64,
-    /// Number of free frames that a CPU keeps for itself. Other CPUs get these frames only after that CPU
-    /// gives them back or is drained.
+    /// Number of free frames that a CPU keeps for itself. Other CPUs get these frames only after the holding
+    /// CPU gives the frames back or is drained.
     pub held: u64,
     /// Number of free frames that are reserved for one CPU. Other CPUs may take these frames if they find no
-    /// others.
+    /// other free frames.
     pub at_hand: u64,
     /// Number of completely free pageblocks that every CPU may take.
     pub whole_pageblocks: u64,

@@ -67,7 +67,8 @@ impl Order {
         if order as usize <= MAX_ORDER { Some(Self(order)) } else { None }
     }
 
-    /// The smallest order whose block holds `frames` frames. `None` if no order does, or if `frames` is zero.
+    /// The smallest order whose block holds `frames` frames. `None` if `frames` is zero or more than the
+    /// largest block has.
     #[must_use]
     pub const fn holding(frames: u64) -> Option<Self> {
         if frames == 0 || frames > 1 << MAX_ORDER {
@@ -76,8 +77,8 @@ impl Order {
         Some(Self(frames.next_power_of_two().trailing_zeros() as u8))
     }
 
-    /// The smallest order whose block holds `bytes` bytes in frames of 4 KiB. `None` if no order does, or if
-    /// `bytes` is zero.
+    /// The smallest order whose block holds `bytes` bytes in frames of 4 KiB. `None` if `bytes` is zero or
+    /// more than the largest block has.
     ///
     /// ```
     /// use pageset_core::Order;

@@ -1,5 +1,5 @@
 //! Linux's page-frame allocator as a library: zones, buddy lists, per-CPU page sets, watermarks and NUMA. A
-//! policy, which is a value, has the decisions of one kernel version.
+//! policy is a value that describes the decisions of one kernel version.
 //!
 //! Frames are numbers. The crate never touches the contents of pages, so it needs no unsafe code. The same
 //! code runs in a kernel, in a simulator of a larger machine, and in a replay of a recording.
@@ -7,7 +7,7 @@
 //! The host supplies locks and an event sink through [`Platform`]. The caller provides memory for metadata
 //! ([`Tables`]): 9 bytes per frame and 1 byte per pageblock.
 //!
-//! An allocation meets the modules in this order: [`allocator`](PageAllocator) (chooses a zone), `pcp` (this
+//! An allocation uses the modules in this order: [`allocator`](PageAllocator) (chooses a zone), `pcp` (this
 //! CPU's page set), `zone` (lock, watermarks), `buddy` (free lists), `frame` (metadata). The other modules
 //! are `policy` (a kernel version's decisions), `numa` (zonelists), `stats` (counters) and `check`
 //! (`validate`).

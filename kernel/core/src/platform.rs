@@ -17,5 +17,5 @@ pub trait Platform: Sync {
     fn events(&self) -> &Self::Events;
 }
 
-/// A lock of the platform around a `T`.
+/// A `T` that the platform's lock type protects.
 pub(crate) type Lock<P, T> = lock_api::Mutex<<P as Platform>::RawLock, T>;

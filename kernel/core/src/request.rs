@@ -1,4 +1,4 @@
-//! A caller's request, and the form that the allocator gives it while it tries zones.
+//! A caller's request, and the allocator's internal form of a request while the allocator tries zones.
 
 use bitflags::bitflags;
 
@@ -18,7 +18,7 @@ use crate::{MigrateType, NodeId, Order, Pfn, ZoneKind};
 pub struct Request {
     /// Size of the block.
     pub order: Order,
-    /// The migratetype of the memory: whether its user can let it be moved or reclaimed.
+    /// The migratetype of the memory: whether the kernel can move or reclaim its contents.
     pub migratetype: MigrateType,
     /// The highest zone that the request may use. The request may use lower zones too.
     pub highest_zone: ZoneKind,
@@ -34,11 +34,12 @@ pub struct Request {
 /// The nodes that a request may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeChoice {
-    /// The CPU's own node first, then the other nodes, nearest first.
+    /// The request tries the CPU's own node first, and then all other nodes, nearest first.
     Local,
-    /// This node first, then the other nodes, beginning with the node nearest to it.
+    /// The request tries this node first, and then all other nodes, beginning with the node nearest to this
+    /// node.
     Prefer(NodeId),
-    /// This node only.
+    /// The request tries only this node.
     Only(NodeId),
 }
 
@@ -48,7 +49,8 @@ bitflags! {
     pub struct RequestTraits: u16 {
         /// The request may wake the reclaimer.
         const WAKE_KSWAPD = 1;
-        /// The request may wait for memory: before it fails, the page sets of all CPUs are drained.
+        /// The request may wait for memory: the allocator drains the page sets of all CPUs before the request
+        /// fails.
         const MAY_WAIT = 1 << 1;
         /// The request may use a part of the memory below the min watermark.
         const HIGH_PRIORITY = 1 << 2;
@@ -60,7 +62,7 @@ bitflags! {
         const OOM_VICTIM = 1 << 5;
         /// The request bypasses the page set and takes its block from the free lists. The request counts as
         /// one that found the page set's lock taken. An interrupt handler of a kernel allocates in this way
-        /// if it has interrupted the lock's holder.
+        /// if the handler has interrupted the lock's holder.
         const BYPASS_PCP = 1 << 6;
     }
 }
@@ -212,7 +214,7 @@ impl AllocFlags {
         flags
     }
 
-    /// Adds the flag that lets this request use reserves. `None` if it may not use them.
+    /// Adds the flag that lets this request use reserves. `None` if the request may not use reserves.
     pub(crate) fn reserves(self, request: &Request) -> Option<Self> {
         if request.traits.contains(RequestTraits::NO_RESERVES) {
             None

@@ -12,7 +12,7 @@ use pageset_core::{
     PageAllocator, Pfn, Policy, Reclaim, Request, RequestTraits, Tables, ZoneConfig, ZoneId, ZoneKind,
 };
 
-/// The system's heap. This heap counts the requests of each thread, and can refuse one of them.
+/// The system's heap, with a count of each thread's requests. A test can have one request refused.
 struct Counting;
 
 thread_local! {

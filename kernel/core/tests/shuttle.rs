@@ -19,7 +19,7 @@ use shuttle::sync::atomic::AtomicBool;
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread;
 
-/// A lock whose every operation lets shuttle switch to another thread.
+/// A lock that lets shuttle switch to another thread at each operation.
 struct ShuttleLock(AtomicBool);
 
 // SAFETY: only one caller's exchange finds false between two unlocks; shuttle runs one thread at a time.
@@ -60,8 +60,8 @@ impl Platform for Host {
     }
 }
 
-/// The frames of the machine: a small zone with a hole, and a zone with an odd end. If CPUs own pageblocks,
-/// the memory is large enough for grouping by mobility.
+/// The spans of the machine's zones: a small zone with a hole, and a zone with an odd end. If CPUs own
+/// pageblocks, the memory is large enough for grouping by mobility.
 fn spans(policy: &Policy) -> [std::ops::Range<u64>; 2] {
     [0..700, 1024..if policy.ownership.is_some() { 5373 } else { 2301 }]
 }
@@ -102,7 +102,7 @@ impl World {
         Self { allocator, owned, mailbox: Mutex::new(Vec::new()), end }
     }
 
-    /// Records that this thread got a block. No other thread may have a frame of it.
+    /// Records that this thread got a block. Panics if another thread has a frame of the block.
     fn own(&self, pfn: Pfn, frames: u64) {
         for frame in pfn.0..pfn.0 + frames {
             let taken = self.owned[frame as usize].swap(true, Ordering::Relaxed);
@@ -124,7 +124,7 @@ impl World {
         self.allocator.free(cpu, pfn, order).expect("an owner may free");
     }
 
-    /// The work of one CPU: many kinds of allocations, and frees of its own and of other CPUs' blocks.
+    /// Does the work of one CPU: allocations of many kinds, and frees of this CPU's and other CPUs' blocks.
     fn work(&self, cpu: CpuId, steps: usize) {
         let mut rng = thread_rng();
         let mut held: Vec<(Pfn, Order)> = Vec::new();
@@ -180,7 +180,8 @@ impl World {
         self.mailbox.lock().expect("no panic").append(&mut held);
     }
 
-    /// The work of an administrator: ticks, drains, CPUs that go offline and online, settings, isolation.
+    /// Does the work of an administrator: ticks, drains, CPUs that go offline and online, settings,
+    /// isolation.
     fn administer(&self, cpus: u32, steps: usize) {
         let mut rng = thread_rng();
         for _ in 0..steps {
@@ -256,7 +257,7 @@ fn three_cpus_under_linux_6_1() {
     run(LINUX_6_1, 3);
 }
 
-/// Two threads use one CPU number. If the second thread finds the page set's lock taken, it uses the free
+/// Tests two threads that use one CPU number. A thread that finds the page set's lock taken uses the free
 /// lists.
 #[test]
 fn two_threads_may_name_the_same_cpu() {
@@ -276,7 +277,8 @@ fn two_threads_may_name_the_same_cpu() {
     );
 }
 
-/// Two CPUs free one block. One succeeds, the other gets an error, and the block is freed once.
+/// Tests two CPUs that free one block: one CPU succeeds, the other CPU gets an error, and the block is freed
+/// once.
 #[test]
 fn one_of_two_frees_of_a_block_wins() {
     shuttle::check_random(
@@ -342,7 +344,7 @@ fn owned(busy_owner: BusyOwner) -> Policy {
     policy
 }
 
-/// The same as `owned`, but a page that another CPU frees goes to the owner's list.
+/// Returns the policy of `owned`, except that a page that another CPU frees goes to the owner's list.
 fn owned_with_lists() -> Policy {
     let mut policy = owned(BusyOwner::Zone);
     policy.ownership.iter_mut().for_each(|rule| rule.remote = RemoteFrees::OwnersList);
@@ -356,8 +358,8 @@ fn three_cpus_that_own_pageblocks() {
     }
 }
 
-/// CPUs free pages of an owner, which drains its page set and goes offline meanwhile. No page stays behind,
-/// and no page is lost.
+/// Tests CPUs that free pages of an owner, while the owner drains its page set and goes offline. No page
+/// stays in the page set, and no page is lost.
 #[test]
 fn frees_by_others_meet_the_drain_of_an_owner_that_leaves() {
     for policy in [owned(BusyOwner::FreeingCpu), owned_with_lists()] {

@@ -45,7 +45,7 @@ use args::AdviseArgs;
 use counts_first::{Load as _, counts_first};
 use recorder::{Recorder, Runs};
 
-/// Name, in the result, of a recording that `advise` has made itself.
+/// The name that a result gives to a recording that `advise` has made itself.
 const THIS_MACHINE: &str = "This machine";
 
 pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
@@ -144,8 +144,8 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
         None => None,
     };
     let provenance = with_machine(provenance, &advice);
-    // Print a Yes together with its table, because it asks the user to change a setting. For a No, the
-    // sentence is enough unless `--evidence` is given.
+    // If a change is advised, print the table of forecasts too, because the user should see the reasons.
+    // Otherwise a few sentences are enough, unless the user gave `--evidence`.
     let is_change = matches!(advice.verdict, Verdict::Set { .. } | Verdict::ChangeKernel { .. });
     let is_brief = !is_change && tried.is_none() && !args.evidence && !advice.forecasts.is_empty();
     let said = Printed { advice: &advice, tried: tried.as_ref(), provenance: &provenance, is_brief };
@@ -174,8 +174,8 @@ fn with_machine(provenance: Provenance, advice: &Advice) -> Provenance {
     }
 }
 
-/// An answer of `advise` other than No, for the exit status of `--exit-code`. The advice has been printed
-/// already.
+/// An answer of `advise` other than No. With `--exit-code`, `advise` prints its advice, and then returns this
+/// answer as an error that sets the exit status.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer {
     /// A setting or another kernel would help.
@@ -219,11 +219,12 @@ struct Printed<'a> {
     advice: &'a Advice,
     tried: Option<&'a TrialResult>,
     provenance: &'a Provenance,
-    /// Whether the evidence is left out, which is so for a No without `--evidence`.
+    /// Whether the table of forecasts is left out: no change is advised or was tried, and the user did not
+    /// give `--evidence`.
     is_brief: bool,
 }
 
-/// Number of sentences that are printed if the answer is No and the evidence is left out.
+/// Largest number of the advice's sentences that are printed if the table of forecasts is left out.
 const BRIEF: usize = 4;
 
 /// The advice and its trial in JSON. Keys are stable.
@@ -392,7 +393,7 @@ pub(crate) fn table(advice: &Advice) -> Table {
     table
 }
 
-/// The name of a row: the kernel, or the setting without the prefix that all settings share.
+/// The name of a row: the kernel, or the settings without the prefix `vm.percpu_pagelist_`.
 pub(crate) fn name(forecast: &Forecast) -> String {
     match &forecast.kernel {
         Some(kernel) => kernel.clone(),

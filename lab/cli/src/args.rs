@@ -40,8 +40,8 @@ Exit status: 0 done, 1 failed, 2 the command line is wrong.";
 /// See Linux's page allocation at work on your machine, and try other settings and kernels on its load.
 ///
 /// A recording holds each page that a kernel allocated or freed, with its CPU. The command shows the contents
-/// of a recording, and replays the load on the per-CPU page sets (PCP) of other kernels. It counts how often
-/// page sets fetch pages from the zone and give pages back. Each time, a CPU takes the zone lock.
+/// of a recording, and replays the load on the per-CPU page sets (PCP) of other kernels. A replay counts how
+/// often page sets fetch pages from the zone and give pages back. Each time, a CPU takes the zone lock.
 #[derive(Debug, Parser)]
 #[command(name = "pageset", version, after_help = EXAMPLES, max_term_width = 80)]
 #[command(arg_required_else_help = true)]
@@ -80,7 +80,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Kernels", &["policies"]),
 ];
 
-/// The command line, with commands in groups.
+/// Returns clap's definition of the command line, with the subcommands in groups.
 pub(crate) fn definition() -> clap::Command {
     let definition = Args::command();
     let about = |name: &str| {
@@ -106,8 +106,8 @@ pub(crate) fn definition() -> clap::Command {
 const WIDTH: usize = 80;
 const NAME_WIDTH: usize = 13;
 
-/// Wraps words into lines of this width. All other lines are indented to the column where the first line
-/// begins.
+/// Wraps words into lines of this width. All lines after the first are indented to the column where the first
+/// line begins.
 fn textwrap_at(text: &str, width: usize) -> String {
     let (mut lines, mut line) = (Vec::new(), String::new());
     for word in text.split_ascii_whitespace() {
@@ -143,7 +143,7 @@ pub(crate) struct CompletionsArgs {
 #[derive(Debug, clap::Args)]
 #[command(hide = true)]
 pub(crate) struct ManArgs {
-    /// Write pageset.1, pageset-replay.1 … into DIR; it is created if it is missing
+    /// Write pageset.1, pageset-replay.1 and so on into DIR; a missing DIR is created
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
 }
@@ -162,7 +162,7 @@ mod tests {
         definition().debug_assert();
     }
 
-    /// Tests that an option letter has one meaning in all subcommands. `-f` once had three meanings.
+    /// Tests that an option letter has one meaning in all subcommands.
     #[test]
     fn an_option_letter_means_the_same_everywhere() {
         fn collect(command: &clap::Command, letters: &mut std::collections::BTreeMap<char, String>) {

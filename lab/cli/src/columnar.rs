@@ -25,11 +25,11 @@ impl Columnar {
         }
     }
 
-    /// Whether this build can write the format.
+    /// Checks that this build can write the format.
     ///
     /// # Errors
     ///
-    /// An error if this build cannot write the format. The error names a build that can write the format.
+    /// Returns an error if this build cannot write the format. The error names a build that can.
     pub(crate) fn check(self) -> Result<()> {
         #[cfg(not(feature = "arrow"))]
         anyhow::bail!(

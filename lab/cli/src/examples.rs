@@ -21,7 +21,8 @@ fn subcommands() -> Vec<String> {
     definition().get_subcommands().map(|command| command.get_name().to_owned()).collect()
 }
 
-/// The error of clap for the first call of pageset in a shell line that clap refuses.
+/// Returns clap's error for the first call of pageset in a shell line that clap refuses. `None` if clap
+/// accepts all calls.
 fn refused(line: &str) -> Option<String> {
     // Replace the paths of policy files in the examples by the path of a file that exists here.
     let mine = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/policies/half-drain.toml");

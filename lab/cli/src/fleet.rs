@@ -1,4 +1,4 @@
-//! A fleet is many recordings of one load. This file has the code on fleets that the subcommands share.
+//! Code for fleets that the subcommands share. A fleet is many recordings of one load.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -70,7 +70,7 @@ pub(crate) fn read<R: Send>(
     Ok(Fleet { names: names.collect(), members })
 }
 
-/// An error without the file's name, because the line already has the name.
+/// Removes the file's name from an error, because the printed line already begins with the name.
 fn without_path(error: &str, file: &Path) -> String {
     error.strip_prefix(&format!("{}: ", file.display())).unwrap_or(error).to_owned()
 }
@@ -146,8 +146,8 @@ impl<R> Fleet<R> {
         }
     }
 
-    /// An error if a recording could not be read. The error is returned after all results are printed, and
-    /// sets the exit status.
+    /// Returns an error if a recording could not be read. Subcommands call this after they have printed all
+    /// results, so that the exit status shows the failure.
     pub(crate) fn finish(&self) -> Result<()> {
         match self.unread() {
             0 => Ok(()),

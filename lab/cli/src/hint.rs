@@ -3,8 +3,8 @@
 use anyhow::anyhow;
 use pageset_trace::TraceError;
 
-/// Adds a remedy to the error that a file does not exist, and the option that helps to errors of a damaged
-/// file.
+/// Adds a remedy to an error of a recording. If the file does not exist, the error says how to make a
+/// recording. If the file is damaged, the error names the option that reads damaged files.
 pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
     let hint = match &error {
         TraceError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Some(
@@ -20,7 +20,8 @@ pub(crate) fn of_trace(error: TraceError) -> anyhow::Error {
     }
 }
 
-/// Does the same as [`of_trace`], for subcommands without the options for opening a trace.
+/// Adds a remedy to the error of a damaged file, in a subcommand without `--lenient` and `--recover`: the
+/// command that converts the file.
 pub(crate) fn of_conversion(error: anyhow::Error) -> anyhow::Error {
     let option = match error.downcast_ref() {
         Some(TraceError::Damaged { .. }) => "--recover",

@@ -28,8 +28,8 @@ const OUTSIDE: [&str; 12] = [
 pub(crate) struct Invocation(String);
 
 impl Invocation {
-    /// The command line that clap has parsed. It is made from clap's lists of arguments, so that no option is
-    /// forgotten. `definition` must be the definition that clap used.
+    /// Makes the command line again from clap's lists of arguments, so that no option is forgotten.
+    /// `definition` must be the definition that clap used.
     pub(crate) fn of(definition: &Command, matches: &ArgMatches) -> Self {
         let mut line = definition.get_name().to_owned();
         let (mut definition, mut matches) = (definition, matches);
@@ -58,8 +58,8 @@ impl Invocation {
         Self(line)
     }
 
-    /// The provenance of a result: command, version and commit. The subcommand adds the machine, the policies
-    /// and the seed to this provenance.
+    /// Returns the command, version and commit of a result's provenance. The subcommand adds the machine, the
+    /// policies and the seed.
     pub(crate) fn provenance(&self) -> Provenance {
         Provenance {
             command: self.0.clone(),

@@ -95,7 +95,8 @@ impl LayoutSummary {
 }
 
 /// Returns the machine to replay `source` on. If the recording does not describe its machine, reads all
-/// events once to guess a layout; such a recording must not come from a pipe, which can be read only once.
+/// events once to guess a layout. A recording from a pipe is then refused, because a pipe can be read only
+/// once.
 pub(crate) fn find(
     source: &Source,
     args: &SourceArgs,

@@ -53,7 +53,7 @@ fn way_back() -> String {
     format!("`{}` puts them back.", rights::as_root(&["advise", "--put-back"]))
 }
 
-/// Reports what became of each setting. Returns an error if a setting does not have its old value again.
+/// Reports what became of each setting. Returns an error if a setting could not be restored.
 fn told(all: &[PutBack]) -> Result<()> {
     all.iter().for_each(|one| say(&one.to_string()));
     if all.iter().any(|one| !one.is_settled()) {

@@ -1,5 +1,5 @@
-//! The `pageset` command: the contents of a recording of a kernel's page events, and forecasts for other
-//! kernels.
+//! The `pageset` command records a kernel's page events, shows the contents of recordings, and forecasts
+//! their load under other kernels.
 //!
 //! Each subcommand has a file, and a file `args` with its options in a folder of the same name. The top
 //! `args` has the whole command line, and `options` has options that several subcommands share.
@@ -14,8 +14,8 @@
 //!   `rights` explains errors about missing rights. `examples` tests the command lines in help texts and
 //!   documents.
 //!
-//! This crate computes no results: the crates `pageset-replay`, `pageset-study`, `pageset-reproduce` and
-//! `pageset-measure` do.
+//! This crate computes no results. The crates `pageset-replay`, `pageset-study`, `pageset-reproduce` and
+//! `pageset-measure` compute the results.
 #![forbid(unsafe_code)]
 
 mod advise;
@@ -71,8 +71,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use args::{Args, Command};
 use invocation::Invocation;
 
-/// Runs the command with these words, the program's name first, and returns the exit status. If the command
-/// line is wrong, ends the process.
+/// Runs the command line `typed`, whose first word is the program's name, and returns the exit status. If the
+/// command line is wrong, ends the process.
 #[must_use]
 pub fn command(typed: impl IntoIterator<Item = OsString>) -> u8 {
     limits::make_errors();
@@ -93,16 +93,18 @@ pub fn command(typed: impl IntoIterator<Item = OsString>) -> u8 {
     status(check.and_then(|()| run(args.command, &invocation)), &words)
 }
 
-/// Prints a help text or the version. clap would ignore that the output is full.
+/// Prints a help text or the version. Returns an error if the output cannot be written; clap itself would
+/// ignore this error.
 fn print(help: &clap::Error) -> Result<()> {
     help.print().and_then(|()| io::stdout().flush()).context("cannot write to the standard output")
 }
 
-/// Prints an error, except a closed pipe and an answer of `advise --exit-code`. Returns the exit status.
+/// Prints the error, and returns the exit status. A closed pipe and an answer of `advise --exit-code` are not
+/// printed.
 fn status(ended: Result<()>, words: &[String]) -> u8 {
     match ended {
         Ok(()) => 0,
-        // If the program that reads the output has closed the pipe, this is not an error.
+        // If the program that reads the output closes the pipe early, the command has not failed.
         Err(error) if is_broken_pipe(&error) => 0,
         Err(error) => {
             if let Some(answer) = error.downcast_ref::<advise::Answer>() {

@@ -23,8 +23,8 @@ pub(crate) struct SourceArgs {
 /// Arguments that name several recordings, and options for opening them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SourcesArgs {
-    /// Recording to read, of any known format; `-` is the standard input. For several, or a folder with
-    /// .pgtrace files, prints one line each and a summary [default: the bundled one]
+    /// Recording to read, of any known format; `-` is the standard input. For several recordings, or a folder
+    /// with .pgtrace files, prints a line for each and a summary [default: the bundled one]
     #[arg(value_name = "RECORDING", value_hint = ValueHint::AnyPath)]
     pub(crate) recordings: Vec<PathBuf>,
     #[command(flatten)]
@@ -151,7 +151,7 @@ impl RowsOutputArgs {
 /// Options that name the file for a result.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct TargetArgs {
-    /// Write to FILE instead of the standard output; it appears only when it is complete
+    /// Write to FILE instead of the standard output; FILE appears only when it is complete
     #[arg(short, long, value_name = "FILE", help_heading = "Output", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
     /// Replace files that exist

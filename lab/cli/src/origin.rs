@@ -16,7 +16,7 @@ pub(crate) struct TraceDocument {
     path: String,
     /// The recorder's name for the recording.
     name: Option<String>,
-    /// Format of the recording's first file. Conversion does not change this format.
+    /// Format of the file that the recorder wrote. A conversion to `.pgtrace` does not change this value.
     format: &'static str,
     kernel: Option<String>,
     /// The recorded command and its arguments.

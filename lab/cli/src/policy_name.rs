@@ -1,5 +1,5 @@
 //! Parses names of policies as people type them: `6.12` is `linux-6.12`. For a wrong name, the error suggests
-//! the most similar names. In place of a name, users may type the path of a policy file.
+//! the most similar name. In place of a name, users may type the path of a policy file.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use pageset_study::contest::AllocatorKind;
 /// The name that stands for the recorded kernel's own policy.
 pub(crate) const AUTO: &str = "auto";
 
-/// An error suggests names that are at least this similar to the typed word; 1 means equal.
+/// An error suggests a name that is at least this similar to the typed word; 1 means equal.
 const ALIKE: f64 = 0.8;
 
 /// The policy that the user named, or `auto`, the recorded kernel's own policy.
@@ -74,7 +74,7 @@ fn described() -> Vec<PossibleValue> {
     POLICIES.iter().map(named).collect()
 }
 
-/// The parser of a policy's name: which names there are, and the value that each name stands for.
+/// Parses the name of a policy: `possible` lists the names, and `known` returns the value of a name.
 #[derive(Clone)]
 struct Names<P, K, F> {
     possible: P,
@@ -136,8 +136,7 @@ where
     }
 }
 
-/// Names that the user may mean: the typed name; for a release such as `6.12`, the name with `linux-`; for a
-/// release such as `6.12.4`, the name with the first two numbers.
+/// Names that the user may mean. For `6.12.4`, these are `6.12.4`, `linux-6.12.4` and `linux-6.12`.
 fn full_names(typed: &str) -> Vec<String> {
     let release = typed.strip_prefix("linux-").unwrap_or(typed);
     let numbers: Vec<_> = release.splitn(3, '.').take(2).collect();

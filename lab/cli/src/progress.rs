@@ -26,7 +26,7 @@ struct Stage {
 }
 
 impl Progress {
-    /// Returns progress that is shown if the standard error is a terminal. The work itself begins each stage.
+    /// Returns progress that is shown if the standard error is a terminal. No stage has begun yet.
     pub(crate) fn on_terminal() -> Self {
         Self { is_terminal: io::stderr().is_terminal(), stage: None }
     }

@@ -127,7 +127,7 @@ fn choose(args: &ReplayArgs, recorded: Option<Policy>) -> Vec<Candidate> {
     policies.iter().flat_map(|policy| set.candidates(policy)).collect()
 }
 
-/// The request of a subcommand: a replay under several policies.
+/// A replay under several policies, as the user requested it.
 pub(crate) struct Comparison<'a> {
     /// The command line.
     pub(crate) invocation: &'a Invocation,

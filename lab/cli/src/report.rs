@@ -66,7 +66,7 @@ pub(crate) fn run(args: &ReportArgs, invocation: &Invocation) -> Result<()> {
     Ok(())
 }
 
-/// Makes the whole page. All sections of one recording follow each other.
+/// Makes the whole page. The sections of one recording stand together.
 fn page(dossiers: &[ReportData], provenance: &Provenance) -> Page {
     let names: Vec<String> = dossiers.iter().map(name).collect();
     let mut page = Page::new(names.join(", "));
@@ -82,7 +82,8 @@ fn page(dossiers: &[ReportData], provenance: &Provenance) -> Page {
         let is_one = dossiers.len() == 1;
         let heading = |words: &str| if is_one { words.to_owned() } else { format!("{}: {words}", names[at]) };
         let first = verdict::section(report_data, heading("Verdict"));
-        // If there are several recordings, the page's list has one entry for each.
+        // If there are several recordings, the page's list of sections names each recording once, at its
+        // verdict.
         let rest = [
             over_time::section(report_data, at, heading("Over time")),
             over_time::map(report_data, at, heading("Which CPU, and when")),

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &ReproduceArgs, invocation: &Invocation) -> Result<()> {
         exit_with_usage(format!("{} has no runs with seeds: leave out --seeds", study.name()));
     }
     if !study.plays_days() && (args.day.is_some() || !args.policies.is_empty()) {
-        exit_with_usage(format!("{} plays no day: leave out --policy and --day", study.name()));
+        exit_with_usage(format!("{} does not simulate days: leave out --policy and --day", study.name()));
     }
     let existing = args.output.target.existing();
     let options = Options {
@@ -103,7 +103,7 @@ fn drawing(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!("{name}.svg"))
 }
 
-/// Draws each figure into a file of its own.
+/// Draws each figure into a separate file.
 fn draw(findings: &Findings, provenance: &Provenance, directory: &Path, existing: Existing) -> Result<()> {
     for (name, figure) in &findings.figures {
         let path = drawing(directory, name);

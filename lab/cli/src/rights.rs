@@ -49,7 +49,7 @@ fn causes(error: &Error) -> String {
     told
 }
 
-/// The command line that runs this program with these words as root.
+/// Returns the command line that runs this program as root with the arguments `words`.
 pub(crate) fn as_root(words: &[impl AsRef<str>]) -> String {
     // If this code runs within another program such as Python, the process has that program's name.
     let found = env::current_exe()

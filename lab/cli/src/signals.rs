@@ -52,7 +52,7 @@ fn ignored(status: &str) -> u64 {
 /// Whether the command handles signals itself.
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 
-/// Says that the command handles signals itself, so that it ends itself after a signal.
+/// Notes that the command ends itself after a signal, so that no other thread ends the process at once.
 pub(crate) fn handled_by_command() {
     IS_WATCHED.store(true, Ordering::Relaxed);
 }
@@ -132,7 +132,7 @@ impl Signals {
         }
     }
 
-    /// If a signal has come, ends the process by this signal, so that its parent sees the cause.
+    /// If a signal has come, ends the process by this signal, so that the parent process sees the cause.
     pub(crate) fn pass_on(&self) -> Result<()> {
         let number = i32::try_from(self.0.load(Ordering::Relaxed)).unwrap_or_default();
         if number != 0 {

@@ -74,8 +74,8 @@ fn specs(args: &SimulateArgs) -> Vec<RunSpec> {
     policies(args).iter().flat_map(of_policy).collect()
 }
 
-/// The policies that the user named. By default a kernel from before the series of 2023, and a kernel with
-/// it.
+/// The policies that the user named. By default, two kernels: before and after the 2023 series that made page
+/// sets tune themselves.
 pub(super) fn policies(args: &SimulateArgs) -> Vec<String> {
     match args.policies.is_empty() {
         true => ["linux-6.6", "linux-6.12"].map(str::to_owned).to_vec(),

@@ -13,7 +13,7 @@ use pageset_trace::{
 use crate::hint;
 use crate::options::{OpeningArgs, SourceArgs};
 
-/// An open recording, with the times of the events that were read.
+/// An open recording, with the times of the first and the last event that were read.
 pub(crate) struct Source {
     reader: Box<dyn TraceReader>,
     /// The argument that makes another command line read the same recording. Empty for the bundled
@@ -73,7 +73,7 @@ impl Source {
     }
 }
 
-/// The options for opening the recording, as the user has to type them.
+/// The words that open the recording in another command line: its path, and the options for opening it.
 fn typed(path: &Path, args: &OpeningArgs) -> String {
     let mut typed = shell_word(&path.display().to_string());
     for (is_set, option) in [(args.lenient, " --lenient"), (args.recover, " --recover")] {

@@ -106,7 +106,7 @@ fn long(sections: &[Section], provenance: &Provenance, out: &mut dyn Write) -> R
     let mut all = Table::new("", columns);
     for section in sections {
         let columns = section.table.columns();
-        // A row without a label is named after its first number.
+        // If a table has no column of labels, its first `keys` columns name a row.
         let has_label = columns.iter().any(|column| column.kind == Kind::Label);
         for row in section.table.rows() {
             let cells = || columns.iter().zip(&row.cells).enumerate();

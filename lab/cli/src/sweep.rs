@@ -65,8 +65,8 @@ pub(crate) fn run(args: &SweepArgs, invocation: &Invocation) -> Result<()> {
     })
 }
 
-/// Draws a figure for each question of the plan, and writes a page, if the user wants these. Returns a table
-/// with a row for each run.
+/// If the user asked for them, draws a figure for each question of the plan, and writes a page. Returns a
+/// table with a row for each run.
 fn show(args: &SweepArgs, mut provenance: Provenance, plan: &Plan, finished: &[Shown]) -> Result<Table> {
     provenance.policies = distinct(finished, "policy");
     provenance.machine = distinct(finished, "machine").join(", ");

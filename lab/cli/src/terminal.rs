@@ -10,8 +10,7 @@ pub(crate) fn open() -> Option<File> {
     OpenOptions::new().read(true).write(true).open("/dev/tty").ok().filter(File::is_terminal)
 }
 
-/// Whether a user would see a question. This is so if the standard input and the standard error are
-/// terminals.
+/// Whether a user would see a question: whether the standard input and the standard error are terminals.
 pub(crate) fn is_attended() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }

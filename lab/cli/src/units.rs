@@ -1,4 +1,4 @@
-//! Times and sizes with their units: parses what people type, and prints what people read.
+//! Parses times and sizes that people type with a unit, and prints sizes for people.
 
 use std::time::Duration;
 

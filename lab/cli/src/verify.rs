@@ -84,8 +84,8 @@ pub(crate) fn compared(found: &Against) -> Table {
 struct Verified {
     #[serde(flatten)]
     verification: Verification,
-    /// How well the next older and the next newer policy fit. Empty if the user named the policy, or if the
-    /// recording cannot be read twice.
+    /// How well the next older and the next newer policy fit. The list is empty if the user named the policy,
+    /// or if the recording cannot be read twice.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     neighbours: Vec<Fit>,
     /// Facts that are assumed, because they are in neither the recording nor the description of its machine.
@@ -197,7 +197,7 @@ fn table(verified: &[Verified]) -> Table {
     table
 }
 
-/// A share in percent. It has two decimals, so that one wrong decision in some thousands is visible.
+/// A share in percent, with two decimals, so that one wrong decision in some thousands is visible.
 fn percent(part: u64, whole: u64) -> Cell {
     if whole == 0 { Cell::Absent } else { Cell::real(100.0 * part as f64 / whole as f64, 2) }
 }
@@ -243,8 +243,8 @@ fn notes(verified: &[Verified]) -> Vec<String> {
     notes
 }
 
-/// A sentence on how refills are recognised, because these recordings have no event for a refill, and on how
-/// many cases are uncertain.
+/// Says how refills are recognised, and in how many cases this is uncertain. These recordings have no event
+/// for a refill.
 fn taken_for_refills(verified: &[Verified]) -> String {
     let fetches = verified.iter().map(|one| one.verification.fetches());
     let [all, past, unknown] = fetches.fold([0; 3], |[all, past, unknown], fetches| {
@@ -257,8 +257,8 @@ fn taken_for_refills(verified: &[Verified]) -> String {
     )
 }
 
-/// A sentence that says whether the policy of a neighbouring kernel fits better, because vendors add changes
-/// to older kernels.
+/// Says whether the policy of the next older or next newer kernel fits better. Vendors add changes from newer
+/// kernels to older ones.
 fn nearest(one: &Verified) -> Option<String> {
     let own = one.verification.fit();
     let best = one.neighbours.iter().min_by_key(|fit| fit.wrong())?;

@@ -3,8 +3,7 @@
 use pageset_replay::who::{Part, PartOf, Who};
 use pageset_report::{Cell, Column, Row, Table, printable};
 
-/// The number of parts (of the command, a process or a control group) that have a separate row in a table.
-/// The other parts share one row.
+/// A table has separate rows for this number of processes or control groups. All others share one row.
 const ROWS: usize = 10;
 
 /// Splits parts into those with a separate row and those that share the row `others`. If there are [`ROWS`] +
@@ -15,7 +14,7 @@ pub(crate) fn own_rows<'p, T>(all: &'p [&T]) -> (&'p [&'p T], &'p [&'p T]) {
 
 /// Number of characters that are shown of a control group's path: its last characters.
 const PATH_CHARACTERS: usize = 24;
-/// The number of hexadecimal digits in a container's id.
+/// A word with at least this many hexadecimal digits is taken for a container's id.
 const NUMBER_DIGITS: usize = 32;
 /// The number of digits of a container's id that are shown: enough to distinguish containers.
 const SHOWN_DIGITS: usize = 12;

@@ -1,6 +1,6 @@
-//! Sentences that readers had to read twice, by the patterns that made them so (`xtask/patterns.txt`): in
-//! comments of sources, and in the prose of pages. A finding is a place to look at. The counts in
-//! `xtask/words.toml` may only fall.
+//! Finds sentences that readers may have to read twice, in comments of sources and in the prose of pages.
+//! `xtask/patterns.txt` has the patterns of such sentences. A match is only a hint that a sentence is
+//! unclear. The counts in `xtask/words.toml` may only fall.
 
 mod pattern;
 mod prose;
@@ -16,14 +16,14 @@ use crate::repository::{RepositoryFile, files, root};
 use crate::run::Result;
 
 const RATCHET: Ratchet = Ratchet { file: "xtask/words.toml", verb: "words" };
-/// The most words of a sentence that is read once.
+/// A sentence with more words than this is a finding.
 const WORDS_MAX: usize = 35;
 const LONG: &str = "sentence of more than 35 words";
 
-/// A pattern with its name.
+/// A pattern with its name, and advice on a better sentence.
 struct Named {
     name: &'static str,
-    /// Whether only the first line of a paragraph can begin so.
+    /// Whether the pattern is tried only on the first line of a paragraph.
     is_of_first_lines: bool,
     pattern: Pattern,
     instead: &'static str,
@@ -52,7 +52,7 @@ fn patterns() -> Vec<Named> {
     entries.map(entry).collect()
 }
 
-/// A line with all code in it replaced by `X`.
+/// Returns the line with `X` in place of each piece of code.
 fn without_code(line: &str) -> Vec<char> {
     let mut bare = String::new();
     let mut rest = line;
@@ -66,7 +66,7 @@ fn without_code(line: &str) -> Vec<char> {
     bare.chars().collect()
 }
 
-/// Parts of a paragraph that end with a mark and have a beginning behind them.
+/// Splits a paragraph into sentences, at each mark that a new sentence follows.
 fn sentences(paragraph: &str) -> Vec<&str> {
     let mut sentences = Vec::new();
     let mut begin = 0;
@@ -115,7 +115,7 @@ fn find(name: &str, text: &str, patterns: &[Named]) -> Vec<Finding> {
     findings
 }
 
-/// All files with prose, each with its findings.
+/// Returns all files that have prose, each with its findings.
 fn findings() -> Vec<(RepositoryFile, Vec<Finding>)> {
     let patterns = patterns();
     let is_read = |file: &RepositoryFile| !file.name.contains("/vendor/") && prose::is_known(&file.name);
@@ -126,7 +126,7 @@ fn findings() -> Vec<(RepositoryFile, Vec<Finding>)> {
         .collect()
 }
 
-/// The name that a file is counted under: a page its own, a source that of its crate or directory.
+/// Returns the key of a file's count: the name of a page, or the crate or directory of a source.
 fn key(name: &str) -> String {
     if name.ends_with(".md") {
         return name.to_owned();
@@ -153,7 +153,7 @@ pub(crate) fn accept() -> Result {
     RATCHET.write(&counts())
 }
 
-/// Prints how often each pattern was found, and the files with most.
+/// Prints how often each pattern was found, and the files with the most findings.
 pub(crate) fn summary() -> Result {
     let all = findings();
     let mut names = BTreeMap::<&str, usize>::new();
@@ -182,7 +182,7 @@ pub(crate) fn summary() -> Result {
     Ok(())
 }
 
-/// Prints every finding below these paths.
+/// Prints every finding in files below these paths.
 pub(crate) fn list(paths: &[&str]) -> Result {
     let is_below = |name: &str| {
         paths.iter().any(|path| Path::new(name).starts_with(path.trim_start_matches("./")) || *path == ".")

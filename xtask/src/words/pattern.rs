@@ -1,10 +1,10 @@
-//! Regular expressions, as far as `patterns.txt` has them: with "not followed by", which the `regex` crate
-//! lacks.
+//! Matches the regular expressions of `patterns.txt`. These expressions use "not followed by", which the
+//! crate `regex` lacks.
 //!
-//! It tries one way after another, which may take long for bad patterns on long lines. Lines of prose are
-//! short.
+//! The matcher tries all ways to match, one after another. Bad patterns may take long on long lines, but
+//! lines of prose are short.
 
-/// Alternatives, each a sequence.
+/// A pattern is a list of alternatives. An alternative is a sequence of pieces.
 pub(super) struct Pattern {
     alternatives: Vec<Vec<Piece>>,
 }
@@ -15,11 +15,12 @@ enum Piece {
     One(Set),
     Group(Pattern),
     NotFollowedBy(Pattern),
-    /// As often as possible, within these bounds.
+    /// The piece is repeated as often as possible within these bounds.
     Repeated(Box<Piece>, usize, usize),
 }
 
-/// A character is in the set if an item has it, or, of a negated set, if none has.
+/// A set of characters. A character is in the set if one of the items contains it; in a negated set, if no
+/// item contains it.
 struct Set {
     is_negated: bool,
     items: Vec<Item>,
@@ -54,12 +55,12 @@ impl Pattern {
         pattern
     }
 
-    /// Whether it fits anywhere.
+    /// Whether the pattern matches anywhere in the line.
     pub(super) fn is_in(&self, line: &[char]) -> bool {
         (0..=line.len()).any(|at| self.fits(line, at, &mut |_| true))
     }
 
-    /// Whether it fits at a place such that `next` accepts its end.
+    /// Whether the pattern matches at `at` with an end that `next` accepts.
     fn fits(&self, line: &[char], at: usize, next: &mut dyn FnMut(usize) -> bool) -> bool {
         self.alternatives.iter().any(|sequence| fits(sequence, line, at, next))
     }
@@ -92,7 +93,8 @@ fn repeated(
     at: usize,
     next: &mut dyn FnMut(usize) -> bool,
 ) -> bool {
-    // One more, unless that would be an empty one, for ever; else what there is.
+    // Try one more repetition first. A repetition must not be empty, because empty repetitions would never
+    // end.
     let once_more = most > 0
         && fits_one(piece, line, at, &mut |end| {
             end > at && repeated(piece, least.saturating_sub(1), most - 1, line, end, next)
@@ -100,7 +102,7 @@ fn repeated(
     once_more || (least == 0 && next(at))
 }
 
-/// Reads alternatives up to a parenthesis that ends them, or the end. The text is backwards.
+/// Parses alternatives up to a closing parenthesis or the end of the text. `rest` has the text backwards.
 fn parse(rest: &mut Vec<char>) -> Pattern {
     let mut alternatives = vec![Vec::new()];
     while let Some(character) = rest.pop_if(|character| *character != ')') {

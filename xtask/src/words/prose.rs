@@ -1,4 +1,5 @@
-//! The prose of a file: lines of its comments, or of a page without code, tables and headings.
+//! Finds the prose of a file: the comments of a source, or the lines of a page without code, tables and
+//! headings.
 
 use std::path::Path;
 
@@ -17,18 +18,18 @@ fn kind(name: &str) -> Option<Kind> {
     }
 }
 
-/// Whether files of this kind have prose.
+/// Whether this module can find the prose of files of this kind.
 pub(super) fn is_known(name: &str) -> bool {
     kind(name).is_some()
 }
 
-/// The rest of a line that begins with one of these marks.
+/// Returns the text of a comment line after its mark.
 fn behind_mark(line: &str) -> Option<&str> {
     let mark = ["//!", "///", "//", "*"].into_iter().find(|mark| line.starts_with(mark))?;
     Some(line[mark.len()..].trim())
 }
 
-/// An entry of a list without its mark.
+/// Returns the entry of a list without its bullet or number.
 fn without_bullet(line: &str) -> &str {
     let digits = line.trim_start_matches(|digit: char| digit.is_ascii_digit());
     let rest = match line.strip_prefix(['-', '*', '+', '>']) {
@@ -39,7 +40,7 @@ fn without_bullet(line: &str) -> &str {
     if rest.starts_with(char::is_whitespace) { rest.trim_start() } else { line }
 }
 
-/// Each line of prose with its number.
+/// Returns each line of prose with its line number.
 pub(super) fn prose<'a>(name: &str, text: &'a str) -> Vec<(usize, &'a str)> {
     let Some(kind) = kind(name) else { return Vec::new() };
     let mut prose = Vec::new();
@@ -51,7 +52,7 @@ pub(super) fn prose<'a>(name: &str, text: &'a str) -> Vec<(usize, &'a str)> {
             Kind::Slashes => (behind_mark(stripped), &["|", "#", "[`", "SAFETY"]),
             Kind::Hashes => {
                 let inside = stripped.strip_prefix('#').filter(|rest| rest.starts_with(char::is_whitespace));
-                // Blanks behind the first one are the comment's.
+                // Keep all blanks after the first blank, because they belong to the comment's text.
                 prose.extend(inside.map(|rest| (index + 1, &rest[1..])).filter(|(_, rest)| !rest.is_empty()));
                 continue;
             }

@@ -15,7 +15,7 @@ use crate::stats::Counters;
 use crate::zone::{LockedZone, Watermark, Zone, ZoneFlag};
 use crate::{CpuId, MigrateType, NodeId, Pfn};
 
-/// A request's walk through the zones: the values that stay the same in all passes over the zones.
+/// The values of a request that stay the same in all its passes over the zones.
 pub(super) struct Walk<'w, 'a, P: Platform> {
     pub(super) cpu: CpuId,
     pub(super) request: &'w Request,
@@ -61,7 +61,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// ```
     ///
     /// # Errors
-    /// [`AllocError::OutOfMemory`] if no eligible zone has such a block above its watermark,
+    /// [`AllocError::OutOfMemory`] if no eligible zone has a block of this order above its watermark,
     /// [`AllocError::NoEligibleZone`] if no zone is eligible, [`AllocError::BadCpu`] for an unknown CPU,
     /// [`AllocError::BadType`] for a type that only the allocator may choose.
     #[inline]
@@ -123,8 +123,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(Walk { cpu, request, node, local_node, preferred })
     }
 
-    /// The zones that a request may use, in the order of `node`'s zonelist. The first of them is the
-    /// preferred zone.
+    /// The zones that a request may use, in the order of `node`'s zonelist. The first zone is the preferred
+    /// zone.
     #[inline]
     pub(super) fn zones_for<'w>(
         &'w self,
@@ -140,7 +140,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         })
     }
 
-    /// Tries each zone once. A zone may serve the request only above the given watermark (spec §1.13).
+    /// Tries each zone once. A zone may serve the request only if its free memory stays above the given
+    /// watermark (spec §1.13).
     #[inline]
     pub(super) fn walk(
         &self,

@@ -25,8 +25,8 @@ pub struct Config<'c> {
     /// Zones in ascending order of (node, kind, first frame). The spans of zones must not overlap.
     ///
     /// A node may have several zones of a kind. The tables of a zone cover its whole span, including holes.
-    /// So describe memory with a large hole as two zones, which need no tables for the hole. Requests try the
-    /// lower zone first. Each zone has its own page sets and arrays.
+    /// Describe memory with a large hole as two zones, because two zones need no tables for the hole.
+    /// Requests try the lower zone first. Each zone has its own page sets and arrays.
     pub zones: &'c [ZoneConfig<'c>],
     /// The node of each possible CPU. All CPUs are online at first.
     pub cpus: &'c [NodeId],
@@ -43,10 +43,11 @@ pub struct Config<'c> {
     /// boosts off.
     pub watermark_boost_factor: u32,
     /// Protects zones of each kind from requests that could use higher zones. With 256, such a request must
-    /// leave free as many frames as a 256th of the higher zones. With 0, the zone is not protected.
+    /// leave as many frames of the zone free as 1/256 of the higher zones' frames. With 0, the zone is not
+    /// protected.
     pub lowmem_reserve_ratio: [u32; ZoneKind::COUNT],
-    /// With a value of n, all page sets of a zone together may hold an n-th of the zone. The value is at
-    /// least 8, or 0 to let the policy decide.
+    /// If the value is n, all page sets of a zone together may hold 1/n of the zone. The value is at least 8,
+    /// or 0 to let the policy decide.
     pub percpu_pagelist_high_fraction: u32,
 }
 
@@ -116,7 +117,7 @@ impl<'c> Config<'c> {
         }
     }
 
-    /// The same configuration with another policy.
+    /// Returns the same configuration with another policy.
     #[must_use]
     pub const fn with_policy(mut self, policy: Policy) -> Self {
         self.policy = policy;

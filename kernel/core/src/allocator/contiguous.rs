@@ -1,8 +1,8 @@
 //! Allocates more frames than a block has, or the frames of a range at its address.
 //!
-//! Race: this CPU takes the blocks of a range one after the other, and another CPU takes one of them
-//! meanwhile. This CPU loses: it frees the blocks that it has taken. That is safe because no caller has got
-//! them.
+//! Race: this CPU takes the blocks of a range one after the other, and another CPU takes one of these blocks
+//! meanwhile. This CPU loses, and frees the blocks that it has taken. No caller has got these blocks, so it
+//! is safe to free them.
 
 use core::ops::Range;
 
@@ -17,12 +17,12 @@ use crate::{CpuId, Order, PAGEBLOCK_FRAMES, Pfn};
 
 impl<P: Platform> PageAllocator<'_, P> {
     /// Allocates the frames of a range at its address. The request's order, zone, node and address limit are
-    /// ignored. Free them with [`free_range`](Self::free_range), all at once or in parts. O(frames of the range
-    /// / 1024).
+    /// ignored. Free the frames with [`free_range`](Self::free_range), all at once or in parts. O(frames of
+    /// the range / 1024).
     ///
     /// # Errors
     /// [`AllocError::BadCount`] for no frames. Otherwise the errors of [`alloc_at`](Self::alloc_at), for the
-    /// first block of the range that could not be allocated. Nothing is allocated then.
+    /// first block of the range that could not be allocated. A call that fails allocates nothing.
     pub fn alloc_range(&self, cpu: CpuId, pfns: Range<u64>, request: &Request) -> Result<(), AllocError> {
         self.check_request(cpu, request)?;
         if pfns.is_empty() {
@@ -32,11 +32,11 @@ impl<P: Platform> PageAllocator<'_, P> {
     }
 
     /// Allocates `frames` contiguous frames, up to a whole zone. The first frame is a multiple of `align`, a
-    /// power of two. The request's order is ignored. Free them with [`free_range`](Self::free_range), all at
-    /// once or in parts.
+    /// power of two. The request's order is ignored. Free the frames with [`free_range`](Self::free_range),
+    /// all at once or in parts.
     ///
-    /// Up to 1024 frames with an alignment up to 1024 usually cost as much as a block. Otherwise this tries
-    /// each pageblock as the begin of the frames: O(pageblocks), and each try takes the zone's lock.
+    /// Up to 1024 frames with an alignment up to 1024 usually cost as much as a block. Otherwise this call
+    /// tries to begin at each pageblock: O(pageblocks), and each try takes the zone's lock.
     ///
     /// # Errors
     /// [`AllocError::BadCount`] for no frames; [`AllocError::BadAlign`]; the errors of
@@ -59,7 +59,7 @@ impl<P: Platform> PageAllocator<'_, P> {
         let request = Request { order: holding.unwrap_or(Order::MAX), ..*request };
         if holding.is_some() {
             match alloc_cut(self, cpu, frames, &request) {
-                // Parts of blocks side by side may do.
+                // No single block is large enough, but parts of neighbouring blocks may be.
                 Err(AllocError::OutOfMemory { .. }) => {}
                 outcome => return outcome,
             }
@@ -85,7 +85,7 @@ impl<P: Platform> PageAllocator<'_, P> {
         while start.checked_add(frames).is_some_and(|end| end <= span.end) {
             match self.take_range(cpu, start..start + frames, request) {
                 Ok(()) => return Some(Pfn(start)),
-                // The zone is at its minimum watermark, so no other place helps.
+                // The zone is at its minimum watermark, so the allocation fails at any other place, too.
                 Err((_, AllocError::OutOfMemory { .. })) => return None,
                 Err((busy, _)) => start = (busy.0 + 1).checked_next_multiple_of(step)?,
             }
@@ -93,8 +93,8 @@ impl<P: Platform> PageAllocator<'_, P> {
         None
     }
 
-    /// Takes each block of a range. The error names the first block that could not be taken; none is taken
-    /// then.
+    /// Takes all blocks of a range. If a block cannot be taken, takes no block, and names this block in the
+    /// error.
     fn take_range(&self, cpu: CpuId, pfns: Range<u64>, request: &Request) -> Result<(), (Pfn, AllocError)> {
         for (pfn, order) in blocks_of(pfns.clone()) {
             if let Err(error) = self.alloc_at(cpu, pfn, &Request { order, ..*request }) {

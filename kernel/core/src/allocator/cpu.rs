@@ -8,7 +8,7 @@ use crate::platform::Platform;
 use crate::policy::{SliceCaches, SliceRule};
 use crate::{CpuId, NodeId};
 
-/// The data of one CPU, or an empty table entry. The constructor is `const`.
+/// The data of one CPU, or a table entry that is not filled yet. The constructor is `const`.
 #[derive(Debug)]
 pub struct Cpu {
     node: AtomicU16,
@@ -73,7 +73,7 @@ impl<P: Platform> PageAllocator<'_, P> {
         self.cpus.len()
     }
 
-    /// Brings a CPU online. The zones of its node then divide their limits among one CPU more.
+    /// Brings a CPU online. The zones of the CPU's node then divide their limits among one more CPU.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -111,9 +111,8 @@ impl<P: Platform> PageAllocator<'_, P> {
         Ok(())
     }
 
-    /// Sets a CPU's share of the data caches. Under policies from patch 3 of the 2023 series on, a CPU with
-    /// a large share of the caches keeps a batch of pages when consecutive high-order frees drain its page
-    /// set.
+    /// Sets a CPU's share of the data caches. Policies from patch 3 of the 2023 series on use this share. If
+    /// consecutive high-order frees drain a page set, a CPU with a large share keeps a batch of pages.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.

@@ -64,8 +64,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 count.min(chunk)
             }));
             drained += pages;
-            // If a page set is corrupted, its count may exceed the pages on its lists. So stop when no page
-            // comes out.
+            // If a page set is corrupted, its count may exceed the pages on its lists. Therefore stop when a
+            // drain finds no page.
             if seen <= chunk || pages == 0 {
                 return drained;
             }
@@ -74,8 +74,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Drains part of the page set, starting with list 0, under one hold of its lock. `pages` gets the
-    /// number of pages held and returns the number to drain.
+    /// Drains part of the page set, starting with list 0, under one hold of its lock. `pages` is called with
+    /// the number of pages that the page set holds, and returns how many of these pages to drain.
     pub(super) fn drain_some(self, reason: DrainReason, pages: impl FnOnce(i32) -> i32) -> u32 {
         self.pageset.with(|state| {
             self.take_in(state);

@@ -18,7 +18,8 @@ bitflags! {
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct FreeTraits: u8 {
         /// The free bypasses the per-CPU page set, and counts as a free that found the page set's lock taken.
-        /// An interrupt handler of a kernel frees in this way if it has interrupted the lock's holder.
+        /// An interrupt handler of a kernel frees in this way if the handler has interrupted the holder of
+        /// the page set's lock.
         const BYPASS_PCP = 1;
         /// The block is freed as one of a list of blocks. The free also emits `MmPageFreeBatched`.
         const BATCHED = 1 << 1;
@@ -38,8 +39,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// Frees a block on behalf of `cpu`. Another CPU may have allocated the block.
     ///
     /// # Errors
-    /// Every misuse returns an error, in release builds too. If two CPUs free the same block at once, one
-    /// succeeds and the other gets [`FreeError::DoubleFree`]. A refused free leaves the allocator unchanged.
+    /// Every misuse returns an error, in release builds too. If two CPUs free the same block at once, one CPU
+    /// succeeds, and the other CPU gets [`FreeError::DoubleFree`]. A refused free leaves the allocator
+    /// unchanged.
     #[inline]
     pub fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         self.free_with(cpu, pfn, order, FreeTraits::default())
@@ -85,8 +87,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Takes a block from its user, so that no other CPU can free it. Every free begins with this step. Race:
-    /// two CPUs free the same block. The second CPU fails in this step, so the block is freed once.
+    /// Takes a block from its user, so that no other CPU can free the block. Every free begins with this
+    /// step. Race: two CPUs free the same block. The second CPU fails in this step, so the block is freed
+    /// once.
     #[inline(always)]
     fn claim(
         &self,
@@ -106,8 +109,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok((zone, Claimed { frame, order }, migratetype))
     }
 
-    /// Frees a block into the page set of the CPU that owns its pageblock. The function is separate so that
-    /// frees under policies without owners cost only one more branch.
+    /// Frees a block into the page set of the CPU that owns the block's pageblock. The function is separate
+    /// so that frees under policies without owners cost only one more branch.
     #[cold]
     #[inline(never)]
     fn free_owned(&self, cpu: CpuId, pfn: Pfn, order: Order, traits: FreeTraits) -> Result<(), FreeError> {
@@ -148,8 +151,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             }
             return;
         }
-        // The loop runs again only if the owner has just given up the pageblock, or if the owner's page set
-        // is busy.
+        // The loop repeats only if the owner has just given up the pageblock, or if the owner's page set is
+        // locked.
         loop {
             let cached = match traits.contains(FreeTraits::BYPASS_PCP) {
                 true => None,
@@ -236,10 +239,10 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Returns a block to the free lists. The type of its pageblock is read again under the lock. Under Linux
-    /// 6.12, a block of two pageblocks is split, and each pageblock goes to the list of its own type (spec
-    /// §1.5). While pageblocks are isolated, every policy splits such a block, because an isolated half must
-    /// not be allocated with the other half.
+    /// Returns a block to the free lists. Reads the type of the block's pageblock again under the lock. Under
+    /// Linux 6.12, a block of two pageblocks is split, and each pageblock goes to the list of its own type
+    /// (spec §1.5). While pageblocks are isolated, every policy splits such a block, because an isolated half
+    /// must not be allocated with the other half.
     fn free_direct(self, block: Claimed, counted: DivertedFrees) {
         let Claimed { frame, order } = block;
         self.pageset.touch();

@@ -65,7 +65,7 @@ pub struct ZoneMemory {
 pub struct PagesetInfo {
     /// Number of pages that the page set holds.
     pub count: i32,
-    /// A free that reaches this number of pages causes a drain.
+    /// A free that brings `count` to this number of pages causes a drain.
     pub high: i32,
     /// Number of pages that a plain refill or drain moves.
     pub batch: i32,
@@ -93,7 +93,7 @@ pub enum BlockUse {
     FreeList,
     /// A per-CPU page set holds the block.
     Pageset,
-    /// The caller that allocated the block holds it.
+    /// The caller that allocated the block still holds it.
     Owner,
     /// Nothing holds the block, because it is out of service.
     Leaked,

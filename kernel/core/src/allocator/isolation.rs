@@ -6,9 +6,9 @@ use crate::platform::Platform;
 use crate::{CpuId, MigrateType, Pfn};
 
 impl<P: Platform> PageAllocator<'_, P> {
-    /// Takes a pageblock out of service. The pageblock's free frames no longer count as free. A frame of the
-    /// pageblock that is in use goes out of service when it is freed, and a frame in a page set when it is
-    /// drained.
+    /// Takes a pageblock out of service. The pageblock's free frames no longer count as free. A frame that is
+    /// in use goes out of service when its user frees the frame. A frame in a page set goes out of service
+    /// when the page set drains the frame.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::Foreign`] if the frame lies in no zone,
@@ -35,8 +35,8 @@ impl<P: Platform> PageAllocator<'_, P> {
     ) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
         let (zone, frame) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
-        // A pageblock cannot come back into service as `Isolate`. As `HighAtomic`, the reserve would not
-        // count it, and so would never release it.
+        // Refuse `Isolate`, because it means out of service. Refuse `HighAtomic`, because the reserve would
+        // not count this pageblock, and so would never release it.
         if matches!(migratetype, MigrateType::Isolate | MigrateType::HighAtomic) {
             return Err(ConfigError::BadType(migratetype));
         }

@@ -1,10 +1,10 @@
 //! The page allocator: zones, a page set per zone and CPU, and the operations on them.
 //!
 //! Allocation and free are in the files `alloc` (chooses the zone and takes the block), `slow` (further
-//! attempts), `free` and `bulk`. `range` has given places, exact counts and partial frees; `contiguous` has
-//! counts above the largest block. The other files are `tick`, `drain`, `cpu` (online and offline),
-//! `isolation` (pageblocks out of service), `add` (memory that comes later), `settings` (sysctls) and `info`
-//! (read access).
+//! attempts), `free` and `bulk`. `range` allocates at a given place, allocates exact counts of frames, and
+//! frees parts of blocks. `contiguous` allocates more frames than the largest block has. The other files are
+//! `tick`, `drain`, `cpu` (online and offline), `isolation` (takes pageblocks out of service), `add` (adds
+//! memory later), `settings` (sysctls) and `info` (read access).
 
 mod add;
 mod alloc;
@@ -43,9 +43,9 @@ use crate::{CpuId, NodeId, ZoneId};
 
 /// A page-frame allocator for all zones of a machine, or for one arena.
 ///
-/// Every operation has the CPU that it runs on as an argument. If two threads pass the same CPU at once, they
-/// contend for the page set's lock. Any thread may call any operation. An interrupt handler may do so too if
-/// the platform's lock turns interrupts off.
+/// Each operation takes the number of the CPU that it runs on as an argument. If two threads pass the same
+/// CPU at once, the threads contend for the page set's lock. Any thread may call any operation. An interrupt
+/// handler may call any operation if the platform's lock turns interrupts off.
 ///
 /// An allocation or free that the page set serves is O(1) and takes only the page set's lock. A refill or
 /// drain also takes one zone lock, and costs O(pages moved).
@@ -60,8 +60,8 @@ pub struct PageAllocator<'a, P: Platform> {
     nodes: usize,
     page_bytes: u32,
     settings: settings::Settings,
-    /// A lock that a CPU holds while it computes limits and stores them. Without the lock, two CPUs that
-    /// change settings at once could leave limits of both.
+    /// A CPU holds this lock while it computes and stores limits. Without the lock, two CPUs that change
+    /// settings at once could leave page sets with limits of both settings.
     limits_update: Lock<P, ()>,
 }
 

@@ -70,7 +70,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 Some(_) => return Err(AllocError::NotFree(pfn)),
                 None => return Err(AllocError::Foreign(pfn)),
             }
-            // Linux has the same limit when it isolates a free block (spec §1.8).
+            // Linux checks the same limit when it isolates a free block (spec §1.8).
             let mark = locked.body.marks.unboosted(Watermark::Min).saturating_add(u64::from(order.frames()));
             locked.update_gauge();
             let is_bound = !request.ignores_watermarks();
@@ -88,7 +88,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         })
     }
 
-    /// Allocates exactly `frames` contiguous frames; `request.order` is ignored. Free them with
+    /// Allocates exactly `frames` contiguous frames; `request.order` is ignored. Free the frames with
     /// [`free_range`](Self::free_range), all at once or in parts.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     }
 
     /// Splits the blocks of a range into single frames (Linux's `split_page`), so that the caller can free
-    /// them one by one. A block that extends beyond the range is split completely.
+    /// the frames one by one. A block that extends beyond the range is split completely.
     ///
     /// # Errors
     /// [`FreeError::BadRange`] for a range without frames. If a frame is not allocated, the error names the
@@ -204,8 +204,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         // Race: another CPU frees the whole block meanwhile. This CPU claims the block until the block is
         // cut, so the other CPU's free fails.
         frames.claim(head, order).map_err(|found| refusal(zone, head, order, found))?;
-        // Operations that read many frames, such as counting a pageblock's use, hold the zone's lock. So this
-        // CPU holds the lock too, and no such operation sees a block that is only partly cut.
+        // Operations that read many frames, such as counting a pageblock's use, hold the zone's lock. This
+        // CPU holds the lock too, so that no such operation sees a block that is only partly cut.
         zone.with_lock(&self.platform, cpu, |locked| {
             if !matches!(frames.state(head), State::Cached { .. }) {
                 // Race: another CPU marked the block bad after this CPU had claimed it.

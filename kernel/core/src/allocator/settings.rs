@@ -92,8 +92,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Lowers a zone's watermark boost by `frames`. Pass the boost that the reclaimer saw when it started
-    /// (spec §1.6). The boost never falls below zero.
+    /// Lowers a zone's watermark boost by `frames`. Pass the boost that the zone had when the reclaimer
+    /// started (spec §1.6). The boost never falls below zero.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadZone`] for an unknown zone.

@@ -1,6 +1,6 @@
 //! The slow path: zones beyond the preferred one, and the attempts after a failed first pass (spec §1.13,
-//! "slow path order"). There is no reclaim and no compaction here: an event marks each point where a kernel
-//! would begin them.
+//! "slow path order"). This crate neither reclaims nor compacts memory. An event marks each point where a
+//! kernel would begin to do so.
 
 use super::PageAllocator;
 use super::alloc::Walk;
@@ -34,7 +34,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         'pass: loop {
             for zone in self.zones_for(walk.request, walk.node).skip(zones_tried) {
                 if flags.contains(AllocFlags::NO_FRAGMENT) && zone.body.node != walk.preferred.body.node {
-                    // Memory of this node in a pageblock of another type is better than memory of another
+                    // Prefer memory of this node, even in a pageblock of another type, to memory of another
                     // node.
                     flags -= AllocFlags::NO_FRAGMENT;
                     zones_tried = 0;
@@ -96,9 +96,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.zones_for(walk.request, walk.node).any(|zone| {
             let reserved = zone.body.gauges.reserved_highatomic();
             let spared = how == Unreserve::KeepOne && reserved <= u64::from(crate::PAGEBLOCK_FRAMES);
-            // Test for free frames, not for reserved pageblocks. A zone may have free frames on the reserve's
-            // lists and no reserved pageblock: page sets return frames to these lists even after the reserve
-            // was given up (spec §1.5).
+            // Test for free frames, not for reserved pageblocks. A zone without reserved pageblocks may have
+            // free frames on the reserve's lists, because page sets return frames to these lists even after
+            // the reserve was given up (spec §1.5).
             !spared
                 && zone.body.gauges.free_highatomic() > 0
                 && zone.with_lock(&self.platform, walk.cpu, |zone| {

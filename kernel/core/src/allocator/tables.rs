@@ -12,7 +12,7 @@ use crate::{Storage, ZoneId};
 /// Each entry must equal the result of its type's `new`. For frame metadata, all bytes of this result are
 /// zero.
 pub struct Tables<'a, P: Platform> {
-    /// The zones, each with its frame metadata.
+    /// The zones. Each zone has its frame metadata.
     pub zones: Storage<'a, Zone<'a, P>>,
     /// The page sets: one for each zone and CPU.
     pub pagesets: Storage<'a, Pageset<P>>,
@@ -74,8 +74,8 @@ pub struct TableCounts {
 }
 
 impl TableCounts {
-    /// The numbers of entries that a configuration needs. [`FrameCounts`](crate::FrameCounts) has the numbers
-    /// for frame metadata.
+    /// Returns how many entries each table needs for a configuration. [`FrameCounts`](crate::FrameCounts) has
+    /// the numbers for frame metadata.
     #[must_use]
     pub fn for_config(config: &Config<'_>) -> Self {
         let (zones, cpus) = (config.zones.len(), config.cpus.len());

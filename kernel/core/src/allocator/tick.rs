@@ -8,7 +8,7 @@ use crate::pcp::{Activity, CpuZone, Place};
 use crate::platform::Platform;
 use crate::policy::DecayDrain;
 
-/// Whether a CPU needs another tick.
+/// The result of a tick: whether the CPU needs another tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TickOutcome {
     /// The tick changed something. Call [`PageAllocator::tick`] again after the interval.
@@ -21,9 +21,9 @@ pub enum TickOutcome {
 /// interval. CPU `i` of `n` ticks at `i/n` of the interval, in the interval's unit. Source: mailing-list post
 /// of April 2026 on `vmstat_update`.
 ///
-/// Linux to date has aligned ticks: all CPUs tick at the beginning of the interval, so their decays contend
-/// for the zone locks. Spread ticks contend less with each other, but each tick may contend with CPUs that
-/// work at that moment. The work of a tick is the same.
+/// In Linux to date, all CPUs tick at the beginning of the interval, so their decays contend for the zone
+/// locks. Spread ticks contend less with each other, but each tick may contend with CPUs that work at that
+/// moment. The work of a tick is the same.
 ///
 /// ```
 /// use pageset_core::{CpuId, spread_tick_offset};
@@ -40,8 +40,8 @@ pub const fn spread_tick_offset(cpu: CpuId, cpus: u32, interval: u64) -> u64 {
 }
 
 impl<P: Platform> PageAllocator<'_, P> {
-    /// Does one CPU's periodic work. Call it once a second (Linux's `stat_interval`), on or for that CPU.
-    /// [`spread_tick_offset`] gives the moment within the second if ticks are spread.
+    /// Does one CPU's periodic work. Call this function once a second (Linux's `stat_interval`), on the CPU
+    /// or on its behalf. [`spread_tick_offset`] gives the moment within the second if ticks are spread.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.

@@ -24,7 +24,7 @@ pub(super) struct Found {
     pub(super) reach: Reach,
 }
 
-/// The extent of memory that may change type with a block.
+/// The memory whose type changes when a request of another type gets a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     /// Only the block changes its type.
@@ -142,7 +142,7 @@ impl<E: EventSink> LockedZone<'_, E> {
     }
 
     /// Whether a pageblock may be claimed if `frames` of its frames suit the new type. At least half of the
-    /// frames must suit.
+    /// frames must suit, unless the zone does not group pageblocks by mobility.
     pub(super) fn is_worth_claiming(&self, frames: u32) -> bool {
         frames >= PAGEBLOCK_FRAMES / 2 || !self.is_grouped()
     }
@@ -167,7 +167,8 @@ mod tests {
     use crate::buddy::tests::Bench;
     use crate::policy::BuddyRules;
 
-    /// Race: grouping by mobility ends after a request has chosen its type and before it has the lock.
+    /// Tests a race: grouping by mobility ends after a request has chosen its type and before the request has
+    /// the zone's lock.
     #[test]
     fn types_agree_with_lists_if_grouping_ends_while_a_request_waits_for_the_lock() {
         for rules in [BuddyRules::LINUX_6_1, BuddyRules::LINUX_6_12] {

@@ -7,8 +7,8 @@ use crate::zone::LockedZone;
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Adds the pageblock of a block to the reserve, unless the reserve is full. An atomic high-order request
-    /// got the block.
+    /// Adds the pageblock of a block that an atomic high-order request got to the reserve, unless the reserve
+    /// is full.
     pub(crate) fn reserve_highatomic(&mut self, frame: FrameIndex, order: Order) {
         let pageblock = u64::from(PAGEBLOCK_FRAMES);
         let percent = self.body.managed.get() / 100;

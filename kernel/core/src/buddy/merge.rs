@@ -9,7 +9,7 @@ use crate::{MAX_ORDER, MigrateType, Order};
 /// The end of the list that a freed block enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Placement {
-    /// The block enters at the tail if it will probably merge soon, else at the head.
+    /// A block that will probably merge soon enters at the tail, and any other block enters at the head.
     Likely,
     /// The block enters at the tail: when a zone is filled, and when a pageblock returns from isolation.
     Tail,

@@ -1,10 +1,10 @@
-//! Operations on a zone's free lists while its lock is held: blocks of `2^order` frames are split, merged and
-//! moved.
+//! Splits, merges and moves blocks of `2^order` frames on a zone's free lists, while the zone's lock is held.
 //!
-//! A block meets the files in this order: `fallback` (chooses one block and its type), `split` (allocation),
-//! `steal` and `claim` (take memory of other types, in Linux 6.1 and 6.12), `merge` (free). The other files
-//! are `pageblock` (moves and counts a pageblock's blocks), `isolate`, `highatomic` (reserved pageblocks),
-//! `range` (a block at a given place), `ownership` (pageblocks that CPUs own) and `populate` (fills a zone).
+//! An allocation uses `fallback` (chooses a block and its type) and `split` (splits the block). If the wanted
+//! type has no block, `steal` (Linux 6.1) or `claim` (6.12) takes memory of another type. A free uses
+//! `merge`. `pageblock` moves and counts the blocks of a pageblock, `range` takes a block at a given place,
+//! and `populate` fills a zone. Other files treat special pageblocks: `isolate` (out of service),
+//! `highatomic` (reserved) and `ownership` (owned by CPUs).
 
 mod claim;
 mod fallback;

@@ -1,4 +1,4 @@
-//! Free blocks of pageblocks that CPUs own.
+//! Handles the free blocks of pageblocks that CPUs own.
 
 use crate::event::{Event, EventSink};
 use crate::frame::{FrameIndex, State};
@@ -6,9 +6,8 @@ use crate::zone::LockedZone;
 use crate::{MigrateType, Order};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Updates the ownership of the frame's pageblock after a free. If the pageblock is completely free, it
-    /// loses its owner. Otherwise the pageblock goes on the owner's list, where the owner's next refill finds
-    /// it.
+    /// Updates the ownership of the frame's pageblock after a free. A pageblock that is completely free loses
+    /// its owner. Otherwise the pageblock goes on the owner's list, where the owner's next refill finds it.
     pub(crate) fn update_owner(&self, frame: FrameIndex) {
         let (frames, owners) = (&self.body.frames, &self.body.owners);
         if owners.owner(frame).is_none() {

@@ -1,4 +1,4 @@
-//! Operations on all free blocks of a pageblock: counting them, and moving them to another type.
+//! Counts all free blocks of a pageblock, and moves all of these blocks to another type.
 
 use crate::event::EventSink;
 use crate::frame::{FrameIndex, State};

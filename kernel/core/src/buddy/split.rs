@@ -30,8 +30,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         Some(frame)
     }
 
-    /// Keeps the lowest block of `order` and returns the upper halves to the heads of `migratetype`'s lists,
-    /// largest first.
+    /// Splits a taken block. Keeps the lowest block of `order`, and returns the upper halves to the heads of
+    /// `migratetype`'s lists, largest first.
     #[inline]
     pub(crate) fn split(&mut self, frame: FrameIndex, from: Order, order: Order, migratetype: MigrateType) {
         let mut size = from;

@@ -16,7 +16,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         let mut chosen = None;
         for size in floor.and_above().rev() {
             let Some(found) = self.find_fallback(size, wanted.migratetype) else { continue };
-            // A movable request should not break a large block of another type if a small one suffices.
+            // A movable request should not split a large block of another type if a small block is large
+            // enough.
             let is_movable = wanted.migratetype == MigrateType::Movable;
             let take_smaller = found.reach == Reach::Block && is_movable && size > wanted.order;
             let from_below = || {
@@ -44,9 +45,8 @@ impl<E: EventSink> LockedZone<'_, E> {
     ) {
         let ListId { order: size, migratetype: list } = from;
         let current = self.body.frames.pageblock_type(frame);
-        // A bad block does not move with its pageblock. If the bad block stayed, this search would find it
-        // again and again without end. So move the block alone. The CPU that takes the block then notices
-        // that it is bad.
+        // A bad block does not move with its pageblock. If the block stayed on its list, this search would
+        // never end. Move the block alone, so that the CPU that takes the block notices the fault.
         let is_bad = self.free_buddy(frame, size).is_none();
         if is_bad || current == MigrateType::HighAtomic {
             return self.retype(frame, size, list, wanted);

@@ -10,8 +10,8 @@ const NIL: FrameIndex = FrameIndex::MAX;
 /// A list of frames. The list stores its two ends, and each frame stores links to the frames before and after
 /// it.
 ///
-/// The first element's link to the element before it is never read, nor the last element's link to the
-/// element after it. So removing an end element writes nothing to the other elements.
+/// The first element's `prev` and the last element's `next` are never read. Therefore removing an end element
+/// writes nothing to the other elements.
 #[derive(Clone, Copy, Debug)]
 pub struct List {
     head: FrameIndex,
@@ -20,7 +20,7 @@ pub struct List {
 
 impl List {
     pub(crate) const EMPTY: Self = Self { head: NIL, tail: NIL };
-    /// The value of a list that is not made yet: all zeros.
+    /// The value of a list in a table entry that is not filled yet: all zeros.
     pub(crate) const UNUSED: Self = Self { head: 0, tail: 0 };
 
     #[inline]

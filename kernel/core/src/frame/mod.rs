@@ -1,8 +1,8 @@
 //! Frame metadata: 8 bytes of links and 1 byte of state per frame, in memory that the caller provides.
 //!
 //! The frames' contents are never touched. Fields are atomics with relaxed ordering, because locks order the
-//! accesses. A frame's state decides which lock protects the frame's metadata: the zone lock while the frame
-//! is free, the page-set lock while it is cached, and no lock while it is allocated.
+//! accesses. A frame's state decides which lock protects the frame's metadata. The zone lock protects a free
+//! frame, the page set's lock protects a cached frame, and no lock protects an allocated frame.
 
 mod list;
 mod memory;
@@ -141,8 +141,8 @@ impl FrameTables<'_> {
     }
 
     /// Takes an allocated block of `order` from its user by marking it as cached. Race: two CPUs free the
-    /// same block. One CPU's exchange succeeds, and the other CPU gets the state that it found. So no block
-    /// is freed twice. Returns the type of the block's pageblock.
+    /// same block. One CPU's exchange succeeds, and the other CPU gets the state that its exchange found.
+    /// Therefore no block is freed twice. Returns the type of the block's pageblock.
     #[inline(always)]
     pub(crate) fn claim(&self, frame: FrameIndex, order: Order) -> Result<MigrateType, State> {
         let migratetype = self.pageblock_type(frame);
@@ -158,8 +158,8 @@ impl FrameTables<'_> {
         }
     }
 
-    /// Whether a block of this order starts at `frame`, and is in the page set of a CPU that does not own its
-    /// pageblock.
+    /// Whether a block of this order starts at `frame`, and is in the page set of a CPU that does not own the
+    /// block's pageblock.
     #[inline]
     pub(crate) fn is_cached(&self, frame: FrameIndex, order: Order) -> bool {
         State::is_cached_as(self.states[frame as usize].0.load(Relaxed), order)

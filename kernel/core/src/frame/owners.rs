@@ -2,8 +2,8 @@
 //! on the zone's lists.
 //!
 //! Owners are read without a lock and written under the zone's lock. Each list is a ring that begins and ends
-//! at an entry for the CPU itself, so a pageblock can be unlinked without knowing its owner. The table holds
-//! the entries of pageblocks first, and then the entries of CPUs.
+//! at an entry for the CPU itself. Therefore code can unlink a pageblock without knowing its owner. The table
+//! holds the entries of pageblocks first, and then the entries of CPUs.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -34,7 +34,7 @@ impl PageblockOwner {
     }
 }
 
-/// Index of a pageblock in its zone, or of a CPU's entry after all pageblocks.
+/// Index of an entry: the entries of the zone's pageblocks come first, and then the entries of CPUs.
 pub(crate) type EntryIndex = u32;
 
 /// The owners of one zone's pageblocks. The table is empty if the policy has no owners.
@@ -100,7 +100,7 @@ impl<'a> Owners<'a> {
         }
     }
 
-    /// Whether the CPU may own pageblocks, because it is online.
+    /// Whether the CPU may own pageblocks. True while the CPU is online.
     pub(crate) fn may_own(&self, cpu: CpuId) -> bool {
         self.entry(self.entry_of(cpu)).owner.load(Relaxed) == 0
     }
@@ -125,7 +125,7 @@ impl<'a> Owners<'a> {
         self.entry(second).prev.store(first + 1, Relaxed);
     }
 
-    /// Appends the frame's pageblock to its owner's list, unless it is already there.
+    /// Appends the frame's pageblock to its owner's list, unless the pageblock is already there.
     pub(crate) fn list(&self, frame: FrameIndex) {
         let pageblock = frame >> PAGEBLOCK_ORDER;
         let Some(cpu) = self.owner(frame) else { return };
@@ -142,7 +142,7 @@ impl<'a> Owners<'a> {
         self.entry(pageblock).next.load(Relaxed) != 0
     }
 
-    /// Removes a pageblock from its list, if it is on one.
+    /// Removes a pageblock from its owner's list, if the pageblock is on this list.
     pub(crate) fn unlist(&self, pageblock: EntryIndex) {
         let entry = self.entry(pageblock);
         let (prev, next) = (entry.prev.swap(0, Relaxed), entry.next.swap(0, Relaxed));

@@ -6,8 +6,8 @@ use crate::{MigrateType, Order};
 /// The state of one frame.
 ///
 /// # Invariants
-/// Only the first frame of a block carries the block's state. All other frames are `Interior`. Merging or
-/// splitting writes one state for each order that it passes, so no operation walks all frames of a block.
+/// Only the first frame of a block carries the block's state. All other frames are `Interior`. A merge or a
+/// split writes one state for each order between the two sizes, so no operation walks all frames of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// The frame is inside a block, not at its start.
@@ -83,21 +83,21 @@ impl State {
         }
     }
 
-    /// Whether `byte` is an allocated block of this order. Does not unpack the byte, because every free calls
+    /// Whether `byte` is an allocated block of this order. Compares the packed byte, because every free calls
     /// this function.
     #[inline]
     pub(crate) fn is_allocated(byte: u8, order: Order) -> bool {
         matches!(byte >> 4, ALLOCATED_FIXED | ALLOCATED_MOVABLE) && byte & 15 == order.get()
     }
 
-    /// Whether `byte` is a cached block of this order. Does not unpack the byte, because every allocation
+    /// Whether `byte` is a cached block of this order. Compares the packed byte, because every allocation
     /// calls this function.
     #[inline]
     pub(crate) fn is_cached_as(byte: u8, order: Order) -> bool {
         byte >> 4 >= CACHED && byte & 15 == order.get()
     }
 
-    /// Whether a page set holds a block that starts here, or a free is about to put it there.
+    /// Whether a block starts here that a page set holds, or that a free is about to put into a page set.
     #[inline]
     pub(crate) fn is_cached(self) -> bool {
         matches!(self, Self::Cached { .. } | Self::Owned { .. })
@@ -124,14 +124,14 @@ impl State {
             (Self::Interior, to) => !matches!(to, Self::Cached { .. } | Self::Owned { .. }),
             // A CPU takes, splits or merges a free block, or moves it to another list.
             (Self::Free { .. }, to) => to != Self::Hole,
-            // A page set gives a block to a user or to the zone, or finds that it is bad.
+            // A page set gives a block to a user or to the zone, or finds that the block is bad.
             (Self::Cached { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Hole),
-            // A CPU that splits or merges blocks marks parts as leaked meanwhile, to hide them from other
-            // CPUs. A bad block may also move between lists. Race: a CPU marks a block bad while another CPU
-            // hands the block out. The second CPU's store wins, and the block is handed out.
+            // A CPU that splits or merges blocks marks parts as leaked meanwhile, so that other CPUs do not
+            // take these parts. A bad block may also move between lists. Race: a CPU marks a block bad while
+            // another CPU hands the block out. The second CPU's store wins, and the block is handed out.
             (Self::Leaked { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Owned { .. } | Self::Hole),
-            // A page set gives an owned block to a user or to the zone, or finds that it is bad. The page set
-            // also splits and merges owned blocks, but by exchanges.
+            // A page set gives an owned block to a user or to the zone, or finds that the block is bad. The
+            // page set also splits and merges owned blocks, but by exchanges.
             (Self::Owned { .. }, to) => !matches!(to, Self::Cached { .. } | Self::Owned { .. } | Self::Hole),
             (Self::Allocated { .. } | Self::Hole, _) => false,
         }

@@ -36,8 +36,8 @@ pub(crate) trait Topology {
 /// memory come last.
 pub(crate) fn fill_zonelists(lists: &mut [ZoneId], distances: Distances<'_>, topology: &impl Topology) {
     let zones = topology.zones().count();
-    // For each node, how often it was chosen among equally near nodes. The node that was chosen least often
-    // comes next, so that the memory of these nodes is used evenly.
+    // For each node, how often the node was chosen among equally near nodes. The node that was chosen least
+    // often comes next, so that the memory of equally near nodes is used evenly.
     let mut load = [0_u16; MAX_NODES];
     for local in 0..distances.nodes {
         let row = &mut lists[local * zones..(local + 1) * zones];

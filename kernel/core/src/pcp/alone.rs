@@ -1,4 +1,5 @@
-//! A page set without an allocator: a replay of a recording lists its blocks, or only counts them.
+//! Page sets for programs without an allocator, such as a replay of a recording. A page set may link its
+//! blocks, or only count its blocks.
 
 use super::set::{BlockList, ListScheme};
 use super::{ListIndex, Pcp};
@@ -28,7 +29,7 @@ impl Pcp {
 pub struct BlockCount(u32);
 
 impl BlockCount {
-    /// Adds blocks, or takes them away.
+    /// Adds blocks, or takes blocks away if the number is negative.
     #[inline]
     pub(super) fn gain(&mut self, blocks: i32) {
         self.0 = self.0.saturating_add_signed(blocks);
@@ -72,8 +73,8 @@ impl BlockList for BlockCount {
     }
 }
 
-/// A replay copies a page set in order to continue several times from one state. This is possible only if the
-/// page set counts blocks: a frame can be on one list only, so a page set of linked frames has no copy.
+/// A replay copies a page set in order to continue several times from one state. Only a page set that counts
+/// blocks can be copied, because a linked frame can be on only one list.
 impl Clone for Pcp<BlockCount> {
     fn clone(&self) -> Self {
         Self { ..*self }

@@ -60,7 +60,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
             let passage = locked.begin_passage(pcp.count);
             let mut given = 0;
             while let Some(frame) = leaving.blocks.pop_head(frames) {
-                // A corrupted block has no order. Only its first frame is treated as bad.
+                // A corrupted block has no order, so treat only its first frame as bad.
                 let order = frames.state(frame).order().unwrap_or(Order::ZERO);
                 given += locked.take_back(frame, order);
                 if self.policy.ownership().is_some() {
@@ -155,8 +155,8 @@ mod tests {
 
     const BATCH: usize = 4;
 
-    /// Returns the events of one drain before it has the zone's lock, the later events, and the blocks that
-    /// the zone hands out after the drain.
+    /// Runs one drain. Returns the events before the drain has the zone's lock, the later events, and the
+    /// blocks that the zone hands out after the drain.
     fn one_drain(policy: Policy) -> (Vec<Event>, Vec<Event>, Vec<Pfn>) {
         let frames = [0..1024];
         let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..1024, regions: &frames }];

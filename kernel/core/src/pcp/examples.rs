@@ -23,7 +23,7 @@ fn sizes(policy: &Policy, limits: Limits, allocations: u32) -> (std::vec::Vec<u3
     (sizes, highs)
 }
 
-/// Worked example E2: the refills of 5000 allocations.
+/// Tests worked example E2: the sizes of the refills during 5000 allocations.
 #[test]
 fn example_e2_refills_of_5000_allocations() {
     let (sizes_6_1, _) = sizes(&LINUX_6_1, E1, 5000);
@@ -35,7 +35,7 @@ fn example_e2_refills_of_5000_allocations() {
     assert_eq!((highs.len(), highs[44] < 90_112, highs[45]), (46, true, 90_112));
 }
 
-/// Worked example E8: the DMA zone, batch 1.
+/// Tests worked example E8: in the DMA zone, which has batch 1, refills double too.
 #[test]
 fn example_e8_batch_one_doubles_too() {
     let dma = Limits { batch: 1, high_min: 18, high_max: 240 };
@@ -44,7 +44,7 @@ fn example_e8_batch_one_doubles_too() {
     assert_eq!(highs, [19, 21, 25]);
 }
 
-/// Worked example E10 and the table of spec §2.7.2.
+/// Tests worked example E10 and the table of spec §2.7.2.
 #[test]
 fn example_e10_high_orders_fetch_two_at_least() {
     for (batch, blocks) in
@@ -71,7 +71,7 @@ fn at(count: i32, high: i32) -> Pcp {
     Pcp { count, high, ..Pcp::with_scheme(LINUX_6_12.lists) }
 }
 
-/// Worked examples E6 and E7: `high` falls by `batch` at each free.
+/// Tests worked examples E6 and E7: while memory is short, `high` falls by `batch` at each free.
 #[test]
 fn examples_e6_e7_pressure_lowers_high() {
     for (pressure, limit) in [
@@ -86,7 +86,7 @@ fn examples_e6_e7_pressure_lowers_high() {
     }
 }
 
-/// Worked example E9: the boot set drains one page at every free.
+/// Tests worked example E9: a page set with limit 0, as Linux has at boot, drains one page at every free.
 #[test]
 fn example_e9_a_disabled_set_keeps_nothing() {
     let boot = Limits { batch: 1, high_min: 0, high_max: 0 };

@@ -246,7 +246,7 @@ fn trace_of_5000_allocations_and_frees() {
     });
 }
 
-/// Worked example E3 is the head of this trace.
+/// Tests a trace that begins with worked example E3.
 #[test]
 fn example_e3_trace_of_20000_frees_then_order_1() {
     check_trace(include_str!("../../tests/vectors/trace_free20000_then_order1.csv"), WIDE, |run| {
@@ -256,7 +256,7 @@ fn example_e3_trace_of_20000_frees_then_order_1() {
     });
 }
 
-/// Worked example E4 is the head of this trace.
+/// Tests a trace that begins with worked example E4.
 #[test]
 fn example_e4_trace_of_consecutive_order_2_frees() {
     check_trace(
@@ -304,7 +304,7 @@ fn trace_of_mixed_orders() {
     });
 }
 
-/// If a huge scale factor makes the lower bound exceed the upper bound, the upper bound wins.
+/// Tests that the upper bound wins if a huge scale factor makes the lower bound exceed the upper bound.
 #[test]
 fn crossing_bounds_end_at_the_upper_one() {
     let limits = Limits { batch: 63, high_min: 39_833, high_max: 16_384 };

@@ -6,9 +6,9 @@
 //! the refills and drains of CPUs that own pageblocks, and `remote_list` has the blocks that other CPUs freed.
 //!
 //! Only [`PageAllocator`](crate::PageAllocator) reaches the page sets of an allocator. With the feature
-//! `lab`, [`Pcp`] is public for programs that use a single page set: a comparison with a real kernel's events,
-//! a model checker, an experiment. `alone` has methods for these programs, and `traffic` plays several
-//! operations in one step.
+//! `lab`, [`Pcp`] is public for programs that use single page sets, such as a comparison with a real kernel's
+//! events, or a model checker. `alone` has methods for these programs, and `traffic` plays several operations
+//! in one step.
 
 #[cfg(feature = "lab")]
 mod alone;

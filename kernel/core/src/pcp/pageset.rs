@@ -14,14 +14,15 @@ use crate::stats::Counters;
 use crate::zone::Zone;
 use crate::{CpuId, Order, Storage, ZoneId};
 
-/// One CPU's page set of one zone, or an empty table entry. The constructor is `const`.
+/// One CPU's page set of one zone, or a table entry that is not filled yet. The constructor is `const`.
 ///
 /// The alignment keeps the page sets of two CPUs on different cache lines, and on different pairs of lines
 /// that a processor fetches together.
 #[repr(align(128))]
 pub struct Pageset<P: Platform> {
     // The limits of the page set: `batch` and the two fields after it. A CPU that changes the zone's limits
-    // writes them without the lock. The page set's CPU reads them in its next refill or drain (spec §2.4).
+    // writes these fields without the lock. The page set's CPU reads these fields in its next refill or drain
+    // (spec §2.4).
     batch: AtomicI32,
     high_min: AtomicI32,
     high_max: AtomicI32,
@@ -234,7 +235,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         Some(frame)
     }
 
-    /// Refills the list if it is empty, and takes the first block that is not bad.
+    /// Refills an empty list, and takes the list's first block that is not bad.
     #[cold]
     fn refill_and_pop(
         self,
@@ -293,9 +294,9 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     }
 
     /// Adds a freed block to the page set, and does the drain that is due, or its first slice. Returns the
-    /// rest of the drain. The caller continues with the rest after it has taken the lock again.
-    // The function is inlined at both callers. Both are frees, and a call would cost more than a second copy
-    // of the code.
+    /// rest of the drain. The caller takes the lock again before it continues with the rest.
+    // The function is inlined in its two callers, which are both on the path of a free. A call would cost
+    // more than a second copy of the code.
     #[inline(always)]
     pub(crate) fn push_and_drain(
         self,
@@ -311,10 +312,11 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         self.drain_if_due(state, list, due)
     }
 
-    /// Does the drain that is due, or its first slice. Returns the rest of the drain. Under a policy that
-    /// counts something else than pages, does nothing if that count is below the limit.
-    // This function makes the test for such policies, so that a free that reaches no limit does not pay for
-    // the test.
+    /// Does the drain that is due, or its first slice. Returns the rest of the drain. A policy may compare
+    /// another count with the limit, such as the number of blocks. If that count is below the limit, does
+    /// nothing.
+    // This function makes that comparison, and not its caller, so that a free below the limit does not pay
+    // for the comparison.
     #[cold]
     #[inline(never)]
     fn drain_if_due(self, state: &mut PagesetState, list: ListIndex, due: DueDrain) -> Option<DueDrain> {
@@ -329,7 +331,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         None
     }
 
-    /// Drains all pages that are due, or one slice of them. Returns the rest of the drain.
+    /// Drains all pages that are due, or one slice of these pages. Returns the rest of the drain.
     #[cold]
     fn drain_due(self, state: &mut PagesetState, list: ListIndex, due: DueDrain) -> DueDrain {
         let pages = self.policy.free_drain.slice(due.pages, self.pageset.limits().batch);

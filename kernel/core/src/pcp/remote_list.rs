@@ -12,7 +12,7 @@ use crate::policy::HAS_LAB;
 ///
 /// In the RFC "superpageblocks" the list has no lock, and a CPU adds a block by one atomic exchange. In this
 /// crate each list has its own lock, because a list without a lock would need unsafe code. To add a block or
-/// take the whole list, a CPU takes the lock, which is one atomic exchange too.
+/// to take the whole list, a CPU takes the lock, which also costs one atomic exchange.
 pub(super) struct RemoteList<P: Platform> {
     blocks: Lock<P, List>,
     has_any: AtomicBool,

@@ -1,5 +1,5 @@
-//! A page set without its lock: its lists, the rule that puts each block on a list (spec §2.1), and the
-//! numbers that control it.
+//! A page set without its lock: the lists, the rule that puts each block on a list (spec §2.1), and the
+//! numbers that control the page set.
 
 use crate::frame::List;
 use crate::policy::HAS_LAB;
@@ -28,7 +28,7 @@ pub enum ListScheme {
     LowOrders,
     /// The lists of `LowOrders`, and one list of huge pages: Linux 5.13 to 6.6.
     OneHugeList,
-    /// The lists of `LowOrders`, and two lists of huge pages, for movable pages and for others: Linux 6.12.
+    /// The lists of `LowOrders`, a list of movable huge pages, and a list of other huge pages: Linux 6.12.
     TwoHugeLists,
     /// All orders up to a pageblock's: one list for each order and type, for page sets that split and merge
     /// blocks themselves. Needs the feature `lab`.
@@ -85,7 +85,7 @@ impl ListScheme {
         self.holds(order).then(|| self.list_of_held(order, migratetype))
     }
 
-    /// Does the same as [`list`](Self::list), for an order that page sets hold.
+    /// Returns the result of [`list`](Self::list) for an order that page sets hold.
     #[inline]
     pub(crate) fn list_of_held(self, order: Order, migratetype: MigrateType) -> ListIndex {
         debug_assert!(self.holds(order), "{self:?} has no list of order {order}");
@@ -157,17 +157,17 @@ pub struct Pcp<L = List> {
     pub(super) scheme: ListScheme,
     /// Number of pages on the lists.
     pub count: i32,
-    /// A free that reaches this number of pages causes a drain, before pressure is considered.
+    /// A free that brings `count` to this number of pages causes a drain. While memory is short, the limit is
+    /// lower.
     pub high: i32,
     /// Number of pages freed lately. Used only if the policy's free history is a count.
     pub free_count: i32,
     /// Smallest number of pages in the page set since the last tick. Used only if the policy's decay takes
     /// unused pages.
     pub count_min: i32,
-    /// The next drain takes `batch` times this power of two. Used only if the policy's free history is a
-    /// factor.
+    /// The next drain takes `batch << free_factor` pages. Used only if the policy's free history is a factor.
     pub free_factor: u8,
-    /// The next refill of order 0 fetches `batch` times this power of two.
+    /// The next refill of order 0 fetches `batch << alloc_factor` pages.
     pub alloc_factor: u8,
     /// The list where the last round-robin drain stopped.
     pub(super) last_drained: u8,
@@ -259,7 +259,7 @@ impl<L: BlockList> Pcp<L> {
         self.lists[list].push_tail(frames, frame);
     }
 
-    /// Adds a block at the tail, as a refill does, and counts it.
+    /// Adds a block at the tail, as a refill does, and adds the block's pages to `count`.
     pub fn append(&mut self, frames: &L::Frames<'_>, list: ListIndex, frame: L::Block, order: Order) {
         self.push_cold(frames, list, frame);
         self.count += order.frames() as i32;

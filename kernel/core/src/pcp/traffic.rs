@@ -1,9 +1,9 @@
-//! Several allocations and frees of one page set in one step, for a page set that only counts its blocks.
+//! Plays several allocations and frees in one step, on a page set that only counts its blocks.
 //!
-//! Between a refill and a drain, allocations and frees only change numbers, and the changes add up. So they
-//! can be added up once, and played on any number of page sets, under any policy whose lists hold their
-//! orders. If one of them would refill a page set, drain it or move its limit, the page set refuses the sum.
-//! The caller then plays the allocations and frees one by one.
+//! Between a refill and a drain, allocations and frees only change numbers. A [`Traffic`] is the sum of such
+//! changes. A program computes a sum once, and plays the sum on any number of page sets, under any policy
+//! whose lists hold these orders. If an allocation or free would refill a page set, drain it or change its
+//! limit, the sum must not be played. The caller then plays the allocations and frees one by one.
 
 use super::alone::BlockCount;
 use super::set::BlockList as _;
@@ -13,25 +13,26 @@ use crate::policy::{BelowHigh, FreeHistory, Policy, RefillRule};
 use crate::zone::Pressure;
 use crate::{COSTLY_ORDER, Order};
 
-/// Allocations and frees of one page set, added up.
+/// The sum of some allocations and frees of one page set.
 ///
 /// # Invariants
-/// At most [`BLOCKS_MAX`](Self::BLOCKS_MAX) blocks, of orders up to [`ORDER_MAX`](Self::ORDER_MAX). So no
-/// field overflows.
+/// A sum has at most [`BLOCKS_MAX`](Self::BLOCKS_MAX) blocks, of orders up to [`ORDER_MAX`](Self::ORDER_MAX),
+/// so no field overflows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traffic {
-    /// Pages of all frees, each times two for each allocation before it. `n` pages of history become `(n +
-    /// history) >> halvings`: to halve, round down and add is to add twice as much, halve and round down.
+    /// The sum of the pages of all frees. The pages of a free are doubled once for each allocation before the
+    /// free. A page set's history of `n` pages becomes `(n + history) >> halvings`, because `(n >> 1) + m`
+    /// equals `(n + 2 * m) >> 1`.
     history: u64,
-    /// Pages that the page set gains.
+    /// Number of pages that the page set gains; negative if the page set loses pages.
     pages: i16,
-    /// The most pages that it gains up to a free, and the fewest up to an allocation.
+    /// The largest gain in pages after any of the frees, and the smallest gain after any of the allocations.
     most: i16,
     fewest: i16,
     freed_pages: u16,
     halvings: u8,
     frees: u8,
-    /// Whether a free is of order 1 to 3, and whether the last one is.
+    /// Whether any free is of order 1 to 3, and whether the last free is.
     has_high_order: bool,
     ends_high_order: bool,
 }
@@ -49,7 +50,7 @@ impl Traffic {
         has_high_order: false,
         ends_high_order: false,
     };
-    /// The most blocks that can be added up.
+    /// Largest number of blocks in a sum.
     pub const BLOCKS_MAX: usize = 32;
     /// The highest order.
     pub const ORDER_MAX: usize = COSTLY_ORDER;
@@ -60,7 +61,7 @@ impl Traffic {
         self.bulk_alloc(order);
     }
 
-    /// Adds an allocation of a block in bulk, which leaves the history of frees alone.
+    /// Adds a bulk allocation of a block, which does not change the history of frees.
     pub fn bulk_alloc(&mut self, order: Order) {
         self.pages -= order.frames() as i16;
         self.fewest = self.fewest.min(self.pages);
@@ -78,7 +79,7 @@ impl Traffic {
         self.has_high_order |= self.ends_high_order;
     }
 
-    /// Pages that the page set gains; negative if it loses pages.
+    /// Number of pages that the page set gains; negative if the page set loses pages.
     #[must_use]
     pub const fn pages(&self) -> i32 {
         self.pages as i32
@@ -92,8 +93,7 @@ impl Traffic {
 }
 
 impl Pcp<BlockCount> {
-    /// Whether no free of `traffic` drains this page set or moves its limit. `false` may also mean that this
-    /// is not known.
+    /// Whether certainly no free of `traffic` drains this page set or changes its limit.
     #[inline]
     #[must_use]
     pub fn has_room_for(
@@ -129,7 +129,7 @@ impl Pcp<BlockCount> {
         }
     }
 
-    /// Whether the count of freed pages is at its cap and stays there.
+    /// Whether the count of freed pages is at its cap, and `traffic` does not change the count.
     #[inline]
     fn stops_counting(&self, policy: &Policy, limits: Limits, traffic: &Traffic) -> bool {
         traffic.halvings == 0 && self.free_count >= count_cap(policy, limits)
@@ -142,8 +142,8 @@ impl Pcp<BlockCount> {
         self.lists[list].len(&()) >= blocks
     }
 
-    /// Plays traffic that the page set has [room for](Self::has_room_for) and [blocks for](Self::has_blocks),
-    /// except that it leaves the lists alone: see [`gain`](Self::gain).
+    /// Plays `traffic` on the page set's numbers. The caller has checked [`has_room_for`](Self::has_room_for)
+    /// and [`has_blocks`](Self::has_blocks), and changes the lists by [`gain`](Self::gain).
     #[inline]
     pub fn pass(&mut self, policy: &Policy, limits: Limits, traffic: &Traffic) {
         match policy.free_history {
@@ -166,14 +166,14 @@ impl Pcp<BlockCount> {
         self.count += i32::from(traffic.pages);
     }
 
-    /// Adds `blocks` to a list that traffic passed; negative numbers take blocks away.
+    /// Adds `blocks` blocks to a list. If the number is negative, takes blocks away.
     #[inline]
     pub fn gain(&mut self, list: ListIndex, blocks: i32) {
         self.lists[list].gain(blocks);
     }
 }
 
-/// From this count on, freed pages are not counted.
+/// If the count of freed pages is at least this number, further frees do not raise the count.
 #[inline]
 fn count_cap(policy: &Policy, limits: Limits) -> i32 {
     scaled(limits.batch, policy.scale_max)

@@ -1,10 +1,10 @@
-//! A page set's history of allocations and frees, and its decisions: how much a refill fetches, when and how
-//! much a free drains, and the value of `high`. This file changes only numbers. `refill` and `drain` move
-//! blocks.
+//! Keeps a page set's history of allocations and frees, and makes its decisions: the size of a refill, the
+//! time and size of a drain, and the value of `high`. This file changes only numbers. `refill` and `drain`
+//! move blocks.
 //!
-//! Each allocation halves the history of frees. Each free halves the history of refills. A drain grows with
-//! the first history and a refill with the second. So a CPU that only frees, or only allocates, moves more
-//! pages each time.
+//! Each allocation halves the history of frees, and each free halves the history of refills. Drains grow with
+//! the history of frees, and refills grow with the history of refills. Therefore a CPU that only frees, or
+//! only allocates, moves more pages each time.
 
 use super::Pcp;
 use crate::event::DrainReason;
@@ -31,8 +31,8 @@ pub struct Limits {
 pub struct DueDrain {
     /// Smallest number of pages to drain. The last block may bring more.
     pub pages: i32,
-    /// The limit that `count` has reached. Under some policies, a drain in slices stops once `count` is
-    /// below it.
+    /// The limit that `count` has reached. Under some policies, a drain in slices stops once `count` is below
+    /// this limit.
     pub limit: i32,
     /// Reason for the drain.
     pub reason: DrainReason,
@@ -100,7 +100,7 @@ impl<L> Pcp<L> {
         if policy.refill == RefillRule::BatchOfBlocks {
             return batch.unsigned_abs();
         }
-        // Convert pages to blocks. Fetch at least two blocks, so that the next request finds one.
+        // Convert pages to blocks. Fetch at least two blocks, so that the next request finds a block.
         if size > 1 { (size >> order.get()).max(2) as u32 } else { 1 }
     }
 
@@ -165,8 +165,8 @@ impl<L> Pcp<L> {
         self.high
     }
 
-    /// The limit for this free: if `count` has reached it, the free drains (spec §2.8 `pcp_high`). May change
-    /// `high`.
+    /// The limit for this free: the free drains if `count` has reached the limit (spec §2.8 `pcp_high`). May
+    /// change `high`.
     #[inline(always)]
     pub(super) fn limit(
         &mut self,

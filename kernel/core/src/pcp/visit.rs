@@ -1,4 +1,5 @@
-//! The lists that a drain visits, and how many blocks it takes from each (spec §2.10, §4.2).
+//! Chooses the lists that a drain visits, and how many blocks the drain takes from each list (spec §2.10,
+//! §4.2).
 
 use super::set::BlockList;
 use super::tuning::DueDrain;
@@ -30,7 +31,7 @@ impl<L: BlockList> Pcp<L> {
         let give = &mut give;
         match order {
             DrainOrder::ListByList => self.remove_list_by_list(frames, from, give),
-            // Without the feature, no allocator has another order.
+            // Without the feature `lab`, an allocator refuses policies with another order.
             _ if !HAS_LAB => self.remove_list_by_list(frames, from, give),
             DrainOrder::ClassFirst => {
                 let class = self.scheme().class_of(from.list);
@@ -47,8 +48,9 @@ impl<L: BlockList> Pcp<L> {
         }
     }
 
-    /// Whether a free that put a block on `list` drains. The number of pages in the page set has reached the
-    /// limit. A policy may compare another count with the limit, which this function computes.
+    /// Whether a free that put a block on `list` causes a drain. The page set's number of pages has already
+    /// reached the limit. If the policy compares another count with the limit, this function computes that
+    /// count.
     pub fn is_due(
         &self,
         frames: &L::Frames<'_>,
@@ -60,7 +62,7 @@ impl<L: BlockList> Pcp<L> {
         let blocks = |list: ListIndex| self.lists[list].len(frames) as i32;
         let counted: i32 = match counting {
             Counting::Pages => return true,
-            // Without the feature, no allocator has another count.
+            // Without the feature `lab`, an allocator refuses policies with another count.
             _ if !HAS_LAB => return true,
             Counting::Blocks => (0..scheme.lists()).map(blocks).sum(),
             Counting::PagesOfClass => {
@@ -70,7 +72,7 @@ impl<L: BlockList> Pcp<L> {
         counted >= due.limit
     }
 
-    /// Empties each list before the next is visited.
+    /// Visits the lists one after the other, and empties each list before it visits the next list.
     fn remove_list_by_list(
         &mut self,
         frames: &L::Frames<'_>,
@@ -80,8 +82,8 @@ impl<L: BlockList> Pcp<L> {
         self.remove_among(frames, 0..self.scheme().lists(), from, give)
     }
 
-    /// Does the same as [`remove_list_by_list`](Self::remove_list_by_list), but only for a range of lists,
-    /// which includes the first list.
+    /// Visits only a range of lists, in the way of [`remove_list_by_list`](Self::remove_list_by_list). The
+    /// range includes the first list.
     fn remove_among(
         &mut self,
         frames: &L::Frames<'_>,
@@ -100,8 +102,8 @@ impl<L: BlockList> Pcp<L> {
     }
 
     /// Takes one block more from each list than from the list before it, also counting empty lists. If a list
-    /// has too few blocks, the next list gives the rest as well. If only one list has blocks, it gives all of
-    /// them.
+    /// has too few blocks, the next list gives the rest as well. If only one list has blocks, this list gives
+    /// all blocks.
     fn remove_in_turn(
         &mut self,
         frames: &L::Frames<'_>,
@@ -116,8 +118,8 @@ impl<L: BlockList> Pcp<L> {
             FirstList::AfterLast => usize::from(self.last_drained) % lists,
         };
         let (mut left, mut run, mut removed) = (pages, 0, 0);
-        // If a page set is corrupted, its count may exceed the pages on its lists. If so, the check for a
-        // nonempty list ends the loop.
+        // If a page set is corrupted, its count may exceed the pages on its lists. In that case, the check
+        // for a nonempty list ends the loop.
         while left > 0 && self.lists[..lists].iter().any(|list| !list.is_empty()) {
             loop {
                 run += 1;
@@ -174,7 +176,7 @@ impl<L: BlockList> Pcp<L> {
         removed
     }
 
-    /// Takes at least `pages` pages from one list, or all of its blocks.
+    /// Takes at least `pages` pages from one list, or all blocks of this list.
     fn remove_from(
         &mut self,
         frames: &L::Frames<'_>,
@@ -227,7 +229,7 @@ mod tests {
         removed
     }
 
-    /// Worked example E11: three order-3 blocks, 20 pages wanted.
+    /// Tests worked example E11: a drain of 20 pages takes three blocks of order 3.
     #[test]
     fn example_e11_the_last_block_overshoots() {
         assert_eq!(removes(&[(9, 0), (9, 8), (9, 16)], (20, 9), &[0, 8, 16]), 24);
@@ -254,7 +256,7 @@ mod tests {
         filled(ListScheme::HighOrderV5, &blocks)
     }
 
-    /// The golden vectors of the 2016 series' drain; the last is worked example E20.
+    /// Tests the golden vectors of the 2016 series' drain. The last vector is worked example E20.
     #[test]
     fn example_e20_drains_in_turn_equal_the_vectors() {
         let table = include_str!("../../tests/vectors/v5_drain.csv");

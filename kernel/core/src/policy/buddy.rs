@@ -11,7 +11,7 @@ pub struct BuddyRules {
     pub fallback: Fallback,
     /// The type whose list receives a drained block (spec §1.5).
     pub drain_type: DrainType,
-    /// Which request wakes the reclaimer after a fallback has raised the watermarks (spec §1.6).
+    /// The request that wakes the reclaimer after a fallback has raised the watermarks (spec §1.6).
     pub boost_consumer: BoostConsumer,
     /// Whether `pgfree` counts frees that bypass a page set (spec §6).
     pub diverted_frees: DivertedFrees,
@@ -24,7 +24,8 @@ pub struct BuddyRules {
 }
 
 impl BuddyRules {
-    /// How requests are steered to units, as [`Policy::ownership`](super::Policy::ownership).
+    /// How requests are steered to units. Always `None` without the feature `lab`, so that the compiler
+    /// leaves the mechanism out.
     #[inline]
     pub(crate) fn steering(&self) -> Option<UnitSteering> {
         self.steering.filter(|_| HAS_LAB)
@@ -55,8 +56,8 @@ impl BuddyRules {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum Fallback {
-    /// The request moves free blocks to the wanted type's lists, and then searches these lists again. So a
-    /// free block may be on the list of another type than its pageblock's (spec §1.6.1).
+    /// The request moves free blocks to the wanted type's lists, and then searches these lists again.
+    /// Therefore the list of a free block may have another type than the block's pageblock (spec §1.6.1).
     StealAndRetry,
     /// The request claims a whole pageblock if possible. Otherwise the request takes one block and leaves the
     /// rest of the pageblock. A free block is always on the list of its pageblock's type (spec §1.6.2).
@@ -87,7 +88,8 @@ pub enum HighAtomicRule {
     FreeFrames,
 }
 
-/// Which request wakes the reclaimer in a zone with raised watermarks, and clears the zone's mark.
+/// The request that wakes the reclaimer in a zone with raised watermarks. This request also clears the zone's
+/// mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -98,8 +100,8 @@ pub enum BoostConsumer {
     KswapdRequest,
 }
 
-/// Whether `pgfree` counts frees that bypass a page set because its lock is taken or the pageblock is
-/// isolated.
+/// Whether `pgfree` counts frees that bypass a page set because the page set's lock is taken or the pageblock
+/// is isolated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]

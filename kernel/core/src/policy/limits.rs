@@ -61,8 +61,7 @@ pub struct LimitInputs {
     pub page_bytes: u32,
 }
 
-/// The largest limit. The value is chosen: far above any real limit, and so low that sums of a few limits do
-/// not overflow.
+/// The largest limit. Chosen: far above any real limit, and so low that sums of a few limits do not overflow.
 const MOST_PAGES: i32 = i32::MAX / 4;
 
 /// The smallest nonzero value of `percpu_pagelist_high_fraction`. If the sysctl is not set, `high_max` is

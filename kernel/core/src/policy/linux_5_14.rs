@@ -5,9 +5,9 @@ use super::*;
 
 /// The policy [`LINUX_6_6`] without the drain for runs of high-order frees.
 ///
-/// The policy is an approximation, because no description of this kernel was available. General knowledge
-/// says that its page sets drain list by list, and that free_high came later. Until 5.18, a drain took its
-/// pages off the page set before it took the lock.
+/// The policy is an approximation, because no description of this kernel was available. According to general
+/// knowledge, its page sets drain list by list, and free_high came later. Not modelled: until 5.18, a drain
+/// took its pages off the page set before it took the zone's lock.
 pub const LINUX_5_14: Policy = Policy {
     name: "linux-5.14",
     kernel: "5.14",

@@ -67,8 +67,8 @@ const KERNELS: &[Policy] = &[
     LINUX_7_2,
 ];
 
-/// Whether the mechanisms that no kernel of today has are compiled in. If they are not, an allocator refuses a
-/// policy that has a [`lab_rule`](Policy::lab_rule).
+/// Whether this build contains the mechanisms that no kernel of today has. Without these mechanisms, an
+/// allocator refuses a policy that has a [`lab_rule`](Policy::lab_rule).
 pub(crate) const HAS_LAB: bool = cfg!(feature = "lab");
 
 /// Former names of policies, each with its present name.
@@ -76,7 +76,7 @@ pub static FORMER_NAMES: &[(&str, &str)] = &[("linux-6.18-sliced", "linux-6.19")
 
 /// The decisions of one kernel version.
 ///
-/// To make your own policy, start from a named policy and change some rules. So your policy still compiles
+/// To make your own policy, start from a named policy and change some rules. Then your policy still compiles
 /// when later kernels add rules:
 ///
 /// ```
@@ -120,18 +120,19 @@ pub struct Policy {
     pub tuning: Option<Tuning>,
     /// How a page set remembers recent frees. After many frees, drains are larger.
     pub free_history: FreeHistory,
-    /// When consecutive high-order frees drain the page set. `None`: such frees do not drain it.
+    /// When consecutive high-order frees drain the page set. `None`: consecutive high-order frees cause no
+    /// drain.
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub free_high: Option<FreeHighRule>,
     /// Whether a running reclaimer lowers the limit at which a free drains.
     pub reclaim: ReclaimLimit,
-    /// The lists that a drain visits, and how many blocks it takes from each.
+    /// The lists that a drain visits, and how many blocks the drain takes from each list.
     pub drain_order: DrainOrder,
     /// When a drain takes its blocks off the page set.
     pub drain_picks: DrainPicks,
     /// How a free takes the page set's lock for its drain.
     pub free_drain: FreeDrain,
-    /// How the pages of a split block enter the page set if all of them are freed at once.
+    /// How the pages of a split block enter the page set if all these pages are freed at once.
     #[cfg_attr(feature = "serde", serde(default))]
     pub split_frees: SplitFrees,
     /// Refills, the free history and decay multiply `batch` by at most `2^scale_max`.
@@ -143,7 +144,7 @@ pub struct Policy {
     pub counting: Counting,
     /// How many pages a drain on demand takes before it releases the page set's lock.
     pub demand_drain: DemandDrain,
-    /// The rules of the zone's free lists.
+    /// The rules for the zone's free lists.
     pub buddy: BuddyRules,
     /// How CPUs own whole pageblocks. `None`: CPUs own no pageblocks. If CPUs own pageblocks, page sets hold
     /// every order up to a pageblock's ([`ListScheme::EveryOrder`]). Needs the feature `lab`.
@@ -166,7 +167,7 @@ impl Policy {
         self.ownership.filter(|_| HAS_LAB)
     }
 
-    /// The first rule of this policy that needs the feature `lab`.
+    /// The name of this policy's first rule that needs the feature `lab`.
     pub(crate) fn lab_rule(&self) -> Option<&'static str> {
         let rules = [
             ("lists", self.lists == ListScheme::EveryOrder),
@@ -178,8 +179,8 @@ impl Policy {
         rules.into_iter().find_map(|(rule, needs_lab)| needs_lab.then_some(rule))
     }
 
-    /// Whether a page set's refills and drains depend on the page set alone. If CPUs own pageblocks, they
-    /// also depend on the zone, so a replay without a zone is not possible.
+    /// Whether a page set's refills and drains depend on the page set alone. If CPUs own pageblocks, refills
+    /// and drains also depend on the zone, so a replay without a zone is not possible.
     #[must_use]
     pub const fn is_of_page_sets_alone(&self) -> bool {
         self.ownership.is_none()
@@ -197,7 +198,7 @@ pub enum RefillRule {
     /// `max(batch >> o, 2)`.
     Batch,
     /// As with `Batch`, but for order 0 the number doubles at each refill if no page was freed since the last
-    /// one. The number is at most `batch << scale_max`, and at most the room that is left below `high`.
+    /// refill. The number is at most `batch << scale_max`, and at most the room that is left below `high`.
     Doubling,
 }
 
@@ -238,7 +239,7 @@ pub enum BelowHigh {
     CheckOnce,
 }
 
-/// How much a tick lowers `high` while it is above its lower limit (spec §2.11, §3.7, §3.9).
+/// How much a tick lowers `high` while `high` is above its lower limit (spec §2.11, §3.7, §3.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -321,7 +322,7 @@ pub enum FreeHistory {
     },
     /// The number of pages freed, up to about `batch << scale_max`.
     Count {
-        /// How much a free under pressure lowers `high`.
+        /// How much a free lowers `high` while memory is short.
         step: PressureStep,
     },
 }
@@ -348,7 +349,7 @@ pub enum FactorGrows {
     UpTo,
 }
 
-/// How much a free under pressure lowers `high`, with a counted history (spec §3.10).
+/// How much a free lowers `high` while memory is short, if the free history is a count (spec §3.10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -370,30 +371,32 @@ pub enum ReclaimLimit {
     FourBatches,
 }
 
-/// The lists that a drain visits, and how many blocks it takes from each (spec §2.10, §4.2). All variants but
-/// `ListByList` need the feature `lab`.
+/// The lists that a drain visits, and how many blocks the drain takes from each list (spec §2.10, §4.2). All
+/// variants but `ListByList` need the feature `lab`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DrainOrder {
-    /// The drain begins with the list of the freed block, and empties each list before it visits the next.
+    /// The drain begins with the list of the freed block, and empties each list before it visits the next
+    /// list.
     ListByList,
     /// Round-robin: the drain takes one block more from each list than from the list before it. If only one
-    /// list has blocks, it gives all of them.
+    /// list has blocks, this list gives all blocks.
     RoundRobin(FirstList),
     /// The drain begins with the lists that hold more than an equal share of `high`, the fullest first. Then
     /// the drain continues as with `ListByList`.
     ExcessFirst,
     /// The drain begins with the lists of the freed block's class: order 0, or all higher orders. Within the
-    /// class, it takes blocks as with `ListByList`. Then the drain visits the other lists.
+    /// class, the drain takes blocks as with `ListByList`. Then the drain visits all other lists.
     ClassFirst,
 }
 
 /// The count that a free compares with `high`.
 ///
 /// All variants but `Pages` need the feature `lab`. A page set always counts only its pages. When this number
-/// reaches `high`, a free counts the blocks or the pages of the class, too. It drains only if that count also
-/// reaches `high`. So the policies of real kernels do not pay for counts that they do not use.
+/// reaches `high`, a free counts the blocks or the pages of the class, too. The free drains only if that
+/// count also reaches `high`. Therefore the policies of real kernels do not pay for counts that they do not
+/// use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -415,7 +418,7 @@ pub enum Counting {
 pub enum FirstList {
     /// List 0.
     Zero,
-    /// List 1, because Linux 4.9 goes to the next list before it takes the first block.
+    /// List 1: Linux 4.9 starts at list 0, but moves to the next list before it takes the first block.
     One,
     /// The list after the list where the last drain stopped.
     AfterLast,
@@ -471,7 +474,7 @@ impl FreeDrain {
         }
     }
 
-    /// Whether another slice follows, if pages are still due.
+    /// Whether the drain continues with another slice if pages are still due.
     #[must_use]
     pub const fn goes_on(self, count: i32, limit: i32) -> bool {
         match self {
@@ -482,10 +485,10 @@ impl FreeDrain {
     }
 }
 
-/// How pages enter the page set if a block, such as a task's stack, was allocated whole and split, and all of
-/// its pages are freed at once. The allocator of this crate does not use this rule: its frees name whole blocks.
-/// Replays of recordings use it: the kernel emits an event per page, and the events do not show whether the
-/// pages entered one by one or as one block.
+/// How the pages of a split block enter the page set if all of these pages are freed at once. A task's stack
+/// is such a block: Linux allocates it whole, and then splits it. The allocator of this crate does not use
+/// this rule: its frees name whole blocks. Replays of recordings use this rule, because the kernel emits an
+/// event per page in both cases, so events do not show how the pages entered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -547,8 +550,8 @@ pub enum SliceCaches {
     LastLevel,
 }
 
-/// The smallest number of recently freed pages that allows a drain by free_high. The threshold is the sum of
-/// both fields.
+/// The smallest number of recently freed pages that allows a drain by free_high. The threshold is `batches`
+/// batches plus `high_min_part` of the lower limit of `high`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -569,7 +572,7 @@ impl FreeHighThreshold {
     #[inline]
     pub(crate) fn is_reached(self, freed: i32, batch: i32, high_min: i32) -> bool {
         let (freed, batches) = (i64::from(freed), i64::from(batch) * i64::from(self.batches));
-        // Make the cheap comparison first. Most frees fail it, and so avoid the division.
+        // Make the cheap comparison first, because most frees fail it and then need no division.
         freed >= batches && freed >= batches + i64::from(self.high_min_part.of(high_min))
     }
 }

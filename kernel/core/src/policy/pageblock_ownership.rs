@@ -1,8 +1,8 @@
 //! The rules of policies under which CPUs own whole pageblocks.
 
-/// CPUs claim whole pageblocks from the zone and split them in their page sets. A freed page goes to the
-/// owner of its pageblock, whichever CPU frees it. A drain merges the pages of owned pageblocks before it
-/// takes the zone's lock.
+/// CPUs claim whole pageblocks from the zone, and split these pageblocks in their page sets. A freed page
+/// goes to the owner of its pageblock, whichever CPU frees the page. A drain merges the pages of owned
+/// pageblocks before it takes the zone's lock.
 ///
 /// Source: the RFC "pcp buddy allocator" (posted in April 2026, not merged). Each point that the RFC's text
 /// leaves open is a field of this struct. Decision 0016 gives the reasons for the values.
@@ -11,9 +11,9 @@
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", default, deny_unknown_fields))]
 #[non_exhaustive]
 pub struct PageblockOwnership {
-    /// Where a page goes that another CPU than the owner frees.
+    /// The destination of a page that is freed by a CPU other than the owner.
     pub remote: RemoteFrees,
-    /// Where a freed page goes if the lock of the owner's page set is taken.
+    /// The destination of a freed page if the lock of the owner's page set is taken.
     pub busy_owner: BusyOwner,
     /// A page set claims no pageblock beyond this number of pages.
     pub claims: ClaimLimit,
@@ -39,21 +39,22 @@ impl Default for PageblockOwnership {
     }
 }
 
-/// Where a page goes that another CPU than the owner frees.
+/// The destination of a page that is freed by a CPU other than the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub enum RemoteFrees {
-    /// The page goes to the owner's page set, if its lock is free.
+    /// The page goes to the owner's page set, if the lock of this page set is free.
     #[cfg_attr(feature = "serde", serde(rename = "page set"))]
     PageSet,
-    /// The page goes to a list of the owner. The owner's page set takes it in later, so the freeing CPU does
-    /// not touch the page set. Source: the RFC "superpageblocks" (posted in April and May 2026, not merged).
+    /// The page goes to a list of the owner. The owner's page set takes in the page later, so the freeing CPU
+    /// does not touch the page set. Source: the RFC "superpageblocks" (posted in April and May 2026, not
+    /// merged).
     #[cfg_attr(feature = "serde", serde(rename = "owner's list"))]
     OwnersList,
 }
 
-/// Where a freed page of an owned pageblock goes if the owner's page set is busy.
+/// The destination of a freed page of an owned pageblock if the lock of the owner's page set is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]

@@ -5,22 +5,22 @@
 /// tainted units.
 ///
 /// Source: the RFC "superpageblocks" (posted in April and May 2026, not merged). The RFC's texts leave some
-/// points open. This project chose:
+/// points open. For these points, this project chose:
 ///
 /// - Units are counted from the zone's first frame.
 ///
 /// - A completely free pageblock does not taint its unit.
 ///
 /// - The fullest unit is the one with the fewest completely free pageblocks. Among equally full units, the
-///   search takes the unit that it meets first.
+///   search chooses the unit that it finds first.
 ///
-/// - If too few frames of a pageblock are free to claim it, a request takes a free block and leaves the
-///   pageblock's type.
+/// - If too few frames of a pageblock are free for a claim, a request takes a free block, and the pageblock
+///   keeps its type.
 ///
-/// Two parts of the RFC are not modelled here: the worker that moves pages out of tainted units (the study
-/// `ageing` models it), and the search of contiguous requests. `PageblockOwnership::remote` selects lists of
-/// pages that other CPUs freed. The RFC keeps counts for each unit. This code counts anew each time, which
-/// gives the same answers and takes longer.
+/// This crate does not model two parts of the RFC: the search of contiguous requests, and the worker that
+/// moves pages out of tainted units. The study `ageing` models this worker. The RFC's lists of pages that
+/// other CPUs freed are a separate rule, `PageblockOwnership::remote`. The RFC keeps counts for each unit.
+/// This code counts again at each request, which gives the same answers and takes longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]

@@ -76,7 +76,7 @@ counters! {
     /// Number of times that an operation took the zone's lock.
     zone_lock_acquisitions,
     /// Number of times that an allocated block was split because a part of it was freed. Each split takes the
-    /// zone lock once. A kernel has no such operation.
+    /// zone lock once. Linux has no such operation, and so no such counter.
     splits,
     /// Operations that found the page set's lock taken and went to the free lists.
     trylock_failures,

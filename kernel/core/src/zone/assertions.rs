@@ -1,6 +1,6 @@
-//! In debug builds, these checks run at each change of the free lists, so that a mistake is found where it is
-//! made. The checks cover the invariants of [`validate`](crate::PageAllocator::validate) that need only one
-//! block or the heads of lists.
+//! Checks that debug builds make at each change of the free lists, so that a mistake shows at the place of
+//! its cause. The checks cover the invariants of [`validate`](crate::PageAllocator::validate) that need only
+//! one block or the heads of lists.
 
 use super::LockedZone;
 use crate::frame::FrameIndex;
@@ -56,8 +56,8 @@ impl<E> LockedZone<'_, E> {
         })
     }
 
-    /// Panics in debug builds if the zone's counts contradict each other or the lists: free pages and free
-    /// blocks (invariants 2 and 3), and the gauges that say which lists are empty. O(lists).
+    /// Panics in debug builds if the zone's counts contradict each other or the lists. Checks free pages,
+    /// free blocks (invariants 2 and 3), and the gauges that say which lists are empty. O(lists).
     #[inline]
     pub(crate) fn assert_consistent(&self) {
         if !cfg!(debug_assertions) {

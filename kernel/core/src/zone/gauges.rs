@@ -54,7 +54,7 @@ impl Gauges {
         add(&self.free, frames);
     }
 
-    /// Adds `frames` frames that entered a free list of `migratetype`, if that type has its own count. If
+    /// Adds `frames` frames that entered a free list of `migratetype`, if this type has a separate count. If
     /// `frames` is negative, frames left the list. The caller holds the zone lock.
     #[inline]
     pub(crate) fn account_type(&self, migratetype: MigrateType, frames: i64) {

@@ -1,5 +1,5 @@
-//! The data that a zone's lock protects, and a zone whose lock is held. Only the functions of this file put
-//! blocks on the free lists and take them off.
+//! Defines the data that a zone's lock protects, and the view of a zone whose lock is held. Only the
+//! functions of this file put blocks on the free lists or take blocks off these lists.
 //!
 //! `buddy` decides which blocks are split and merged, and how.
 
@@ -14,7 +14,7 @@ use crate::{CpuId, MigrateType, NR_ORDERS, Order, Pfn};
 /// The data that a zone's lock protects.
 ///
 /// The alignment puts the lock word and the data on different cache lines. A waiting CPU polls the lock word.
-/// If both were on one line, each poll would take the line from the lock's holder.
+/// If the lock word and the data shared a line, each poll would take the line from the lock's holder.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct FreeLists {
@@ -158,8 +158,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         }
     }
 
-    /// Whether a block that was just taken has the state of a free block. If it does not, the block goes out
-    /// of service (spec §7).
+    /// Whether a block that was just taken has the state of a free block. A block with any other state goes
+    /// out of service (spec §7).
     #[inline]
     pub(crate) fn is_sound(&mut self, frame: FrameIndex, order: Order, found: FoundAt) -> bool {
         matches!(self.body.frames.state(frame), State::Free { .. }) || self.leak(frame, order, found)

@@ -65,8 +65,8 @@ impl WatermarkSettings {
 /// Linux's default `min_free_kbytes` for `free_kbytes` of memory: 4 · √(free), 128 to 262 144 (spec §1.9).
 #[must_use]
 pub fn default_min_free_kbytes(free_kbytes: u64) -> u64 {
-    // The square root is computed by bisection, because kernels link this code, and `isqrt` would take 560
-    // bytes more.
+    // Compute the square root by bisection, because `isqrt` would add 560 bytes to a kernel that links this
+    // code.
     let (square, mut low, mut high) = (free_kbytes.saturating_mul(16), 128, 262_144);
     while low < high {
         let middle = u64::div_ceil(low + high, 2);
@@ -75,7 +75,7 @@ pub fn default_min_free_kbytes(free_kbytes: u64) -> u64 {
     low
 }
 
-/// A zone's watermarks and boost. CPUs read them without the zone's lock.
+/// A zone's watermarks and boost. CPUs read these numbers without the zone's lock.
 #[derive(Debug)]
 pub(crate) struct Marks {
     min: Count,
@@ -123,8 +123,8 @@ impl Marks {
     }
 }
 
-/// `value · numerator / denominator` without overflow (spec §0.1 *mulfrac*). Kernels link this code, so it
-/// avoids a division of 128 bits, which would take 200 bytes more.
+/// `value · numerator / denominator` without overflow (spec §0.1 *mulfrac*). This function avoids a division
+/// of 128 bits, which would add 200 bytes to a kernel that links this code.
 pub(super) fn mul_frac(value: u64, numerator: u64, denominator: u64) -> u64 {
     (value / denominator)
         .saturating_mul(numerator)

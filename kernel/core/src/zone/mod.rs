@@ -1,4 +1,4 @@
-//! A zone: its place, flags and lock. Free lists, watermarks and reserves have their own files.
+//! A zone: its frame numbers, flags and lock. Other files have free lists, watermarks and reserves.
 
 mod assertions;
 mod body;
@@ -22,7 +22,7 @@ use crate::frame::{FrameCounts, FrameIndex, FrameTables, Owners, PageblockOwner}
 use crate::platform::{Lock, Platform};
 use crate::{CpuId, NR_ORDERS, PAGEBLOCK_FRAMES, Pfn, Storage};
 
-/// A zone, or an empty table entry.
+/// A zone, or a table entry that is not filled yet.
 ///
 /// The constructor is `const`, so that a kernel can keep its zones in a static.
 pub struct Zone<'a, P: Platform> {
@@ -31,8 +31,8 @@ pub struct Zone<'a, P: Platform> {
 }
 
 impl<'a, P: Platform> Zone<'a, P> {
-    /// Makes a zone without frames. The allocator fills the zone when it is built. `frames` must have the
-    /// sizes that [`FrameCounts`](crate::FrameCounts) says.
+    /// Makes a zone without frames. [`PageAllocator::new`](crate::PageAllocator::new) fills the zone.
+    /// `frames` must have the sizes that [`FrameCounts`](crate::FrameCounts) says.
     #[must_use]
     pub const fn new(frames: FrameTables<'a>) -> Self {
         Self { body: ZoneBody::new(frames), buddy: Lock::<P, _>::new(FreeLists::EMPTY) }

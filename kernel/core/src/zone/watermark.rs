@@ -159,7 +159,7 @@ mod tests {
         body
     }
 
-    /// Worked example E17: how far below `min` each reserve flag may go.
+    /// Tests worked example E17: how far below `min` a request with each reserve flag may go.
     #[test]
     fn example_e17_reserves() {
         let min = 10_980;
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// Worked example E16: one comparison, with a reserve for requests that could use a higher zone.
+    /// Tests worked example E16: one comparison, with a reserve for requests that could use a higher zone.
     #[test]
     fn example_e16_fast_check_at_high() {
         let zone = free_left(20_480, 16_471);

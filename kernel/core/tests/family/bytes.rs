@@ -1,4 +1,4 @@
-//! Machines and operations decoded from bytes, for the fuzz targets.
+//! Decodes machines and operations from bytes, for the fuzz targets.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use pageset_core::{FreeTraits, MigrateType, RequestTraits, ZoneKind};

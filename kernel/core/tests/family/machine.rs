@@ -1,4 +1,5 @@
-//! Machines: one to three zones with holes and odd ends, on one or two nodes with one to four CPUs.
+//! Describes machines that the tests use: one to three zones with holes and odd ends, on one or two nodes
+//! with one to four CPUs.
 
 use std::ops::Range;
 

@@ -2,8 +2,8 @@
 //! uses every operation, and also misuses operations. After each operation, the model checks that no frame is
 //! lost, that no frame has two users, and that each refusal has the right error.
 //!
-//! Files: `machine` and `operation` (what a program consists of), `model` (the state of every frame),
-//! `subject` (the allocator, and its promises beyond the trait), `play` (runs a program).
+//! `machine` and `operation` define programs, and `play` runs a program. `model` has the state of every
+//! frame. `subject` is the interface to the allocator, with its promises beyond the trait.
 //!
 //! `strategies` makes programs for proptest, and `bytes` makes programs for the fuzz targets. Both files are
 //! outside this module, because not every user of this module has these crates. The tests of the core, the

@@ -1,5 +1,5 @@
-//! The model stores which blocks are in use, by their first frames. All other answers are computed from these
-//! blocks.
+//! The model of an allocator. The model stores which blocks are in use, and computes all expected answers
+//! from these blocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -1,5 +1,5 @@
-//! Operations, including misuse. An operation names a block by any number, and the model maps the number to
-//! one of its blocks.
+//! Operations, including misuse. An operation names a block by any number, and the model maps this number to
+//! a block in use.
 
 use pageset_core::{FreeTraits, MigrateType, RequestTraits, ZoneKind};
 

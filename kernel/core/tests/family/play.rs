@@ -12,8 +12,8 @@ use super::model::{Model, around, cut, frames};
 use super::operation::{How, Operation, Wish};
 use super::subject::{Administered, Subject};
 
-/// Plays operations on a new allocator for `machine`. After every `stride` operations, and at the end, checks
-/// everything that the allocator shows.
+/// Plays operations on a new allocator for `machine`. Checks the allocator's whole visible state after every
+/// `stride` operations, and at the end.
 pub(crate) fn play(subject: impl Subject, machine: &Machine, operations: &[Operation], stride: usize) {
     let mut run = Run { subject, model: Model::new(machine) };
     for operations in operations.chunks(stride) {
@@ -169,7 +169,7 @@ impl<S: Subject> Run<S> {
         }
     }
 
-    /// Whether the allocator reports this misuse.
+    /// Whether the allocator promises to report this misuse.
     fn tells(&self, answer: Result<(), FreeError>) -> bool {
         self.subject.promises().tells_double_frees || !matches!(answer, Err(FreeError::DoubleFree(_)))
     }
@@ -302,8 +302,8 @@ impl<S: Subject> Run<S> {
         if drained {
             drain(self);
         }
-        // If no caller uses a frame, it goes out of service together with the block that a CPU holds, or
-        // alone.
+        // A frame that no caller uses goes out of service alone, or together with the block of a CPU that
+        // contains the frame.
         let goes_with = self.subject.goes_with(Pfn(pfn));
         let outcome = self.allocator().mark_bad(CpuId(cpu), Pfn(pfn));
         // A page set notices a bad block when the block leaves it.
@@ -316,7 +316,7 @@ impl<S: Subject> Run<S> {
         } else if around(&model.leaked, pfn).is_some() {
             assert_eq!(outcome, Err(FreeError::Leaked(Pfn(pfn))));
         } else if outcome == Err(FreeError::NoRoom(Pfn(pfn))) {
-            // The frame is out of service already, so nothing has changed.
+            // The table of pageblocks with bad frames is full, so the frame stays in service.
         } else {
             assert_eq!(outcome, Ok(()));
             if let Some((start, order)) = model.around(pfn) {
@@ -411,7 +411,7 @@ impl<S: Subject> Run<S> {
         self.subject.check(&self.model);
     }
 
-    /// Frees everything and checks that all memory is free.
+    /// Frees all blocks in use, and checks that all memory is free.
     fn finish(&mut self) {
         while let Some((pfn, order)) = self.model.nth(0) {
             self.free(0, pfn, order, FreeTraits::empty());

@@ -20,8 +20,8 @@ fn sizes() -> BoxedStrategy<u64> {
     .boxed()
 }
 
-/// Makes a span of about `size` frames with up to three regions. `gap` is the distance from the span before
-/// it.
+/// Makes a span of about `size` frames with up to three regions. `gap` is the distance from the previous
+/// span.
 fn shape() -> impl Strategy<Value = (u64, u64, Vec<(u64, u64)>)> {
     let gaps = prop_oneof![Just(0_u64), 1_u64..5000, Just(1024_u64)];
     let holes = prop_oneof![

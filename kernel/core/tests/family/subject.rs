@@ -1,4 +1,4 @@
-//! The interface through which the model tests an allocator: `FrameAllocator`, and some more methods.
+//! The interface that the model needs to test an allocator: `FrameAllocator`, and some more methods.
 
 use std::ops::Range;
 
@@ -26,10 +26,11 @@ pub(crate) trait Subject {
     /// Number of free frames of a zone.
     fn free_in(&self, zone: usize) -> u64;
 
-    /// The block that goes out of service with a free frame, if it is larger than the frame.
+    /// The block that goes out of service together with a free frame. `None` if the frame goes out of service
+    /// alone.
     fn goes_with(&self, pfn: Pfn) -> Option<(Pfn, Order)>;
 
-    /// Checks that a drained CPU keeps no memory for itself, as far as the allocator shows it.
+    /// Checks that a drained CPU keeps no memory for itself, as far as the allocator shows this memory.
     fn check_drained(&self, cpu: CpuId);
 
     /// Runs an operation that is not in `FrameAllocator`.
@@ -45,8 +46,8 @@ pub(crate) trait Subject {
     fn finish(&self, model: &Model);
 }
 
-/// The methods for an administrator of memory. Both allocators have them with the same signatures, except for
-/// `drain_cpu` and `drain_all`.
+/// The methods for an administrator of memory. Both allocators have these methods with the same signatures,
+/// except for `drain_cpu` and `drain_all`.
 pub(crate) trait Administered: FrameAllocator {
     fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError>;
     fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError>;
@@ -61,7 +62,8 @@ pub(crate) trait Administered: FrameAllocator {
     fn set_watermarks(&self, zone: ZoneId, watermarks: Watermarks) -> Result<(), ConfigError>;
 }
 
-/// Implements [`Administered`] by the allocator's own methods. The two drains differ, so they are given.
+/// Implements [`Administered`] by the allocator's own methods. The two drains are arguments, because the
+/// allocators differ in them.
 macro_rules! administered {
     ($allocator:ty, $($drains:item)*) => {
         impl Administered for $allocator {
@@ -98,7 +100,7 @@ macro_rules! administered {
 }
 pub(crate) use administered;
 
-/// Promises that some allocators make and others do not.
+/// Promises that some allocators make and other allocators do not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Promises {
     /// The allocator reports every double free. Without this promise, programs free no block twice. All other
@@ -108,7 +110,7 @@ pub(crate) struct Promises {
     /// had holes. Without this promise, such a request still finds a free page, unless all free pages are in
     /// contiguous areas.
     pub(crate) finds_blocks: bool,
-    /// The allocator hands out no frame of a pageblock that is out of service. Without this promise, it may
-    /// hand out frames that were in page sets.
+    /// The allocator hands out no frame of a pageblock that is out of service. Without this promise, the
+    /// allocator may hand out frames of such a pageblock that were in page sets.
     pub(crate) keeps_isolated: bool,
 }

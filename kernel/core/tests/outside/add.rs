@@ -8,7 +8,7 @@ use crate::host::{Allocator, build};
 
 const CPU: CpuId = CpuId(0);
 
-/// A machine of 16 MiB with two CPUs. The boot code has a part of the memory at first.
+/// A machine of 16 MiB with two CPUs. At first, the boot code uses a part of the memory.
 fn machine() -> Allocator {
     let regions = [5..600, 2048..4096];
     let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..4096, regions: &regions }];

@@ -1,4 +1,4 @@
-//! More frames than a block has, any alignment, and any range at an address.
+//! Tests allocations of more frames than a block has, with any alignment, and of any range at its address.
 
 use pageset_core::{
     AllocError, Config, CpuId, NodeChoice, NodeId, Order, Pfn, Request, RequestTraits, ZoneConfig, ZoneKind,
@@ -45,7 +45,8 @@ fn more_frames_than_the_largest_block_has_are_contiguous_and_aligned() {
 fn the_frames_do_not_overlap_holes_or_what_is_in_use_and_keep_to_the_node() {
     let allocator = machine();
     let first = any().on(NodeChoice::Only(NodeId(0)));
-    // Behind the hole are 12 684 frames: 396 to the next pageblock, and 12 288 from there.
+    // After the hole there are 12 684 frames: 396 up to the next pageblock, and 12 288 from that pageblock
+    // on.
     assert_eq!(
         allocator.alloc_contiguous(CPU, 12_289, 1, &first).map(|pfn| pfn.0 >= 3700),
         Err(AllocError::OutOfMemory { order: Order::MAX })
@@ -103,7 +104,8 @@ fn wrong_arguments_have_errors() {
     }
 }
 
-/// The watermark stops a search at once, and the frames that the search had taken are free again.
+/// Tests that the watermark stops a search at once, and that the frames that the search had taken are free
+/// again.
 #[test]
 fn the_minimum_watermark_is_kept() {
     let allocator = machine();

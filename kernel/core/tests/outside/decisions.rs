@@ -81,8 +81,8 @@ fn a_large_slice_keeps_less_than_a_batch_only() {
     }
 }
 
-/// A movable request may claim a pageblock for a block of order 4 or more, but not for a smaller block (spec
-/// §1.6).
+/// Tests that a movable request may claim a pageblock for a block of order 4 or more, but not for a smaller
+/// block (spec §1.6).
 #[test]
 fn a_movable_request_claims_from_order_4_on() {
     for (size, may) in [(3, false), (4, true)] {
@@ -172,8 +172,8 @@ fn a_tick_drains_in_slices_of_a_batch_since_6_12() {
     }
 }
 
-/// A request takes memory of its own node in a pageblock of another type rather than memory of another node
-/// (spec §1.13, step 1).
+/// Tests that a request prefers memory of its own node in a pageblock of another type to memory of another
+/// node (spec §1.13, step 1).
 #[test]
 fn fragmenting_is_better_than_another_node() {
     for policy in [LINUX_6_1, LINUX_6_12] {
@@ -219,7 +219,7 @@ fn fragmenting_is_better_than_failing() {
     );
 }
 
-/// Free pages of a contiguous area do not count for unmovable requests (spec §1.11).
+/// Tests that free pages of a contiguous area do not count for unmovable requests (spec §1.11).
 #[test]
 fn contiguous_areas_do_not_count_for_unmovable_requests() {
     let machine = Machine::new(LINUX_6_12, 4096);
@@ -237,7 +237,8 @@ fn contiguous_areas_do_not_count_for_unmovable_requests() {
     assert_eq!(wakes(&machine.events()), 1, "512 for an unmovable one: below the low watermark");
 }
 
-/// A page freed before its pageblock was isolated is drained to the isolated list.
+/// Tests that a drain puts a page on the isolated list if the page's pageblock was isolated after the page
+/// was freed.
 #[test]
 fn drains_look_again_while_pageblocks_are_isolated() {
     for policy in POLICIES {
@@ -257,8 +258,8 @@ fn drains_look_again_while_pageblocks_are_isolated() {
     }
 }
 
-/// A refill takes pages from a pageblock of another type, and some of them stay unused. Linux 6.1 drains
-/// these pages to the list that they came from, 6.12 to the list of their pageblock's type.
+/// Tests the drain of unused pages that a refill took from a pageblock of another type. Linux 6.1 drains
+/// these pages to the list that they came from, and 6.12 to the list of their pageblock's type.
 #[test]
 fn unused_pages_go_back_to_where_the_policy_says() {
     for (policy, to) in [(LINUX_6_1, Unmovable), (LINUX_6_12, Movable)] {
@@ -310,7 +311,7 @@ fn bulk_for_one_slot_is_an_ordinary_allocation() {
     }
 }
 
-/// Only a request that may wait finds pages in another CPU's page set.
+/// Tests that only a request that may wait gets pages from another CPU's page set.
 #[test]
 fn all_page_sets_are_drained_before_a_waiting_request_fails() {
     for policy in POLICIES {
@@ -341,8 +342,8 @@ fn requests_that_may_wake_the_reclaimer_do_so_below_low() {
     assert_eq!(wakes(&machine.events()), 0);
 }
 
-/// Any request clears the mark of a boosted zone under 6.1. Under 6.12, only a request that may wake the
-/// reclaimer does.
+/// Tests which request clears the mark of a zone with boosted watermarks: under 6.1 any request, under 6.12
+/// only a request that may wake the reclaimer.
 #[test]
 fn a_boosted_zone_wakes_the_reclaimer_once() {
     for policy in [LINUX_6_1, LINUX_6_12] {
@@ -357,8 +358,8 @@ fn a_boosted_zone_wakes_the_reclaimer_once() {
         machine.allocator.alloc(CPU, &quiet).expect("32 are free");
         assert_eq!(wakes(&machine.events()), 0, "{}: it may not", policy.name);
         assert_eq!(machine.allocator.zones().next().map(|zone| zone.boost), Some(512));
-        // One wake-up comes because the zone fell below the low watermark. A second one comes for the boost,
-        // if the request mixes types in a pageblock again.
+        // One wake-up comes because the zone fell below the low watermark. A second wake-up comes for the
+        // boost, if the request mixes types in a pageblock again.
         while machine.allocator.alloc(CPU, &direct(Unmovable)).is_ok() {}
         give(&machine.allocator, 1024..1056);
         machine.events();
@@ -367,7 +368,7 @@ fn a_boosted_zone_wakes_the_reclaimer_once() {
     }
 }
 
-/// Grouping by mobility needs a pageblock of each type above the high watermark.
+/// Tests that grouping by mobility needs a pageblock of each type above the high watermark.
 #[test]
 fn exactly_a_pageblock_of_each_type_is_enough_for_grouping() {
     for (frames, groups) in [(3071, false), (3072, true)] {
@@ -380,7 +381,7 @@ fn exactly_a_pageblock_of_each_type_is_enough_for_grouping() {
     }
 }
 
-/// A drain that leaves enough free memory clears the zone's below-high mark.
+/// Tests that a drain that leaves enough free memory clears the zone's below-high mark.
 #[test]
 fn a_drain_clears_the_mark_of_a_zone_that_is_above_high() {
     let machine = Machine::new(LINUX_6_12, LARGE);

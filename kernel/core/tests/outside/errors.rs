@@ -223,7 +223,7 @@ fn contradictory_configurations_are_refused() {
     assert_eq!(configure(&[(Normal, 0, 0..8, from_ref(&(0..8)))], &[most]), Ok(()));
 }
 
-/// If `check` approves a configuration's regions, it can be built.
+/// Tests that `check` refuses impossible regions, so that a configuration that passes can be built.
 #[test]
 fn impossible_regions_are_refused_before_there_are_tables() {
     let of_second_zone = |regions: &[Range<u64>]| {
@@ -288,7 +288,8 @@ fn a_bad_fraction_is_refused_and_the_old_one_stays() {
     assert_eq!(allocator.pageset_info(ZoneId(0), CPU), before);
 }
 
-/// Two threads free the same block at once. One succeeds, and the other gets a double-free error.
+/// Tests a race of two threads that free the same block: one thread succeeds, and the other thread gets a
+/// double-free error.
 #[test]
 fn of_two_threads_that_free_a_block_one_wins() {
     let allocator = machine();

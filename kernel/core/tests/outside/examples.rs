@@ -1,5 +1,6 @@
 //! Tests the specification's worked examples (§8.2) through the public interface. A test's name has the
-//! example's number. The examples of single decisions are unit tests in the files of the decisions.
+//! example's number. Examples of single decisions are unit tests in the source files that make these
+//! decisions.
 
 use crate::host::{Allocator, build};
 use crate::log::{CPU, Drained, Machine, OTHER, ZONE};
@@ -140,7 +141,7 @@ fn e05_idle_page_sets_decay() {
     assert_eq!(machine.info(CPU).count, 5985, "nothing was drained");
 }
 
-/// E6 and E7: while memory is short, each free lowers `high` by a batch and drains a batch.
+/// Tests E6 and E7: while memory is short, each free lowers `high` by a batch and drains a batch.
 #[test]
 #[cfg_attr(miri, ignore = "millions of frames")]
 fn e06_e07_pressure_lowers_high() {
@@ -150,7 +151,7 @@ fn e06_e07_pressure_lowers_high() {
         let high = machine.info(CPU).high;
         assert!(high > 15_000);
         held.iter().take(9000).for_each(|block| machine.free(CPU, *block));
-        // Allocations halve the history of frees until it is empty.
+        // Each allocation halves the history of frees, until the history is empty.
         (0..20).for_each(|_| {
             machine.alloc(CPU, 0);
         });
@@ -241,7 +242,7 @@ fn e13_splitting_claiming_and_merging() {
     }
 }
 
-/// In this example, a movable request finds only small unmovable blocks.
+/// Tests E14: a movable request finds only small unmovable blocks.
 #[test]
 fn e14_a_movable_request_takes_a_small_block() {
     use MigrateType::{Movable, Unmovable};
@@ -255,7 +256,7 @@ fn e14_a_movable_request_takes_a_small_block() {
         let got = take(&machine, Movable).0;
         assert_eq!(fallbacks(&machine), [(got, 2, Unmovable, false)], "{}", policy.name);
         assert_eq!(machine.allocator.pageblock_type(Pfn(got)), Some(Unmovable));
-        // The rest of the block is movable under 6.1. Under 6.12 it stays unmovable.
+        // The rest of the block is movable under 6.1, and stays unmovable under 6.12.
         let next = take(&machine, Movable).0;
         let falls_back = !fallbacks(&machine).is_empty();
         assert_eq!((next, falls_back), (got + 1, policy == LINUX_6_12), "{}", policy.name);
@@ -263,7 +264,7 @@ fn e14_a_movable_request_takes_a_small_block() {
     }
 }
 
-/// In this example, an unmovable request finds small blocks in a pageblock whose pages are mostly movable.
+/// Tests E15: an unmovable request finds small blocks in a pageblock with mostly movable pages.
 #[test]
 fn e15_an_unmovable_request_meets_a_movable_pageblock() {
     use MigrateType::{Movable, Unmovable};
@@ -284,7 +285,7 @@ fn e15_an_unmovable_request_meets_a_movable_pageblock() {
         let got = take(&machine, Unmovable).0;
         let found: Vec<_> =
             fallbacks(&machine).iter().map(|(_, order, of, owned)| (*order, *of, *owned)).collect();
-        // A claim takes the largest block first, a single steal the smallest.
+        // Linux 6.1 steals the largest block, and 6.12 takes the smallest block that is large enough.
         let size = if policy == LINUX_6_1 { 3 } else { 2 };
         assert_eq!(found, [(size, Movable, false)], "{}: nothing is claimed", policy.name);
         assert_eq!(machine.allocator.pageblock_type(Pfn(got)), Some(Movable), "{}", policy.name);
@@ -323,7 +324,8 @@ fn e19_v5_page_sets_hold_eleven_batches() {
     assert_eq!(machine.drains(), [Drained { reason: DrainReason::High, pages: 31 }]);
 }
 
-/// The last posted patch and the merged series differ only in how much pressure lowers `high`.
+/// Tests the only difference between the last posted patch and the merged series: how much a free lowers
+/// `high` while memory is short.
 #[test]
 #[cfg_attr(miri, ignore = "millions of frames")]
 fn e06_as_posted_high_falls_by_the_pages_freed() {

@@ -1,6 +1,6 @@
 //! Tests an interrupt that arrives while its CPU holds the lock of its page set. The interrupt handler may
-//! allocate and free. But the handler must never wait for that lock, because the lock's holder cannot run
-//! until the handler returns.
+//! allocate and free, but must never wait for that lock, because the lock's holder cannot run until the
+//! handler returns.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -11,7 +11,8 @@ use pageset_core::{
     RequestTraits, Tables, ZoneConfig, ZoneKind,
 };
 
-/// A lock for one thread. A second attempt to take it panics, because a wait would never end.
+/// A lock for one thread. An attempt to take the lock while it is held panics, because a wait would never
+/// end.
 struct OneThread(AtomicBool);
 
 // SAFETY: only one caller's exchange finds false between two unlocks.

@@ -68,7 +68,7 @@ fn steps(many: u64) -> u64 {
     if cfg!(miri) { 20 } else { many }
 }
 
-/// Invariants 1 to 8, 10, 11, 31, 32 and 39, after each of many operations.
+/// Tests invariants 1 to 8, 10, 11, 31, 32 and 39 after each of many operations.
 #[test]
 fn i01_to_08_10_11_31_32_39_every_state_is_sound() {
     for policy in policies(|_| true) {
@@ -80,8 +80,8 @@ fn i01_to_08_10_11_31_32_39_every_state_is_sound() {
     }
 }
 
-/// `validate` has separate rules for invariants 2 to 8. This test checks that it finds nothing wrong in a
-/// sound state.
+/// Tests that `validate`, which has separate rules for invariants 2 to 8, finds nothing wrong in a sound
+/// state.
 #[test]
 fn i02_free_blocks_add_up() {
     let machine = Machine::new(LINUX_6_12, 7000);
@@ -223,8 +223,8 @@ fn pages_of_next_drain(machine: &Machine, stock: &mut Vec<(Pfn, Order)>) -> u32 
     }
 }
 
-/// A page set with a fixed limit of 900, whose history holds `freed` pages. The size of its next drain shows
-/// how much history is left.
+/// Makes a page set with a fixed limit of 900 pages and a history of `freed` pages. The size of its next
+/// drain shows how much history is left.
 fn with_history(freed: usize) -> (Machine, Vec<(Pfn, Order)>) {
     let machine = Machine::new(LINUX_6_12, LARGE);
     machine.allocator.set_percpu_pagelist_high_fraction(100).expect("at least 8");
@@ -239,7 +239,7 @@ fn with_history(freed: usize) -> (Machine, Vec<(Pfn, Order)>) {
 fn i16_an_allocation_halves_the_free_history_once() {
     let (machine, mut stock) = with_history(800);
     assert_eq!(pages_of_next_drain(&machine, &mut stock), 901 - 63, "901 pages freed, less is kept back");
-    // The history has 400 pages, and then 600 pages are freed.
+    // The allocation halves the history of 300 pages. Then 602 pages are freed until the drain.
     let (machine, mut stock) = with_history(300);
     machine.alloc(CPU, 0);
     assert_eq!(pages_of_next_drain(&machine, &mut stock), 300 / 2 + 602);
@@ -249,8 +249,8 @@ fn i16_an_allocation_halves_the_free_history_once() {
         .allocator
         .alloc_bulk(CPU, &Request::new(Order::ZERO).movable(), &mut slots)
         .expect("memory enough");
-    // Without halving, the history would be 300 + 621 pages; with it, 150 + 621. A drain takes at most the
-    // limit less a batch.
+    // Without halving, the history has 300 + 621 pages; with halving, it would have 150 + 621. A drain takes
+    // at most the limit minus a batch.
     assert_eq!(pages_of_next_drain(&machine, &mut stock), 901 - 63, "the bulk interface does not halve");
 }
 
@@ -283,8 +283,8 @@ fn i17_a_free_halves_the_alloc_factor_once() {
         };
         let first: Vec<_> = (0..4).map(|_| next_refill().0).collect();
         assert_eq!(first, [63, 126, 252, 504], "{}", policy.name);
-        // The factor is 4 now. A direct free does not change the factor, and a free into the page set makes
-        // it 2.
+        // The alloc factor is 4 now. A direct free does not change the alloc factor, and a free into the page
+        // set halves this factor to 2.
         let block = machine.alloc(CPU, 0);
         machine.allocator.free_with(CPU, block.0, block.1, FreeTraits::BYPASS_PCP).expect("allocated");
         let block = machine.alloc(CPU, 5);
@@ -370,8 +370,8 @@ fn i20_a_list_is_drained_from_its_cold_end_before_any_other() {
     assert_eq!(machine.drains(), []);
     eights.iter().for_each(|block| machine.free(CPU, *block));
     assert_eq!(before, 150);
-    // The seventh of eight blocks reaches the limit. The three oldest blocks of that list are drained, and no
-    // single page.
+    // The seventh of eight blocks reaches the limit. The drain takes the three oldest blocks of that list,
+    // and no single page.
     let oldest: Vec<_> = eights[..3].iter().map(|block| block.0.0).collect();
     assert_eq!(drained_frames(&machine), oldest);
     // A drain on demand begins with list 0, oldest page first, then takes the next list.
@@ -693,7 +693,7 @@ fn i39_watermarks_and_protection_are_ordered() {
     }
 }
 
-/// The CPUs that took a zone's lock, by the events.
+/// An event sink that records the CPUs that took a zone's lock.
 #[derive(Debug, Default)]
 struct Takers(std::sync::Mutex<Vec<CpuId>>);
 

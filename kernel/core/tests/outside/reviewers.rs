@@ -1,5 +1,5 @@
 //! Tests the concerns of the reviewers of the 2016 high-order per-CPU series. The specification lists these
-//! concerns as R1 to R15 (§4.5), and each is a test of the `HIGH_ORDER_V5` policies here. R4 has no test,
+//! concerns as R1 to R15 (§4.5). Each concern is a test of the `HIGH_ORDER_V5` policies. R4 has no test,
 //! because it needs an order that none of these policies has.
 
 use pageset_core::pcp::{DrainFrom, Limits, ListIndex, Pcp, Pressure};
@@ -115,7 +115,7 @@ fn r1_batch_7_never_reaches_order_3() {
 #[test]
 fn r2_remembering_the_last_list_reaches_it_in_the_second_drain() {
     let mut set = one_of_each(HIGH_ORDER_V5_LAST_LIST, 7);
-    // A new page set claims that it stopped at list 0, so the first drain begins after it.
+    // In a new page set, the last drain counts as stopped at list 0, so the first drain begins with list 1.
     let (first, _) = set.drain(7);
     (0..5).for_each(|list| set.add(list, 1));
     let (second, _) = set.drain(7);

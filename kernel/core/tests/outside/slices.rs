@@ -1,4 +1,4 @@
-//! Tests frees that drain in slices. Another CPU may take the page set's lock between two slices. If so, the
+//! Tests frees that drain in slices. If another CPU takes the page set's lock between two slices, the
 //! remaining pages stay in the page set.
 
 use std::cell::Cell;
@@ -17,11 +17,12 @@ const FRAMES: u64 = 180_224;
 const BATCH: u32 = 63;
 
 thread_local! {
-    /// Number of attempts to take the lock that succeed before one fails. `None`: all attempts succeed.
+    /// Number of attempts to take the lock that succeed before an attempt fails. `None`: all attempts
+    /// succeed.
     static GRANTED: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
-/// A lock for one thread. The test decides when it appears to be taken by another thread.
+/// A lock for one thread. The test decides when the lock appears to be taken by another thread.
 struct Contended(Cell<bool>);
 
 // SAFETY: only one thread uses the lock, and takes it once between two unlocks.
@@ -68,7 +69,7 @@ impl Platform for Host {
 }
 
 /// Frees pages of another CPU until a free drains more than a batch. Returns the number of pages in each
-/// slice of that free. In each free, `granted` attempts to take the lock succeed, and the next one fails.
+/// slice of that free. In each free, `granted` attempts to take the lock succeed, and the next attempt fails.
 fn large_drain(policy: Policy, granted: Option<u32>) -> Vec<u32> {
     let span = 0..FRAMES;
     let zones = [ZoneConfig {

@@ -29,7 +29,7 @@ fn each_frame_of_a_split_block_is_freed_by_itself() {
         }
         assert_eq!(allocator.validate().expect("everything in its place").allocated, 0);
     }
-    // When the frames are drained, they merge again.
+    // A drain merges the frames again.
     allocator.drain_all(CPU).expect("a CPU");
     assert_eq!(allocator.zones().next().expect("a zone").nr_free[10], 8);
 }

@@ -67,7 +67,8 @@ fn boot() -> PageAllocator<'static, Kernel> {
         .expect("tables as the spans ask")
 }
 
-/// Tables that are not all zeros would lie in `.data`, and a kernel's image would hold them.
+/// Tests that the tables lie in `.bss`. Tables that are not all zeros would lie in `.data`, and enlarge a
+/// kernel's image.
 #[cfg(all(target_os = "linux", not(miri)))]
 #[test]
 fn static_tables_take_no_room_in_the_image() {

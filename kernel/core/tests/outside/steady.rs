@@ -29,7 +29,7 @@ pub(crate) fn check_all<E: EventSink>(
     census
 }
 
-/// Invariants 1 to 8: the rules that `validate` checks by inspecting every frame and every list.
+/// Checks invariants 1 to 8, by a `validate` that inspects every frame and every list.
 #[track_caller]
 pub(crate) fn conservation_1_to_8<E: EventSink>(allocator: &Allocator<E>) -> FrameCensus {
     let census = match allocator.validate() {
@@ -42,7 +42,7 @@ pub(crate) fn conservation_1_to_8<E: EventSink>(allocator: &Allocator<E>) -> Fra
     census
 }
 
-/// Invariant 2: the free blocks of all orders are the free pages.
+/// Checks invariant 2: the free blocks of all orders together have as many pages as are free.
 #[track_caller]
 pub(crate) fn free_blocks_add_up_2(zone: &ZoneInfo) {
     let in_blocks: u64 =
@@ -61,7 +61,7 @@ fn each_pageset<E: EventSink>(
     })
 }
 
-/// Invariant 10: `batch` is 1 or of the form 2^n − 1.
+/// Checks invariant 10: `batch` is 1 or of the form 2^n − 1.
 #[track_caller]
 pub(crate) fn batch_is_one_less_than_a_power_of_two_10<E: EventSink>(allocator: &Allocator<E>) {
     for (zone, cpu, info) in each_pageset(allocator) {
@@ -70,7 +70,8 @@ pub(crate) fn batch_is_one_less_than_a_power_of_two_10<E: EventSink>(allocator: 
     }
 }
 
-/// Invariant 11: if the limits of page sets are a share of the zone, both limits are at least four batches.
+/// Checks invariant 11: if the limits of page sets are a share of the zone, both limits are at least four
+/// batches.
 #[track_caller]
 pub(crate) fn limits_are_four_batches_11<E: EventSink>(allocator: &Allocator<E>) {
     if !matches!(allocator.policy().high, HighRule::Share | HighRule::ShareToEighth) {
@@ -91,8 +92,8 @@ pub(crate) fn counters_never_fall_31<E: EventSink>(allocator: &Allocator<E>, bef
     *before = now;
 }
 
-/// Invariant 31: pages allocated minus pages freed equal `used`, the pages that users have or have lost. This
-/// is exact only if `pgfree` counts frees that bypass a page set.
+/// Checks invariant 31: pages allocated minus pages freed equal `used`, the pages that users have or have
+/// lost. The numbers are equal only if `pgfree` counts frees that bypass a page set.
 #[track_caller]
 pub(crate) fn allocations_less_frees_is_what_is_allocated_31<E: EventSink>(
     allocator: &Allocator<E>,
@@ -111,8 +112,8 @@ fn counts_diverted_frees(policy: &Policy) -> bool {
     policy.buddy.diverted_frees == DivertedFrees::Counted
 }
 
-/// Invariant 32: hits plus misses equal the number of allocations, and so do local plus other allocations. A
-/// miss in one zone counts as foreign in another zone.
+/// Checks invariant 32: hits plus misses equal the number of allocations, and local plus other allocations
+/// equal this number, too. A miss in one zone counts as foreign in another zone.
 #[track_caller]
 pub(crate) fn numa_counters_agree_32<E: EventSink>(allocator: &Allocator<E>) {
     let counters = allocator.counters();
@@ -120,7 +121,7 @@ pub(crate) fn numa_counters_agree_32<E: EventSink>(allocator: &Allocator<E>) {
     assert_eq!(counters.numa_miss, counters.numa_foreign, "32");
 }
 
-/// Invariant 39: watermarks are equally spaced, unless a number would overflow.
+/// Checks invariant 39: watermarks are equally spaced, unless a number would overflow.
 #[track_caller]
 pub(crate) fn watermarks_are_equally_spaced_39(zone: &ZoneInfo) {
     let marks = zone.watermarks;
@@ -129,7 +130,7 @@ pub(crate) fn watermarks_are_equally_spaced_39(zone: &ZoneInfo) {
     assert_eq!(marks.high, marks.low.saturating_add(step), "39: {marks:?}");
 }
 
-/// Invariant 39: the `lowmem_reserve` does not fall as the request's highest zone rises.
+/// Checks invariant 39: the `lowmem_reserve` does not fall as the request's highest zone rises.
 #[track_caller]
 pub(crate) fn protection_does_not_fall_39(zone: &ZoneInfo) {
     assert!(zone.protection.is_sorted(), "39: {:?}", zone.protection);

@@ -17,12 +17,12 @@ use crate::output::say;
 use crate::signals::Signals;
 use crate::{rights, terminal};
 
-/// A setting that exists on every machine. pageset opens its file to find out whether this process may change
-/// settings.
+/// A setting that every machine has. If `--apply` names no setting, pageset opens this setting's file to find
+/// out whether it may change settings.
 const ANY_SETTING: &str = "vm.min_free_kbytes=65536";
 
-/// A trial of a setting. Before the trial begins, three things are checked: pageset has the right to change
-/// settings, there is a terminal to ask at, and no other process changes settings.
+/// A trial of a setting. Before a trial, pageset checks that it may change settings, that there is a terminal
+/// for its question, and that no other process changes settings.
 pub(super) struct Trial<'a> {
     args: &'a AdviseArgs,
     changes: Changes,
@@ -78,7 +78,8 @@ impl<'a> Trial<'a> {
         Ok(Some(Self { args, changes: settings.begin(command)? }))
     }
 
-    /// The setting to try; `None` if none is named and none is advised.
+    /// The setting to try: the setting that the user named, or the advised setting. `None` if there is
+    /// neither.
     fn setting(&self, advice: &Advice) -> Option<String> {
         match self.args.apply.as_ref()? {
             Some(named) => Some(named.clone()),
@@ -90,7 +91,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Changes the setting, records the load again, and compares the measured visits with the forecast.
-    /// `open` opens the recordings from before the change.
+    /// `open` opens a recording of either load, from before or after the change.
     pub(super) fn run(
         mut self,
         advice: &Advice,
@@ -159,7 +160,7 @@ struct Ended {
     is_settled: bool,
 }
 
-/// A sentence with the measured visits and the forecast.
+/// A sentence with the visits before and after the change, and the forecast visits.
 fn visits(found: &Against, setting: &str) -> Option<String> {
     let visits = found.changes.iter().find(|change| change.quantity == "visits")?;
     let range = visits.interval.map_or_else(String::new, |(low, high)| format!(" ({low:.0} to {high:.0})"));

@@ -20,12 +20,12 @@ Without a RECORDING:
   these show forecasts.
 
 How it decides:
-  The answer is yes if a setting certainly saves 1 % of the CPU time, or halves
-  the pages in page sets where memory is short and these pages are 1 % of it.
-  Otherwise the answer is no. A setting saves visits to the zones, and waits for
-  zone locks. To know the cost of a visit, run `pageset bench machine` on the
-  recorded machine before you record; recordings then include the cost. Without
-  the cost, the answer is never yes.
+  The answer is yes if a setting certainly saves 1 % of the CPU time. It is also
+  yes if memory is short, page sets hold 1 % of it, and a setting halves these
+  pages. Otherwise the answer is no. A setting saves visits to the zones, and
+  waits for zone locks. To know the cost of a visit, run `pageset bench machine`
+  on the recorded machine before you record; recordings then include the cost.
+  Without the cost, the answer is never yes.
   The smallest possible saving is the lowest cost of a visit, times the fewest
   visits that the forecast saves. If several settings save enough, pageset
   advises the one whose page sets hold the fewest pages. pageset tries settings
@@ -69,8 +69,8 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_ADVISE)]
 pub(crate) struct AdviseArgs {
-    /// Recording to judge. For several, or a folder with .pgtrace files, prints one line each and a
-    /// summary [default: record this machine now]
+    /// Recording to judge. For several recordings, or a folder with .pgtrace files, prints a line for each
+    /// and a summary [default: record this machine now]
     #[arg(value_name = "RECORDING", value_hint = ValueHint::AnyPath)]
     pub(super) recordings: Vec<PathBuf>,
     #[command(flatten)]
@@ -82,18 +82,18 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "FILE", help_heading = "Recording", value_hint = ValueHint::FilePath,
         conflicts_with = "recordings")]
     pub(super) keep_recording: Option<PathBuf>,
-    /// Count and record while this command runs, instead of for a time
+    /// Count and record while this command runs, instead of for the time of --for
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(super) command: Vec<OsString>,
-    /// Run CMD by `sh` before each run of COMMAND, which could otherwise have nothing left to do
+    /// Run CMD by `sh` before each run of COMMAND, so that COMMAND has its work to do again
     #[arg(long, value_name = "CMD", requires = "command", help_heading = "Recording",
         value_hint = ValueHint::CommandString)]
     pub(super) prepare: Option<OsString>,
     /// Change this setting, record again, and compare with the forecast [default: the advised setting]
     #[arg(long, value_name = "SETTING", num_args = 0..=1, help_heading = "Trying it")]
     pub(super) apply: Option<Option<String>>,
-    /// How many recordings to make (with --apply, before the change and after it); several show how much
-    /// runs differ
+    /// Number of recordings; with --apply, as many before the change as after it. Several recordings show how
+    /// much runs differ
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Recording",
         value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) times: u32,

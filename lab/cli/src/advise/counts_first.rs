@@ -12,7 +12,7 @@ use crate::output::say;
 
 /// Records the load. The implementation is the recorder, or in a test a replacement for the recorder.
 pub(super) trait Load {
-    /// Counts while the load runs once.
+    /// Runs the load once, and counts its events.
     fn count(&self) -> Result<Counted>;
 
     /// Records events while the load runs. If the load has just run, `before` is how long that run took.
@@ -27,8 +27,8 @@ pub(super) enum Counted {
     Refused(String),
 }
 
-/// Counts events, and records events only if the counts leave the answer open. Returns the recordings, and
-/// the advice that follows from them.
+/// Counts the load's events, and records events only if the counts give no answer. Returns the recordings
+/// that were judged, and the advice.
 pub(super) fn counts_first(
     load: &impl Load,
     mut advise: impl FnMut(&[PathBuf]) -> Result<Advice>,
@@ -68,7 +68,7 @@ mod tests {
     use crate::options::{OpeningArgs, SourceArgs};
     use crate::source::Source;
 
-    /// A replacement for the recorder that notes its calls.
+    /// A replacement for the recorder. It notes each call of its methods.
     struct Asked {
         can_count: bool,
         had_nothing_left: bool,

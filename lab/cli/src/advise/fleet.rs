@@ -39,7 +39,7 @@ pub(super) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
             provenance: &provenance,
         };
         let document = (format == Format::Json).then(|| fleet::document(&document)).transpose()?;
-        // Leave out the recorded commands: they may be long, and the table does not show them.
+        // Drop the tables of tasks and call sites: they may be long, and a fleet's table does not show them.
         (advice.who, advice.sites) = (None, None);
         Ok((advice, document))
     })?;
@@ -59,7 +59,7 @@ pub(super) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
 struct Summary<'a> {
     #[serde(flatten)]
     answers: &'a Answers,
-    /// Prints how many recordings of the fleet have each answer.
+    /// Sentences that say how many recordings of the fleet have each answer.
     sentences: Vec<String>,
 }
 

@@ -22,9 +22,10 @@ use crate::signals::Signals;
 /// If a command's second run is this many times faster than its first run, the second run probably had
 /// nothing left to do.
 const DONE_FACTOR: u32 = 5;
-/// `DONE_FACTOR` does not judge a command whose first run is shorter.
+/// If a command's first run is shorter than this, `DONE_FACTOR` does not apply to the command.
 const DONE_MIN: Duration = Duration::from_secs(1);
-/// Time for the recorded command to end after Ctrl-C, which reaches this command too.
+/// After Ctrl-C, pageset waits this long for the recorded command to end. The terminal sends Ctrl-C's signal
+/// to pageset and to this command.
 const FAREWELL: Duration = Duration::from_millis(100);
 
 /// Records the same load once or several times.
@@ -34,8 +35,8 @@ pub(super) struct Recorder<'a> {
     duration: Duration,
     command: &'a [OsString],
     prepare: Option<&'a OsString>,
-    /// Number of recordings. Before each recording the load runs once, to bring page sets into its steady
-    /// state. `None` stands for one recording without such a run.
+    /// Number of recordings. Before each recording the load runs once, to bring page sets into the load's
+    /// steady state. `None` stands for one recording without a run before it.
     settled: Option<u32>,
     /// Catches signals, which must not end the process at once, because a setting may have to be put back.
     signals: &'a Signals,
@@ -79,8 +80,8 @@ impl<'a> Recorder<'a> {
         command_line(&words.collect::<Vec<_>>())
     }
 
-    /// Records the load several times. Before each recording the load runs once, so that page sets are in its
-    /// steady state. If the load has just run, `settled` is how long this run took.
+    /// Records the load several times. Before each recording the load runs once, so that page sets are in the
+    /// load's steady state. If the load has just run, `settled` is how long that run took.
     pub(super) fn record_settled(
         &self,
         name: &str,
@@ -127,7 +128,7 @@ impl<'a> Recorder<'a> {
         Ok(recording.duration)
     }
 
-    /// Adds the recording, unless a signal ended it.
+    /// Adds the recording to `runs`. Returns an error if a signal ended the recording.
     fn note(&self, path: PathBuf, recording: &Recording, runs: &mut Runs) -> Result<()> {
         if self.signals.has_come()
             && let Some(pid) = recording.still_running
@@ -162,7 +163,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Runs the load unrecorded, and returns its time.
+    /// Runs the load without recording it, and returns how long the load took.
     fn settle(&self) -> Result<Duration> {
         let [program, arguments @ ..] = self.command else {
             self.signals.sleep(self.duration);
@@ -175,8 +176,8 @@ impl<'a> Recorder<'a> {
         Ok(self.run(command, &self.command())?.1)
     }
 
-    /// Runs the command of `--prepare`, which undoes the work of the recorded command, so that it can run
-    /// again.
+    /// Runs the command of `--prepare`. It undoes the work of the recorded command, so that the recorded
+    /// command has work to do again.
     fn prepare(&self) -> Result<()> {
         let Some(prepare) = self.prepare else { return Ok(()) };
         let mut command = Command::new("sh");

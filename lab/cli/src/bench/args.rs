@@ -64,9 +64,9 @@ Examples:
 
 /// Clear and copy huge pages in every order, with every kernel; takes five minutes
 ///
-/// Measures the operation, and the time that a program needs to read the page afterwards. All combinations of
-/// order, kernel, target, number of bytes read, and load of the other CPUs are measured. Also measures single
-/// base pages and a page of 1 GiB.
+/// Measures the time to clear or copy a page, and the time that a program needs to read the page afterwards.
+/// All combinations of order, kernel, target, number of bytes read, and load of the other CPUs are measured.
+/// Also measures single base pages and a page of 1 GiB.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_PAGES)]
 pub(crate) struct BenchPagesArgs {
@@ -76,7 +76,7 @@ pub(crate) struct BenchPagesArgs {
     /// Measure a tenth of the rounds, and no page of 1 GiB: takes less than a minute
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Seed of the order of measurements and of random targets
+    /// Seed for the random order of measurements and for random targets
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Draw the totals into FILE, as SVG

@@ -55,7 +55,7 @@ pub(crate) struct ConvertArgs {
     /// Recording to read; `-` is the standard input
     #[arg(value_name = "IN", value_hint = ValueHint::FilePath)]
     pub(crate) input: PathBuf,
-    /// File to write; it appears only when it is complete [default: IN's name with .pgtrace or .pftrace, in
+    /// File to write; OUT appears only when it is complete [default: IN's name with .pgtrace or .pftrace, in
     /// this directory; a layout is printed]
     #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,

@@ -19,7 +19,7 @@ pub(super) struct Rule {
     pub(super) value: String,
 }
 
-/// Every field of a policy, in words. A test has the list of the fields' names.
+/// Describes every field of a policy in words. A test checks that no field is forgotten.
 pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
     let Policy {
         name: _,
@@ -428,8 +428,8 @@ mod tests {
 
     use super::*;
 
-    /// Tests that no field of `Policy` is forgotten. The compiler cannot find this: `Policy` belongs to
-    /// another crate, so the pattern in `rules` must end in `..`.
+    /// Tests that `rules` forgets no field of `Policy`. The compiler cannot check this, because `Policy`
+    /// belongs to another crate and the pattern in `rules` must end in `..`.
     #[test]
     fn no_field_of_a_policy_is_forgotten() {
         let text = format!("{:#?}", POLICIES[0]);

@@ -79,8 +79,8 @@ pub(crate) struct RecordArgs {
     /// past the page set
     #[arg(long)]
     stack: bool,
-    /// Keep names of tasks and their control groups in FILE, to see the load of each. Without this, FILE has
-    /// no name of a task
+    /// Keep names of tasks and their control groups in FILE, to see the load of each. Without --names, FILE
+    /// has no name of a task
     #[arg(long)]
     names: bool,
     /// Keep the latest events, and stop when this condition is met: 'zone_wait_us > 500', 'spin_wait_us >

@@ -73,7 +73,8 @@ pub(crate) fn print(out: &mut dyn Write, path: &Path, recording: &Recording) -> 
     Ok(())
 }
 
-/// Says what goes on after the file could not be written. `running` is the command's process.
+/// Describes a recording whose file could not be written: the error, how much was written before, and whether
+/// the command still runs. `running` is the command's process.
 pub(super) fn unwritten(path: &Path, error: &io::Error, bytes: u64, running: Option<u32>) -> String {
     let name = shell_word(&path.display().to_string());
     let written = match bytes {
@@ -93,7 +94,7 @@ Make room, or name a file on another disk (`-o`), and record again."
     )
 }
 
-/// Prints the cost of recording, from pairs of runs.
+/// Prints the cost of recording, as measured by pairs of runs without and with a recorder.
 pub(super) fn print_cost(out: &mut dyn Write, cost: &RecordingCost) -> Result<()> {
     for (what, range) in
         [("the command's time", cost.wall_percent), ("the machine's CPU time", cost.cpu_percent)]

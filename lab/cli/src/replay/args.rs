@@ -93,8 +93,8 @@ pub(crate) struct ReplayArgs {
     /// Also print where counts come from, what was left out, and the command that repeats the result
     #[arg(short, long, help_heading = "Output")]
     pub(crate) verbose: bool,
-    /// Policies of a published table: the 2023 series patch by patch, the 2016 high-order series, or the
-    /// batch sizes of the 2018 study [default: series]
+    /// Replay under the policies of a published table: the 2023 series patch by patch, the 2016 high-order
+    /// series, or the batch sizes of the 2018 study [default: series]
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "series")]
     #[arg(conflicts_with_all = ["policies", "sweep"], value_parser = one_of(Ladder::ALL.map(|ladder| (ladder.name(), ladder))))]
@@ -105,10 +105,10 @@ pub(crate) struct ReplayArgs {
     /// RECORDING before this option
     #[arg(long, value_name = "KEY=VALUES", num_args = 1..)]
     pub(crate) sweep: Vec<String>,
-    /// Change this constant or setting in every policy; the keys are those of --sweep. May be repeated
+    /// Change this constant or setting in every policy; --sweep has the same keys. May be repeated
     #[arg(long, value_name = "KEY=VALUE", conflicts_with_all = ["series", "sweep"])]
     pub(crate) set: Vec<String>,
-    /// Replay on N CPUs, which share the recorded memory; the CPUs beyond the recorded ones stay idle
+    /// Replay on N CPUs, which share the recorded memory; CPUs that were not recorded stay idle
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) cpus: Option<u32>,
     #[command(flatten)]

@@ -28,7 +28,8 @@ pub(super) struct Finished {
     pub(super) columns: Columns,
     /// Number of CPUs in the replay, which share the recorded memory. `None` stands for the recorded number.
     pub(super) cpus: Option<u32>,
-    /// Whether all notes are printed (`-v`), and not only those on trust and assumptions.
+    /// Whether the user gave `-v`, so that all notes are printed. Otherwise only notes on trust and
+    /// assumptions are printed.
     pub(super) is_verbose: bool,
     /// Number of further recordings of the same load.
     pub(super) repeats: usize,
@@ -41,7 +42,7 @@ pub(crate) enum Columns {
     Brief,
     /// All counts, and a second table with the counts relative to the first row.
     Full,
-    /// The columns of tables as kernel developers post them with patches: relative to the first row.
+    /// The columns that kernel developers post with patches, with values relative to the first row.
     Series,
 }
 
@@ -88,8 +89,8 @@ const RELATIVE: [&str; 11] = [
     "pcp_pages_idle",
 ];
 
-/// A column that shows an interval to people: the key of the interval's lower end in the counts, the column's
-/// key and heading, and the function that makes the text.
+/// A column that shows an interval to people. The parts are the key of the interval's lower end in the
+/// counts, the column's key, its heading, and the function that returns the interval.
 type IntervalColumn = (&'static str, &'static str, &'static str, fn(&Intervals) -> Interval);
 
 impl Finished {
@@ -283,7 +284,7 @@ impl Finished {
         table
     }
 
-    /// A sentence with the base row's values. Each of these is 100 in the table.
+    /// A sentence with the values of the base row, which the table shows as 100.
     fn base(&self) -> String {
         self.replay.outcomes.first().map_or_else(String::new, |base| {
             format!(
@@ -361,7 +362,7 @@ impl Finished {
     }
 
     /// Notes on how far the rows can be trusted: the recorded kernel's own counts, and how much the replay
-    /// under that kernel's policy differs from them.
+    /// under that kernel's policy differs from these counts.
     fn trust(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(kernel) = self.kernel().filter(|kernel| kernel.visits() != Some(0)) {
@@ -499,7 +500,7 @@ pub(super) struct ReplayDocument<'a> {
     /// The part of the recording that is counted, in the rows and in `kernel_itself`.
     window: Window,
     rows: Vec<RowDocument<'a>>,
-    /// Which facts the recording lacks, and whether its forecasts cannot be trusted.
+    /// Warnings about facts that the recording lacks, and about forecasts that cannot be trusted.
     warnings: &'a [String],
     notes: Vec<String>,
     provenance: &'a Provenance,

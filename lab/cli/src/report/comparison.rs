@@ -13,15 +13,16 @@ use super::settings;
 struct Figure {
     title: &'static str,
     unit: &'static str,
-    /// Differences of at most this size are too small to notice. In the unit of the figure.
+    /// A difference of this size, in the figure's unit, is too small to notice. The value is added to both
+    /// figures before they are compared.
     little: f64,
-    /// Returns the recording's figure, in a unit that lets it be printed as a whole number. `None` if the
-    /// recording does not have the figure.
+    /// Returns the recording's figure, rounded to a whole number of `unit`. `None` if the recording does not
+    /// have the figure.
     of: fn(&ReportData) -> Option<u64>,
 }
 
-// Guess of the smallest noticeable difference: pages whose visits take a thousandth of a CPU's time, if a
-// visit moves 50 pages in 2 us.
+// The values of `little` are guesses. 500 visits a second take a thousandth of a CPU's time, if a visit takes
+// 2 us and moves 50 pages.
 const FIGURES: [Figure; 6] = [
     Figure {
         title: "Refills and drains",
@@ -65,15 +66,15 @@ fn percent(percent: Option<f64>) -> Option<u64> {
     Some(percent?.round() as u64)
 }
 
-/// Most pages that page sets held, as the recorder read their counts every 20 ms.
+/// The most pages that page sets held in any sample. The recorder takes a sample every 20 ms.
 const HELD_SAMPLED: Figure = Figure {
     title: "Held in page sets at most, as sampled",
     unit: "pages",
     little: 256.0,
     of: |report_data| report_data.samples.held_peak(),
 };
-/// Most pages that page sets held in a replay. A replay sees every event, so its value differs from that of
-/// the samples of the same recording.
+/// The most pages that page sets held in a replay. A replay sees every event, so this value differs from the
+/// largest sample of the same recording.
 const HELD_REPLAYED: Figure = Figure {
     title: "Held in page sets at most, as replayed",
     of: |report_data| report_data.examined.advice.findings.held_pages_peak,

@@ -50,7 +50,7 @@ pub(super) fn section(report_data: &ReportData, link: usize, heading: String) ->
     section
 }
 
-/// The CPUs that refilled and drained most, sorted by number.
+/// The CPUs with the most refills and drains, sorted by the CPU's number.
 fn busiest(timeline: &Timeline, cpus: usize) -> Vec<usize> {
     let visits = |cpu: &usize| {
         let lists = timeline.cpus.get(*cpu).map(|cpu| cpu.refills.iter().chain(&cpu.drains).sum::<u64>());

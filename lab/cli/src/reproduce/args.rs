@@ -58,7 +58,8 @@ pub(crate) struct ReproduceArgs {
     /// Choose fitted parameters again, on base rows only, and write them to FILE; takes minutes
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) fit: Option<PathBuf>,
-    /// Add a row with this policy to a study that plays days (ageing). May be repeated, or be a list with commas
+    /// Add a row with this policy to a study that simulates whole days (ageing). May be repeated, or be a
+    /// list with commas
     #[arg(
         short,
         long = "policy",
@@ -68,10 +69,11 @@ pub(crate) struct ReproduceArgs {
     )]
     #[arg(value_parser = policy_or_ours())]
     pub(crate) policies: Vec<String>,
-    /// Play the day that FILE describes, in a study that plays days (ageing); see studies/day.toml
+    /// Simulate the day that FILE describes, in a study that simulates whole days (ageing); see
+    /// studies/day.toml
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) day: Option<PathBuf>,
-    /// Draw figures into DIR; it is created if it is missing
+    /// Draw figures into DIR; a missing DIR is created
     #[arg(long, value_name = "DIR", help_heading = "Output", value_hint = ValueHint::DirPath)]
     pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]

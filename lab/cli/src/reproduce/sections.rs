@@ -93,8 +93,8 @@ fn no_skill(group: &Group) -> String {
     )
 }
 
-/// The heading above the differences and their reasons. A study of this project has a heading of its own,
-/// because there are no published tables to reproduce.
+/// The heading above the differences and their reasons. A study of this project has another heading, because
+/// it has no published tables to reproduce.
 pub(super) fn differences_heading(findings: &Findings) -> &'static str {
     if findings.tables.is_empty() { "What was missed, and why" } else { "What did not reproduce, and why" }
 }

@@ -65,7 +65,7 @@ pub(crate) struct SimulateArgs {
     /// Run the workload on the first N CPUs [default: all]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) cpus: Option<u32>,
-    /// Policy to run under; the first is the base, whose kernel is simulated around the allocator
+    /// Policy to run under; the first is the base, and sockets and slabs are simulated as in its kernel
     /// [default: linux-6.6,linux-6.12; with --recording linux-6.12,linux-6.18,linux-6.19,pcp-buddy-rfc]
     #[arg(
         short,
@@ -95,8 +95,8 @@ pub(crate) struct SimulateArgs {
     /// How many runs to do at the same time; the result is the same [default: one for each CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
-    /// Play a recording's blocks on complete allocators instead, and count how often CPUs meet at shared
-    /// data; without FILE, the bundled recording
+    /// Instead of a workload, play a recording on complete allocators, and count how often CPUs change shared
+    /// data; without FILE, play the bundled recording
     #[arg(long, value_name = "FILE", num_args = 0..=1, value_hint = ValueHint::FilePath, help_heading = "A recording")]
     #[arg(conflicts_with_all = ["machine", "workload", "cpus", "seed", "seeds", "set", "warmup_ms", "duration_ms", "check", "list"])]
     pub(crate) recording: Option<Option<PathBuf>>,

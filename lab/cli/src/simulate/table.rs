@@ -109,7 +109,7 @@ fn title(args: &SimulateArgs, results: &[RunResult]) -> String {
     format!("{} on {}, {workers} CPUs (simulated)", args.workload, args.machine)
 }
 
-/// The name of a row. For a policy file, this is the name of the policy in the file, as in `replay`.
+/// The name of a row. The row of a policy file has the name of the policy in the file, as in `replay`.
 fn row_name(policy: &str) -> String {
     let of_file = names_policy_file(policy).then(|| read_policy(Path::new(policy)).ok()).flatten();
     of_file.map_or_else(|| policy.to_owned(), |of_file| of_file.name.to_owned())

@@ -18,7 +18,8 @@ How to read this:
                 refill or drain is a series of blocks on one CPU, without
                 another event in between
 
-  A number that is 0 may not have been recorded: see the events by kind.
+  A `-` stands for a number that was not recorded (see the events by kind), or
+  that does not apply.
 
 Examples:
   pageset stat

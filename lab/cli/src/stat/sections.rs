@@ -331,7 +331,8 @@ fn moved(survey: &Survey) -> Table {
     table
 }
 
-/// A row on bulk allocations: how many pages they requested and received.
+/// The events that the row on bulk allocations needs. The row shows how many pages were requested, and how
+/// many were received.
 pub(super) const BULK: &[EventKind] = &[EventKind::BulkAllocEntry, EventKind::BulkAllocReturn];
 
 /// A table of the recorded kernel's other work on its memory.

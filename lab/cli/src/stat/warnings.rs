@@ -1,4 +1,4 @@
-//! Warnings about the recording, for a reader of its numbers.
+//! Warns readers about numbers of a recording that are unknown, or that changed settings affect.
 
 use pageset_replay::Survey;
 use pageset_replay::recorded::needs;

@@ -63,7 +63,7 @@ pub(crate) struct SweepArgs {
     /// File of finished runs [default: the plan's name with .rows.jsonl]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) rows: Option<PathBuf>,
-    /// Draw a figure for each question of the plan into DIR; it is created if it is missing
+    /// Draw a figure for each question of the plan into DIR; a missing DIR is created
     #[arg(long, value_name = "DIR", help_heading = "Output", value_hint = ValueHint::DirPath)]
     pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]

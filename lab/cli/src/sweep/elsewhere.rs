@@ -15,7 +15,8 @@ use crate::columnar::Columnar;
 /// starts the command, the package sets the variable.
 const PYTHON: &str = "PAGESET_PYTHON";
 
-/// Where a sweep's runs are done: the argument of the Python function `pageset.engines`.
+/// The place where a sweep's runs are made: the value of `--on`, which is passed to the Python module
+/// `pageset.engines`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Engine(String);
 
@@ -38,7 +39,8 @@ impl FromStr for Engine {
 }
 
 impl Engine {
-    /// Has Python make the runs that the dataset does not contain, and returns all runs of the dataset.
+    /// Lets Python make the runs that the dataset `results` lacks, and adds all runs of the dataset to
+    /// `sweep`.
     pub(super) fn finish(
         &self,
         plan: &Path,

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::table::{Flat, Shown, text};
 
-/// Draws a question. A point stands for all runs that differ only in keys that the question does not name,
-/// such as the seed. The point shows the median and the range of these runs.
+/// Draws the answer to a question. A point shows the median and the range of all runs that differ only in
+/// keys that the question does not name, such as the seed.
 pub(crate) fn figure(question: &Question, runs: &[Shown]) -> Result<Figure> {
     let answer = Answer::of(question, runs)?;
     let mut figure = Figure::new(question.title.clone());
@@ -77,7 +77,7 @@ fn name(value: &Value) -> String {
 
 /// The points of the chart that answers one question.
 struct Answer<'a> {
-    /// The values of the key that divides the chart into panels. A single `None` if no key does.
+    /// The values of the key that divides the chart into panels. A single `None` if no key divides the chart.
     panels: Vec<Option<&'a Value>>,
     /// Values of the key on the x axis.
     names: Vec<&'a Value>,
@@ -125,7 +125,7 @@ impl<'a> Answer<'a> {
         self.names.iter().any(|value| !value.is_number())
     }
 
-    /// The text of the key's value at place `x` of the axis.
+    /// Returns the label of the point at `x` on the x axis.
     fn x_text(&self, x: f64) -> String {
         let at = if self.is_named() {
             self.names.get(x as usize)

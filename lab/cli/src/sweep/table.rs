@@ -3,7 +3,7 @@
 use pageset_report::{Cell, Column, Row, Table};
 use serde_json::{Map, Value};
 
-/// Puts all keys of a nested JSON value on one level.
+/// A JSON object without objects in it: `flattened` joins the keys of nested objects with dots.
 pub(crate) type Flat = Map<String, Value>;
 
 /// A finished run: its parameters, and its results.

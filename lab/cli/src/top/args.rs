@@ -45,7 +45,7 @@ Examples:
 /// Show what the page sets of this machine do, once a second
 ///
 /// Reads /proc/zoneinfo and /proc/vmstat, which needs no privileges. Shows page sets by zone and CPU, pages
-/// that move between them and the zones, and the zones' distance from their watermarks.
+/// that move between page sets and zones, and how far zones are above their watermarks.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING)]
 pub(crate) struct TopArgs {

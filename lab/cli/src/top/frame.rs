@@ -14,7 +14,7 @@ pub(super) const WIDTH: usize = 80;
 /// Minimum width of the screen, in columns.
 pub(super) const WIDTH_MIN: usize = 60;
 
-/// Maximum rows of zones, so that page sets have room.
+/// Largest number of zones on the screen. The other lines are for page sets.
 const ZONES_SHOWN: usize = 4;
 
 /// Columns that are left out on a narrow terminal, in this order. The column of nodes stays on a machine with

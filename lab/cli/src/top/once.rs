@@ -1,4 +1,4 @@
-//! Reads for one interval, and prints its tables.
+//! Reads the state of page sets at both ends of one interval, and prints tables.
 
 use std::fs;
 use std::io::Write;

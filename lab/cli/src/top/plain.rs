@@ -23,7 +23,7 @@ pub(super) fn run(args: &TopArgs, mut monitor: Monitor, signals: &Signals, no_ke
     out.flush()?;
     while signals.sleep(args.interval) {
         let view = monitor.step()?;
-        // The line before the last line stays empty, so that the terminal does not scroll.
+        // The terminal's last line stays empty, so that the terminal does not scroll.
         let (width, height) = (size::width(), size::height().saturating_sub(2));
         let lines = Frame::new(&view, &selection, width).lines(height).join("\n");
         write!(out, "{CLEAR}{lines}\n{no_keys}")?;

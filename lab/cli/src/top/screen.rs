@@ -1,5 +1,5 @@
-//! Shows a screen that the user controls by keys. The screen may end by a key, a signal, an error or a panic;
-//! the terminal is then as before.
+//! Shows a screen that the user controls by keys. The terminal is as before when the screen ends: after a
+//! key, a signal, an error or a panic.
 
 use std::time::Instant;
 

@@ -7,8 +7,7 @@ use super::frame;
 /// Number of lines that is assumed for a terminal whose size is not known.
 const HEIGHT: usize = 24;
 
-/// The number of columns of the terminal. If the output is not a terminal, the number is so large that every
-/// table fits.
+/// The number of columns of the terminal. If the output is not a terminal, returns [`frame::WIDTH`].
 pub(super) fn width() -> usize {
     let size = rustix::termios::tcgetwinsize(io::stdout());
     size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(frame::WIDTH)

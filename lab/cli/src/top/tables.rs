@@ -8,7 +8,7 @@ use pageset_report::{Cell, Column, Row, Table};
 const CHANGE: &str = "A zone's free pages change by the pages that page sets give back, minus the pages that \
                       they fetch. Only counted tracepoints show how many pages were given back, and how many \
                       were fetched.";
-/// A note on the counter of locks.
+/// The note below the column of waits for spin locks.
 const LOCKS: &str = "Waits for spin locks are waits for any spin lock of the kernel, including zone locks.";
 
 /// A note on the rows of waits.
@@ -30,7 +30,7 @@ pub(super) fn headline(view: &View) -> String {
     )
 }
 
-/// Whether page sets may take CPU time that is worth a change, in a sentence.
+/// Says in a sentence whether page sets may take so much CPU time that a change is worth it.
 pub(super) fn verdict(view: &View) -> String {
     let Some(verdict) = view.verdict else { return "The caller does not want a verdict.".to_owned() };
     let share = verdict.all_percent.map(|all| {
@@ -83,7 +83,8 @@ pub(super) fn zones(view: &View, is_shown: impl Fn(&ZoneView) -> bool) -> Table 
 }
 
 fn zone_row(zone: &ZoneView) -> Row {
-    // Only the difference of the two numbers is known, so one of the two lower bounds is 0.
+    // `/proc` shows only the difference between drained and refilled pages, so one of the two lower bounds is
+    // 0.
     let change = |flow: &Flow| flow.drained_pages_per_s.at_least - flow.refilled_pages_per_s.at_least;
     Row::new([
         format!("{} {}", zone.node, zone.zone).into(),

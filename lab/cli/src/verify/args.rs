@@ -47,7 +47,7 @@ Examples:
   pageset verify my.pgtrace --mode free --policy linux-6.7
   pageset verify my.pgtrace --explain 1 --class hidden-at-start";
 
-/// Compare each decision of the recorded kernel with a policy's
+/// Compare each decision of the recorded kernel with a policy's decision
 ///
 /// Plays the recorded allocations and frees on the core's page sets, and compares every refill, drain, tick
 /// and sample with the kernel's own events. With --against, checks forecasts for another kernel or setting.
@@ -78,8 +78,8 @@ pub(crate) struct VerifyArgs {
     /// vm.min_free_kbytes, vm.watermark_scale_factor or vm.stat_interval. May be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<VmSettings>,
-    /// Check forecasts instead, with these recordings of the same load under another kernel or setting.
-    /// Several are repeats
+    /// Instead, check forecasts with these recordings of the same load under another kernel or setting.
+    /// Several recordings are repeats of the load
     #[arg(long, value_name = "RECORDING", num_args = 1.., value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["policy", "mode", "explain", "layout", "page_size", "node_cpus", "set"])]
     pub(crate) against: Vec<PathBuf>,

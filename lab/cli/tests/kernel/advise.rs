@@ -346,8 +346,8 @@ fn the_cost_of_a_visit_is_measured_and_recordings_carry_it() {
     assert!(spending["is_busy_time"].as_bool().unwrap(), "{said}");
 }
 
-/// Advice in JSON, and how often the command ran. `load` makes the command from the name of a log file, to
-/// which each run adds a line.
+/// Returns advice in JSON, and how often the command ran. `load` makes a command that adds a line to the
+/// named log file at each run.
 fn advised(options: &[&str], load: impl Fn(&str) -> String) -> (serde_json::Value, usize) {
     let directory = tempfile::tempdir().unwrap();
     let log = directory.path().join("log").display().to_string();
@@ -391,13 +391,13 @@ fn a_counted_no_takes_one_run_and_other_answers_take_events() {
     let keys = |said: &serde_json::Value| said.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&said), keys(&of_file));
 
-    // In such a short time, counts give no answer.
+    // The command is too short for counts to give an answer.
     let (said, runs) = advised(&[], |log| format!("echo run >>{log}"));
     assert_eq!((&said["findings"]["is_counted"], runs), (&serde_json::Value::Bool(false), 2), "{said}");
 }
 
-/// Tests that several recordings need no setting to try. The counted run precedes the first recording, and an
-/// unrecorded run precedes the second one.
+/// Tests that `--times` makes several recordings without `--apply`. The counted run precedes the first
+/// recording, and an unrecorded run precedes each later recording.
 #[test]
 fn several_recordings_are_made_without_a_setting_to_try() {
     let Some(_guard) = may_record() else { return };

@@ -72,8 +72,8 @@ struct MainClock {
 }
 
 impl MainClock {
-    /// Sets the clock. `None` if another program may be using the main buffer, because a change of the clock
-    /// empties the buffer.
+    /// Reads the main buffer's clock. `None` if another program may be using this buffer, because a change of
+    /// the clock would empty the buffer.
     fn unused() -> Option<Self> {
         let main = Path::new(INSTANCES).parent().unwrap();
         let file = main.join("trace_clock");
@@ -112,8 +112,8 @@ fn converts(clock: &str, from: &Path) {
     assert!(events > 20, "{clock}: {said}");
 }
 
-/// Converts the recording that `record` makes under each clock, and checks the outcome. `record` returns its
-/// path.
+/// Converts a recording under each clock, and checks the outcome. `record` makes the recording, and returns
+/// its path.
 fn under_each_clock(refusal: impl Fn(&str) -> String, record: impl Fn(&Instance, &str) -> PathBuf) {
     for clock in OF_TIME {
         if let Some(instance) = Instance::under(clock) {

@@ -15,15 +15,14 @@ use crate::record::{
 /// How long the CPU is off at least.
 const OFF: Duration = Duration::from_millis(200);
 
-/// The last CPU of this machine. A test switches it off for less than a second, and it is switched on when
-/// this value is dropped.
+/// The last CPU of this machine, which is off until this value is dropped.
 struct SwitchedOff {
     cpu: u16,
     switch: PathBuf,
 }
 
 impl SwitchedOff {
-    /// The last CPU. If it cannot be switched off, prints the reason.
+    /// Switches the last CPU off. If this is not possible, prints the reason and returns `None`.
     fn last() -> Option<Self> {
         let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
         let cpu = online.trim().rsplit(['-', ',']).next().and_then(|cpu| cpu.parse().ok()).unwrap();
@@ -89,8 +88,8 @@ fn a_cpu_that_goes_and_comes_back_is_recorded_while_it_is_there() {
     let Some(cpu) = cpu else { return };
     assert!(said.contains("Lost events: 0."), "{said}");
     let (info, events) = read(&path, Recovery::Refuse);
-    // The CPU had no events while it was off, and events again afterwards. A load of 40 MB takes some hundred
-    // pages.
+    // The CPU has no events while it is off, and some hundred afterwards: the load of 40 MB goes through a
+    // pipe.
     let times: Vec<_> = events.iter().filter(|event| event.cpu == cpu).map(|event| event.ts_ns).collect();
     let silence = times.windows(2).position(|pair| pair[1] - pair[0] >= OFF.as_nanos() as u64);
     let again = times.len() - silence.expect("it was off") - 1;
@@ -193,8 +192,8 @@ fn a_setting_that_changes_meanwhile_is_named() {
         ("stat_interval", (then + 1).to_string().as_str())
     );
     let (on_ns, off_ns) = info.t_on_ns.zip(info.t_off_ns).unwrap();
-    // The recorder reads the setting every 20 ms. So the last reading of the old value may be up to 20 ms
-    // before the change, and the first reading of the new value up to 20 ms after it.
+    // The recorder reads the setting every 20 ms. Therefore its last reading of the old value may be 20 ms
+    // before the change, and its first reading of the new value 20 ms after the change.
     assert!(change.after_ns < change.before_ns, "{change:?}");
     assert!(change.after_ns <= off_ns && change.before_ns >= on_ns, "{change:?}, {on_ns} to {off_ns}");
 }

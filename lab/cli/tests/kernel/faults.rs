@@ -1,5 +1,5 @@
-//! Disturbances that a recorder must notice, and effects that it must not have on other programs. All tests
-//! need root and tracing files; none passes by being skipped.
+//! Tests that a recorder notices disturbances, and that it does not disturb other programs. All tests need
+//! root and tracing files, and fail without these.
 
 use std::fs;
 use std::path::Path;
@@ -47,8 +47,8 @@ fn fault_08_a_recorder_in_a_pid_namespace_knows_its_threads() {
         let recorded = in_pid_namespace(&[&["record"], options, &load].concat()).output().unwrap();
         ends_well(&recorded);
         let (info, events) = read(&path, Recovery::Refuse);
-        // Thread numbers in the namespace begin at 1. The marks of samples have the machine's numbers, and so
-        // must `recorder_pids`.
+        // Thread numbers in the namespace begin at 1. The marks of samples have the machine's numbers.
+        // `recorder_pids` must have the machine's numbers, too.
         assert_eq!(info.recorder_pids.len(), 3, "{options:?}: {:?}", info.not_recorded);
         assert!(info.recorder_pids.iter().all(|pid| *pid > 100), "{:?}", info.recorder_pids);
         let marks = events.iter().filter(|event| event.kind == EventKind::Marker);
@@ -171,7 +171,8 @@ fn fault_09_a_full_disk_says_what_goes_on() {
     assert!(said.lines().any(|line| line.starts_with("events,")), "{said} {error}");
 }
 
-/// Records a load, with a script in its middle that gets the recorder's instance as `$I`.
+/// Records a load, and runs `script` in the middle of the load. In the script, `$I` is the directory of the
+/// recorder's tracing instance.
 #[track_caller]
 fn disturbed(options: &[&str], script: &str) -> (String, TraceInfo, Vec<Event>) {
     let (_directory, path, name) = directory();
@@ -292,7 +293,7 @@ fn fault_13_a_recorder_replaces_no_file_that_appears_while_it_begins() {
             .output()
             .unwrap();
         if output.status.success() {
-            // The recorder does not look that often.
+            // The recorder looks for the file fewer than `look` times, so the library made no file.
             assert!(!read(&path, Recovery::Refuse).1.is_empty());
         } else {
             assert!(text(&output.stderr).contains("exists already"), "{}", text(&output.stderr));

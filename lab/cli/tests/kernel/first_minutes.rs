@@ -1,5 +1,5 @@
-//! Runs the steps of the book's page "The first ten minutes" that need the running kernel. Their output must
-//! have the shape that the page shows.
+//! Runs the commands of the book's page "The first ten minutes" that need the running kernel. The output of
+//! each command must have the shape that the page shows.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ struct Step {
     expected: Vec<String>,
 }
 
-/// The page's blocks that the transcript test skips.
+/// Returns the page's commands that the transcript test skips.
 fn steps() -> Vec<Step> {
     let page = std::fs::read_to_string(PAGE).expect("the page is in the repository");
     let blocks = page.split("```console,ignore\n").skip(1);
@@ -29,8 +29,8 @@ fn steps() -> Vec<Step> {
         .collect()
 }
 
-/// Whether a line has the shape of another: the same words, and any number where there is one. `[..]` stands
-/// for the rest of a line.
+/// Whether a printed line has the words of the line that the page shows. Numbers may differ. `[..]` stands
+/// for any rest of a line.
 fn is_alike(shown: &str, printed: &str) -> bool {
     if let Some(begin) = shown.strip_suffix(" [..]") {
         let words = begin.split_whitespace().count();

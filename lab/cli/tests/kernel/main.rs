@@ -13,8 +13,8 @@ mod refusals;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A lock for the one test that may run. Without it, a test could remove the tracing instance of another
-/// test's killed recorder, or put back its setting.
+/// A test holds this lock while it runs. Without the lock, a test could remove the tracing instance of
+/// another test's killed recorder, or restore a setting that another test has changed.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Locks the running kernel for one test.

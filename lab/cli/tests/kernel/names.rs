@@ -17,7 +17,7 @@ const NAME: &str = "zqx7unusual";
 /// The first bytes of a compressed part of a file. Source: RFC 8878.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Does `work` while tasks of this name run: one all the time, and others that end soon.
+/// Does `work` while tasks called `NAME` run: one all the time, and others that end soon.
 fn beside<T>(directory: &Path, work: impl FnOnce() -> T) -> T {
     let program = directory.join(NAME);
     fs::copy("/bin/sleep", &program).expect("there is a program to copy");
@@ -46,8 +46,8 @@ fn everything(path: &Path) -> Vec<u8> {
     for at in (0..bytes.len()).filter(|at| bytes[*at..].starts_with(&ZSTD)) {
         let decoder =
             zstd::stream::read::Decoder::new(&bytes[at..]).expect("it begins as one").single_frame();
-        // Some bytes only look like a compressed part. Decompressing them ends in an error, and gives little
-        // data.
+        // Some bytes only look like a compressed part. Decompressing such bytes ends in an error, and gives
+        // little data.
         parts += usize::from(decoder.take(64 << 20).read_to_end(&mut all).is_ok());
     }
     assert!(parts >= 1, "a description at least");
@@ -113,8 +113,9 @@ fn names_are_kept_where_they_are_asked_for() {
     );
     let trace = directory.path().join("t.pftrace");
     succeeds(&["convert", &name, &trace.display().to_string(), "--to", "perfetto"]);
-    // Only threads with a slice have names in such a file, and these threads differ from run to run. In the
-    // file, a name follows its length. Search for both, so that two letters by chance do not count as a name.
+    // In a file for Perfetto, only threads that waited or reclaimed have names, and these threads differ from
+    // run to run. A name follows its length. Search for both, so that two letters by chance do not count as a
+    // name.
     let perfetto = fs::read(&trace).expect("it was written");
     let field = |name: &str| format!("{}{name}", char::from(name.len() as u8));
     let names = tasks.all().iter().filter_map(|task| tasks.name(task));

@@ -14,7 +14,8 @@ use tempfile::TempDir;
 
 pub(crate) const PAGESET: &str = env!("CARGO_BIN_EXE_pageset");
 pub(crate) const INSTANCES: &str = "/sys/kernel/tracing/instances";
-/// Whether this machine lets a test record; says why if not.
+/// Waits until this test may use the machine alone. If the machine cannot record, prints the reason and
+/// returns `None`.
 pub(crate) fn machine() -> Option<MutexGuard<'static, ()>> {
     let guard = crate::one_at_a_time();
     if let Some(refused) = refused() {
@@ -31,7 +32,7 @@ pub(crate) fn refused() -> Option<&'static str> {
         let check = || pageset(&["record", "--check"]);
         let mut answer = check();
         if !answer.status.success() && !Path::new(INSTANCES).exists() {
-            // The message has the command that removes the reason. The test runs it.
+            // The error names the command that mounts tracefs. Run this command.
             drop(Command::new("mount").args(["-t", "tracefs", "nodev", "/sys/kernel/tracing"]).output());
             answer = check();
         }
@@ -56,7 +57,7 @@ pub(crate) fn succeeds(arguments: &[&str]) -> String {
 }
 
 /// Starts the command so that signals have their default effects, as on a terminal. A test runner in the
-/// background may ignore some.
+/// background may ignore some signals, and its children inherit this.
 pub(crate) fn start(arguments: &[&str]) -> Child {
     let mut command = Command::new("env");
     command
@@ -366,7 +367,7 @@ fn a_flight_recorder_keeps_what_was_last() {
     succeeds(&["replay", "-p", "linux-6.18", name]);
 }
 
-/// Keeps the locks of two CPUs busy for some tenths of a second.
+/// A shell command that makes two CPUs wait for locks, for some tenths of a second.
 const BUSY: &str = "for i in 1 2 3 4; do head -c 200000000 /dev/zero | tail -c 1 >/dev/null & done; wait";
 
 #[test]

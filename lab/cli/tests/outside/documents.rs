@@ -176,7 +176,7 @@ fn simulate_has_a_row_for_each_policy_and_repeats() {
         }
         assert_eq!(row["digest"].as_str().map(str::len), Some(16));
     }
-    // Blocks of the orders that only the second policy's page sets hold.
+    // Only the second policy's page sets hold high orders, so only its refills fetch pages of high orders.
     let pages = |row: usize| rows[row]["alloc_zone"].as_u64().expect("a count");
     assert!(pages(1) > 2 * pages(0));
 }
@@ -193,7 +193,7 @@ fn simulate_lists_machines_workloads_and_parameters() {
     assert!(has("parameters", "parameter", "fault_ns"));
 }
 
-/// The figure of the book's page on `verify`, for all bundled recordings.
+/// Tests that the book's page on `verify` has the figure that `verify` prints for all bundled recordings.
 #[test]
 fn verify_says_how_often_a_refill_is_not_certain() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/traces");
@@ -238,7 +238,8 @@ fn fields(file: &str, class: &str) -> BTreeSet<String> {
     fields.map(|(name, _)| name.to_owned()).filter(|name| is_name(name)).collect()
 }
 
-/// The Python package makes its results from JSON. If a class lacks a key of the JSON, it raises an error.
+/// The Python package makes its results from JSON. If a class lacks a key of the JSON, the package raises an
+/// error.
 #[test]
 fn python_has_every_key() {
     let keys =

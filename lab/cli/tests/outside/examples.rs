@@ -1,5 +1,5 @@
-//! The examples of every help text, run in a directory with small recordings under the names that they use.
-//! `cargo xtask ci night` runs the examples that need root or minutes.
+//! Runs the examples of every help text. The files that the examples name are small recordings. `cargo xtask
+//! ci night` runs the examples that need root or minutes.
 
 use std::fs;
 use std::path::Path;
@@ -139,8 +139,8 @@ fn prepare(directory: &Path) {
     }
 }
 
-/// Runs a line of a shell as a reader would. Each line begins in a new directory, except for files that an
-/// earlier line of its section of the help has made.
+/// Runs a shell line as a reader would, in a new directory. If earlier lines of the help make files for this
+/// line, these files are made first.
 #[track_caller]
 fn run(line: &str) {
     let directory = tempfile::tempdir().expect("a directory can be made");
@@ -150,7 +150,7 @@ fn run(line: &str) {
     let path = std::env::var("PATH").unwrap_or_default();
     // Programs of other projects need not be installed.
     let others = "sudo() { \"$@\"; }; jq() { cat; }; zcat() { cat trace.txt; }";
-    // Make a new directory for each line, because `pageset` does not overwrite files without --force.
+    // Remove the file that the line makes, because `pageset` does not replace files without --force.
     let free = if line.contains("convert") && line.ends_with(" my.pgtrace") { "rm my.pgtrace; " } else { "" };
     let shell = format!("{others}; {free}{line}");
     let made = if line.contains("big.toml") && !line.contains("--to layout") {

@@ -1,4 +1,4 @@
-//! Tests that facts which are in both code and prose are the same.
+//! Tests that the prose states the same facts as the code.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,8 @@ fn text(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The words in backquotes in the first column of a Markdown table, between two lines with these beginnings.
+/// Returns the words in backquotes in the first column of a Markdown table. The table lies between lines that
+/// begin with `from` and `to`.
 fn first_column(text: &str, from: &str, to: &str) -> Vec<String> {
     let lines =
         text.lines().skip_while(|line| !line.starts_with(from)).take_while(|line| !line.starts_with(to));
@@ -45,8 +46,8 @@ fn the_guide_has_every_study() {
     assert_eq!(listed, studies);
 }
 
-/// Tests that these figures are the same in the library's sentence, which every output prints, and in the
-/// text about the measurement.
+/// Tests that the coverage of intervals in the library's sentence, which outputs print, equals the measured
+/// coverage in the book.
 #[test]
 fn the_coverage_of_intervals_is_the_one_that_was_measured() {
     let forecasts = text("docs/book/src/forecasts.md");
@@ -80,7 +81,7 @@ fn the_coverage_of_intervals_is_the_one_that_was_measured() {
     }
 }
 
-/// All text files below a directory with one of these endings.
+/// Collects the files below a directory that have one of these endings.
 fn files(directory: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
     for path in fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path()) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();

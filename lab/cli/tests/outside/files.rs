@@ -44,7 +44,8 @@ fn an_output_file_has_what_would_have_been_printed() {
     assert_eq!(fs::read_dir(directory.path()).expect("a directory can be listed").count(), 1);
 }
 
-/// With `--force`, a result replaced the recording that it was made of, also through a symlink.
+/// Tests that a result never replaces the recording it was made of, even with `--force` and through a
+/// symlink.
 #[test]
 fn an_output_never_replaces_an_input() {
     let directory = tempfile::tempdir().expect("a directory can be made");
@@ -267,7 +268,7 @@ fn completions_know_the_policies() {
     }
 }
 
-/// Runs the command in a shell that has set a limit for it before.
+/// Runs the command in a shell that first sets a limit.
 fn pageset_under(limit: &str, directory: &Path, arguments: &[&str]) -> Output {
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("{limit}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_pageset")]);

@@ -1,4 +1,5 @@
-//! Tests many recordings of one load: each has a line, even if others cannot be read.
+//! Tests commands with many recordings of one load: the output has a line for each recording, even if other
+//! recordings cannot be read.
 
 use std::fs;
 use std::path::Path;
@@ -70,7 +71,7 @@ fn a_broken_recording_has_its_line_and_the_exit_status_says_so() {
     }
 }
 
-/// Tests that a recording among many has the same result as alone, except for the command line.
+/// Tests that a recording has the same result in a fleet as alone, except for the command line.
 #[test]
 fn a_recording_of_a_fleet_says_what_it_says_alone() {
     let folder = folder(false);
@@ -87,8 +88,8 @@ fn a_recording_of_a_fleet_says_what_it_says_alone() {
     }
 }
 
-/// A replay's rows are the rows of the recordings, one recording after the other, with their names before
-/// them.
+/// Tests that the rows of a fleet's replay are the rows of its recordings, one recording after the other.
+/// Each row begins with the recording's name.
 #[test]
 fn a_fleets_rows_are_those_of_its_recordings() {
     let folder = folder(true);
@@ -96,8 +97,8 @@ fn a_fleets_rows_are_those_of_its_recordings() {
         let output =
             run(&["replay", "-p", "linux-6.12,linux-6.18", path.to_str().unwrap(), "--format", "csv"]);
         let text = String::from_utf8(output.stdout).unwrap();
-        // The columns after the counts are the provenance. The command line in it differs, so these columns
-        // are removed.
+        // The columns after the counts are the provenance. The command line of the provenance differs, so
+        // these columns are removed.
         let text = text.replace(",\"pageset replay", "\n#");
         text.lines().filter(|line| !line.starts_with('#')).skip(1).map(str::to_owned).collect::<Vec<_>>()
     };

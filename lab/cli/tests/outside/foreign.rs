@@ -38,7 +38,7 @@ impl TraceReader for Forged {
     }
 }
 
-/// A recording with text that must not reach a terminal in every field, in a file with such a name.
+/// Writes a recording whose texts and file name contain `HOSTILE`.
 fn forged(directory: &Path) -> PathBuf {
     let events = pageset_trace::open(Path::new(TRACE)).expect("it is a trace");
     let mut info = events.info().clone();

@@ -7,7 +7,7 @@ use pageset_trace::{Event, EventKind, LostEvents, NativeWriter, WriteOptions};
 const MACHINE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/traces/k612_4c_2node_numa_tcp.pgtrace");
 
-/// Writes a recording whose pages are spread over all memory of a machine of four CPUs. One million events
+/// Writes a recording whose pages are spread over all memory of a machine with four CPUs. One million events
 /// allocate and free single pages.
 fn write(path: &std::path::Path) {
     let info = pageset_trace::open(MACHINE.as_ref()).expect("it is bundled").info().clone();

@@ -93,7 +93,7 @@ fn a_printed_command_gives_the_same_result_again() {
     }
 }
 
-/// Measured values differ from run to run, so only the command is compared.
+/// Tests measurements, whose values differ from run to run. Therefore only the command is compared.
 #[test]
 fn a_printed_command_of_a_measurement_can_be_typed_again() {
     let directory = directory();

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-/// The text of the lines that belong to a type, which begins with `head` and ends with `end`.
+/// Returns the text between `head` and `end` in a file: the fields of a type.
 fn body(file: &str, head: &str, end: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
     let text = std::fs::read_to_string(&path).expect("the file is in the repository");

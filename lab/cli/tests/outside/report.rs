@@ -94,7 +94,7 @@ fn two_recordings_lead_with_their_difference() {
     let texts: Vec<_> = parts(&page, "text").filter_map(Value::as_str).collect();
     let setting = "A setting differs: vm.percpu_pagelist_high_fraction was 0, then 64.";
     assert!(texts.contains(&setting), "{texts:#?}");
-    // The bars of held pages come from samples for all recordings, or from replays for all.
+    // The bars of held pages come either from samples of both recordings or from replays of both.
     let titles: Vec<_> = parts(&page, "bars")
         .flat_map(|bars| bars.as_array().expect("a list"))
         .filter_map(|bars| bars["title"].as_str())

@@ -27,7 +27,7 @@ fn write_long(path: &Path) {
     writer.finish(LostEvents::default()).expect("it can be written");
 }
 
-/// Waits for the end, for at most a minute.
+/// Waits until the process has ended, for at most a minute.
 fn end_of(child: &mut Child, what: &str) -> ExitStatus {
     let began = Instant::now();
     loop {
@@ -63,7 +63,8 @@ fn a_signal_ends_each_verb_and_no_temporary_file_stays() {
         &["report", long, "-o", "old", "--force"],
         &["simulate", "--recording", long],
     ];
-    // In an empty /proc, a nameless file cannot be given a name, so a temporary file with a name is written.
+    // With an empty /proc, pageset cannot give a name to a nameless file, so it writes a temporary file with
+    // a name.
     let without_proc = "mount -t tmpfs none /proc && exec \"$0\" \"$@\"";
     let mut trial = Command::new("unshare");
     trial.args(["--user", "--map-root-user", "--mount", "sh", "-c", without_proc, "true"]);

@@ -92,7 +92,7 @@ fn a_question_is_answered_by_a_table() {
     let printed = |format: &str| {
         let output = pageset(here, &["sweep", "plan.toml", "--format", format]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        // Markdown escapes the lines below words.
+        // Markdown has a backslash before each underscore.
         String::from_utf8(output.stdout).expect("a result is text").replace("\\_", "_")
     };
     for format in ["table", "markdown"] {

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Lines of ftrace, ten a millisecond. The functions `time_s` may move an event.
+/// Text of ftrace with ten events in each millisecond. `time_s` may change the time of an event.
 fn lines(time_s: impl Fn(u32, f64) -> f64) -> String {
     let mut text = String::from("# tracer: nop\n#\n");
     for number in 0..20_000 {
@@ -20,7 +20,7 @@ fn lines(time_s: impl Fn(u32, f64) -> f64) -> String {
     text
 }
 
-/// The length that each subcommand gives, and the warnings of `stat`.
+/// Returns the recording's length as each subcommand prints it, and the warnings of `stat`.
 fn seconds(text: &str) -> ([f64; 3], String) {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let path = directory.path().join("moved.txt");

@@ -1,5 +1,5 @@
-//! Tests `pageset top` on the machine that runs the tests: fields exist and agree with each other, and every
-//! mistake of a user gets an error with a remedy. No test checks a time.
+//! Tests `pageset top` on the machine that runs the tests. Fields must exist and agree with each other, and
+//! every mistake of a user must give an error with a remedy. No test checks a time.
 
 use std::fs;
 use std::path::Path;
@@ -90,8 +90,8 @@ fn tables_have_no_more_than_80_columns() {
     assert!(printed.contains("is unknown: ") && printed.contains("No waits for zone locks"), "{printed}");
 }
 
-/// Neither a range such as `refilled 0 to 171870` nor a column of dashes says anything, so neither is
-/// printed.
+/// Tests that `top` prints neither a range that says nothing, such as `refilled 0 to 171870`, nor a column of
+/// dashes.
 #[test]
 fn no_column_says_nothing() {
     let machine = machine();

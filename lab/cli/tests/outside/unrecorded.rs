@@ -1,7 +1,8 @@
-//! Tests that data which was not recorded is unknown, not zero. The tests use variants of a bundled
-//! recording, which lack the events of some kinds.
+//! Tests that data which was not recorded is unknown, not zero. The tests write variants of a bundled
+//! recording that lack the events of some kinds.
 //!
-//! A number that a subcommand prints for a variant must be the same as for the whole recording, or absent.
+//! A number in the JSON of a variant must equal the number of the whole recording, or be absent. Only numbers
+//! about the file itself, and upper bounds of waits, may differ.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -87,8 +88,8 @@ fn write(directory: &TempDir, parts: u32, source: Source, change: impl Fn(&mut T
     path.display().to_string()
 }
 
-/// Whether this number may differ for the whole recording. This is allowed if it is about the file itself, or
-/// if it is a bound that is printed when nothing was measured.
+/// Whether this number of a variant may differ from the whole recording's number. Numbers about the file
+/// itself may differ, and upper bounds that replace waits that were not recorded.
 fn is_of_file(path: &str) -> bool {
     let last = path.rsplit('.').next().unwrap_or_default();
     path.starts_with("events.")
@@ -174,8 +175,8 @@ fn every_number_of_stat_and_advise_is_that_of_the_whole_recording_or_unknown() {
     }
 }
 
-/// A kernel that never went to a zone is known to have made no visits. Regression test: such counts were
-/// null, as if they had not been recorded.
+/// Tests that the counts of a kernel that never went to a zone are 0, and not null as if they had not been
+/// recorded.
 #[test]
 fn a_run_without_visits_has_zeros() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -394,7 +395,8 @@ fn a_recording_of_some_cpus_gives_no_verdict_on_the_machine() {
     assert!(said(&["advise", &path]).contains("It has the events of CPUs 0 only."));
 }
 
-/// Tests that a recording without a layout is refused from its beginning. Its end cannot be read.
+/// Tests that a recording without a layout is refused before its end is read. The end is damaged, so reading
+/// it would give another error.
 #[test]
 fn what_lacks_a_layout_is_refused_before_the_rest_is_read() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -418,7 +420,7 @@ fn what_lacks_a_layout_is_refused_before_the_rest_is_read() {
         text += "  bash-901     [000] .....  7300.000000: mm_page_free: page=0x1000 pfn=nonsense order=0\n";
         std::fs::write(&path, text).expect("it can be written");
         let path = path.to_str().expect("UTF-8");
-        // `advise` counts the events of a recording that lacks kinds, so it is refused only if none is missing.
+        // If kinds of events are missing, `advise` only counts events, and needs no layout.
         let verbs: &[&str] = if lacking == 0 { &["verify", "advise"] } else { &["verify"] };
         for verb in verbs {
             let error = said(&[verb, path]);

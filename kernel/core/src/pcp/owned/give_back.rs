@@ -20,7 +20,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         let Claimed { frame, order } = block;
         if self.zone.body.owners.owner(frame) == Some(self.owner) {
             // The exchange fails if the block was marked bad meanwhile. The drain of the block then notices
-            // it.
+            // that the block is bad.
             let claimed = State::Cached { order, migratetype };
             self.zone.body.frames.exchange_state(frame, claimed, State::Owned { order });
             return true;
@@ -28,8 +28,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         self.owner == self.cpu
     }
 
-    /// Whether a freed block may go to the freeing CPU's page set if this page set, which is the owner's, is
-    /// busy.
+    /// Whether a freed block may go to the freeing CPU's page set while the owner's page set (this one) is
+    /// locked.
     #[cold]
     pub(crate) fn may_try_own(self) -> bool {
         let busy_owner = self.policy.ownership().map(|rule| rule.busy_owner);

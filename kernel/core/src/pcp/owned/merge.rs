@@ -65,8 +65,8 @@ impl Pcp {
     }
 }
 
-/// Merges two buddies. Returns `false` if another CPU marked one of them bad meanwhile. The two buddies then
-/// stay as they are.
+/// Merges two buddies. Returns `false`, and leaves the buddies unmerged, if another CPU marked one of the
+/// buddies bad meanwhile.
 ///
 /// Race: another CPU calls [`FrameTables::covering_block`] without the lock meanwhile. This CPU writes the
 /// lower half first, so the search finds either the half or the merged block.
@@ -79,7 +79,7 @@ fn join(frames: &FrameTables<'_>, lower: FrameIndex, order: Order) -> bool {
         return true;
     }
     if !frames.exchange_state(lower, whole, half) {
-        // By now the lower half is marked bad too.
+        // Another CPU has marked the lower half bad meanwhile, too.
         frames.set_state(lower, State::Leaked { order });
     }
     false

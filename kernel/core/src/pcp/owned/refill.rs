@@ -11,7 +11,7 @@ use crate::request::{AllocFlags, Wanted};
 use crate::zone::LockedZone;
 use crate::{CpuId, Order, PAGEBLOCK_FRAMES};
 
-/// The number of pages that one refill wants, and its limits.
+/// The inputs of one refill: the wanted pages, and the page set's limits.
 #[derive(Clone, Copy)]
 struct Fetch {
     cpu: CpuId,

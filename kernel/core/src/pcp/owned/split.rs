@@ -9,8 +9,8 @@ use crate::platform::Platform;
 use crate::request::Wanted;
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Splits a block that is larger than wanted: the smallest such block of the wanted type. Returns `false`
-    /// if the page set has no such block.
+    /// Splits the smallest block of the wanted type that is larger than wanted. Returns `false` if the page
+    /// set has no larger block of this type.
     pub(super) fn split_larger(self, state: &mut PagesetState, wanted: Wanted) -> bool {
         let frames = &self.zone.body.frames;
         let scheme = state.pcp.scheme();
@@ -49,8 +49,8 @@ fn upper_halves(frame: FrameIndex, from: Order, to: Order) -> impl Iterator<Item
     sizes.map(move |size| (frame + (1 << size), Order::from_index(usize::from(size))))
 }
 
-/// Halves a block, then its lower half, and so on down to order `to`. Returns `false` if another CPU marked
-/// the block bad meanwhile. All parts are then out of service.
+/// Halves a block, then its lower half, and so on down to order `to`. Returns `false`, and takes all parts
+/// out of service, if another CPU marked the block bad meanwhile.
 ///
 /// Race: another CPU calls [`FrameTables::covering_block`] without the lock meanwhile. This CPU writes the
 /// upper halves first, so the search finds either the whole block or a half.

@@ -1,4 +1,5 @@
-//! Linux 4.x: one limit of six batches, order 0 only, and the 2016 series that added high orders.
+//! Policies of Linux 4.x, with page sets of order 0 and a limit of six batches, and of the 2016 series, which
+//! added high orders.
 
 use crate::policy::*;
 
@@ -67,8 +68,8 @@ pub const HIGH_ORDER_V5_SCALED_REFILL: Policy = Policy {
 const PICKS: &str =
     "free_pcppages_bulk: do not hold lock when picking pages; prefetch buddy; Jan 2018, in Linux 4.17";
 
-/// Linux 4.15 with the first of two patches that shorten a drain's hold of the zone's lock: the drain takes
-/// its blocks off the page set before it has the lock.
+/// Linux 4.15 with the first of two patches that shorten a drain's hold of the zone's lock. The drain takes
+/// its blocks off the page set before it takes the zone's lock.
 pub const LINUX_4_15_PICKS: Policy = Policy {
     name: "linux-4.15-picks",
     kernel: "4.15 + free_pcppages_bulk v1, patch 1",
@@ -78,7 +79,7 @@ pub const LINUX_4_15_PICKS: Policy = Policy {
     ..LINUX_4_9
 };
 
-/// Linux 4.15 with both patches: the drain also prefetches the metadata of the blocks' buddies.
+/// Linux 4.15 with both of these patches: the drain also prefetches the metadata of the blocks' buddies.
 pub const LINUX_4_15_PREFETCH: Policy = Policy {
     name: "linux-4.15-prefetch",
     kernel: "4.15 + free_pcppages_bulk v1, patches 1-2",

@@ -1,5 +1,5 @@
-//! Policies that no kernel of today has: those of Linux 4, of each patch of the 2023 series, and of the RFCs
-//! of 2026.
+//! Policies that no kernel of today has: policies of Linux 4, of each patch of the 2023 series, and of the
+//! RFCs of 2026.
 
 mod linux_4;
 mod rfcs;
@@ -14,7 +14,7 @@ pub use series::{PATCH_1, PATCH_2, PATCH_3, PATCH_4, PATCH_5, PATCH_6, PATCH_7, 
 
 use super::*;
 
-/// The kernels' policies and those of this folder, oldest first.
+/// The kernels' policies and the policies of this folder, oldest first.
 pub(super) const ALL: &[Policy] = &[
     LINUX_4_9,
     HIGH_ORDER_V5,

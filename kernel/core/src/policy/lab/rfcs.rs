@@ -1,4 +1,4 @@
-//! Page sets of whole pageblocks, and units of 1 GiB, as posted for discussion.
+//! Policies of two RFCs: page sets of whole pageblocks, and units of 1 GiB.
 
 use crate::policy::*;
 

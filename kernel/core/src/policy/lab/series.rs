@@ -1,6 +1,6 @@
 //! The 2023 series "PCP high auto-tuning", patch by patch as posted (v1).
 //!
-//! Each policy is the policy before it plus the change of one patch. Two patches change no decision: patch 2
+//! Each policy is the policy before it plus the change of one patch. Two patches change no decision. Patch 2
 //! only provides the cache sizes that patch 3 uses, and patch 6 only splits the limit in two.
 
 use crate::policy::*;
@@ -99,7 +99,7 @@ pub const PATCH_8: Policy = Policy {
     ..PATCH_7
 };
 
-/// Patch 9: `high` stays while the pages below it are used. Dropped before the merge.
+/// Patch 9: `high` stays while the pages below `high` are used. The merged series does not have this patch.
 pub const PATCH_9: Policy = Policy {
     name: "patch9",
     kernel: "6.6 + series v1, patches 1-9",

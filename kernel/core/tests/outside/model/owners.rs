@@ -1,11 +1,11 @@
-//! The model of owned pageblocks: the rules for their owners, and the receiver of a freed block.
+//! Checks owned pageblocks: which CPU may own a pageblock, and which page set receives a freed block.
 
 use pageset_core::{BlockUse, CpuId, FreeTraits, MigrateType, Order, PAGEBLOCK_FRAMES, Pfn, ZoneId};
 
 use crate::family::model::Model;
 use crate::host::Allocator;
 
-/// Checks of a policy under which CPUs own pageblocks.
+/// Checks that apply if CPUs own pageblocks.
 pub(crate) struct Owners;
 
 /// The page set that must receive a freed block. The page set's count of frees must then rise by one.

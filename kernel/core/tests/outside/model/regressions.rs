@@ -1,5 +1,5 @@
-//! Tests of defects that random machines, random operations or code reviews found. The name of a test says
-//! the right behaviour.
+//! Tests of defects that random machines, random operations or code reviews found. The name of a test is the
+//! right behaviour.
 
 use pageset_core::policy::{LINUX_6_1, LINUX_6_12};
 use pageset_core::{
@@ -90,7 +90,8 @@ fn a_request_that_may_use_all_reserves_finds_the_atomic_one() {
     assert_eq!(allocator.zones().next().map(|zone| zone.free), Some(0));
 }
 
-/// A page set returns a block of the atomic reserve after the reserve was given up.
+/// Tests that a request finds a block of the atomic reserve that a page set returned after the reserve was
+/// given up.
 #[test]
 fn a_request_that_may_use_all_finds_what_is_left_of_a_reserve() {
     for policy in POLICIES {
@@ -197,7 +198,7 @@ fn a_block_marked_bad_in_a_page_set_is_no_violation() {
     }
 }
 
-/// The limits of a zone on a node without CPUs depend on all CPUs.
+/// Tests that the limits of a zone on a node without CPUs depend on all CPUs.
 #[test]
 fn a_cpu_that_leaves_is_noticed_by_zones_of_nodes_without_cpus() {
     let mut machine = machine(0..40_000, &[0..40_000]);

@@ -10,9 +10,9 @@ use crate::options::OutputArgs;
 
 const READING: &str = "\
 How to read this:
-  The first table has the columns of the program of 2005, with the same meaning.
-  Gb, Rep, Thr and CLine are the options. User, System and Wall are in seconds,
-  for the whole run: thread creation, mapping, faults, exit, teardown. The other
+  The first table has the columns that the page fault test of 2005 printed. Gb,
+  Rep, Thr and CLine are the options. User, System and Wall are in seconds, for
+  the whole run: thread creation, mapping, faults, exit, teardown. The other
   columns are the number of pages divided by one of these times.
 
   The second table has the medians of the phases of a run:
@@ -46,8 +46,8 @@ Examples:
 
 /// Touch memory with many threads, through the fault engine or the kernel
 ///
-/// Runs the page fault test that Linux developers have used since 2004 to measure how page faults scale: on
-/// this machine with real threads and memory, or on a simulated machine in virtual time.
+/// Runs the page fault test that Linux developers have used since 2004 to measure how page faults scale. The
+/// test runs on this machine with real threads and memory, or on a simulated machine in virtual time.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = READING)]
 pub(crate) struct FaultsArgs {
@@ -75,18 +75,18 @@ pub(crate) struct FaultsArgs {
     /// Page size: 4 KiB (12) or 16 KiB (14) [default: 12, with --machine the machine's]
     #[arg(long, value_name = "BITS", value_parser = one_of([("12", 12_u32), ("14", 14)]))]
     pub(crate) page_shift: Option<u32>,
-    /// How many frames a thread fetches with one call of the allocator; 0 calls it at each fault [default:
-    /// 16, with --machine 0]
+    /// Number of frames that a thread fetches with one call of the allocator; with 0, a thread calls the
+    /// allocator at each fault [default: 16, with --machine 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=32))]
     pub(crate) magazine: Option<u32>,
     /// If a thread's faults are at consecutive pages, map several pages at each fault: twice as many each
     /// time, up to 2^ORDER
     #[arg(long, value_name = "ORDER", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=5))]
     pub(crate) prefault: u8,
-    /// Clear all pages before they are touched; this time is not measured
+    /// Clear all pages before the measured time begins
     #[arg(long)]
     pub(crate) prezero: bool,
-    /// Clear pages, or skip this to measure the engine alone
+    /// Clear each page at its fault, or skip this, to measure the engine alone
     #[arg(long, value_name = "HOW", default_value = "real")]
     #[arg(value_parser = one_of([("real", Zero::Real), ("skip", Zero::Skip)]))]
     pub(crate) zero: Zero,
@@ -107,14 +107,14 @@ pub(crate) struct FaultsArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// One `--strategy`.
+/// A value of the option `--strategy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StrategyChoice {
     All,
     One(Strategy),
 }
 
-/// Other fault handlers that the strategies can be compared with, in the order of the result.
+/// Fault handlers that the strategies can be compared with, in the order of their rows in the result.
 const PEERS: [(&str, FaultHandler); 2] = [("kernel", FaultHandler::Kernel), ("clear", FaultHandler::Clear)];
 
 impl FaultsArgs {

@@ -6,13 +6,13 @@ use pageset_report::{Cell, Column, Provenance, Row, Table};
 use pageset_study::pft::{FaultHandler, Test};
 use serde::Serialize;
 
-/// Makes the tables of the result. JSON has all tables.
+/// The tables of the result. JSON contains all of these tables.
 #[derive(Debug, Serialize)]
 pub(super) struct PftTables {
     original: Table,
     phases: Table,
     pages: Table,
-    /// The columns of a table with a row for each repetition.
+    /// A table with a row for each repetition. CSV contains only this table.
     pub(super) runs: Table,
 }
 
@@ -43,7 +43,7 @@ fn gib(test: &Test) -> Cell {
     Cell::real(gib, if gib >= 10.0 { 0 } else { 3 })
 }
 
-/// The table with the columns of the program of 2005.
+/// The table with the columns that the page fault test of 2005 printed.
 fn original(test: &Test, series: &[Series]) -> Table {
     let columns = vec![
         Column::label("strategy", "strategy"),
@@ -77,7 +77,7 @@ fn original(test: &Test, series: &[Series]) -> Table {
     table
 }
 
-/// The table of the phases of a run, whose times the totals of the first table do not show.
+/// The table with the time of each phase of a run. The first table has only the time of the whole run.
 fn phases(series: &[Series]) -> Table {
     let columns = vec![
         Column::label("strategy", "strategy"),

@@ -1,5 +1,5 @@
-//! `pageset bench pages --choose` finds the best order, kernel and neighbourhood: with these, this machine
-//! clears and copies huge pages fastest.
+//! `pageset bench pages --choose` finds the order, the instructions (`kernel`) and the neighbourhood that
+//! clear and copy huge pages fastest on this machine.
 
 use anyhow::Result;
 use pageset_measure::calibrate::{Calibration, Choice, RESIDENT_MIB, calibrate};

@@ -1,11 +1,12 @@
-//! The library's aims. An aim is a bound on the ratio of two methods' times, which are measured in the same
-//! run.
+//! Compares a run of `pageset bench pages` with the aims of `pageset-pageops`. An aim is a bound on the ratio
+//! of two methods' times in one run.
 
 use pageset_measure::pageops::{Measurement, Operation, Target};
 use pageset_pageops::{Method, VisitOrder};
 use pageset_report::{Cell, Column, Row, Table};
 
-/// In the ratios of the aims, a program touches this number of bytes after the page is cleared or copied.
+/// Number of bytes that a program reads after a page is cleared or copied, in the measurements of clear +
+/// touch and copy + touch.
 const TOUCH_BYTES: usize = 16 << 10;
 
 /// An aim, with the measured ratio.
@@ -91,7 +92,7 @@ fn goals(rows: &[Measurement]) -> Vec<Goal> {
     goals
 }
 
-/// The measurements of huge pages. The ratios are computed from them.
+/// The measurements of huge pages that the ratios are computed from.
 struct Huge<'r> {
     rows: &'r [Measurement],
 }

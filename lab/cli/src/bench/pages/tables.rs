@@ -1,5 +1,6 @@
-//! Makes the tables for people: one for each operation (clear or copy) and load of the other CPUs, with
-//! medians over the targets.
+//! Makes the tables of measured times. For people, there is a table for each operation (clear or copy) and
+//! load of the other CPUs, with medians over the targets. Another table has other page sizes. CSV has a row
+//! for each measurement.
 
 use pageset_measure::pageops::{HUGE_PAGE_BYTES, Load, Measurement, Operation, TOUCHES, median};
 use pageset_pageops::VisitOrder;
@@ -8,12 +9,12 @@ use pageset_report::{Cell, Column, Row, Table};
 /// A total includes the time to touch this number of bytes after the page is cleared or copied.
 const TOTAL_TOUCH_BYTES: usize = TOUCHES[1];
 
-/// The methods that the speed of other methods is relative to: `rep stos` or `rep movs` over the whole page,
-/// and if there is no row of these, libc.
+/// Speeds in a table are relative to the first of these methods that the table contains: `rep stos` or `rep
+/// movs` over the whole page, or libc.
 const BASES: [(&str, &str); 2] =
     [(VisitOrder::Sequential.name(), "rep"), (VisitOrder::Sequential.name(), "libc")];
 
-/// Lists each method of these rows once, in the order of the rows.
+/// Lists the methods of these rows in the order of the rows, each method once.
 pub(crate) fn contenders(rows: &[Measurement]) -> Vec<(&'static str, &'static str)> {
     let mut names = Vec::new();
     for row in rows {
