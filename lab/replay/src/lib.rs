@@ -1,5 +1,5 @@
-//! Analyses of a recording of page events: counts of its contents, a check whether a policy explains it,
-//! forecasts for other policies, and advice about the machine.
+//! Analyses of a recording of page events. They count its contents, check whether a policy explains it,
+//! forecast other policies, and give advice about the machine.
 //!
 //! | what | where |
 //! |---|---|

@@ -1,7 +1,8 @@
 //! The load of a recording: its acts, and the recorded kernel's decisions between them.
 //!
 //! Only later events show whether a freed block waits in a batch, whether it went past a busy page set, and
-//! which list it went to. The act is corrected when such an event comes, so the recording is read only once.
+//! which list it went to. When such an event comes, the act of the free is corrected. So the recording is
+//! read only once.
 
 mod reading;
 mod remainder;
@@ -26,8 +27,8 @@ pub(super) struct PageSetLoad {
     pub(super) acts: Acts,
     /// The time of each act, in nanoseconds. Empty with [`Times::Forget`].
     pub(super) times_ns: Vec<u64>,
-    /// Acts that make up for the difference between allocations and frees of the load. Play these acts before
-    /// each repetition of the load.
+    /// Acts that balance the load's allocations and frees. They are played before each repetition of the
+    /// load.
     pub(super) remainder: Vec<Act>,
     /// The recorded kernel's decisions.
     pub(super) decisions: Vec<Decided>,
@@ -44,9 +45,9 @@ pub(super) struct PageSetLoad {
     pub(super) frees: u64,
     /// Frees of pages whose allocation the recording does not show.
     pub(super) unmatched_frees: u64,
-    /// Pages that were freed twice in a row, so they were allocated in between without an event.
+    /// Pages that were freed twice in a row. Each was allocated in between, without an event.
     pub(super) unseen_allocs: u64,
-    /// Blocks that were allocated as a whole and freed page by page, at once.
+    /// Blocks that were allocated as a whole and freed page by page, one directly after the other.
     pub(super) split_blocks: u64,
     /// Pages for the stacks of forked tasks, if their allocations have no events.
     pub(super) stack_pages: u64,
@@ -75,10 +76,11 @@ pub(super) struct Decided {
     pub(super) refill: Option<BlockKind>,
 }
 
-/// Blocks that entered (or, negative, left) one list of a page set by the recorded kernel's decision.
+/// Blocks that the recorded kernel moved into one list of a page set. The number is negative if they left the
+/// list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moved {
-    /// The act before which the blocks moved.
+    /// The index of the act that follows the move.
     pub(super) before: u32,
     pub(super) set: u32,
     pub(super) block: BlockKind,

@@ -1,4 +1,4 @@
-//! The window: the part of a recording that is counted, for the kernel and for the replay alike.
+//! The window: the part of a recording that is counted, both for the kernel and for the replay.
 
 use std::io;
 
@@ -7,10 +7,10 @@ use serde::Serialize;
 use super::load::PageSetLoad;
 use super::machine::Machine;
 
-/// A page set matters if at least one in this many acts concerns it.
+/// A page set matters if at least one act in this many is for this page set.
 const PART_THAT_MATTERS: usize = 100;
 
-/// The window, which ends with the recording.
+/// The part of a recording that is counted. It ends with the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Window {
     /// The number of allocations, frees and ticks before the window.
@@ -27,7 +27,7 @@ impl Window {
     pub(super) const OF_LOAD: Self = Self { skipped: 0, share: 1.0, is_start_known: false };
 
     /// Finds the window. If the contents of page sets at the beginning are known, the window is the whole
-    /// recording. If not, the window begins when each page set that matters has been refilled or drained.
+    /// recording. Otherwise the window begins when each page set that matters has been refilled or drained.
     pub(super) fn find(machine: &Machine, load: &PageSetLoad, is_start_known: bool) -> io::Result<Self> {
         let whole = Self { skipped: 0, share: 1.0, is_start_known };
         if is_start_known {
@@ -48,8 +48,8 @@ impl Window {
         let matter = (0..sets).filter(|set| acts[*set] * PART_THAT_MATTERS >= all.max(1));
         let turned_over: Option<Vec<usize>> = matter.map(|set| first[set]).collect();
         let skipped = turned_over.and_then(|firsts| firsts.into_iter().max());
-        // If less than half of the recording would be left, count all of it, although the contents at its
-        // beginning are not known.
+        // If less than half of the recording would be left, count the whole recording. The contents of page
+        // sets at its beginning are then not known.
         Ok(match skipped.filter(|skipped| skipped * 2 <= load.acts.len()) {
             Some(skipped) => Self {
                 skipped: skipped as u64,

@@ -1,4 +1,4 @@
-//! The recorded kernel's own work: refills, drains, fallbacks, ticks, reclaim.
+//! The recorded kernel's own work: refills, drains, fallbacks, ticks and reclaim.
 
 use pageset_trace::{Decision, Decisions, Event, EventKind, LockWaits, PFN_NONE, TraceInfo, Work};
 
@@ -6,14 +6,14 @@ use super::log2::Log2Counts;
 use super::who::{Who, WhoCounter};
 use super::zone_lock::{ZoneLockCounter, ZoneLocks};
 
-/// The recorded kernel's own decisions, as far as its events show them.
+/// The recorded kernel's own decisions, as events show them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
     /// Refills of page sets, in pages. A refill is a run of `mm_page_alloc_zone_locked` events of one order
-    /// and type on one CPU. A single block that was allocated past a busy page set has the same events, so it
-    /// is counted too.
+    /// and type on one CPU. A single block that was allocated past a busy page set has the same events, so
+    /// this block counts as a refill too.
     pub refills: Log2Counts,
-    /// Blocks that are too large for page sets, so that they came directly from the zone.
+    /// Blocks that came directly from the zone, because they are too large for page sets.
     pub direct_blocks: u64,
     /// The number of pages in these blocks.
     pub direct_pages: u64,
@@ -38,7 +38,7 @@ pub struct Kernel {
     pub spin_waits: Log2Counts,
     /// Waits for all other contended locks.
     pub other_waits: Log2Counts,
-    /// Counts about zone locks, as far as the recording shows which locks are zone locks.
+    /// Counts about zone locks. The recording may not show for each lock whether it is a zone lock.
     pub zone_locks: ZoneLocks,
     /// Beginnings of waits without an end, and ends without a beginning.
     pub unpaired_waits: u64,
@@ -48,7 +48,7 @@ pub struct Kernel {
     pub kswapd_sleeps: u64,
     /// Number of times that a task reclaimed memory for itself.
     pub direct_reclaims: u64,
-    /// Frames that these tasks reclaimed.
+    /// Frames that tasks reclaimed for themselves.
     pub direct_reclaimed_pages: u64,
     /// Page faults from user mode.
     pub page_faults: u64,
@@ -57,7 +57,7 @@ pub struct Kernel {
 }
 
 /// Groups the kernel's events into refills, drains and waits. A program that reads a recording for another
-/// purpose can pass its events to this counter at the same time.
+/// purpose can pass the events to this counter at the same time.
 #[derive(Debug, Default)]
 pub struct KernelCounter {
     kernel: Kernel,
@@ -68,7 +68,7 @@ pub struct KernelCounter {
 }
 
 impl KernelCounter {
-    /// Makes a counter that knows the recorded command's tasks from the recording's description.
+    /// Makes a counter for a recording. The recording's description names the tasks of the recorded command.
     pub(super) fn of(info: &TraceInfo) -> Self {
         Self { who: WhoCounter::new(info), ..Self::default() }
     }

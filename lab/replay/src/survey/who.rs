@@ -1,8 +1,8 @@
-//! Totals of each task: allocated pages, zone visits, waits for zone locks, and pageblocks that the task
-//! changed or mixed.
+//! Totals of each task: allocated pages, zone visits, waits for zone locks, and pageblocks that changed their
+//! migratetype or became mixed.
 //!
 //! Interrupts are counted separately, because the interrupted task did not cause them. The recorded command's
-//! tasks are the task that the recorder's thread forked, and all its descendants according to recorded forks.
+//! tasks are the task that the recorder's thread forked, and all descendants of this task.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,8 +15,7 @@ const TASKS_MAX: usize = 1 << 20;
 /// The number of recently used tasks that are found fast, without a search.
 const RECENT: usize = 64;
 
-/// Totals of one or more tasks. A total is 0 also if it is unknown, because the events for it were not
-/// recorded.
+/// Totals of one or more tasks. A total is also 0 if its events were not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskTotals {
     /// Pages allocated.
@@ -56,8 +55,8 @@ impl TaskTotals {
 pub struct TaskShare {
     /// The task's number.
     pub tid: u32,
-    /// When the task was first seen. This distinguishes two tasks with the same number, because the kernel
-    /// reuses numbers.
+    /// When the task was first seen. The kernel reuses numbers of tasks, so this time distinguishes tasks
+    /// with the same number.
     pub first_ns: u64,
     /// Whether the task belongs to the recorded command, to the recorder, or to neither.
     pub party: Party,
@@ -89,7 +88,7 @@ impl Who {
     }
 }
 
-/// The owner of a total: a task, all interrupts, or all tasks without separate totals.
+/// The index of a total, which belongs to a task, to all interrupts, or to all tasks without separate totals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct TaskSlot(u32);
 
@@ -108,8 +107,8 @@ pub(super) struct WhoCounter {
     /// Tasks of the command, by number.
     command: HashSet<u32>,
     slots: HashMap<u32, TaskSlot>,
-    /// Tasks that were looked up recently, each at an index that follows from its number. Most events are of
-    /// few tasks.
+    /// Recently used tasks. The number of a task determines its index in this table. Most events are of few
+    /// tasks.
     recent: [Option<(u32, TaskSlot)>; RECENT],
 }
 
@@ -154,7 +153,7 @@ impl WhoCounter {
         self.totals(slot).visits += 1;
     }
 
-    /// Returns the index of the task that an event counts for.
+    /// Returns the index of the total that an event counts for.
     pub(super) fn slot_of(&mut self, event: &Event) -> TaskSlot {
         self.slot(event.pid, event.in_interrupt(), event.ts_ns)
     }

@@ -37,23 +37,24 @@ pub struct Verification {
     pub explained: Option<Explanation>,
 }
 
-/// Counts of refills. Policy and kernel agree if the moment and the number of blocks are the same.
+/// Counts of refills. Policy and kernel agree if they refill at the same moment, with the same number of
+/// blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Refills {
-    /// Refills of the kernel, without each list's first one.
+    /// Refills of the kernel, except the first refill of each list.
     pub observed: u64,
     /// Number of refills that the policy decided on.
     pub predicted: u64,
     /// Refills that policy and kernel made at the same moment, with the same number of blocks.
     pub exact: u64,
-    /// The first refills of lists, whose contents before are not known.
+    /// The first refill of each list. The contents of the list before this refill are not known.
     pub cold: u64,
     /// Refills of one block for an empty list that wanted one block. The events would be the same if the
     /// block had gone past the page set, so these refills are counted separately.
     pub of_one: u64,
 }
 
-/// Counts of drains. Policy and kernel agree if the moment and the number of pages are the same.
+/// Counts of drains. Policy and kernel agree if they drain at the same moment, with the same number of pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Drains {
     /// Number of drains of the kernel.
@@ -63,15 +64,15 @@ pub struct Drains {
     /// Drains that policy and kernel made at the same moment, with the same number of pages.
     pub exact: u64,
     /// Drains at the right moment that took whole slices of the due drain, while another CPU was at the zone.
-    /// These drains are not in [`Self::exact`], because the policy does not say that the drain ends there.
+    /// [`Self::exact`] does not count these drains, because under the policy they would go on.
     pub ended_early: u64,
-    /// Pages drained from lists whose blocks are all known, ticks included.
+    /// Pages drained from lists whose blocks are all known, including drains by ticks.
     pub identity_pages: u64,
-    /// The part of `identity_pages` that the policy drains at the same place of the same drain.
+    /// The part of `identity_pages` that the policy drains at the same position of the same drain.
     pub identity_exact: u64,
 }
 
-/// Ticks. Policy and kernel agree if the number of drained pages is the same.
+/// Counts of ticks. Policy and kernel agree if they drain the same number of pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Decays {
     /// Number of ticks of the kernel.
@@ -80,7 +81,8 @@ pub struct Decays {
     pub exact: u64,
 }
 
-/// Counts of comparisons of a page set's `count` and `high` with a sample, which the page set's own CPU took.
+/// Counts of comparisons of a page set's `count` and `high` with a sample. The page set's own CPU took the
+/// sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Samples {
     /// Page sets compared.
@@ -94,14 +96,16 @@ pub struct Samples {
 /// Events that were not compared, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PassedOver {
-    /// Events about CPUs, orders or frames that the machine does not have.
+    /// Events about a CPU, order or frame that the machine does not have.
     pub impossible: u64,
-    /// Blocks that were allocated without a page set although it had one, because its lock was busy.
+    /// Blocks that were allocated past their page set although the page set held blocks, because its lock was
+    /// busy.
     pub diverted_allocs: u64,
     /// Blocks that were freed directly to the zone although a page set could have held them.
     pub diverted_frees: u64,
     /// Runs of refill events that no allocation follows.
     pub orphan_refills: u64,
-    /// Pages drained on demand (before compaction, by a failing allocation), which no policy predicts.
+    /// Pages drained on demand: before compaction, or by a failing allocation. No policy predicts these
+    /// drains.
     pub demand_pages: u64,
 }
