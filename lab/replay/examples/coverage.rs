@@ -3,14 +3,14 @@
 //!
 //! FOLDER has recordings named as for the example `pairs`. In a name without `_rN`, a last part such as `f64`
 //! is the setting. Each recording is used to forecast the visits of the same load under each other kernel and
-//! setting. Each recording made under that kernel or setting gives one true value (*truth*). If either was
-//! made on a busy machine (`.busy` in its name), the forecast is in the class `busy`.
+//! setting. Each recording made under that kernel or setting gives one true value (*truth*). A forecast is in
+//! the class `busy` if one of its two recordings was made on a busy machine (`.busy` in its name).
 //!
-//! Prints Markdown: the share of truths that lie in their intervals, the median width (upper end divided by
-//! lower end), and the score. Then counts the truths outside their interval that lie within a factor of 2 of
-//! its nearer end, and lists the ten worst misses. The score is the interval score of the logarithm of
-//! visits; lower is better. A score is the logarithm of the width, plus 10 times the logarithmic distance of
-//! the truth from the interval. The factor 10 follows from intervals that are meant to contain 80 % of the
+//! Prints Markdown: the share of truths that lie in their intervals, the median width of intervals (upper end
+//! divided by lower end), and the score. Also counts the truths outside their interval that are less than a
+//! factor of 2 away from it, and lists the ten worst misses. The score is the interval score of the logarithm
+//! of visits; lower is better. A score is the logarithm of the width, plus 10 times the logarithmic distance
+//! of the truth from the interval. The factor 10 follows from intervals that are meant to contain 80 % of the
 //! truths. `--rows` also prints every forecast. `--before=FILE` compares with another version of the replay:
 //! FILE has the rows that the other version printed for the same folder. `--together` makes one forecast from
 //! all runs of a load under one kernel and setting, as `pageset replay` does for several files.
@@ -240,8 +240,8 @@ fn main() {
         let mut truths: BTreeMap<(&str, &str), Vec<(u64, bool)>> = BTreeMap::new();
         for run in runs {
             let own = (run.kernel.as_str(), run.setting.as_str());
-            // With `--together`, the runs of a group make one forecast, so count it only for the first of
-            // them.
+            // With `--together`, the runs of a group make one forecast. Count this forecast only for the
+            // first run.
             let is_counted = !is_together || groups[&own][0].path == run.path;
             let others: Vec<_> = groups.iter().filter(|(group, _)| is_counted && **group != own).collect();
             let candidates = others.iter().map(|(_, to)| candidate(&run.path, &to[0].path)).collect();

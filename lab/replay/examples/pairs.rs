@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use pageset_replay::{Change, KernelTotals, against};
 use pageset_trace::TraceReader;
 
-/// Repeated recordings agree if their values differ by no more than this part of their value. If they do not
-/// agree, any value in their range counts as true.
+/// Repeated recordings agree if their values differ by no more than this part of their value. If repeated
+/// recordings do not agree, any value in their range counts as true.
 const QUIET: f64 = 0.25;
 
 type Group = BTreeMap<(String, String), Vec<PathBuf>>;

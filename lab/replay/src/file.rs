@@ -73,8 +73,8 @@ pub fn begin_file(path: &Path, existing: Existing) -> Result<File> {
     open_without_check(path, existing)
 }
 
-/// Opens the file. Race: another process may create a file of this name after `check_file`. So the open
-/// itself fails if a file exists and must stay.
+/// Opens the file. Race: another process may create a file of this name after `check_file`. The open itself
+/// fails if a file exists and must stay, so no file is lost.
 fn open_without_check(path: &Path, existing: Existing) -> Result<File> {
     match File::options().write(true).create_new(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -151,8 +151,8 @@ fn exists(path: &Path) -> anyhow::Error {
     anyhow!("{}: exists already; choose another name, or replace it with --force", path.display())
 }
 
-/// A file that gets its name when it is finished. If this value is dropped before that, nothing remains on
-/// disk.
+/// A file that gets its name when its content is finished. If this value is dropped before that, nothing
+/// remains on disk.
 pub struct AtomicFile {
     target: PathBuf,
     existing: Existing,

@@ -1,6 +1,6 @@
 //! A fleet: many recordings of one load, from one machine again and again or from many machines.
 //!
-//! [`files`] finds the recordings in a folder, and [`each`] does some work for all of them in parallel.
+//! [`files`] finds the recordings in a folder, and [`each`] runs a function for all recordings in parallel.
 //! [`Answers`] sums up the verdicts of [`advise`]. If a recording cannot be read, its result is an error, and
 //! work on the other recordings continues.
 //!

@@ -13,7 +13,8 @@ pub enum Ladder {
     /// The auto-tuning series of 2023: its base, the patches that its tables show, and the merged form.
     #[default]
     Series,
-    /// The high-order series of 2016: vanilla 4.9, version 5, and proposals of its reviewers.
+    /// The high-order series of 2016: unchanged Linux 4.9, version 5 of the series, and proposals of its
+    /// reviewers.
     HighOrder,
     /// The first phase of the 2018 batch-size study: batches from 31 to 511, each with a limit of six
     /// batches.

@@ -67,7 +67,7 @@ pub enum BlockName {
 pub struct LeftOut {
     /// Frees of blocks whose allocation the recording does not show.
     pub unmatched_frees: u64,
-    /// Number of allocations that failed when they were recorded.
+    /// Number of allocations that failed in the recording.
     pub failed_in_recording: u64,
     /// Allocations with an impossible order, or with an impossible number of pages.
     pub impossible: u64,

@@ -1,4 +1,5 @@
-//! Policies that users write, as TOML files. A file names a base policy and the differences from it.
+//! Policies that users write, as TOML files. A file names a base policy, and the differences from this base
+//! policy.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

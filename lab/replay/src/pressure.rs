@@ -1,5 +1,5 @@
 //! Two flags of a zone at each moment: whether the zone is below its high watermark, and whether it is being
-//! reclaimed. No event reports the flags, but other events show when they change.
+//! reclaimed. No event reports the flags, but other events show when the flags change.
 
 use pageset_core::pcp::Pressure;
 use pageset_trace::ZoneDescription;
@@ -23,7 +23,7 @@ pub(crate) struct ZonePressure {
     /// The largest of `protection`.
     reserve_max: i64,
     /// Free pages that the watermark checks do not count, such as a reserve for atomic requests. No event
-    /// reports their number, so it is inferred from the kernel's decisions.
+    /// reports the number of these pages, so the number is inferred from the kernel's decisions.
     unusable: i64,
     /// The value of `visible` when a drain last cleared the flag `below_high`.
     cleared_at: Option<i64>,
@@ -168,7 +168,8 @@ pub(crate) const fn highest_zone(gfp: u32) -> usize {
     }
 }
 
-/// The threshold of a CPU's changes: if their sum exceeds it, other CPUs see the changes (spec §6).
+/// The threshold for the sum of a CPU's changes. Other CPUs see the changes once this sum exceeds the
+/// threshold (spec §6).
 fn stat_threshold(cpus: u32, managed: u64) -> i32 {
     let fls = |value: u64| u64::from(u64::BITS - value.leading_zeros());
     let chunks = managed >> 15;

@@ -1,9 +1,9 @@
-//! Which kinds of events were recorded. A figure is unknown, not zero, if it needs a kind of event that was
-//! not recorded.
+//! Which kinds of events were recorded. If a figure needs a kind of event that was not recorded, the figure
+//! is unknown, not zero.
 //!
 //! A recording of `pageset record` names its tracepoints, and so does a `perf.data`. Text does not name them.
-//! In text, an event of a kind shows that the kind was recorded. Without such an event, it is unknown whether
-//! the kind was recorded.
+//! In text, an event of a kind shows that the kind was recorded. If a text has no event of a kind, it is
+//! unknown whether the kind was recorded.
 
 use pageset_trace::{Event, EventKind, SourceFormat, TraceError, TraceInfo, TraceReader};
 
@@ -129,7 +129,7 @@ impl RecordedKinds {
         needed.iter().copied().filter(|kind| self.of(*kind) != Recorded::Yes).collect()
     }
 
-    /// A sentence with the missing kinds, and how to record them; `None` if none is missing.
+    /// A sentence with the missing kinds, and how to record these kinds; `None` if no kind is missing.
     #[must_use]
     pub fn unsaid(&self, needed: &[EventKind]) -> Option<String> {
         self.unsaid_beside(needed, &[])
@@ -227,7 +227,7 @@ fn announced(info: &TraceInfo, kind: EventKind, counts: &KindCounts) -> Option<b
         return None;
     }
     // Older recorders of this project did not list the recorded kinds. They recorded all kinds except
-    // `NOT_ALWAYS`, and began with a snapshot. So the snapshot shows that such a recorder made the recording.
+    // `NOT_ALWAYS`, and began with a snapshot. So a snapshot shows that an older recorder made the recording.
     let is_ours = matches!(info.source, SourceFormat::Native | SourceFormat::Pcpt) && info.before.is_some();
     if !is_ours || NOT_ALWAYS.contains(&kind) {
         return None;

@@ -5,10 +5,11 @@
 //! event to the latest event, without gaps that do not count.
 //!
 //! - A gap of more than a second counts only if all events before the gap were also read before all events
-//!   after the gap. Otherwise the clock was set, or the time of an event is wrong.
-//! - A gap between a single event and at least ten others does not count if it is at least a minute long and
-//!   ten times as long as all others take. The time of the single event is taken to be wrong. Readers that
-//!   sort events by time put such an event at one end of the recording.
+//!   after the gap. If not, the clock was set, or the time of an event is wrong.
+//! - A gap between a single event and at least ten other events may not count. It does not count if it is at
+//!   least a minute long, and ten times as long as the time of the other events. The time of the single event
+//!   is then taken to be wrong. Readers that sort events by time put an event with a wrong time at one end of
+//!   the recording.
 
 use pageset_trace::Event;
 
@@ -153,7 +154,7 @@ impl TimeCounter {
         }
     }
 
-    /// Joins the current piece with the pieces that it now touches, and limits the number of pieces.
+    /// Joins the current piece with the pieces that now touch it, and limits the number of pieces.
     fn join_neighbours(&mut self) {
         let at = self.current;
         if at + 1 < self.pieces.len() && self.pieces[at].gap_ns(&self.pieces[at + 1]) <= APART_NS {

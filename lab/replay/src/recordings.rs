@@ -12,7 +12,7 @@ const BUNDLED_NAME: &str = "k618_2c_make_lua_j4 (bundled)";
 
 /// All recordings that are part of the program, by name: `make -j4` of Lua, and the first 4 s of `make -j4`
 /// of OpenSSL. The second recording was made on the same machine, and began with an empty page cache. A study
-/// uses copies of it.
+/// uses copies of the second recording.
 const ALL: [(&str, &[u8]); 2] = [
     ("k618_2c_make_lua_j4", BUNDLED),
     ("k618_2c_make_openssl_j4", include_bytes!("../bundled/k618_2c_make_openssl_j4.pgtrace")),

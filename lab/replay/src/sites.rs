@@ -43,7 +43,7 @@ pub struct Site {
 /// Waits for a lock, or for several locks with the same name.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Lock {
-    /// The lock's name, or what is known about it.
+    /// The lock's name, or what is known about the name.
     pub lock: LockName,
     /// The number of waits.
     pub waits: u64,

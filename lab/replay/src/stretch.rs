@@ -10,12 +10,12 @@ const UNTIMED: &str = "when vm.";
 /// Settings that do not affect page sets.
 const IDLE: [&str; 1] = ["numa_stat"];
 
-/// A recording, or the longest part of it during which no setting changed.
+/// A recording, or its longest part without a change of a setting.
 pub struct OneSetting<R> {
     reader: R,
     info: TraceInfo,
-    /// The time when the part begins, and the time when it ends. The end is not part of it. `None` if the
-    /// part is the whole recording.
+    /// The time when the part begins, and the time when it ends. The end does not belong to the part. `None`
+    /// if the part is the whole recording.
     part: Option<(u64, u64)>,
     said: Option<String>,
 }
@@ -28,7 +28,7 @@ pub fn untimed(info: &TraceInfo) -> Option<String> {
 }
 
 impl<R: TraceReader> OneSetting<R> {
-    /// Limits `reader` to its longest part without a change of a setting.
+    /// Limits `reader` to the longest part of its recording without a change of a setting.
     ///
     /// # Errors
     /// An error if a setting changed and the recording does not say when.

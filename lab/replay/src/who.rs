@@ -1,5 +1,5 @@
-//! The pages, zone visits, waits for zone locks, and changed or mixed pageblocks of each process, of each
-//! control group, and of each owner (the command, the recorder, interrupts, the rest).
+//! Shares of processes, control groups and owners in pages, zone visits, waits for zone locks, and changed or
+//! mixed pageblocks. Owners are the command, the recorder, interrupts, and the rest.
 //!
 //! Processes and control groups are known if names were recorded (`record --names`). The figures of the
 //! recorded command are known even without names.

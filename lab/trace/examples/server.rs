@@ -2,9 +2,9 @@
 //! two nodes of 256 GiB and 64 CPUs; the number of events is an argument. Page sets in the recording have the
 //! size of Linux's page sets, but other rules, so a replay of this recording has no meaning.
 //!
-//! Each CPU maps memory in bursts of single pages, and then frees these pages. It passes blocks of eight
-//! pages to a CPU of the other node, which frees the blocks. It keeps file pages until other file pages
-//! replace them. The same arguments give the same recording.
+//! Each CPU maps memory in bursts of single pages, and then frees these pages. Each CPU passes blocks of
+//! eight pages to a CPU of the other node, which frees the blocks. Each CPU keeps file pages until other file
+//! pages replace these pages. The same arguments give the same recording.
 //!
 //! ```text
 //! cargo run --release -p pageset-trace --example server -- OUT EVENTS [CPUS]

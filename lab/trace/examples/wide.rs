@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// One CPU refills, allocates and waits, and the next CPU frees and drains. One CPU of each node does more
-/// work than its other CPUs.
+/// work than the other CPUs of the node.
 fn burst(events: &mut Vec<Event>, cpus: u16, turn: u64, ts_ns: u64) {
     events.clear();
     let spread = (turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % u64::from(cpus);

@@ -53,7 +53,7 @@ impl AheadReader {
         Self { info, reader: Some(reader), ahead: None, is_begun: false, waiting: VecDeque::new(), lost }
     }
 
-    /// Takes the reader back, and stops the thread that has it. The caller still gets all blocks that the
+    /// Takes the reader back from the thread, and stops the thread. The caller still gets all blocks that the
     /// thread has read.
     fn here(&mut self) -> Result<&mut Box<dyn TraceReader>, TraceError> {
         if let Some(ahead) = &self.ahead {
@@ -67,8 +67,8 @@ impl AheadReader {
         Ok(self.reader.as_mut().expect("no thread has the reader"))
     }
 
-    /// Starts a thread that reads ahead, and gives it the reader. If the system starts no thread, the caller
-    /// keeps the reader.
+    /// Starts a thread that reads ahead, and gives the reader to the thread. If the system starts no thread,
+    /// the caller keeps the reader.
     fn go_ahead(&mut self) {
         let (give, given) = channel::<Box<dyn TraceReader>>();
         let (buffers, to_fill) = channel::<Vec<Event>>();

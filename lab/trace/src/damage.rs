@@ -4,14 +4,14 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How a reader handles a malformed line of a known event, or with a malformed sample or page of a binary
+/// How a reader handles a malformed line of a known event, or a malformed sample or page of a binary
 /// file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strictness {
     /// Return an error, because a replay without this line or sample would mislead.
     #[default]
     Strict,
-    /// Skip the line or sample. Count it in
+    /// Skip the line or sample. Count the line or sample in
     /// [`LostEvents::malformed_lines`](crate::LostEvents::malformed_lines), or as a gap of unknown size.
     Lenient,
 }

@@ -16,7 +16,8 @@ pub enum TraceError {
     Io {
         /// The file.
         path: PathBuf,
-        /// The action that failed, such as "read". The error message has it after the word "cannot".
+        /// The action that failed, such as "read". In the error message, the action follows the word
+        /// "cannot".
         action: &'static str,
         /// The system's reason.
         source: io::Error,

@@ -19,7 +19,7 @@ pub const PFN_NONE: u64 = u64::MAX;
 pub const MIGRATETYPE_NONE: i8 = -1;
 
 /// Bits of [`Event::irq_flags`], equal to `common_flags` of every trace event. Source: ftrace prints the
-/// names above its text, and recordings of Linux 6.1 to 6.18 show the numbers.
+/// names of the bits above its text, and recordings of Linux 6.1 to 6.18 show their numbers.
 pub mod irq_flag {
     /// Interrupts were off.
     pub const IRQS_OFF: u8 = 0x01;

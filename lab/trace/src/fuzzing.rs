@@ -1,5 +1,5 @@
-//! Functions that pass arbitrary bytes to every parser. The smoke tests and the targets in `fuzz/` use them.
-//! They are not a public interface.
+//! Functions that pass arbitrary bytes to every parser. The smoke tests and the targets in `fuzz/` use these
+//! functions. The functions are not a public interface.
 //!
 //! Each function accepts any bytes and may return the text of an error. A function must not panic, and its
 //! memory is bounded by the number of bytes and the documented limits.
@@ -17,8 +17,8 @@ use crate::{
 /// A name that no file has.
 const NAME: &str = "\u{0}fuzz";
 
-/// Opens and reads `bytes` in the format that they seem to have, and returns the number of events. If
-/// `recovery` allows damage, first asks the reader whether the trace has ticks.
+/// Opens and reads `bytes` in the format that [`crate::open`] would detect, and returns the number of events.
+/// If `recovery` allows damage, first asks the reader whether the trace has ticks.
 ///
 /// # Errors
 /// The text of an error. This function checks that the text names the file.

@@ -4,8 +4,8 @@
 //! lists them. Raw and named reports of the bundled traces agree with these bits. Linux 6.1 and 6.18 number
 //! bits 0 to 23 in the same way, except 0x200, which is `__GFP_ATOMIC` in 6.1 and unused later. Bits from 24
 //! up depend on the configuration, so their names are not in the table. Composite names, such as
-//! `GFP_KERNEL`, come from the same file. `GFP_NOWAIT` contains `__GFP_NOWARN` in 6.12 but not in 6.1. So for
-//! text of 6.1, this crate sets `__GFP_NOWARN` although the kernel did not.
+//! `GFP_KERNEL`, come from the same file. `GFP_NOWAIT` contains `__GFP_NOWARN` in 6.12 but not in 6.1. For
+//! text of 6.1, this crate therefore sets `__GFP_NOWARN` although the kernel did not.
 
 /// Names and bits. Names of more bits come first, because the kernel prints the composite name with the most
 /// bits.

@@ -67,8 +67,8 @@ pub struct LostEvents {
     pub unknown_events: u64,
     /// Lines that are neither events, nor comments, nor parts of call chains, nor reports of losses.
     pub unrecognised_lines: u64,
-    /// Malformed lines and samples of known events. Only lenient reading counts them; otherwise they are
-    /// errors.
+    /// Malformed lines and samples of known events. Only lenient reading counts them; for strict reading,
+    /// they are errors.
     pub malformed_lines: u64,
     /// Lines longer than the limit.
     pub oversized_lines: u64,
@@ -160,8 +160,9 @@ pub struct TraceInfo {
     /// Names of tasks, if the recorder was asked to keep them. `None` if the file has no names of tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<Tasks>,
-    /// Tracepoints that were switched on, by the kernel's names. Empty if the source does not give them. If a
-    /// non-empty list lacks a tracepoint, the trace does not show whether its events happened.
+    /// Tracepoints that were switched on, by the kernel's names. Empty if the source does not name its
+    /// tracepoints. If a non-empty list lacks a tracepoint, the trace does not show whether its events
+    /// happened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recorded: Vec<String>,
     /// Kernel settings that changed while recording, by time. [`TraceInfo::machine`] has the values at the

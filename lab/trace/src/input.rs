@@ -1,5 +1,5 @@
-//! Reads the bytes of plain or compressed files. Compressed files are first written to a temporary file if a
-//! format needs seeking.
+//! Reads the bytes of plain or compressed files. If a format needs seeking, a compressed file is first
+//! decompressed to a temporary file.
 
 use std::{
     fs::File,

@@ -51,7 +51,7 @@ mod workers;
 mod xz;
 mod zone_name;
 
-// Public functions of this crate have types of `pageset_core` in their signatures.
+// Signatures of this crate's public functions contain types of `pageset_core`.
 pub use pageset_core;
 
 pub use call_sites::{CallSites, LockName, NamedLock};

@@ -6,7 +6,7 @@ use crate::{
     info::{LostEvents, TraceInfo},
 };
 
-/// Maximum number of events per block. These are 2 MiB of [`Event`]s, which fit into a level-2 cache.
+/// Maximum number of events per block. A block of this size takes 2 MiB, which fit into a level-2 cache.
 pub const BLOCK_EVENTS_MAX: usize = 64 << 10;
 
 /// A trace that is read from its first to its last event, in bounded memory.

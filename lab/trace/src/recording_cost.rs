@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How much longer a command takes while it is recorded. This was measured with pairs of runs, one with and
-/// one without a recorder.
+/// How much longer a command takes while it is recorded. The cost is measured with pairs of runs: one run
+/// with a recorder, and one run without.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordingCost {
     /// Pairs of runs.
@@ -26,8 +26,8 @@ pub struct CostRange {
 }
 
 impl CostRange {
-    /// Whether the measurement is uncertain. This is so if the range includes 0, or if its ends differ by
-    /// more than a factor of three.
+    /// Whether the measurement is uncertain. A measurement is uncertain if its range includes 0, or if the
+    /// ends of the range differ by more than a factor of three.
     #[must_use]
     pub fn is_wide(&self) -> bool {
         self.min <= 0.0 || self.max > 3.0 * self.min

@@ -13,7 +13,7 @@ pub struct Snapshot {
     /// Free blocks by zone and order.
     pub buddyinfo: Buddyinfo,
     /// Free blocks by zone, migratetype and order. `None` if the recorder was not root, because only root can
-    /// read them.
+    /// read these counts.
     pub pagetypeinfo: Option<Pagetypeinfo>,
     /// Counters.
     pub vmstat: Vmstat,

@@ -61,12 +61,12 @@ pub struct Evidence {
     /// Whether `own_off_percent` is so large that forecasts are not reliable.
     #[serde(skip)]
     pub is_own_far_off: bool,
-    /// Reasons why the recording may say nothing about its machine.
+    /// Reasons why the recording may not represent its machine.
     #[serde(skip)]
     pub doubts: Doubts,
 }
 
-/// Reasons, in words, why a recording may say nothing about its machine.
+/// Reasons, in words, why a recording may not represent its machine.
 #[derive(Clone, Debug, Default)]
 pub struct Doubts {
     /// Events that a verdict needs were not recorded.
@@ -113,7 +113,7 @@ pub enum Waiting {
         /// The number of waits.
         waits: u64,
     },
-    /// The recording does not have the events of waits, so this share is an upper bound: a CPU waits for a
+    /// The recording does not have the events of waits, so this share is an upper bound. A CPU waits for a
     /// lock only while another CPU holds the lock.
     AtMost {
         /// Share of all CPUs' time.

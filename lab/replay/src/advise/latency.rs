@@ -11,7 +11,7 @@ use super::forecast::Forecast;
 /// The result is `None` if the recording cannot be simulated; the advice is then printed without these times.
 pub type Simulate = fn(&Path, u32, &str, &Forecast) -> Option<Latency>;
 
-/// Times of an allocation in virtual time, under the recorded settings and under the advised ones.
+/// Times of an allocation in virtual time, under the recorded settings and under the advised settings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Latency {
     /// The machine that was simulated.

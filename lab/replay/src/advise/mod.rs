@@ -49,7 +49,7 @@ pub struct Advice {
     pub kernel: Option<String>,
     /// The policy that describes the kernel.
     pub policy: Option<String>,
-    /// The recorded command and its arguments; empty if it is not known.
+    /// The recorded command and its arguments; empty if the command is not known.
     pub command: Vec<String>,
     /// The recording's figures.
     pub findings: Evidence,
@@ -141,9 +141,9 @@ fn read(
     Ok((counted.finish(), Some(read?)))
 }
 
-/// Opens a recording. If the recording does not describe its machine but has the events of visits, returns an
-/// error that asks for a layout, before all events are read. Without the events of visits there is no
-/// forecast, so no layout is needed.
+/// Opens a recording. A recording that has the events of visits must describe its machine. If it does not,
+/// returns an error that asks for a layout, before all events are read. Without the events of visits there is
+/// no forecast, so no layout is needed.
 fn open_placed<R: TraceReader>(open: &mut impl FnMut() -> anyhow::Result<R>) -> anyhow::Result<R> {
     let mut reader = open()?;
     if reader.info().machine.is_some() || reader.info().counts.is_some() {

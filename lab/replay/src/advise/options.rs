@@ -17,7 +17,7 @@ const SCALE_FACTORS: [u32; 3] = [50, 100, 200];
 /// distributions use.
 const KERNELS: [&str; 5] = ["linux-5.14", "linux-6.1", "linux-6.6", "linux-6.12", "linux-6.18"];
 
-/// Settings of `/proc/sys/vm` that differ from the recorded ones, for the recorded kernel.
+/// Settings of `/proc/sys/vm` that differ from the recorded settings, for the recorded kernel.
 pub(super) fn settings(policy: Policy, machine: &Layout) -> Vec<Candidate> {
     let recorded = &machine.sysctls;
     let fraction = recorded.percpu_pagelist_high_fraction.unwrap_or(0);

@@ -21,8 +21,8 @@ pub struct RunTimes {
 pub enum Difference {
     /// One of the two groups has only one run, which does not show how much runs differ.
     OneRun,
-    /// All runs with the setting were faster, or all were slower, than the runs before. But there are so few
-    /// runs that chance alone often separates them like this.
+    /// All runs with the setting were faster, or all were slower, than the runs before. But with so few runs,
+    /// chance alone often separates the two groups like this.
     TooFew,
     /// The times before and with the setting overlap.
     WithinNoise,
@@ -37,7 +37,7 @@ pub enum Difference {
 
 impl RunTimes {
     /// The difference that these times show. If the setting changes nothing, all orders of the runs by time
-    /// are equally likely, and in only two of these orders the two groups do not overlap.
+    /// are equally likely. In only two of these orders the two groups do not overlap.
     #[must_use]
     pub fn difference(&self) -> Difference {
         let (Some(before), Some(after)) = (Range::of(&self.before_s), Range::of(&self.after_s)) else {

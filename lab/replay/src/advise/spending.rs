@@ -1,8 +1,8 @@
 //! The share of the CPUs' time that zone visits and waits for zone locks take.
 //!
-//! [`Load`] holds the measured figures, from a whole recording or from counts. [`Spending`] combines them
-//! with the cost of a visit. This cost comes from the recording, not from the machine that reads the
-//! recording.
+//! [`Load`] holds the measured figures, from a whole recording or from counts. [`Spending`] combines the
+//! figures with the cost of a visit. The cost of a visit comes from the recording, not from the machine that
+//! reads the recording.
 
 use pageset_trace::{TraceInfo, VisitCost};
 use serde::Serialize;
@@ -88,8 +88,8 @@ pub struct Spending {
 impl Spending {
     /// Computes the shares for a recording. `all_ns` is the time of all CPUs, busy or idle.
     pub(super) fn of_recording(info: &TraceInfo, all_ns: Option<u64>, load: Load) -> Self {
-        // Ignore a busy time of 0, or of more than twice the time of all CPUs. Such a busy time is wrong,
-        // because the clock was set during the recording.
+        // Ignore a busy time of 0, or of more than twice the time of all CPUs. The busy time is wrong if the
+        // clock was set during the recording.
         let busy_ns =
             info.busy_ns.filter(|busy_ns| *busy_ns > 0 && all_ns.is_none_or(|all| *busy_ns <= 2 * all));
         let time = busy_ns.or(all_ns).map(|ns| Figure::exact(ns as f64));

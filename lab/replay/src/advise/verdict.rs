@@ -6,13 +6,12 @@ use serde::Serialize;
 use super::findings::Evidence;
 use super::forecast::Forecast;
 
-/// A change of settings is advised only if it saves at least this percentage of the CPU time. Two runs of one
-/// benchmark differ by about this percentage.
+/// A change of settings is advised only if the change saves at least this percentage of the CPU time. Two
+/// runs of one benchmark differ by about this percentage.
 pub const SAVED_PERCENT: f64 = 1.0;
-/// Percentage of all memory. If memory is short, page sets matter once they hold this percentage.
+/// If memory is short, page sets matter once they hold this percentage of all memory.
 const HELD_PERCENT: f64 = 1.0;
-/// Percentage of all memory. A setting is advised only if page sets hold at most this percentage under the
-/// setting.
+/// A setting is advised only if page sets under this setting hold at most this percentage of all memory.
 const HELD_PERCENT_MAX: f64 = 5.0;
 /// If at least this percentage of the events is missing, the figures do not describe the load.
 const LOST_PERCENT: f64 = 5.0;
@@ -172,8 +171,9 @@ fn what_helps(findings: &Evidence, forecasts: &[Forecast], matter: Matter) -> Ve
 }
 
 /// Finds the forecast to advise, among those that certainly help. A forecast counts as equal to the best
-/// forecast if their intervals overlap. Among equal forecasts, one that keeps the kernel's own tuning is
-/// preferred, then the one with the fewest held pages, then the one with the fewest visits.
+/// forecast if the intervals of both overlap. Among equal forecasts, a forecast that keeps the kernel's own
+/// tuning comes first, then the forecast with the fewest held pages, then the forecast with the fewest
+/// visits.
 fn best(findings: &Evidence, forecasts: &[Forecast], matter: Matter, is_kernel: bool) -> Option<usize> {
     let visits = findings.visits?;
     let held_max = (findings.managed_pages? as f64 * HELD_PERCENT_MAX / 100.0) as u64;

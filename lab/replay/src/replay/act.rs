@@ -11,8 +11,9 @@ pub(super) struct Act {
     /// Number of blocks. The number is 1, except for bulk allocations and for acts that are added between two
     /// repetitions of a load.
     pub(super) count: u16,
-    /// Depends on the kind of act. For a request, this is the number of a page set: `zone * CPUs + CPU`. For
-    /// a tick, it is the number of a CPU. For the start or stop of a reclaimer, it is the number of a node.
+    /// The meaning of this field depends on the kind of act. For a request, the field is the number of a page
+    /// set: `zone * CPUs + CPU`. For a tick, the field is the number of a CPU. For the start or stop of a
+    /// reclaimer, the field is the number of a node.
     pub(super) at: u32,
 }
 

@@ -27,8 +27,8 @@ pub(super) struct Bundles {
 /// The sums of consecutive acts, over all page sets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bundle {
-    /// The first of the bundle's acts, as an index into their portion. The next field is the end of the
-    /// range.
+    /// The index of the bundle's first act in the portion. The next field is the index after the bundle's
+    /// last act.
     from: u32,
     to: u32,
     /// The index of the bundle's first page set in [`Bundles::sets`], and the number of its page sets.
@@ -210,7 +210,7 @@ impl Open {
         }
     }
 
-    /// Ends the bundle. `to` is the first act after it.
+    /// Ends the bundle. `to` is the first act after the bundle.
     fn close(&mut self, all: &mut Bundles, to: usize) {
         if to - self.from.min(to) >= ACTS_MIN && self.blocks > 0 {
             let first_set = all.sets.len() as u32;

@@ -11,12 +11,12 @@ use super::vm_settings::VmSettings;
 pub struct Candidate {
     /// The rules of the kernel's page sets.
     pub policy: Policy,
-    /// Settings that differ from the recorded ones.
+    /// Settings that differ from the recorded settings.
     pub settings: VmSettings,
 }
 
 impl Candidate {
-    /// The policy's name, and the settings that differ from the recorded ones.
+    /// The policy's name, and the settings that differ from the recorded settings.
     #[must_use]
     pub fn name(&self) -> String {
         if self.settings.is_unchanged() {

@@ -2,7 +2,8 @@
 //!
 //! The recording is divided into stretches of equal length. In each stretch, all CPUs of a node are shifted
 //! by the same random number of places in the list of the node's CPUs. The allocations and frees of a CPU go
-//! to the CPU at its new place. Ticks stay, because a CPU makes them itself, whatever tasks it runs.
+//! to the CPU at its new place. Ticks stay with their CPU, because they do not depend on the tasks that the
+//! CPU runs.
 
 /// Chooses the CPU that gets each CPU's acts, anew in each stretch of the recording.
 pub(super) struct Exchange {

@@ -5,8 +5,8 @@
 //! steady state: the recording is played twice, and only the second play is counted.
 //!
 //! Another run of the load would differ a little, so the recording is played several more times.
-//! - In another run, the scheduler gives tasks to other CPUs. So in five plays, the CPUs of a node exchange
-//!   their acts at random, anew in each stretch of the recording (`exchange`).
+//! - In another run, the scheduler gives tasks to other CPUs. To model this, five plays let the CPUs of a
+//!   node exchange their acts at random, anew in each stretch of the recording (`exchange`).
 //! - One play under another policy begins with the contents that the recorded kernel's page sets had.
 
 use std::borrow::Cow;
@@ -40,8 +40,8 @@ use crate::limits::{computed, printed_or_computed};
 const STRETCHES: [usize; 5] = [64, 128, 256, 512, 1024];
 
 /// The most acts that are played to bring page sets into their steady state. If a recording has more acts,
-/// its last acts are played. Chosen: this is 65 000 acts for each CPU of a server with 64 CPUs, and about a
-/// hundred acts replace the contents of a page set. Recordings of small machines have fewer acts.
+/// its last acts are played. Chosen: a server with 64 CPUs gets 65 000 acts for each CPU. About a hundred
+/// acts replace the contents of a page set. Recordings of small machines have fewer acts.
 const STEADY_ACTS_MAX: usize = 4 << 20;
 
 /// A recording that is ready to be played under any policy.
@@ -81,12 +81,12 @@ pub(super) struct Forecast {
 }
 
 /// The range of acts that are played to bring page sets into their steady state. `all` is the number of acts.
-/// The range is all of them, or the last acts if there are many.
+/// The range contains all acts, or only the last acts if there are many.
 fn steady_range(all: usize) -> Range<usize> {
     all.saturating_sub(STEADY_ACTS_MAX)..all
 }
 
-/// Makes the bundles of a load's acts. All plays of the load use them.
+/// Makes the bundles of a load's acts, for all plays of the load.
 pub(super) fn bundles(load: &PageSetLoad, window: Window) -> Vec<Bundles> {
     let all = load.acts.len();
     let shortest = STRETCHES[STRETCHES.len() - 1];

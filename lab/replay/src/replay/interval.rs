@@ -1,10 +1,11 @@
 //! The 80 % interval of each forecast value, made from several plays of the recording.
 //!
-//! The recording is played under the candidate several times (`forecast`): as it is, with CPUs that exchange
-//! their acts, and from the contents of the recorded kernel's page sets. Each play stands for many runs of
-//! the load. The play with the printed counts stands for half of all runs, and the other plays share the
-//! other half. In the model, the logarithms of the runs' values are normally distributed around the logarithm
-//! of the play's value. The interval goes from the 10th to the 90th percentile of all modelled runs.
+//! The recording is played under the candidate several times (`forecast`): unchanged, with CPUs that exchange
+//! their acts, and with the initial contents of the recorded kernel's page sets. Each play stands for many
+//! runs of the load. The play with the printed counts stands for half of all runs, and the other plays share
+//! the other half. In the model, the logarithms of the runs' values are normally distributed around the
+//! logarithm of the play's value. The interval goes from the 10th to the 90th percentile of all modelled
+//! runs.
 //!
 //! The spread around a play has three independent parts.
 //! - The error of the replay under the recorded kernel's own policy. This error is known, because the
@@ -12,8 +13,8 @@
 //! - The effect of another setting ([`SETTING`]) or kernel ([`POLICY`]) on the load itself.
 //! - The share of the load's pages that page sets keep, squared. If all pages pass to and from the zone, runs
 //!   of a load vary little. If page sets keep nearly all pages, the number of visits depends on the small
-//!   difference between allocations and frees. Then one standard deviation is a factor of e (2.7). If there
-//!   are several recordings of the load, the differences between them replace this estimate.
+//!   difference between allocations and frees. With a share of 1, one standard deviation is a factor of e
+//!   (2.7). If there are several recordings of the load, the differences between them replace this estimate.
 //!
 //! The two constants were chosen with some pairs of recordings, and checked with loads that were not used for
 //! the choice. The example `coverage` measures how often intervals hold the true value. The book's pages
@@ -30,11 +31,11 @@ machine, and 55 % on a busy one, where an earlier rule computed it.";
 /// Which run of the load a forecast is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The forecast is for the recorded run itself.
+    /// The forecast is for the recorded run of the load.
     Recorded,
-    /// The forecast is for another run, under other settings.
+    /// The forecast is for a run of the load under other settings.
     Setting,
-    /// The forecast is for another run, under another policy.
+    /// The forecast is for a run of the load under another policy.
     Policy,
 }
 
@@ -154,8 +155,8 @@ fn deviation_of_mean(counts: &[u64]) -> f64 {
     (squares / (n - 1.0) / n).sqrt()
 }
 
-/// The distance between two counts: the absolute logarithm of their ratio. 1 is added to each count, so that
-/// a count of 0 has a finite distance.
+/// The distance between two counts: the absolute logarithm of their ratio. Each count is increased by 1, so
+/// that a count of 0 has a finite distance.
 pub(super) fn distance(a: u64, b: u64) -> f64 {
     ((a as f64 + 1.0) / (b as f64 + 1.0)).ln().abs()
 }
@@ -174,8 +175,8 @@ mod tests {
         assert!(spread.0 < 600 && spread.1 > 1700, "{spread:?}");
     }
 
-    /// Tests that the interval of one play extends 1.28 standard deviations to each side. Such an interval
-    /// covers 80 % of a normal distribution.
+    /// Tests that the interval of one play extends 1.28 standard deviations to each side. An interval of this
+    /// width covers 80 % of a normal distribution.
     #[test]
     fn one_play_has_the_interval_of_a_normal_distribution() {
         let Interval(low, high) = Interval::of(&[1_000_000], &[], 1.0);
@@ -207,8 +208,8 @@ mod tests {
         );
     }
 
-    /// Tests that one play of six does not decide an end of the interval. This play stands for less than a
-    /// tenth of the runs.
+    /// Tests that one play of six does not decide an end of the interval. One of six plays stands for less
+    /// than a tenth of the runs.
     #[test]
     fn one_play_of_six_does_not_set_an_end() {
         let one = Interval::of(&[100], &[100, 100, 100, 100, 100, 900], 0.1);

@@ -1,8 +1,8 @@
 //! The load of a recording: its acts, and the recorded kernel's decisions between them.
 //!
 //! Only later events show whether a freed block waits in a batch, whether it went past a busy page set, and
-//! which list it went to. When such an event comes, the act of the free is corrected. So the recording is
-//! read only once.
+//! which list it went to. When such an event comes, the act of the free is corrected. Corrections make a
+//! second reading of the recording unnecessary.
 
 mod reading;
 mod remainder;
@@ -76,8 +76,8 @@ pub(super) struct Decided {
     pub(super) refill: Option<BlockKind>,
 }
 
-/// Blocks that the recorded kernel moved into one list of a page set. The number is negative if they left the
-/// list.
+/// Blocks that the recorded kernel moved into one list of a page set. The number is negative if the blocks
+/// left the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moved {
     /// The index of the act that follows the move.

@@ -94,7 +94,7 @@ pub struct Replay {
     pub recorded: RecordedKinds,
     /// Events that could not be replayed, by reason; the same under every policy.
     pub unreplayed: Unreplayed,
-    /// Work that the replay adds. Such work has no events of its own, but other events show it.
+    /// Work that the replay adds. This work has no events of its own, but other events show that it happened.
     pub unseen: Unseen,
     /// Seconds between two ticks of a CPU, if the recording has no events of ticks.
     pub tick_interval_s: Option<u32>,
@@ -186,8 +186,8 @@ pub enum Stage {
 /// If a setting changed during the recording, the longest part without a change is replayed.
 ///
 /// # Errors
-/// An error if the recording is damaged or has no allocations or no frees, if no possible machine is known,
-/// if a setting changed at an unknown time, or if the replay is cancelled.
+/// An error if the recording is damaged, or has no allocations or no frees. Also an error if no possible
+/// machine is known, if a setting changed at an unknown time, or if the replay is cancelled.
 pub fn replay(
     reader: &mut dyn TraceReader,
     options: &ReplayOptions,

@@ -29,7 +29,8 @@ pub struct Outcome {
     pub drains: u64,
     /// Pages that drains gave back.
     pub drained_pages: u64,
-    /// Drains because of consecutive high-order frees. The tables of the 2023 series call them *free_high*.
+    /// Drains because of consecutive high-order frees. The tables of the 2023 series call these drains
+    /// *free_high*.
     pub free_high_drains: u64,
     /// Pages that went directly between a zone and a request, without a page set.
     pub direct_pages: u64,

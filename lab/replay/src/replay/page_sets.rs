@@ -1,5 +1,5 @@
-//! A machine's page sets under one policy. They decide as the core's page sets do, but their lists hold only
-//! the number of blocks. So a play needs no memory for frames.
+//! A machine's page sets under one policy. These page sets decide as the core's page sets do, but their lists
+//! hold only the number of blocks. A play therefore needs no memory for frames.
 
 use std::ops::Range;
 
@@ -494,7 +494,7 @@ mod tests {
     }
 
     /// Tests a play with a tick every two seconds of a recording with a tick every second. Nine recorded
-    /// ticks become four ticks, and each of them lowers `high` by an eighth.
+    /// ticks become four ticks, and each of the four ticks lowers `high` by an eighth.
     #[test]
     fn ticks_come_at_the_interval_that_is_set() {
         let machine = Machine::new(small_layout()).unwrap();

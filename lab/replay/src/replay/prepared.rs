@@ -20,7 +20,7 @@ pub(super) struct Prepared {
     pub(super) machine: Machine,
     before: Option<Snapshot>,
     pub(super) load: PageSetLoad,
-    /// The recorded kernel's policy, if it is known and the machine is the recorded one.
+    /// The recorded kernel's policy, if the policy is known and the machine is the recorded machine.
     pub(super) policy: Option<Policy>,
     /// The contents of the recorded kernel's page sets when the recording began, if known.
     starts: Option<Vec<SetStart>>,
@@ -50,8 +50,8 @@ impl Prepared {
         let machine = Machine::new(layout)?;
         let load = PageSetLoad::read(reader, &machine, times, progress)?;
         let policy = policy_of_kernel(&kernel).copied().filter(|_| is_recorded_machine);
-        // If all decisions of the kernel were recorded, they show what its lists held when the recording
-        // began.
+        // If all decisions of the kernel were recorded, these decisions show the contents of its lists when
+        // the recording began.
         let shows_kernel = load.recorded.has(needs::VISITS);
         let is_start_known = shows_kernel && start::is_known(&machine, before.as_ref());
         let no_room = |error| ReplayError::no_room(&load.acts, error);

@@ -25,7 +25,7 @@ pub(super) enum Ticks {
 }
 
 impl Ticks {
-    /// Chooses recorded ticks if the recording has any ticks. Otherwise chooses ticks by the clock.
+    /// Chooses recorded ticks if the recording has any ticks, and ticks by the clock if it has none.
     pub(super) fn find(reader: &mut dyn TraceReader, machine: &Layout) -> Result<Self, TraceError> {
         Ok(if reader.has_ticks()? { Self::Recorded } else { Self::by_the_clock(machine) })
     }

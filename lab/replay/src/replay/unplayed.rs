@@ -3,7 +3,7 @@
 /// Events of the recording that were not replayed, by reason. The counts are the same under every policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Unreplayed {
-    /// Allocations that failed when they were recorded.
+    /// Allocations that failed in the recording.
     pub failed_in_recording: u64,
     /// Events about frames outside the machine's zones.
     pub foreign_frames: u64,
@@ -18,8 +18,8 @@ pub struct Unreplayed {
 pub struct Unseen {
     /// Frees of pages whose allocation the recording does not show.
     pub unmatched_frees: u64,
-    /// The part of `unmatched_frees` that frees a page for the second time in a row. Such a page was
-    /// allocated without an event, for example in bulk.
+    /// The part of `unmatched_frees` that frees a page for the second time in a row. A page that is freed
+    /// twice in a row was allocated without an event, for example in bulk.
     pub allocations: u64,
     /// Pages for the stacks of forked tasks, if the recording has no events of bulk allocations.
     pub stack_pages: u64,

@@ -1,11 +1,11 @@
-//! Counts which CPU allocated each block, and which CPU freed it.
+//! Counts blocks by the CPU that allocated the block and the CPU that freed the block.
 
 /// The most CPUs that have a row and a column in the matrix. With more CPUs, the matrix would take more than
 /// 32 MiB. Blocks of CPUs with higher numbers are counted separately.
 pub const MATRIX_CPUS_MAX: usize = 2048;
 
-/// Blocks by the CPU that allocated them and the CPU that freed them. Blocks that were allocated before the
-/// recording are not counted.
+/// Counts of blocks by allocating CPU and freeing CPU. Blocks that were allocated before the recording are
+/// not counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cpus {
     /// Each CPU's totals, by number, up to the last CPU with an event.
@@ -18,14 +18,14 @@ pub struct Cpus {
     pub local_blocks: u64,
     /// The number of pages in `local_blocks`.
     pub local_pages: u64,
-    /// Blocks that another CPU freed than the one that allocated them.
+    /// Blocks that were allocated by one CPU and freed by another CPU.
     pub remote_blocks: u64,
     /// The number of pages in `remote_blocks`.
     pub remote_pages: u64,
 }
 
-/// Pages that one CPU allocated and pages that it freed. Frees of pages that were allocated before the
-/// recording are included.
+/// Number of pages that one CPU allocated, and number of pages that this CPU freed. Frees of pages that were
+/// allocated before the recording are included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTotals {
     /// Events of any kind.

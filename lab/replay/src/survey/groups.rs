@@ -122,7 +122,7 @@ impl Who {
             let size = |group: &Group| (group.totals.allocated_pages, group.totals.visits);
             size(b).cmp(&size(a)).then_with(|| a.name.cmp(&b.name))
         });
-        // Add the group of unknown names even if its total is 0. This total shows that all names are known.
+        // Add the group of unknown names even if its total is 0. A total of 0 shows that all names are known.
         all.push(unknown);
         all
     }

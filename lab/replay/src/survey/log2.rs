@@ -59,8 +59,8 @@ impl Log2Counts {
         histogram
     }
 
-    /// An upper bound for a percentile: the end of the range that contains it. The true percentile is at
-    /// least half as large as this bound. `None` without values.
+    /// An upper bound for a percentile: the end of the range that contains the percentile. The true
+    /// percentile is at least half as large as this bound. `None` without values.
     #[must_use]
     pub fn percentile_at_most(&self, percent: u64) -> Option<u64> {
         let wanted = (u128::from(self.total()) * u128::from(percent)).div_ceil(100).max(1);
@@ -76,7 +76,8 @@ impl Log2Counts {
     }
 }
 
-/// The JSON form of a distribution. Each percentile is written as the end of the range that contains it.
+/// The JSON form of a distribution. Each percentile is written as the end of the range that contains the
+/// percentile.
 #[derive(Serialize)]
 struct Distribution {
     count: u64,

@@ -187,8 +187,8 @@ impl Counter {
         }
     }
 
-    /// This loop is a separate function, so that this crate's optimisation applies to it. The generic caller
-    /// is compiled in the crate that calls it, with that crate's optimisation.
+    /// This loop is not generic, so it is compiled with this crate's optimisation level. A generic function
+    /// is compiled with the optimisation level of the crate that calls it.
     fn record_all(&mut self, events: &[Event]) {
         self.time.record(events);
         events.iter().for_each(|event| self.record(event));

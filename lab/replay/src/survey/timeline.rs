@@ -24,8 +24,8 @@ pub struct Timeline {
     pub interval_ns: u64,
     /// Intervals.
     pub intervals: usize,
-    /// The timelines, by CPU. If a CPU had no refills, its list of refills is empty; the same holds for
-    /// drains and waits.
+    /// The timelines, by CPU. A CPU without refills has an empty list of refills. Lists of drains and waits
+    /// are empty in the same way.
     pub cpus: Vec<CpuTimeline>,
 }
 
@@ -82,8 +82,8 @@ impl<'s> Counter<'s> {
         }
     }
 
-    /// This loop is a separate function, so that this crate's optimisation applies to it. The generic caller
-    /// is compiled in the crate that calls it, with that crate's optimisation.
+    /// This loop is not generic, so it is compiled with this crate's optimisation level. A generic function
+    /// is compiled with the optimisation level of the crate that calls it.
     fn record_all(&mut self, events: &[Event]) {
         events.iter().for_each(|event| self.record(event));
     }

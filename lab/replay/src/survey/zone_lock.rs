@@ -1,9 +1,9 @@
 //! Measures how long CPUs held zone locks, and how long CPUs waited for them.
 //!
 //! No event names a lock. A recorded call chain shows the lock and the caller that waited for it. Without a
-//! call chain, the next event of the waiting task decides: if this event moves a block to or from a free
-//! list, the lock was a zone lock. A lock is either always or never a zone lock. So if waits for one lock
-//! disagree, the majority decides.
+//! call chain, the next event of the waiting task decides. If this event moves a block to or from a free
+//! list, the lock was a zone lock. A lock is either always or never a zone lock. If waits for one lock
+//! disagree about this, the majority of the waits decides.
 
 use std::collections::HashMap;
 

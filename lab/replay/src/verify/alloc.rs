@@ -143,8 +143,8 @@ impl Engine {
         if self.policy.split_frees == SplitFrees::Joined && order != Order::ZERO {
             self.split.insert(place.frame, order);
         }
-        // A block comes from the list of its pageblock's migratetype. So the event shows this type, if no
-        // earlier event has shown it.
+        // A block comes from the list of its pageblock's migratetype. So the event of the allocation shows
+        // the migratetype, if no earlier event has shown it.
         if self.block_type(place).is_none() {
             self.see_block_type(place, event.migratetype);
         }
@@ -187,16 +187,16 @@ impl Engine {
         }
     }
 
-    /// Returns the list of another CPU that the block came from. This happens if the task took the block on
-    /// that CPU, moved to this CPU, and only then reported the allocation.
+    /// Returns the list of another CPU that the block came from. In such a case, the task took the block on
+    /// the other CPU, moved to this CPU, and only then reported the allocation.
     fn taken_elsewhere(&self, chunk: &Chunk, index: usize, place: Place, home: Home) -> Option<Home> {
         let found = self.home(place).filter(|found| found.set != home.set && found.list == home.list)?;
         let before = chunk.events.get(chunk.links[index].before_in_task as usize)?;
         (found.set % self.cpus.len() == usize::from(before.cpu)).then_some(found)
     }
 
-    /// Whether a refill could consist of one block. The list must be empty. And either the page set wants one
-    /// block, or the zone may have no second block.
+    /// Whether a refill could consist of one block. The list must be empty. In addition, the page set must
+    /// want one block, or the zone may have no second block.
     fn is_refill_of_one(&mut self, home: Home, order: Order) -> bool {
         let pressure = &self.geometry.zones[home.set / self.cpus.len()].pressure;
         let (flags, is_tight) = (pressure.flags(), pressure.is_tight());

@@ -50,7 +50,8 @@ impl Engine {
     }
 
     /// Returns the number of pages that a bulk allocation takes without separate events, and their zone.
-    /// Pages that it takes by ordinary allocations have events of their own, and are not counted.
+    /// Pages that a bulk allocation takes by ordinary allocations have events of their own, and are not
+    /// counted.
     pub(super) fn outcome_of_bulk(&self, chunk: &Chunk, index: usize) -> Option<(u32, usize)> {
         let entry = &chunk.events[index];
         let (mut ordinary, mut zone) = (0, None);

@@ -16,13 +16,13 @@ pub enum Class {
     FailedTrylock,
     /// An interrupt came after a task took a page, but before the event that reports the allocation.
     EventOrder,
-    /// The migratetype of a freed page's pageblock had to be guessed, and with it the page's list.
+    /// The list of a freed page had to be guessed, because the migratetype of its pageblock was not known.
     PageblockType,
     /// Frees of a batch reached the page set later than their events show.
     BatchedCommit,
     /// A state from before the recording was not yet known.
     HiddenAtStart,
-    /// It had to be guessed whether the zone was below its high watermark, or being reclaimed.
+    /// The model had to guess whether the zone was below its high watermark, or being reclaimed.
     ZonePressure,
     /// A drain that ends with a huge page takes up to 511 pages too many.
     HugeOvershoot,

@@ -287,7 +287,7 @@ impl Engine {
             && let Some(place) = self.geometry.locate(chunk.events[at].pfn)
             && let Some(from) = self.home(place).filter(|from| from.set == home.set)
         {
-            // First try: assume that the interrupted thread had already taken its page.
+            // First attempt: assume that the interrupted thread had already taken its page.
             let pages = self.sets[home.set].pcp.scheme().order(from.list).frames() as i32;
             let popped =
                 Scalars { count: before.count - pages, free_count: before.free_count >> 1, ..before };
@@ -306,8 +306,8 @@ impl Engine {
             && earlier.interrupt_level() < depth
             && let Some(pages) = Order::new(chunk.links[last].order).map(|order| order.frames() as i32)
         {
-            // Second try: assume that the block that the interrupted thread freed was not in the page set
-            // yet.
+            // Second attempt: assume that the page set did not yet hold the block that the interrupted thread
+            // freed.
             let without = Scalars {
                 count: before.count - pages,
                 free_count: (before.free_count - pages).max(0),
@@ -417,8 +417,8 @@ impl Engine {
             && !self.agrees(home, retried, corrected.count, observed)
         {
             // A drain takes as many pages as were freed recently (`free_count`), but at least a batch, and
-            // its last block may overshoot. So the number of drained pages gives a lower and an upper bound
-            // for `free_count`.
+            // its last block may overshoot. The number of drained pages therefore gives a lower and an upper
+            // bound for `free_count`.
             let set = &mut self.sets[home.set];
             let fewest = pages - last.frames() as i32 + 1;
             let least = if fewest <= set.limits.batch { 0 } else { fewest };

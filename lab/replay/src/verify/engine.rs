@@ -113,8 +113,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Models the zone checks of an allocation. It checks the zones of its node from the highest down to the
-    /// zone `taken`. `None` stands for an allocation that checked all zones and begins direct reclaim.
+    /// Models the zone checks of an allocation. The allocation checks the zones of its node from the highest
+    /// down to the zone `taken`. `None` stands for an allocation that checked all zones and begins direct
+    /// reclaim.
     pub(super) fn walk_past(&mut self, taken: Option<usize>, gfp: u32) {
         let highest = highest_zone(gfp);
         // Zone `Movable` has index 3 on x86-64, where no zone is high memory (spec §1.13).
@@ -195,8 +196,9 @@ impl Engine {
     }
 
     /// Takes a frame off a list, because an event shows that the frame is not on the list. If bulk
-    /// allocations were recorded, every page has events. Then the list keeps its number of pages, and only
-    /// the frame was wrong. Otherwise the page left the list without an event.
+    /// allocations were recorded, every page has events. In this case the list keeps its number of pages, and
+    /// only the frame was wrong. If bulk allocations were not recorded, the page left the list without an
+    /// event.
     pub(super) fn displace(&mut self, place: Place) -> Option<Home> {
         let home = self.evict(place)?;
         if self.has_bulk_events {

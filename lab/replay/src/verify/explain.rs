@@ -84,7 +84,7 @@ impl Explainer {
     }
 }
 
-/// An event as one line; its time counts from `origin_ns`.
+/// Writes an event as one line. The time of the event counts from `origin_ns`.
 fn line(index: usize, event: &Event, origin_ns: u64) -> String {
     let apart = i128::from(event.ts_ns) - i128::from(origin_ns);
     let mut line = format!(

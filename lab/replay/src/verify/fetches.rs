@@ -3,14 +3,15 @@
 use super::{PassedOver, Refills, Verification};
 
 /// Counts of fetches. A fetch is a run of blocks that a CPU took from a zone, with an order and type that
-/// page sets hold. The event `mm_page_alloc_zone_locked` marks these blocks with `percpu_refill`. But this
-/// mark only shows that a page set could hold the blocks, not that the blocks went to a page set.
+/// page sets hold. The event `mm_page_alloc_zone_locked` marks these blocks with `percpu_refill`. But the
+/// mark `percpu_refill` only shows that a page set could hold the blocks, not that the blocks went to a page
+/// set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fetches {
     /// All runs.
     pub all: u64,
-    /// Fetches past the page set. Each is of a single block, although its list had blocks, or although a
-    /// refill would have fetched several blocks.
+    /// Fetches past the page set. Such a fetch takes a single block, although the list had blocks, or
+    /// although a refill would have taken several blocks.
     pub past_page_sets: u64,
     /// Fetches that may be refills or may have gone past the page set, because the events are the same. In
     /// the first case, a single block is fetched for an empty list that wanted one block; this counts as a

@@ -32,8 +32,8 @@ impl Verification {
     }
 }
 
-/// The number of additional wrong decisions that a policy may have by chance. They come from the first
-/// refills of lists, and from interrupts between an action and its event.
+/// The number of additional wrong decisions that a policy may have by chance. Wrong decisions by chance come
+/// from the first refills of lists, and from interrupts between an action and its event.
 const CHANCE: u64 = 4;
 
 impl Fit {

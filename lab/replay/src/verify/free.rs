@@ -63,7 +63,7 @@ impl Engine {
         let first = chunk.events[index];
         let allocated = self.split.remove(&place.frame);
         // The block was allocated before the recording, so its order is not known yet. The next event about
-        // the block may show it.
+        // the block may show the order.
         let order = allocated.or_else(|| {
             let next = chunk.events.get(chunk.links[index].of_frame as usize)?;
             let is_block = matches!(next.kind, EventKind::MmPageAlloc | EventKind::MmPagePcpuDrain)

@@ -54,8 +54,8 @@ pub(super) struct Place {
 
 /// All zones, by node and kind. A tick visits zones in this order.
 ///
-/// The frames of a stretch get table numbers at the first event about one of these frames. So the size of
-/// tables depends on the recording, not on the machine.
+/// The frames of a stretch get table numbers at the first event about one of these frames. The size of the
+/// tables therefore depends on the recording, not on the machine.
 #[derive(Debug)]
 pub(super) struct Geometry {
     pub(super) zones: Vec<Zone>,

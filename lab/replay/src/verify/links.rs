@@ -1,5 +1,5 @@
-//! Links from each event to other events: to the next event on the same CPU, to the next and the previous
-//! event of the same task, and to the next event about the same frame.
+//! Links from each event to other events: the next event on the same CPU, the next and previous event of the
+//! same task, and the next event about the same frame.
 
 use foldhash::HashMap;
 use pageset_trace::{Event, EventKind};
@@ -131,8 +131,8 @@ impl Chunk {
         (next != NEVER).then_some(next as usize)
     }
 
-    /// Returns the event before `at` of the same task, if it came before `now`. At `now`, this task then did
-    /// not run, but other tasks did.
+    /// Returns the previous event of the task of event `at`, if this previous event came before `now`. The
+    /// task then did not run at `now`, but other tasks did.
     pub(super) fn stopped_at(&self, at: usize, now: usize) -> Option<usize> {
         let before = self.links.get(at)?.before_in_task as usize;
         (before < now && now < at && self.events[at].interrupt_level() == 0).then_some(before)
@@ -200,7 +200,7 @@ mod tests {
             event(EventKind::MmPageFree, 0, 5001, 0),
             event(EventKind::MmPageFree, 1, 5008, 3),
             event(EventKind::MmPageFreeBatched, 1, 5008, 0),
-            // A block of four frames leaves the free lists. Frame 5001 is part of it.
+            // A block of four frames leaves the free lists. Frame 5001 is part of the block.
             event(EventKind::MmPageAllocZoneLocked, 0, 5000, 2),
             event(EventKind::MmPageAlloc, 0, 5000, 2),
         ]);

@@ -7,9 +7,9 @@
 //!
 //! The files, beginning with those that use no others:
 //!
-//! - Parts of a comparison: `classes`, `mode`, `geometry` (zones and limits), `links` (the next event on a
-//!   CPU and about a frame), `after_free` (the fate of a free), `late` (allocations
-//!   that are reported late), `explain`, `report`.
+//! - Parts of a comparison: `classes`, `mode`, `geometry` (zones and limits), `links` (from each event to
+//!   later events), `after_free` (where a freed block went), `late` (allocations that are reported late),
+//!   `explain`, `report`.
 //! - State: `page_set` (the core's page set and its unknown parts), `cpu_state`, and `engine`, which holds
 //!   all parts together.
 //! - Effects of events: `compare` (the drain of a free), `free_run` (mode `free`), `refill`, `bulk`, `alloc`,
@@ -66,8 +66,8 @@ use links::{BESIDE_BYTES, Chunk};
 const CHUNK_EVENTS_MAX: usize = 2 << 20;
 /// The remedy of short memory.
 const MORE_MEMORY: &str = "free some memory, or raise the limit (`ulimit -v`, the control group)";
-/// A comparison searches later events. So this many events at the end of a chunk are compared only together
-/// with the next chunk.
+/// A comparison searches later events. To allow this search, so many events at the end of a chunk are
+/// compared only together with the next chunk.
 const LOOK_AHEAD: usize = 64 << 10;
 
 /// Compares a recording with a policy. `progress` gets the number of events compared so far.
@@ -133,8 +133,8 @@ pub fn verify(
             }
         }
         engine.link(&mut chunk).map_err(|problem| unusable(problem, MORE_MEMORY))?;
-        // The last events are compared together with the next chunk. Before that, comparisons of earlier
-        // events may search the last events.
+        // The last events are compared together with the next chunk. Comparisons of earlier events may
+        // already search these last events.
         let seen = if is_read { 0 } else { LOOK_AHEAD };
         let end = chunk.events.len().saturating_sub(seen);
         engine.compare(&mut chunk, end);

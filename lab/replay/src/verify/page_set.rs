@@ -49,10 +49,10 @@ pub(super) struct PageSet {
     len: [u32; LISTS_MAX],
     /// A bit for each list: whether the frames of all its blocks are known.
     warm: u16,
-    /// A second page set. The recording does not show the history of the page set before its beginning. So
-    /// `pcp` begins with one extreme of the possible history, and `shadow` with the other extreme. While both
-    /// page sets make the same decisions, the unknown history does not matter. `None` as soon as both page
-    /// sets have the same numbers.
+    /// A second page set. The recording does not show the history of the page set before its beginning. `pcp`
+    /// begins with one extreme of the possible history, and `shadow` with the other extreme. While both page
+    /// sets make the same decisions, the unknown history does not matter. `None` as soon as both page sets
+    /// have the same numbers.
     shadow: Option<Box<Pcp>>,
     /// Whether this CPU has changed the zone's counters since its last tick.
     pub(super) touched: bool,
@@ -60,8 +60,8 @@ pub(super) struct PageSet {
     pub(super) expire_known: bool,
     /// Whether `count` is known.
     pub(super) count_known: bool,
-    /// The state of the model at the event that begins a sample: whether `count` equals the sample, whether
-    /// `high` equals the sample, and the value of `count`.
+    /// The state of the model when a sample begins: whether `count` and `high` equal the sample's values, and
+    /// the value of `count`.
     pub(super) sampled: (bool, bool, i32),
     /// Differences of the model's `count` and `high` from the last sample.
     pub(super) sample_error: (i32, i32),

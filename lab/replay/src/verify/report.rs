@@ -64,7 +64,7 @@ pub struct Drains {
     /// Drains that policy and kernel made at the same moment, with the same number of pages.
     pub exact: u64,
     /// Drains at the right moment that took whole slices of the due drain, while another CPU was at the zone.
-    /// [`Self::exact`] does not count these drains, because under the policy they would go on.
+    /// [`Self::exact`] does not count these drains, because under the policy these drains would go on.
     pub ended_early: u64,
     /// Pages drained from lists whose blocks are all known, including drains by ticks.
     pub identity_pages: u64,

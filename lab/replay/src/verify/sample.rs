@@ -72,7 +72,7 @@ impl Engine {
     }
 
     /// Handles a mark of the recorder. At the mark before a sample, the function finds the sample. At the
-    /// mark after the sample, it compares the sample.
+    /// mark after the sample, the function compares the sample.
     pub(super) fn marker(&mut self, chunk: &Chunk, index: usize) {
         let event = chunk.events[index];
         let cpu = usize::from(event.cpu);
@@ -124,7 +124,7 @@ impl Engine {
             let (count_equal, high_equal) = (set.pcp.count == count, set.pcp.high == high);
             match moment {
                 // The kernel printed the values at some moment between the two marks. The model is right if
-                // it has these values at either mark.
+                // it has the printed values at one of the marks.
                 Moment::Before => {
                     set.sampled = (count_equal, high_equal, set.pcp.count);
                     continue;
@@ -151,7 +151,8 @@ impl Engine {
                 }
                 self.geometry.zones[zone].pressure.set_visible(printed.free);
             }
-            // In modes without resets, a wrong value stays wrong. Report the difference only when it changes.
+            // In modes without resets, a wrong value stays wrong. Report the difference only if the
+            // difference changes.
             let error =
                 if count_exact && high_exact { (0, 0) } else { (model_count - count, model_high - high) };
             let is_new = std::mem::replace(&mut self.sets[index_of_set].sample_error, error) != error;

@@ -129,7 +129,7 @@ fn replayed_as_repeats(names: &[&str]) -> Result<Replay, ReplayError> {
 }
 
 /// Two equal recordings show that runs of this load do not differ. With only one recording, the replay has to
-/// assume that they differ.
+/// assume that runs differ.
 #[test]
 fn repeats_of_a_load_replace_the_estimate_of_how_far_runs_differ() {
     let name = "traces/k612_2c_unix_stream.pgtrace";

@@ -195,7 +195,7 @@ fn the_pages_of_a_split_block_are_freed_as_that_block_since_7_2() {
     let joined = of_kernel_7("k72_files_f64", None);
     assert_eq!(joined.policy, LINUX_7_2.name);
     assert_eq!((joined.drains.observed, joined.drains.exact), (11, 11), "{:?}", joined.drains);
-    // Before four samples, tasks had taken pages that they report only after the sample.
+    // In four cases, a task had taken a page before a sample, and reports the page only after the sample.
     assert_eq!((joined.samples.n, joined.samples.count_exact), (24, 20), "{:?}", joined.samples);
     assert_eq!(joined.mismatches.total(), 4, "{:?}", joined.mismatches);
     let singly = of_kernel_7("k72_files_f64", Some(LINUX_6_19));

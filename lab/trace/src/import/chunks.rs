@@ -31,7 +31,7 @@ pub(super) struct Raw {
     pub(super) is_too_long: bool,
 }
 
-/// Lines, the legend for the flag columns when they were parsed, and the result of parsing.
+/// Lines, the legend for their flag columns, and the result of parsing the lines under this legend.
 pub(super) struct Chunk<T> {
     pub(super) raw: Raw,
     pub(super) legend: Legend,
@@ -84,7 +84,7 @@ impl<T: Send + 'static> Chunks<T> {
     /// The next chunk; `None` at the end.
     pub(super) fn next(&mut self) -> io::Result<Option<Chunk<T>>> {
         let Ok(place) = self.places.recv() else { return Ok(None) };
-        // If a parser's thread has ended, it has panicked and printed a message.
+        // If a parser's thread has ended here, the thread has panicked and printed a message.
         place?.recv().map(Some).map_err(|_| io::Error::other("a thread that parses lines has ended"))
     }
 

@@ -9,8 +9,9 @@
 //! #                              | / _----=> need-resched_lazy
 //! #                              || / _---=> hardirq/softirq
 //! ```
-//! Some text has no legend, such as excerpts and the output of `trace-cmd report`. The columns of the
-//! ordinary kernel are then used if they fit. Otherwise the columns of a kernel with `PREEMPT_RT` are used.
+//! Some text has no legend, such as excerpts and the output of `trace-cmd report`. Such text is read with the
+//! columns of the ordinary kernel if these columns fit, and with the columns of a kernel with `PREEMPT_RT` if
+//! they do not.
 //!
 //! Sources: the kernel's documentation, `Documentation/trace/ftrace.rst`, section "Latency trace format", has
 //! most letters, and `X` for "unknown". The legend has the columns. Neither source has the letters `b` and

@@ -7,8 +7,8 @@
 //! page`.
 //!
 //! Equal low bits alone do not prove that a number is such a difference of addresses. Some versions of perf
-//! combine the frame number with the high bits of an address. But frame numbers have no common divisor, and
-//! differences of addresses do.
+//! combine the frame number with the high bits of an address. Frame numbers have no common divisor, but
+//! differences of addresses have one.
 
 use super::{
     fields::{Fields, hexadecimal, number},

@@ -7,8 +7,8 @@
 //! with pid and tid    comm  1471/1471  [001]  5313.938799708:   kmem:mm_page_alloc: …
 //! of no known task    :-1    -1 [001]  5313.938799708:   kmem:mm_page_alloc: …
 //! ```
-//! A task's name may contain spaces, dashes and brackets. So a pair of brackets counts as the CPU's only if
-//! the text before and after it fits. The search goes from left to right.
+//! A task's name may contain spaces, dashes and brackets. A pair of brackets therefore counts as the brackets
+//! of the CPU only if the text before and after them fits. The search goes from left to right.
 
 use super::{fields::decimal, flags::Legend};
 
@@ -35,7 +35,7 @@ pub(super) struct Header<'line> {
     pub(super) payload: &'line [u8],
 }
 
-/// The thread id that perf prints for a thread whose name and id it does not know.
+/// The thread id that perf prints for a thread with unknown name and id.
 const NO_THREAD: u32 = u32::MAX;
 
 /// Whether `line` is an event's line of this style.

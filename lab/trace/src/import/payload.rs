@@ -126,7 +126,7 @@ impl PayloadParser {
         if event.kind == EventKind::MmPageAllocZoneLocked && !has_refill {
             event.refill = u8::from(event.order == 0);
         }
-        // A failed allocation has no page, and the kernel prints frame 0 for it.
+        // A failed allocation has no page, and the kernel prints frame 0 for the missing page.
         if is_alloc && event.pfn == 0 && has_null_page {
             event.pfn = PFN_NONE;
         }

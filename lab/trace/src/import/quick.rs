@@ -3,7 +3,7 @@
 //! ```text
 //! comm-1458  [001] d..1.  5313.517212: mm_page_alloc: page=0000… pfn=0x1 order=0 migratetype=1 gfp_flags=GFP_KERNEL
 //! ```
-//! If a line differs from this form in any character, `header` and `payload` read it, because they know all
+//! A line that differs from this form in any character is left to `header` and `payload`, which know all
 //! forms. If this module reads a line, `header` and `payload` would return the same event.
 
 use super::{flags::Legend, header::HeaderStyle};
@@ -15,8 +15,8 @@ use crate::gfp::gfp_bits;
 pub(super) struct Quick {
     legend: Legend,
     /// Three facts about the flag characters after the CPU in the previous line. The first is the eight bytes
-    /// that begin with the flag characters. The second is the length of the flag characters and the space
-    /// behind them, or 0. The third is their meaning under the current legend.
+    /// that begin with the flag characters. The second is the length of the flag characters and of the space
+    /// behind them, or 0. The third is the meaning of the flag characters under the current legend.
     state: (u64, usize, (u8, u8)),
     gfp_text: Vec<u8>,
     gfp: (u32, u32),
@@ -311,8 +311,8 @@ mod tests {
     }
 
     proptest! {
-        /// Tests changed lines: this parser returns the same event as `header` and `payload`, or leaves the
-        /// line to them.
+        /// Tests changed lines. For each line, this parser returns the same event as `header` and `payload`,
+        /// or no event.
         #[test]
         fn quick_is_as_slow(
             which in 0..LINES.len(),

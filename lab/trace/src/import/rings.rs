@@ -36,7 +36,7 @@ pub(super) struct Rings {
     decoder: Decoder,
     strictness: Strictness,
     rings: Vec<Ring>,
-    /// The rings that have a next event, sorted by its time.
+    /// The rings that have a next event, sorted by the time of this event.
     next: BinaryHeap<Reverse<(u64, usize)>>,
     is_begun: bool,
     page: Vec<u8>,

@@ -1,8 +1,7 @@
 //! Reads all text formats, and makes events and counts of losses from lines.
 //!
 //! Several threads parse lines that can be understood alone, such as events (`parse`). `chunks` delivers the
-//! results in order. This module then handles all other lines one after the other, and whatever depends on
-//! earlier lines.
+//! results in order. Lines that depend on earlier lines are handled in this module, one after the other.
 
 use super::{
     blocks::EventSource,
@@ -71,7 +70,7 @@ pub(super) struct TextReader<F> {
     first_unrecognised: Option<u64>,
     /// The number and the problem of the first malformed line, if malformed lines are skipped.
     first_malformed: Option<(u64, Malformed)>,
-    /// An error in the headings. The reader returns it in place of the first block.
+    /// An error in the headings. The reader returns this error in place of the first block.
     pending: Option<TraceError>,
 }
 
@@ -84,8 +83,8 @@ struct At {
 
 /// The result of parsing one line.
 enum Item {
-    /// An event. The second value counts unknown names of its allocation flags. The third is true if its
-    /// tracepoint has the old name `mm_page_free_direct`.
+    /// An event. The second value counts unknown names of the event's allocation flags. The third is true if
+    /// the event's tracepoint has the old name `mm_page_free_direct`.
     Event(Event, u32, bool),
     /// The line has no event that is read. The value is true if the line counts as an event of another kind.
     Nothing(bool),
@@ -220,8 +219,8 @@ impl<F: TextFormat> TextReader<F> {
                     self.lost.oversized_lines += 1;
                     Found::Nothing
                 } else if is_unfinished {
-                    // A number in the last line may be cut short. So do not trust this line, even if it looks
-                    // complete.
+                    // A number in the last line may be cut short. Do not trust the last line, even if it
+                    // looks complete.
                     match self.chunk.raw.bytes[start..end].iter().all(u8::is_ascii_whitespace) {
                         true => Found::Nothing,
                         false => malformed::<F>("the last line has no end, the file is truncated".to_owned()),
@@ -505,7 +504,8 @@ fn is_of_stack(line: &[u8], unquoted: &[u8], style: HeaderStyle) -> bool {
     let first = unquoted.split(u8::is_ascii_whitespace).next().unwrap_or_default();
     let address = first.strip_prefix(b"0x").unwrap_or(first);
     let is_address = (4..=16).contains(&address.len()) && address.iter().all(u8::is_ascii_hexdigit);
-    // With perf's `-F sym`, lines of a call chain have no address. Such lines never contain a colon.
+    // With perf's `-F sym`, lines of a call chain have no address. Lines of a call chain never contain a
+    // colon.
     let is_name = line.first().is_some_and(|byte| matches!(byte, b'\t' | b' ')) && !has(b": ") && !has(b"=");
     is_address || is_name || unquoted.ends_with(b"(inlined)")
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{Layout, Node, build, size_name, zoneinfo};
 use crate::{error::TraceError, other_files};
 
-/// Facts about a machine that its file lacks. By default no fact is given.
+/// Facts about a machine that the machine's file lacks. By default no fact is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LayoutOptions {
     pub(super) page_size: Option<u32>,
@@ -56,8 +56,8 @@ impl LayoutOptions {
         Ok(self)
     }
 
-    /// Sets the recorded machine. Its nodes and its page size are used if a copy of `/proc/zoneinfo` does not
-    /// show them.
+    /// Sets the recorded machine. If a copy of `/proc/zoneinfo` does not show nodes or page size, these facts
+    /// come from the recorded machine.
     #[must_use]
     pub fn recorded_on(mut self, machine: &Layout) -> Self {
         self.recorded = Some((machine.page_size, machine.nodes.clone()));

@@ -33,8 +33,8 @@ pub(crate) const INDEX_ENTRY_BYTES: usize = 32;
 /// Bytes of the footer.
 pub(crate) const FOOTER_BYTES: usize = 24;
 
-/// Maximum bytes of the description, compressed or not. This suffices for a machine of 8192 CPUs, or for an
-/// hour of samples of two CPUs.
+/// Maximum bytes of the description, compressed or not. The limit suffices for a machine of 8192 CPUs, or for
+/// an hour of samples of two CPUs.
 pub(crate) const DESCRIPTION_BYTES_MAX: usize = 64 << 20;
 /// Maximum bytes of a block's payload. 64 Ki events without any compression need about 2.2 MiB.
 pub(crate) const PAYLOAD_BYTES_MAX: usize = 4 << 20;

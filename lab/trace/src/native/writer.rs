@@ -105,7 +105,8 @@ impl<W: Write> NativeWriter<W> {
     }
 
     /// Adds events. When a block is full, the writer encodes it. Without further threads, the writer writes
-    /// the block to `out` at once. With further threads, it writes the block when a few more blocks are full.
+    /// the block to `out` at once. With further threads, the writer writes the block when a few more blocks
+    /// are full.
     ///
     /// # Errors
     /// `out` cannot be written.

@@ -43,7 +43,7 @@ const KNOWN: [(&str, Caller); 28] = [
     ("walk_zones_in_node", Caller::Other),
     ("frag_show_print", Caller::Other),
     // These functions lock each zone for a reader of /proc. The compiler inlines the code that takes the lock
-    // into them.
+    // into these functions.
     ("zoneinfo_show", Caller::Other),
     ("pagetypeinfo_show", Caller::Other),
     ("__setup_per_zone_wmarks", Caller::Other),

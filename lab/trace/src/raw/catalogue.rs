@@ -22,8 +22,7 @@ pub enum Slot {
     FallbackType,
     /// Whether a fallback took the whole pageblock.
     Ownership,
-    /// The function of a work item. Stores its address, and whether it is one of the work items that touch
-    /// page sets.
+    /// The function of a work item. Its address is stored, and whether the work item touches page sets.
     Function,
 }
 

@@ -197,7 +197,7 @@ fn narrow(value: u64) -> u8 {
 }
 
 impl Waits {
-    /// Keeps the end of every wait. This is for recordings whose events another program chose.
+    /// Keeps the end of every wait. Use this function for recordings whose events another program chose.
     #[must_use]
     pub const fn keeping_all() -> Self {
         Self { locks: Vec::new(), keeps_all: true }
@@ -211,7 +211,7 @@ impl Waits {
         true
     }
 
-    /// Whether to keep the end of a wait. The end does not show the kind of lock, so it is kept if the
+    /// Whether to keep the end of a wait. The end does not show the kind of lock, so the end is kept if the
     /// beginning was kept.
     fn end(&mut self, lock: u64) -> bool {
         if self.keeps_all {

@@ -7,7 +7,7 @@ use std::{
 
 use super::kallsyms::{self, Symbol};
 
-/// Addresses of the functions that events name. An address is `None` if this user may not see it.
+/// Addresses of the functions that events name. An address is `None` if this user may not see addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Symbols {
     /// The periodic work of a CPU (`vmstat_update`).

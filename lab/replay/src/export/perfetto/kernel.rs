@@ -372,8 +372,8 @@ fn number<'a>(number: impl Into<u64>) -> Value<'a> {
     Value::Number(number.into())
 }
 
-/// The facts that the viewer shows at the allocation or free of a block: the thread, the process, and the
-/// other CPU that freed or allocated the block.
+/// The facts that the viewer shows at the allocation or free of a block: the thread, the process, and the CPU
+/// of the block's free or allocation.
 fn facts_of_block<'a>(
     event: &Event,
     (thread, process): (u32, Option<&'a str>),

@@ -23,8 +23,8 @@ pub struct SampledSets {
 /// The samples of each CPU, in reverse order, so that the next sample is the last entry.
 pub(super) struct Samples {
     waiting: BTreeMap<u32, Vec<Sample>>,
-    /// For each CPU whose current sample has begun: the smallest and the largest number of pages that each
-    /// page set has held since the beginning of the sample.
+    /// The smallest and the largest number of pages in each page set since the beginning of the current
+    /// sample of its CPU.
     begun: BTreeMap<u32, Vec<(usize, i64, i64)>>,
 }
 
@@ -102,7 +102,7 @@ impl SampledSets {
 }
 
 /// Returns the number of pages in a page set after a sample. If the sampled number lies in `range`, `count`
-/// is right and stays. Otherwise `count` changes by the distance from the sampled number to the nearer end of
+/// is right and stays. If not, `count` changes by the distance from the sampled number to the nearer end of
 /// `range`.
 pub(super) fn corrected(count: Option<i64>, range: Option<(i64, i64)>, sampled: &ZoneSample) -> i64 {
     let sampled = i64::from(sampled.count);

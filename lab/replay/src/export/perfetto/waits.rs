@@ -1,8 +1,9 @@
-//! Waits for locks: when each began and ended, whether the lock is a zone's, and which CPU held it.
+//! Finds waits for locks: when each wait began and ended, whether the lock is a zone lock, and which CPU held
+//! the lock.
 //!
-//! No event names a lock. A lock counts as a zone lock if the call chain shows that. Without a call chain, it
-//! counts as a zone lock if the waiter moves blocks next. The holder of a zone lock is taken to be the last
-//! CPU that moved blocks of that zone during the wait.
+//! No event names a lock. A lock counts as a zone lock if the call chain shows that. Without a call chain, a
+//! lock counts as a zone lock if the waiter moves blocks next. The holder of a zone lock is taken to be the
+//! last CPU that moved blocks of that zone during the wait.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +55,7 @@ pub(super) struct Waits {
     /// For each CPU, the last wait for a spinning lock that ended there. The waiter's next event shows
     /// whether the lock was a zone lock.
     ended: BTreeMap<u16, Wait>,
-    /// The last CPU that moved a block, and the last different CPU before it.
+    /// The last CPU that moved a block, and the last other CPU that moved a block.
     movers: [Option<Mover>; 2],
 }
 

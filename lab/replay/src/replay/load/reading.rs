@@ -175,8 +175,8 @@ impl<'m> Reading<'m> {
         self.forks.push(act);
     }
 
-    /// This loop is a separate function, so that this crate's optimisation applies to it. The generic caller
-    /// is compiled in the crate that calls it, with that crate's optimisation.
+    /// This loop is not generic, so it is compiled with this crate's optimisation level. A generic function
+    /// is compiled with the optimisation level of the crate that calls it.
     pub(super) fn events(&mut self, events: &[Event], times: Times) {
         for event in events {
             self.event(event);
@@ -442,8 +442,8 @@ impl<'m> Reading<'m> {
         self.moved(event, zone, order, -1);
     }
 
-    /// Corrects the act that freed a block when the block leaves its page set. This event shows the block's
-    /// list.
+    /// Corrects the act that freed a block when the block leaves its page set. The event of a block that
+    /// leaves its page set shows the block's list.
     fn reveal_type(&mut self, act: u32, event: &Event, zone: usize) {
         let set = self.machine.set(zone, event.cpu);
         let Some(migratetype) = event.block_type() else { return };
@@ -545,7 +545,8 @@ impl ZoneNotes {
         Some(Note::Allocated(whole))
     }
 
-    /// Finds the allocated block that contains this block. Returns its first frame and its order.
+    /// Finds the allocated block that contains this block. Returns the first frame and the order of the
+    /// containing block.
     fn allocated_around(&self, pfn: u64, order: Order) -> Option<(u64, Order)> {
         order.and_above().skip(1).find_map(|above| {
             let first = pfn - pfn % u64::from(above.frames());

@@ -2,7 +2,7 @@
 //!
 //! In a recording, the numbers of freed and allocated pages differ: some pages were allocated before the
 //! recording, and some are not freed. Between two repetitions of the load, the difference is allocated or
-//! freed. Otherwise page sets would fill or empty from one repetition to the next.
+//! freed. Without this correction, page sets would fill or empty from one repetition to the next.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,4 +1,4 @@
-//! Reads the options of a file. An option that is neither about events nor about their machine is skipped.
+//! Reads the options of a file. Options that are about neither events nor the recorded machine are skipped.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! One CPU's activity: its periodic work, its rates of allocations and frees, and why its page sets drain.
+//! Draws one CPU's activity: its periodic work, its rates of allocations and frees, and the reasons for its
+//! drains.
 
 use std::collections::BTreeMap;
 use std::io;
