@@ -1,4 +1,4 @@
-//! Entry points to the parsers for arbitrary bytes, for fuzz targets. Not a public interface.
+//! Functions that pass arbitrary bytes to the parsers, for fuzz targets. They are not a public interface.
 
 use pageset_trace::raw::EventFormat;
 use pageset_trace::raw::{PageLayout, Records};
