@@ -1,4 +1,5 @@
-//! Functions that pass arbitrary bytes to the parsers, for fuzz targets. They are not a public interface.
+//! Functions that pass arbitrary bytes to the parsers, for fuzz targets. These functions are not a public
+//! interface.
 
 use pageset_trace::raw::EventFormat;
 use pageset_trace::raw::{PageLayout, Records};

@@ -26,7 +26,7 @@ pub(crate) struct Instance {
     tracefs: Tracefs,
     directory: PathBuf,
     name: String,
-    /// The lock of the instance. It is held while this file is open.
+    /// The lock of the instance. The lock is held while this file is open.
     _lock: File,
 }
 

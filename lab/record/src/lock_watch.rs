@@ -22,7 +22,7 @@ pub struct WaitTotals {
     pub callers: [Waited; Caller::ALL.len()],
     /// Waits whose call chain does not show the caller.
     pub unknown: Waited,
-    /// Events that were missed.
+    /// Number of events that were missed.
     pub lost: u64,
 }
 

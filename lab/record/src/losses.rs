@@ -19,11 +19,11 @@ pub(crate) struct Losses {
     pub(crate) gaps: Vec<Gap>,
     counted: u64,
     gaps_of_unknown_size: u64,
-    /// Events that other programs read from the rings.
+    /// Number of events that other programs read from the rings.
     pub(crate) taken: u64,
-    /// Actions of other programs that may have caused losses. The number of lost events is unknown.
+    /// Number of actions of other programs that may have caused losses. The number of lost events is unknown.
     pub(crate) disturbances: u64,
-    /// Events that were delivered after an event with a later time.
+    /// Number of events that were delivered after an event with a later time.
     pub(crate) out_of_order: u64,
 }
 

@@ -53,7 +53,8 @@ pub enum Timing {
     AtTheEnd,
 }
 
-/// Default bytes of a buffer. It holds 400 000 events, which a busy CPU produces in half a second.
+/// Default bytes of a buffer. A buffer of this size holds 400 000 events, which a busy CPU produces in half a
+/// second.
 const BUFFER_BYTES: u64 = 16 << 20;
 /// All buffers together take at most the memory divided by this number. Guess.
 const MEMORY_SHARE: u64 = 32;

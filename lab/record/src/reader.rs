@@ -1,4 +1,4 @@
-//! The reading thread. It works from the moment when recording is switched on to the last event.
+//! The reading thread. This thread works from the moment when recording is switched on to the last event.
 
 use std::{
     ffi::OsString,
@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
         mut alarm: Option<&mut Alarm>,
         tell: &mut dyn FnMut(&Status) -> Going,
     ) -> Result<Ending, RecordError> {
-        // Number of pages read since the last pause. It is about the number of pages that were waiting.
+        // Number of pages read since the last pause. About this number of pages was waiting.
         let mut pages = 0;
         loop {
             let round = match self.timing {

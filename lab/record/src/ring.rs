@@ -1,4 +1,4 @@
-//! One CPU's ring. Its pages are read and become events, which wait for the events of other CPUs.
+//! One CPU's ring. The pages of the ring are read and become events, which wait for the events of other CPUs.
 
 use std::{
     fs::{File, OpenOptions},

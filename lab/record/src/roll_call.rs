@@ -1,9 +1,8 @@
 //! Finds the numbers that the trace has for the recorder's threads.
 //!
 //! The trace has the machine's thread numbers. A process in a PID namespace, such as a container, sees other
-//! numbers. To find the trace's numbers, each thread of the recorder writes a mark before the recording, and
-//! the record of the mark has the thread's number in the trace. All events of this time are cleared
-//! afterwards.
+//! numbers. To find the trace's numbers, each thread of the recorder writes a mark before the recording. The
+//! record of the mark has the thread's number in the trace. All events of this time are cleared afterwards.
 
 use std::{
     fs::{File, OpenOptions},

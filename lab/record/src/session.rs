@@ -45,7 +45,7 @@ const PIECES_MAX: usize = 4;
 pub struct Status {
     /// Time since recording was switched on.
     pub elapsed: Duration,
-    /// Events so far.
+    /// Number of events so far.
     pub events: u64,
     /// Number of events so far that are known to be missing.
     pub lost: u64,
@@ -303,7 +303,7 @@ fn put_samples(head: &mut TraceInfo, mut samples: Vec<Sample>, cpus: &CpuList) {
     head.samples = samples;
 }
 
-/// Notes CPUs that came online during a recording of all CPUs. Their events are not in the recording.
+/// Notes CPUs that came online during a recording of all CPUs. Events of these CPUs are not in the recording.
 pub(crate) fn note_newcomers(head: &mut TraceInfo, cpus: &CpuList) {
     for cpu in CpuList::online().iter().filter(|cpu| !cpus.contains(*cpu)) {
         head.not_recorded.push(format!("CPU {cpu}: it was switched on meanwhile"));

@@ -1,4 +1,5 @@
-//! A small tracing instance that is read continuously. It has only the events that its caller waits for.
+//! A small tracing instance that is read continuously. The instance has only the events that the caller waits
+//! for.
 
 use std::io;
 
@@ -71,7 +72,7 @@ impl Watch {
         self.merger.call_sites()
     }
 
-    /// Events missed so far.
+    /// Number of events missed so far.
     pub(crate) fn lost(&self) -> u64 {
         let (mut kernel, mut taken) = (RingCounts::default(), 0_u64);
         for (cpu, records) in self.merger.records() {

@@ -1,4 +1,4 @@
-//! The writing thread. It compresses and writes events while the reading thread reads others.
+//! The writing thread. This thread compresses and writes events while the reading thread reads others.
 
 use std::{
     io::{self, Write},

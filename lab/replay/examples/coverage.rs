@@ -44,7 +44,7 @@ type Pair = (String, String, String);
 
 #[derive(Default)]
 struct Class {
-    /// Forecasts without an interval.
+    /// Number of forecasts without an interval.
     silent: usize,
     covered: usize,
     widths: Vec<f64>,

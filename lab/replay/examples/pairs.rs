@@ -98,7 +98,7 @@ fn range(values: &[u64]) -> (u64, u64) {
 }
 
 /// Prints the error of the best possible forecast: another run of the same load under the same kernel and
-/// settings. Such a forecast is wrong only because runs of a load differ.
+/// settings. This best forecast is wrong only because runs of a load differ.
 fn print_repeats(groups: &[Vec<u64>]) {
     let noisy = groups.iter().filter(|runs| {
         let mean = runs.iter().sum::<u64>() as f64 / runs.len().max(1) as f64;

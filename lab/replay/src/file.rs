@@ -12,7 +12,7 @@ use tempfile::NamedTempFile;
 /// Names of temporary files that this process has made. Names of files that are gone stay in the list.
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// A callback of the program. It is called before a temporary file appears.
+/// A callback of the program. The callback runs before a temporary file appears.
 static BEFORE_TEMPORARY: OnceLock<fn()> = OnceLock::new();
 
 /// Sets a callback that runs before each temporary file with a name is made. `prepare` can watch the signals

@@ -28,8 +28,8 @@ pub fn is_fleet(paths: &[PathBuf]) -> bool {
     paths.len() > 1 || paths.iter().any(|path| path.is_dir())
 }
 
-/// Returns the recordings that the user asked for, each only once. A folder stands for its files whose names
-/// end in `.pgtrace`, sorted by name.
+/// Returns the recordings that the user asked for, each recording only once. A folder stands for its files
+/// whose names end in `.pgtrace`, sorted by name.
 ///
 /// # Errors
 /// An error if a folder cannot be read, or has no recording.
@@ -227,7 +227,7 @@ impl Line {
 /// The answers of all recordings of a fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Answers {
-    /// Recordings.
+    /// Number of recordings.
     pub recordings: usize,
     /// The recordings whose answer is *Yes*, as indices into the fleet's recordings. The recording with the
     /// largest saving is first.

@@ -1,4 +1,4 @@
-//! Analyses recordings of page events: counts their contents, checks whether a policy explains the kernel's
+//! Analyses recordings of page events. Counts their contents, checks whether a policy explains the kernel's
 //! decisions, makes forecasts for other policies, and gives advice about the machine.
 //!
 //! | what | where |

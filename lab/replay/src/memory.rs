@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
-/// The memory that this process can still get, in bytes. This is the smallest of three limits: the machine's
-/// available memory, the rest of its control groups' limits, and the rest of `ulimit -v`. `None` if no limit
-/// is known.
+/// The memory that this process can still get, in bytes. The result is the smallest of three limits: the
+/// machine's available memory, the rest of its control groups' limits, and the rest of `ulimit -v`. `None` if
+/// no limit is known.
 pub(crate) fn to_be_had() -> Option<u64> {
     [free_of_machine(), left_of_groups(), left_of_address_space()].into_iter().flatten().min()
 }

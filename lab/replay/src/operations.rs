@@ -1,9 +1,9 @@
 //! The requests of a recorded load to its allocator, in order, with a name for each block. This module is for
 //! programs that repeat a recording on another allocator.
 //!
-//! A replay of page sets does not use this module, for two reasons. A page set does not distinguish pages, so
-//! pages need no names. And a replay corrects an earlier event when a later event shows more, while this
-//! module never corrects an event.
+//! A replay of page sets does not use this module, for two reasons. First, a page set does not distinguish
+//! pages, so pages need no names. Second, a replay corrects an earlier event when a later event shows more,
+//! while this module never corrects an event.
 
 use foldhash::HashMap;
 use pageset_core::{MigrateType, Order, ZoneKind};
@@ -38,7 +38,7 @@ pub enum What {
         /// The highest zone that may supply the block.
         highest: ZoneKind,
     },
-    /// Allocate single pages in bulk. Their names are the numbers from `first` on.
+    /// Allocate single pages in bulk. The names of these pages are the numbers from `first` on.
     Bulk {
         /// The first page's number.
         first: u32,
@@ -65,11 +65,11 @@ pub enum BlockName {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LeftOut {
-    /// Frees of blocks whose allocation the recording does not show.
+    /// Number of frees of blocks whose allocation the recording does not show.
     pub unmatched_frees: u64,
     /// Number of allocations that failed in the recording.
     pub failed_in_recording: u64,
-    /// Allocations with an impossible order, or with an impossible number of pages.
+    /// Number of allocations with an impossible order, or with an impossible number of pages.
     pub impossible: u64,
     /// Number of allocations of frames that were in use. The event of the earlier block's free is lost, so a
     /// free is inserted before such an allocation.
@@ -84,12 +84,12 @@ pub const BULK_PAGES_MAX: u32 = 1 << 16;
 pub struct Blocks {
     /// The blocks in use, by first frame.
     in_use: HashMap<u64, u32>,
-    /// Blocks that were allocated one at a time, not in bulk.
+    /// Number of blocks that were allocated one at a time, not in bulk.
     pub allocated: u32,
-    /// Pages that were allocated in bulk.
+    /// Number of pages that were allocated in bulk.
     pub bulk_pages: u32,
-    /// Freed pages of bulk allocations. Events do not name the frames of bulk allocations, so this module
-    /// assumes that the oldest page is freed first.
+    /// Number of freed pages of bulk allocations. Events do not name the frames of bulk allocations, so this
+    /// module assumes that the oldest page is freed first.
     pub bulk_freed: u32,
     /// The highest CPU number in the recording, plus 1.
     pub cpus: u32,

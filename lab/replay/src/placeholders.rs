@@ -1,5 +1,5 @@
-//! Placeholders: frame numbers that stand for any page. They are used where only the number of pages in a
-//! page set matters.
+//! Placeholders: frame numbers that stand for any page. Placeholders are used where only the number of pages
+//! in a page set matters.
 
 use pageset_core::FrameIndex;
 

@@ -53,7 +53,8 @@ pub mod needs {
     /// Each single drain. The kinds include allocations and frees, because the event of an allocation or free
     /// lies between two drains.
     pub const DRAINS: &[EventKind] = &[MmPageAlloc, MmPageFree, MmPageFreeBatched, MmPagePcpuDrain];
-    /// Each single refill and drain. Their events also show how long zone locks were held.
+    /// Each single refill and drain. The events of refills and drains also show how long zone locks were
+    /// held.
     pub const VISITS: &[EventKind] =
         &[MmPageAlloc, MmPageFree, MmPageFreeBatched, MmPagePcpuDrain, MmPageAllocZoneLocked];
     /// Waits for locks.
@@ -77,7 +78,7 @@ pub mod needs {
 const NOT_ALWAYS: [EventKind; 3] =
     [EventKind::PageFaultUser, EventKind::MmPagePcpuRefill, EventKind::ContendedRelease];
 
-/// The kinds of bulk allocations. They are recorded by kprobes, which some kernels do not have.
+/// The kinds of bulk allocations. These kinds are recorded by kprobes, which some kernels do not have.
 const BULK: [EventKind; 2] = [EventKind::BulkAllocEntry, EventKind::BulkAllocReturn];
 
 impl RecordedKinds {
@@ -226,8 +227,9 @@ fn announced(info: &TraceInfo, kind: EventKind, counts: &KindCounts) -> Option<b
     if BULK.contains(&kind) && info.not_recorded.is_empty() {
         return None;
     }
-    // Older recorders of this project did not list the recorded kinds. They recorded all kinds except
-    // `NOT_ALWAYS`, and began with a snapshot. So a snapshot shows that an older recorder made the recording.
+    // Older recorders of this project did not list the recorded kinds. Older recorders recorded all kinds
+    // except `NOT_ALWAYS`, and began with a snapshot. A snapshot therefore shows that an older recorder made
+    // the recording.
     let is_ours = matches!(info.source, SourceFormat::Native | SourceFormat::Pcpt) && info.before.is_some();
     if !is_ours || NOT_ALWAYS.contains(&kind) {
         return None;

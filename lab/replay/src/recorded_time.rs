@@ -6,10 +6,10 @@
 //!
 //! - A gap of more than a second counts only if all events before the gap were also read before all events
 //!   after the gap. If not, the clock was set, or the time of an event is wrong.
-//! - A gap between a single event and at least ten other events may not count. It does not count if it is at
-//!   least a minute long, and ten times as long as the time of the other events. The time of the single event
-//!   is then taken to be wrong. Readers that sort events by time put an event with a wrong time at one end of
-//!   the recording.
+//! - A gap between a single event and at least ten other events may not count. Such a gap does not count if
+//!   it is at least a minute long, and ten times as long as the time of the other events. The time of the
+//!   single event is then taken to be wrong. Readers that sort events by time put an event with a wrong time
+//!   at one end of the recording.
 
 use pageset_trace::Event;
 
@@ -34,8 +34,8 @@ pub struct RecordedTime {
     pub first_ns: u64,
     /// Time of the latest event, apart from the events in [`astray`](Self::astray).
     pub last_ns: u64,
-    /// Events before `first_ns` and after `last_ns`. A gap that does not count separates these events from
-    /// the largest part of the recording.
+    /// Number of events before `first_ns` and after `last_ns`. A gap that does not count separates these
+    /// events from the largest part of the recording.
     pub astray: u64,
     /// Time of the earliest of all events.
     pub earliest_ns: u64,

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use pageset_trace::{OpenOptions, TraceError, TraceReader};
 
-/// A recording that is part of the program, so that users can try the program without recording anything. It
-/// shows `make -j4` of Lua on Linux 6.18.44 with 2 CPUs, and has 1.1 million events.
+/// A recording that is part of the program, so that users can try the program without recording anything. The
+/// recording shows `make -j4` of Lua on Linux 6.18.44 with 2 CPUs, and has 1.1 million events.
 pub static BUNDLED: &[u8] = include_bytes!("../bundled/k618_2c_make_lua_j4.pgtrace");
 /// The name of the built-in recording in messages and results, where other recordings have a path.
 const BUNDLED_NAME: &str = "k618_2c_make_lua_j4 (bundled)";

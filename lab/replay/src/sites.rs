@@ -28,11 +28,11 @@ pub struct Sites {
 pub struct Site {
     /// The function that requested or freed pages. `None` if the function is not known.
     pub function: Option<String>,
-    /// Visits to zones.
+    /// Number of visits to zones.
     pub visits: Option<u64>,
     /// The share of these visits in all visits, in percent.
     pub visits_percent: Option<f64>,
-    /// Waits for zone locks.
+    /// Number of waits for zone locks.
     pub zone_waits: Option<u64>,
     /// Time of these waits, in nanoseconds.
     pub zone_wait_ns: Option<u64>,
@@ -86,8 +86,8 @@ impl Sites {
         }
     }
 
-    /// Makes the call sites of a recording of events. Such a recording has call sites of waits but not of
-    /// visits.
+    /// Makes the call sites of a recording of events. A recording of events has call sites of waits but not
+    /// of visits.
     fn of_events(names: &CallSites, survey: &Survey) -> Self {
         let locks = &survey.kernel.zone_locks;
         let mut sites: HashMap<Option<&str>, (u64, u64)> = HashMap::new();

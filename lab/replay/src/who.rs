@@ -40,23 +40,24 @@ pub struct Part {
     pub name: Option<String>,
     /// The number of processes, or of tasks if their names are not known.
     pub processes: u64,
-    /// Pages allocated.
+    /// Number of pages allocated.
     pub allocated_pages: Option<u64>,
     /// The share of these pages in all allocated pages, in percent.
     pub allocated_percent: Option<f64>,
-    /// Refills and drains of page sets.
+    /// Number of refills and drains of page sets.
     pub visits: Option<u64>,
     /// The share of these visits in all visits, in percent.
     pub visits_percent: Option<f64>,
-    /// Waits for zone locks.
+    /// Number of waits for zone locks.
     pub zone_waits: Option<u64>,
     /// Time of these waits, in nanoseconds.
     pub zone_wait_ns: Option<u64>,
     /// The time of these waits, in percent of the time of all waits for zone locks.
     pub zone_wait_percent: Option<f64>,
-    /// Requests after which a whole pageblock changed its migratetype.
+    /// Number of requests after which a whole pageblock changed its migratetype.
     pub pageblocks_changed: Option<u64>,
-    /// Requests that took a part of a pageblock of another migratetype, so that the pageblock became mixed.
+    /// Number of requests that took a part of a pageblock of another migratetype, so that the pageblock
+    /// became mixed.
     pub pageblocks_mixed: Option<u64>,
     /// The share of these requests in all requests that changed or mixed a pageblock, in percent. The two
     /// fields before count the requests.
@@ -75,7 +76,7 @@ pub enum PartOf {
     Recorder,
     /// All other tasks of the machine.
     Rest,
-    /// Interrupts. Their events are not counted for the interrupted task.
+    /// Interrupts. Events of an interrupt are not counted for the interrupted task.
     Interrupts,
     /// Tasks whose name is not known.
     Unknown,

@@ -13,8 +13,8 @@ const BAR_WIDTH: u64 = 40;
 
 /// Counts of values in the ranges 0, 1, 2 to 3, 4 to 7, and so on.
 ///
-/// Its `Display` form resembles the form of tracing tools. It has a line with a bar for each range, from the
-/// first nonempty range to the last.
+/// The `Display` form of a histogram resembles the form of tracing tools. There is a line with a bar for each
+/// range, from the first nonempty range to the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     /// Bucket 0 counts zeros. Bucket n counts values of n bits.

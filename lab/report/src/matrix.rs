@@ -10,8 +10,8 @@ const DRAWN: usize = 16;
 
 /// A matrix of counts.
 ///
-/// Its `Display` form draws each row in percent of the row's total. If there are more than 16 rows or
-/// columns, groups of equal size are drawn. [`to_table`](Self::to_table) keeps all rows and columns.
+/// The `Display` form of a matrix draws each row in percent of the row's total. If there are more than 16
+/// rows or columns, groups of equal size are drawn. [`to_table`](Self::to_table) keeps all rows and columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Matrix {
     row_name: String,
@@ -108,7 +108,7 @@ struct Group {
 }
 
 impl Group {
-    /// Makes at most [`DRAWN`] groups. Their size is a power of two; the last group may be smaller.
+    /// Makes at most [`DRAWN`] groups. The size of a group is a power of two; the last group may be smaller.
     fn all(count: usize) -> Vec<Self> {
         let size = count.div_ceil(DRAWN).next_power_of_two();
         (0..count).step_by(size).map(|first| Self { first, end: (first + size).min(count) }).collect()

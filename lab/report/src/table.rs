@@ -21,7 +21,7 @@ pub enum Align {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// A name of the row. It is never turned into a percentage.
+    /// A name of the row. A label is never turned into a percentage.
     Label,
     /// A number of things, which is whole.
     Count,

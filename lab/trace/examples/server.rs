@@ -154,7 +154,7 @@ impl Server {
         }
     }
 
-    /// The work that a CPU does before the next CPU continues.
+    /// Lets one CPU work, until the next CPU continues.
     fn step(&mut self) {
         let count = self.cpus.len() as u64;
         let cpu = self.random.below(count) as usize;

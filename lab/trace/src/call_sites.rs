@@ -1,4 +1,4 @@
-//! Names of the kernel's functions and locks. They are looked up while recording, because addresses mean
+//! Names of the kernel's functions and locks. Names are looked up while recording, because addresses mean
 //! nothing on another machine.
 
 use serde::{Deserialize, Serialize};

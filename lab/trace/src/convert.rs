@@ -16,7 +16,7 @@ pub const CONVERT_WRITES: &str = "write the native file of";
 /// The result of a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvertSummary {
-    /// Events written.
+    /// Number of events written.
     pub events: u64,
     /// Bytes written.
     pub bytes: u64,

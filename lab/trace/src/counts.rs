@@ -99,7 +99,7 @@ pub struct ZoneWaits {
     pub waits: u64,
     /// Time of these waits in nanoseconds.
     pub wait_ns: u64,
-    /// Waits for spinning locks whose call chain does not show the lock.
+    /// Number of waits for spinning locks whose call chain does not show the lock.
     pub unknown_waits: u64,
     /// Time of the waits in `unknown_waits`, in nanoseconds.
     pub unknown_wait_ns: u64,
@@ -110,7 +110,7 @@ pub struct ZoneWaits {
 pub struct TracepointCount {
     /// Group and name of the tracepoint, as a path below tracefs' `events`.
     pub name: String,
-    /// Hits that were counted.
+    /// Number of hits that were counted.
     pub counted: u64,
     /// How long the tracepoint was switched on, in nanoseconds, averaged over the CPUs.
     pub counted_ns: u64,

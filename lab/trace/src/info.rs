@@ -52,33 +52,35 @@ impl SourceFormat {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LostEvents {
-    /// Events that were overwritten in the ring before they were read. For `perf.data`: all events that the
-    /// file reports as lost.
+    /// Number of events that were overwritten in the ring before they were read. For `perf.data`: all events
+    /// that the file reports as lost.
     pub overrun: u64,
-    /// Events that the kernel rejected because the ring was full.
+    /// Number of events that the kernel rejected because the ring was full.
     pub dropped: u64,
-    /// Events that `LOST` lines in the text report.
+    /// Number of events that `LOST` lines in the text report.
     pub lost_in_text: u64,
     /// The number of `LOST` lines and pages that do not give the number of missing events. Lenient reading
     /// also counts pages that contradict themselves.
     pub gaps_of_unknown_size: u64,
-    /// Lines, records and samples of events that this crate does not know. Also second lines of a free that
-    /// Linux 2.6.32 prints twice.
+    /// Number of lines, records and samples of events that this crate does not know. Also second lines of a
+    /// free that Linux 2.6.32 prints twice.
     pub unknown_events: u64,
-    /// Lines that are neither events, nor comments, nor parts of call chains, nor reports of losses.
+    /// Number of lines that are neither events, nor comments, nor parts of call chains, nor reports of
+    /// losses.
     pub unrecognised_lines: u64,
-    /// Malformed lines and samples of known events. Only lenient reading counts them; for strict reading,
-    /// they are errors.
+    /// Number of malformed lines and samples of known events. Only lenient reading counts them; for strict
+    /// reading, they are errors.
     pub malformed_lines: u64,
-    /// Lines longer than the limit.
+    /// Number of lines longer than the limit.
     pub oversized_lines: u64,
-    /// Names of allocation flags that are not in the table. The event is kept without such a flag.
+    /// Number of names of allocation flags that are not in the table. The event is kept without such a flag.
     pub unknown_gfp_names: u64,
-    /// Events whose time is earlier than the time of the event before them. Such events are kept unchanged.
+    /// Number of events whose time is earlier than the time of the event before them. Such events are kept
+    /// unchanged.
     pub out_of_order: u64,
-    /// Blocks of a damaged native file that were not read. Only reading with recovery counts them.
+    /// Number of blocks of a damaged native file that were not read. Only reading with recovery counts them.
     pub damaged_blocks: u64,
-    /// Events that another program read from the ring.
+    /// Number of events that another program read from the ring.
     #[serde(default)]
     pub taken: u64,
 }
@@ -150,11 +152,11 @@ pub struct TraceInfo {
     pub lost: LostEvents,
     /// Number of events. `None` if this number is not known before the file is read.
     pub events: Option<u64>,
-    /// Frames allocated between `before` and `after`, according to `/proc/vmstat`.
+    /// Number of frames allocated between `before` and `after`, according to `/proc/vmstat`.
     pub pgalloc_delta: Option<u64>,
-    /// Frames freed between `before` and `after`, according to `/proc/vmstat`.
+    /// Number of frames freed between `before` and `after`, according to `/proc/vmstat`.
     pub pgfree_delta: Option<u64>,
-    /// Threads of the recorder. Their events do not belong to the recorded load.
+    /// Threads of the recorder. Events of these threads do not belong to the recorded load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recorder_pids: Vec<u32>,
     /// Names of tasks, if the recorder was asked to keep them. `None` if the file has no names of tasks.

@@ -134,11 +134,11 @@ pub struct ZoneDescription {
     pub start_pfn: u64,
     /// Number of frames from the first to the last frame of the zone, including holes.
     pub spanned: u64,
-    /// Frames that exist.
+    /// Number of frames that exist.
     pub present: u64,
-    /// Frames that the allocator manages.
+    /// Number of frames that the allocator manages.
     pub managed: u64,
-    /// Free frames.
+    /// Number of free frames.
     #[serde(default)]
     pub free: u64,
     /// Min watermark, including the boost, as the kernel prints it.
@@ -193,11 +193,11 @@ impl ZoneDescription {
 pub struct PcpSample {
     /// The CPU.
     pub cpu: u32,
-    /// Frames held.
+    /// Number of frames held.
     pub count: u32,
     /// Current limit.
     pub high: u32,
-    /// Frames moved by a plain refill or drain.
+    /// Number of frames moved by a plain refill or drain.
     pub batch: u32,
     /// Lower bound of `high`. Kernels 6.1 and 6.12 do not print this bound.
     #[serde(default)]

@@ -19,7 +19,7 @@ pub struct RecordingCost {
 pub struct CostRange {
     /// Smallest value.
     pub min: f64,
-    /// The median. If the number of values is even, this is the larger of the two middle values.
+    /// The median. If the number of values is even, the larger of the two middle values is used.
     pub median: f64,
     /// Largest value.
     pub max: f64,

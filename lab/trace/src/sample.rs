@@ -26,10 +26,10 @@ pub struct ZoneSample {
     /// Kind of the zone.
     #[serde(with = "crate::zone_name")]
     pub kind: ZoneKind,
-    /// Free frames of the zone, as the kernel counts them. Changes that CPUs have not yet added to the zone's
-    /// count are missing.
+    /// Number of free frames of the zone, as the kernel counts them. Changes that CPUs have not yet added to
+    /// the zone's count are missing.
     pub free: u64,
-    /// Frames in this CPU's page set.
+    /// Number of frames in this CPU's page set.
     pub count: u32,
     /// The page set's current limit, in frames.
     pub high: u32,

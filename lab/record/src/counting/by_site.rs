@@ -24,8 +24,8 @@ impl VisitsBySite {
         }
     }
 
-    /// Returns all call sites, sorted by visits, largest number first. Their visits add up to the estimate.
-    /// `waits` is `None` if waits were not recorded.
+    /// Returns all call sites, sorted by visits, largest number first. The visits of all call sites add up to
+    /// the estimate. `waits` is `None` if waits were not recorded.
     pub(super) fn list(
         self,
         estimate: Option<HitEstimate>,

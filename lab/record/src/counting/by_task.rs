@@ -39,7 +39,7 @@ impl VisitsByTask {
     }
 
     /// Returns all tasks that visited zones or waited for zone locks, sorted by visits, largest number first.
-    /// Their visits add up to the estimate.
+    /// The visits of all tasks add up to the estimate.
     pub(super) fn list(
         self,
         estimate: Option<HitEstimate>,

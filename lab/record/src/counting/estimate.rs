@@ -18,7 +18,7 @@ const FEW_BURSTS: u64 = 5;
 /// A segment with the tracepoint switched on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
-    /// Hits on all CPUs.
+    /// Number of hits on all CPUs.
     pub(crate) hits: u64,
     /// How long the tracepoint was on in the segment, in nanoseconds, averaged over the CPUs.
     pub(crate) on_ns: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Segment {
 pub(crate) struct Sum {
     counted: u64,
     counted_ns: u64,
-    /// Hits in segments with chance 1.
+    /// Number of hits in segments with chance 1.
     whole: u64,
     /// Length of all segments with a chance below 1, whether the tracepoint was on or off.
     drawn_ns: u64,
@@ -182,8 +182,8 @@ mod tests {
         assert!((25..=35).contains(&estimate.high), "{estimate:?}");
     }
 
-    /// In about 95 % of many simulated runs with bursts, the interval contains the true number. It also does
-    /// so if segments get longer when more hits come.
+    /// In about 95 % of many simulated runs with bursts, the interval contains the true number. The interval
+    /// also contains this number if segments get longer when more hits come.
     #[test]
     fn the_interval_holds_the_truth() {
         for (chance, segments) in [(0.02, 3000), (0.1, 1000), (0.25, 300)] {

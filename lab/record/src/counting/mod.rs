@@ -397,7 +397,8 @@ impl Counting {
         }
         for tracepoint in 0..TRACEPOINT_COUNT {
             // From now on a draw decides whether the tracepoint is on. A tracepoint that cannot be switched
-            // off continues to count. Its numbers are correct, but counting slows the load.
+            // off continues to count. The numbers of such a tracepoint are correct, but counting slows the
+            // load.
             if self.is_on[tracepoint] && self.shares[tracepoint] < 1.0 {
                 drop(self.counters.switch(tracepoint, false));
                 self.is_on[tracepoint] = false;
@@ -453,9 +454,9 @@ impl Counting {
     }
 }
 
-/// The machine's page allocations, from `/proc/vmstat`. They determine the share of time of a frequent
-/// tracepoint. If hits seen in segments determined the share, the share would depend on the draw. Estimates
-/// would then be too low after each observed burst.
+/// The machine's page allocations, from `/proc/vmstat`. These allocations determine the share of time of a
+/// frequent tracepoint. If hits seen in segments determined the share, the share would depend on the draw.
+/// Estimates would then be too low after each observed burst.
 struct AllPages {
     before: Option<(Vmstat, Instant)>,
 }
@@ -486,7 +487,7 @@ pub(crate) struct Seen {
 /// Hits of a tracepoint since the last reading.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Slice {
-    /// Hits on all CPUs.
+    /// Number of hits on all CPUs.
     hits: u64,
     /// How long the tracepoint was on, in nanoseconds, averaged over the CPUs.
     mean_ns: u64,

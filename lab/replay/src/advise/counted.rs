@@ -16,8 +16,8 @@ pub(super) fn findings(info: &TraceInfo, counts: &Counts, part_of_machine: Optio
     let (visits, moved) = (counts.zone_visits(), counts.moved_blocks());
     let load =
         Load { cpu_time_ns: None, visits: visits.map(figure), moved_pages: moved.map(figure), wait_ns: None };
-    // A CPU holds the zone lock only during a visit. So the time of all visits is an upper bound for the time
-    // that the locks were held.
+    // A CPU holds the zone lock only during a visit. The time of all visits is therefore an upper bound for
+    // the time that the locks were held.
     let held_ns = Spending::visits_ns_of(info, load).map(|held| held.high);
     let is_never = counts.hits(TracepointCount::CONTENTION).is_some_and(|hits| hits.high == 0);
     let (waiting, wait_ns) = match (counts.zone_waits, held_ns) {

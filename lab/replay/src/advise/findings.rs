@@ -15,11 +15,11 @@ pub struct Evidence {
     pub is_counted: bool,
     /// The part of the time when events were counted; `None` in a recording of events.
     pub counted_time: Option<CountedTime>,
-    /// CPUs of the machine.
+    /// Number of CPUs of the machine.
     pub cpus: Option<u32>,
     /// Time recorded.
     pub seconds: f64,
-    /// Events read.
+    /// Number of events read.
     pub events: u64,
     /// Number of events that are known to be missing.
     pub lost_events: u64,
@@ -28,11 +28,11 @@ pub struct Evidence {
     pub is_cut: bool,
     /// Tracepoints that figures need, and that are not known to be recorded.
     pub not_recorded: Vec<&'static str>,
-    /// Pages allocated.
+    /// Number of pages allocated.
     pub allocated_pages: Option<u64>,
-    /// Pages that left a zone: fetched by a page set, or handed out without one.
+    /// Number of pages that left a zone: fetched by a page set, or handed out without one.
     pub zone_pages: Option<u64>,
-    /// Refills and drains.
+    /// Number of refills and drains.
     pub visits: Option<u64>,
     /// How long CPUs waited for zone locks, as a share of all CPUs' time.
     pub waiting: Option<Waiting>,
@@ -49,7 +49,7 @@ pub struct Evidence {
     pub held_pages_peak: Option<u64>,
     /// The pages that page sets held when the recording ended, in the same replay.
     pub held_pages_end: Option<u64>,
-    /// Pages that the machine's zones manage.
+    /// Number of pages that the machine's zones manage.
     pub managed_pages: Option<u64>,
     /// Number of times that the background reclaimer was woken.
     pub kswapd_wakes: Option<u64>,
@@ -92,8 +92,8 @@ impl Doubts {
     }
 }
 
-/// The parts of the time when frequent events were counted, in percent. Such events are counted only in some
-/// segments of time, so that counting slows the load little.
+/// The parts of the time when frequent events were counted, in percent. Frequent events are counted only in
+/// some segments of time, so that counting slows the load little.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CountedTime {
     /// The part of the time when zone visits were counted; `None` if they were not counted.

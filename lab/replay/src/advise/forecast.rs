@@ -14,7 +14,7 @@ pub struct Forecast {
     /// The settings that differ from the recorded settings, in the form that `sysctl` takes. Empty if no
     /// setting differs.
     pub settings: String,
-    /// Refills and drains.
+    /// Number of refills and drains.
     pub visits: u64,
     /// The 80 % interval of `visits`.
     pub visits_range: Range,
@@ -25,7 +25,7 @@ pub struct Forecast {
     pub saved_percent: Option<(f64, f64)>,
     /// The most pages that page sets held at one time.
     pub held_pages_peak: u64,
-    /// Pages in page sets after a minute without work.
+    /// Number of pages in page sets after a minute without work.
     pub held_pages_idle: u64,
     /// Whether this setting would stop the kernel from tuning the limits of its page sets.
     pub ends_tuning: bool,

@@ -23,8 +23,8 @@ pub(super) const BUNDLES_BYTES_MAX: usize = PORTION_BYTES / 3;
 const IN_MEMORY_MAX: usize = 48;
 /// Minimum number of portions in memory: 8 MiB, without bundles.
 const IN_MEMORY_MIN: usize = 4;
-/// Free bytes for each portion that may stay in memory. So all portions in memory take at most a quarter of
-/// the free memory.
+/// Free bytes for each portion that may stay in memory. With this number, all portions in memory take at most
+/// a quarter of the free memory.
 const BYTES_FOR_ONE: usize = 4 * (PORTION_BYTES + BUNDLES_BYTES_MAX);
 
 /// All acts.
@@ -36,7 +36,7 @@ pub(super) struct Acts {
     in_memory_max: usize,
     in_memory: usize,
     file: Option<File>,
-    /// Portions in the file.
+    /// Number of portions in the file.
     in_file: usize,
     /// The first error of the file. After such an error, acts are missing.
     error: Option<io::Error>,

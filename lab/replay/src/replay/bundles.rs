@@ -1,9 +1,9 @@
 //! Bundles: the sums of up to 32 consecutive acts, by page set and list.
 //!
 //! A page set refills or drains once in dozens or thousands of acts. All other acts only change counts of the
-//! page set, by the same amounts under each policy and on each CPU. So acts are added up once, and each play
-//! applies whole bundles (`PageSets::pass`). If an act of a bundle may cause a refill or drain, the play
-//! plays the acts one by one.
+//! page set, by the same amounts under each policy and on each CPU. Acts are therefore added up once, and
+//! each play applies whole bundles (`PageSets::pass`). If an act of a bundle may cause a refill or drain, the
+//! play plays the acts one by one.
 
 use std::ops::Range;
 
@@ -129,8 +129,8 @@ impl Bundle {
     }
 }
 
-/// Whether an act may be part of a bundle. Such an act has no effect, or allocates or frees at most 32 blocks
-/// of a small order.
+/// Whether an act may be part of a bundle. An act in a bundle has no effect, or allocates or frees at most 32
+/// blocks of a small order.
 fn is_passable(act: Act) -> bool {
     match act.kind {
         ActKind::Nothing => true,

@@ -22,9 +22,9 @@ pub enum ReplayError {
     /// The caller asked for fewer CPUs than the machine has. CPUs of the recording cannot be left out.
     #[error("the machine has {there} CPUs: its memory cannot be shared between fewer ({asked})")]
     TooFewCpus {
-        /// CPUs asked for.
+        /// Number of CPUs asked for.
         asked: u32,
-        /// CPUs of the machine.
+        /// Number of CPUs of the machine.
         there: u32,
     },
     /// The policy's page sets depend on the zone's lists, but a replay has no zone (decision 0010).

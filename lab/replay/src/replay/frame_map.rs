@@ -17,7 +17,7 @@ pub(super) struct FrameMap {
     start_pfn: u64,
     chunks: Vec<Option<Chunk>>,
     spare: Vec<Chunk>,
-    /// Chunks with values.
+    /// Number of chunks with values.
     used: usize,
     is_short_of_memory: bool,
 }
@@ -25,7 +25,7 @@ pub(super) struct FrameMap {
 #[derive(Debug)]
 struct Chunk {
     values: Box<[Option<NonZeroU32>]>,
-    /// Frames with a value.
+    /// Number of frames with a value.
     used: u32,
 }
 

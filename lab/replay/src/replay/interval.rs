@@ -1,20 +1,21 @@
 //! The 80 % interval of each forecast value, made from several plays of the recording.
 //!
-//! The recording is played under the candidate several times (`forecast`): unchanged, with CPUs that exchange
-//! their acts, and with the initial contents of the recorded kernel's page sets. Each play stands for many
-//! runs of the load. The play with the printed counts stands for half of all runs, and the other plays share
-//! the other half. In the model, the logarithms of the runs' values are normally distributed around the
-//! logarithm of the play's value. The interval goes from the 10th to the 90th percentile of all modelled
-//! runs.
+//! The recording is played under the candidate several times (`forecast`). One play is unchanged. In further
+//! plays, CPUs exchange their acts, or page sets begin with the contents of the recorded kernel's page sets.
+//! Each play stands for many runs of the load. The play with the printed counts stands for half of all runs,
+//! and the other plays share the other half. In the model, the logarithms of the runs' values are normally
+//! distributed around the logarithm of the play's value. The interval goes from the 10th to the 90th
+//! percentile of all modelled runs.
 //!
 //! The spread around a play has three independent parts.
-//! - The error of the replay under the recorded kernel's own policy. This error is known, because the
-//!   recording shows what the kernel did.
+//! - The error of the replay under the recorded kernel's own policy. The error of the replay is known,
+//!   because the recording shows what the kernel did.
 //! - The effect of another setting ([`SETTING`]) or kernel ([`POLICY`]) on the load itself.
 //! - The share of the load's pages that page sets keep, squared. If all pages pass to and from the zone, runs
 //!   of a load vary little. If page sets keep nearly all pages, the number of visits depends on the small
-//!   difference between allocations and frees. With a share of 1, one standard deviation is a factor of e
-//!   (2.7). If there are several recordings of the load, the differences between them replace this estimate.
+//!   difference between allocations and frees. If page sets keep all pages, one standard deviation is a
+//!   factor of e (2.7). If there are several recordings of the load, the differences between them replace
+//!   this estimate.
 //!
 //! The two constants were chosen with some pairs of recordings, and checked with loads that were not used for
 //! the choice. The example `coverage` measures how often intervals hold the true value. The book's pages

@@ -21,37 +21,38 @@ use super::unplayed::Unreplayed;
 use crate::recorded::{self, RecordedKinds};
 use reading::Reading;
 
-/// A recording as a load for page sets.
+/// The load of a recording, and counts that were made while reading the recording.
 #[derive(Debug, Default)]
 pub(super) struct PageSetLoad {
     pub(super) acts: Acts,
     /// The time of each act, in nanoseconds. Empty with [`Times::Forget`].
     pub(super) times_ns: Vec<u64>,
-    /// Acts that balance the load's allocations and frees. They are played before each repetition of the
-    /// load.
+    /// Acts that balance the load's allocations and frees. These acts are played before each repetition of
+    /// the load.
     pub(super) remainder: Vec<Act>,
     /// The recorded kernel's decisions.
     pub(super) decisions: Vec<Decided>,
     /// Blocks that the recorded kernel moved between zones and lists, in order.
     pub(super) moves: Vec<Moved>,
-    /// Events read.
+    /// Number of events read.
     pub(super) events: u64,
     /// Which kinds of events were recorded.
     pub(super) recorded: RecordedKinds,
     /// Events that the replay leaves out, by reason.
     pub(super) unreplayed: Unreplayed,
-    /// Allocations, pages of bulk allocations included.
+    /// Number of allocations, pages of bulk allocations included.
     pub(super) allocs: u64,
     pub(super) frees: u64,
-    /// Frees of pages whose allocation the recording does not show.
+    /// Number of frees of pages whose allocation the recording does not show.
     pub(super) unmatched_frees: u64,
-    /// Pages that were freed twice in a row. Each was allocated in between, without an event.
+    /// Number of pages that were freed twice in a row. Each of these pages was allocated between the two
+    /// frees, without an event.
     pub(super) unseen_allocs: u64,
-    /// Blocks that were allocated as a whole and freed page by page, one directly after the other.
+    /// Number of blocks that were allocated as a whole and freed page by page, one directly after the other.
     pub(super) split_blocks: u64,
-    /// Pages for the stacks of forked tasks, if their allocations have no events.
+    /// Number of pages for the stacks of forked tasks, if their allocations have no events.
     pub(super) stack_pages: u64,
-    /// Frees that went past a busy page set.
+    /// Number of frees that went past a busy page set.
     pub(super) diverted_frees: u64,
     /// Seconds between two ticks of a CPU, if the recording has no events of ticks.
     pub(super) tick_interval_s: Option<u32>,

@@ -85,7 +85,7 @@ pub struct ReplayOptions {
 pub struct Replay {
     /// The machine that was replayed on.
     pub machine: Layout,
-    /// Events read.
+    /// Number of events read.
     pub events: u64,
     /// Events that the recording lacks.
     pub lost: LostEvents,
@@ -197,8 +197,8 @@ pub fn replay(
 }
 
 /// Does the same as [`replay`] with further recordings of the same load. The counts of a row come from the
-/// first recording. Its interval comes from plays of all recordings, which also show how much runs of the
-/// load differ.
+/// first recording. The interval of a row comes from plays of all recordings, which also show how much runs
+/// of the load differ.
 ///
 /// # Errors
 /// The errors of [`replay`], and an error if a recording has another kernel, machine or setting than the

@@ -15,33 +15,33 @@ pub struct Outcome {
     pub policy: String,
     /// Whether this row is for the recorded kernel with its recorded settings.
     pub is_recorded_kernel: bool,
-    /// Blocks allocated: successful `mm_page_alloc` events and pages of bulk allocations.
+    /// Number of blocks allocated: successful `mm_page_alloc` events and pages of bulk allocations.
     pub allocs: u64,
-    /// Blocks freed.
+    /// Number of blocks freed.
     pub frees: u64,
-    /// Allocations that a page set served without a refill.
+    /// Number of allocations that a page set served without a refill.
     pub pcp_hits: u64,
     /// Number of times that a page set fetched blocks from its zone.
     pub refills: u64,
-    /// Pages that refills fetched. The tables of the 2023 series call this number *alloc_zone*.
+    /// Number of pages that refills fetched. The tables of the 2023 series call this number *alloc_zone*.
     pub refilled_pages: u64,
     /// Number of times that a page set gave blocks back. A drain in slices counts once.
     pub drains: u64,
-    /// Pages that drains gave back.
+    /// Number of pages that drains gave back.
     pub drained_pages: u64,
-    /// Drains because of consecutive high-order frees. The tables of the 2023 series call these drains
-    /// *free_high*.
+    /// Number of drains because of consecutive high-order frees. The tables of the 2023 series call these
+    /// drains *free_high*.
     pub free_high_drains: u64,
-    /// Pages that went directly between a zone and a request, without a page set.
+    /// Number of pages that went directly between a zone and a request, without a page set.
     pub direct_pages: u64,
     /// Number of times that a zone's lock was taken: for a refill, for a slice of a drain, or for a block
     /// past the page sets.
     pub zone_lock_acquisitions: u64,
     /// The most pages that all page sets held together at one time.
     pub pcp_pages_peak: u64,
-    /// Pages in page sets at the end.
+    /// Number of pages in page sets at the end.
     pub pcp_pages_end: u64,
-    /// Pages in page sets after a minute without work.
+    /// Number of pages in page sets after a minute without work.
     pub pcp_pages_idle: u64,
     /// 80 % intervals. [`INTERVAL_COVERAGE`](crate::INTERVAL_COVERAGE) says how often measured values were in
     /// such intervals. `None` if the recording does not show its kernel's decisions, because the error of the

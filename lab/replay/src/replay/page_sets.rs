@@ -36,8 +36,8 @@ pub(super) struct PageSets<'m> {
 /// State that all page sets of one zone share.
 #[derive(Clone, Debug)]
 struct ZoneSets {
-    /// Pages of the zone that are in no page set. Only in a damaged or malicious recording can this number
-    /// become 0.
+    /// Number of pages of the zone that are in no page set. Only in a damaged or malicious recording can this
+    /// number become 0.
     outside: u64,
     pressure: ZonePressure,
     /// Pages that are free or in page sets when the recording begins.

@@ -1,8 +1,8 @@
 //! The contents of the recorded kernel's page sets when the recording began.
 //!
 //! `/proc/zoneinfo` shows how many pages each page set held, and its `high`. Events show the contents of each
-//! list: a list is empty when the kernel refills it. So when the recording began, a list held the blocks that
-//! were taken from it before its first refill.
+//! list: a list is empty when the kernel refills it. When the recording began, a list therefore held the
+//! blocks that were taken from it before its first refill.
 
 use std::io;
 

@@ -13,7 +13,8 @@ use super::page_sets::PageSets;
 use super::prepared::Prepared;
 use crate::stretch::OneSetting;
 
-/// A recording that can be played step by step. It needs 16 bytes of memory for each allocation and free.
+/// A recording that can be played step by step. Such a recording needs 16 bytes of memory for each allocation
+/// and free.
 pub struct Steps {
     prepared: Prepared,
 }

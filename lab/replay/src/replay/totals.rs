@@ -8,7 +8,7 @@ pub(super) struct Totals {
     pub(super) allocs: u64,
     pub(super) frees: u64,
     pub(super) pcp_allocs: u64,
-    /// Pages that page sets handed out and took back.
+    /// Number of pages that page sets handed out and took back.
     pub(super) asked_pages: u64,
     pub(super) refills: u64,
     pub(super) refilled_pages: u64,
@@ -81,7 +81,7 @@ impl Totals {
         self.held_now.max(0) as u64
     }
 
-    /// Pages that page sets fetched from their zones, plus pages that page sets gave back.
+    /// Number of pages that page sets fetched from their zones, plus pages that page sets gave back.
     pub(super) fn passed_pages(&self) -> u64 {
         self.refilled_pages + self.drained_pages
     }
@@ -91,7 +91,7 @@ impl Totals {
         self.refills + self.drain_holds + self.direct_blocks
     }
 
-    /// Refills and drains.
+    /// Number of refills and drains.
     pub(super) fn visits(&self) -> u64 {
         self.refills + self.drains
     }

@@ -17,8 +17,8 @@ pub struct Window {
     pub skipped: u64,
     /// The window's part of all acts, from 0 to 1.
     pub share: f64,
-    /// Whether the contents of the page sets at the window's beginning are known. They are known from the
-    /// recorded state of the machine, or if each page set that matters was refilled or drained before.
+    /// Whether the contents of the page sets at the window's beginning are known. The contents are known from
+    /// the recorded state of the machine, or if each page set that matters was refilled or drained before.
     pub is_start_known: bool,
 }
 

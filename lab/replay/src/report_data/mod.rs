@@ -1,5 +1,5 @@
-//! Gathers all data of a recording for a report: the advice and its sources, a timeline, and groups of CPUs
-//! that share a node and a cache.
+//! Gathers all data of a recording for a report. The data are the advice and its sources, a timeline, and
+//! groups of CPUs that share a node and a cache.
 //!
 //! `samples` has the contents of page sets and zones over time. `neighbours` has the order of CPUs in the
 //! report.

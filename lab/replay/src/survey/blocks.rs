@@ -52,7 +52,7 @@ pub(super) struct LiveBlocks {
     spare: Vec<u32>,
     /// Number of chunks at which the table is searched again for chunks without blocks.
     sweep_at: usize,
-    /// Blocks that the full table did not take since the last search for chunks without blocks.
+    /// Number of blocks that the full table did not take since the last search for chunks without blocks.
     refused: usize,
     /// The number and the index of the chunk that was used last.
     last: Option<(u64, u32)>,
@@ -62,7 +62,7 @@ pub(super) struct LiveBlocks {
 #[derive(Debug)]
 struct Chunk {
     number: u64,
-    /// Blocks that begin in this chunk.
+    /// Number of blocks that begin in this chunk.
     blocks: u32,
     since_ns: Box<[u64; CHUNK_FRAMES]>,
     /// For the first frame of a block: the CPU that allocated the block, and the block's order plus 1. All
@@ -167,7 +167,7 @@ impl LiveBlocks {
     }
 
     /// Makes chunks without blocks spare. If nearly all chunks have blocks, the next sweep comes when the
-    /// number of chunks has doubled. So the table is at most twice as large as needed, and all sweeps
+    /// number of chunks has doubled. The table is therefore at most twice as large as needed, and all sweeps
     /// together take little time.
     fn sweep(&mut self) {
         for (place, chunk) in (0..).zip(&self.chunks) {

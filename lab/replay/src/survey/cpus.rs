@@ -12,13 +12,14 @@ pub struct Cpus {
     pub each: Vec<CpuTotals>,
     /// Blocks by allocating CPU, then by freeing CPU. A row has no entries after its last entry above 0.
     pub matrix: Vec<Vec<u64>>,
-    /// Blocks that were allocated or freed by a CPU with the number [`MATRIX_CPUS_MAX`] or a higher number.
+    /// Number of blocks that were allocated or freed by a CPU with the number [`MATRIX_CPUS_MAX`] or a higher
+    /// number.
     pub beyond_matrix: u64,
-    /// Blocks freed on the CPU that allocated them.
+    /// Number of blocks freed on the CPU that allocated them.
     pub local_blocks: u64,
     /// The number of pages in `local_blocks`.
     pub local_pages: u64,
-    /// Blocks that were allocated by one CPU and freed by another CPU.
+    /// Number of blocks that were allocated by one CPU and freed by another CPU.
     pub remote_blocks: u64,
     /// The number of pages in `remote_blocks`.
     pub remote_pages: u64,
@@ -28,11 +29,11 @@ pub struct Cpus {
 /// allocated before the recording are included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTotals {
-    /// Events of any kind.
+    /// Number of events of any kind.
     pub events: u64,
-    /// Pages allocated.
+    /// Number of pages allocated.
     pub allocated_pages: u64,
-    /// Pages freed.
+    /// Number of pages freed.
     pub freed_pages: u64,
 }
 

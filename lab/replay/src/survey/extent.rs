@@ -38,8 +38,8 @@ impl Extent {
             let cpus = cpus.split(':').next().unwrap_or_default();
             return Some(format!("It has the events of CPUs {cpus} only. Record all CPUs."));
         }
-        // The recorders of this project record every thread. So a recording of these recorders is complete
-        // even if it has only one thread.
+        // The recorders of this project record every thread. A recording of these recorders is therefore
+        // complete even if it has only one thread.
         let is_ours =
             matches!(info.source, SourceFormat::Native | SourceFormat::Pcpt) && info.before.is_some();
         if is_ours {

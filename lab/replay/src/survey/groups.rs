@@ -18,7 +18,7 @@ pub enum GroupName {
     Recorder,
     /// All other tasks.
     Rest,
-    /// Interrupts. Their events are not counted for the interrupted task.
+    /// Interrupts. Events of an interrupt are not counted for the interrupted task.
     Interrupts,
     /// Tasks whose name is not known.
     Unknown,

@@ -73,7 +73,7 @@ impl Default for SurveyOptions {
 /// The contents of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survey {
-    /// Events read.
+    /// Number of events read.
     pub events: u64,
     /// Events by kind.
     pub kinds: [(EventKind, u64); EventKind::COUNT],

@@ -22,7 +22,7 @@ pub struct Timeline {
     pub first_ns: u64,
     /// Length of an interval; 0 without events.
     pub interval_ns: u64,
-    /// Intervals.
+    /// Number of intervals.
     pub intervals: usize,
     /// The timelines, by CPU. A CPU without refills has an empty list of refills. Lists of drains and waits
     /// are empty in the same way.

@@ -18,17 +18,18 @@ const RECENT: usize = 64;
 /// Totals of one or more tasks. A total is also 0 if its events were not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskTotals {
-    /// Pages allocated.
+    /// Number of pages allocated.
     pub allocated_pages: u64,
-    /// Refills and drains of page sets.
+    /// Number of refills and drains of page sets.
     pub visits: u64,
-    /// Waits for zone locks.
+    /// Number of waits for zone locks.
     pub waits: u64,
     /// Time of the waits in nanoseconds.
     pub wait_ns: u64,
-    /// Requests after which a whole pageblock changed its migratetype.
+    /// Number of requests after which a whole pageblock changed its migratetype.
     pub pageblocks_changed: u64,
-    /// Requests that took a part of a pageblock of another migratetype, so that the pageblock became mixed.
+    /// Number of requests that took a part of a pageblock of another migratetype, so that the pageblock
+    /// became mixed.
     pub pageblocks_mixed: u64,
 }
 
@@ -43,7 +44,7 @@ impl TaskTotals {
         self.pageblocks_mixed = self.pageblocks_mixed.saturating_add(other.pageblocks_mixed);
     }
 
-    /// Pageblocks that changed their migratetype or became mixed.
+    /// Number of pageblocks that changed their migratetype or became mixed.
     #[must_use]
     pub const fn pageblocks(&self) -> u64 {
         self.pageblocks_changed.saturating_add(self.pageblocks_mixed)

@@ -26,7 +26,7 @@ pub struct ZoneLocks {
     /// Time that CPUs held zone locks to move blocks. For each hold, this is the time from its first to its
     /// last block, plus an estimate for one more block.
     pub held_ns: u64,
-    /// Waits for zone locks. 0 if waits were not recorded.
+    /// Number of waits for zone locks. 0 if waits were not recorded.
     pub waits: u64,
     /// Nanoseconds that the waits for zone locks took.
     pub wait_ns: u64,
@@ -40,7 +40,7 @@ pub struct ZoneLocks {
     pub others: Vec<OtherLock>,
     /// Addresses of the locks that count as zone locks although no call chain shows that, in ascending order.
     pub addresses: Vec<u64>,
-    /// Waits for spinning locks other than zone locks.
+    /// Number of waits for spinning locks other than zone locks.
     pub other_waits: u64,
     /// Nanoseconds that the waits counted in `other_waits` took.
     pub other_wait_ns: u64,
@@ -102,7 +102,8 @@ pub(super) struct ZoneLockCounter {
     elsewhere: HashMap<(Option<u64>, Option<u16>), CallerWaits>,
     /// Waits for zone locks by task, according to call chains.
     by_task: HashMap<TaskSlot, CallerWaits>,
-    /// Number of pairs of a lock and a task with separate counts. Their waits have no call chain.
+    /// Number of pairs of a lock and a task with separate counts. The waits of these pairs have no call
+    /// chain.
     pairs: usize,
     /// The last event of each CPU. The lock may still be held at the CPU's next event.
     last: Vec<Last>,
@@ -114,7 +115,7 @@ pub(super) struct ZoneLockCounter {
 
 #[derive(Clone, Debug, Default)]
 struct Lock {
-    /// Waits without a call chain.
+    /// Number of waits without a call chain.
     waits: u64,
     wait_ns: u64,
     /// The part of `waits` after which the waiter moved a block.
@@ -144,8 +145,8 @@ impl ZoneLockCounter {
     /// Adds an event of any kind except the end of a wait.
     #[inline]
     pub(super) fn record(&mut self, event: &Event) {
-        // Skip the event of a fallback. This event comes before the event of the moved block, shows nothing
-        // about locks, and is missing in many recordings.
+        // Skip the event of a fallback. The event of a fallback comes before the event of the moved block,
+        // shows nothing about locks, and is missing in many recordings.
         if event.kind == EventKind::MmPageAllocExtfrag {
             return;
         }

@@ -27,9 +27,9 @@ pub struct ZoneSurvey {
 /// A zone at one moment. Counts are in pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ZoneState {
-    /// Pages that the allocator manages.
+    /// Number of pages that the allocator manages.
     pub managed: u64,
-    /// Free pages.
+    /// Number of free pages.
     pub free: u64,
     /// Min watermark.
     pub min: u64,
@@ -37,7 +37,7 @@ pub struct ZoneState {
     pub low: u64,
     /// High watermark.
     pub high: u64,
-    /// Pages in all page sets.
+    /// Number of pages in all page sets.
     pub pcp_pages: u64,
     /// Page sets, by CPU.
     pub pagesets: Vec<PagesetState>,
@@ -48,7 +48,7 @@ pub struct ZoneState {
 pub struct PagesetState {
     /// The CPU.
     pub cpu: u32,
-    /// Pages held.
+    /// Number of pages held.
     pub count: u32,
     /// `high`, the limit of the page set, at this moment.
     pub high: u32,

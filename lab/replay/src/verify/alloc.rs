@@ -143,8 +143,8 @@ impl Engine {
         if self.policy.split_frees == SplitFrees::Joined && order != Order::ZERO {
             self.split.insert(place.frame, order);
         }
-        // A block comes from the list of its pageblock's migratetype. So the event of the allocation shows
-        // the migratetype, if no earlier event has shown it.
+        // A block comes from the list of its pageblock's migratetype. The event of the allocation therefore
+        // shows the migratetype, if no earlier event has shown it.
         if self.block_type(place).is_none() {
             self.see_block_type(place, event.migratetype);
         }

@@ -1,8 +1,8 @@
-//! Finds the number of pages in each page set when the recording began. This is the number in the page set's
-//! first sample, minus the changes by earlier events.
+//! Finds the number of pages in each page set when the recording began. The result is the number in the page
+//! set's first sample, minus the changes by earlier events.
 //!
-//! The result may be wrong: the sample shows the page set at a slightly different time, and some pages may
-//! come or go without an event.
+//! The result may be wrong, because the sample shows the page set at a slightly different time. Also, some
+//! pages may come or go without an event.
 
 use pageset_trace::EventKind;
 

@@ -55,10 +55,10 @@ pub(super) struct Tick {
 #[derive(Debug)]
 pub(super) struct Bulk {
     pub(super) home: Home,
-    /// Pages that the bulk allocation still has to take.
+    /// Number of pages that the bulk allocation still has to take.
     pub(super) left: u32,
-    /// Pages that count as taken from a list with unknown contents. Some of these pages may have come from a
-    /// refill.
+    /// Number of pages that count as taken from a list with unknown contents. Some of these pages may have
+    /// come from a refill.
     pub(super) nameless: u32,
     /// In mode `free`, the sizes of the refills that the model made for this allocation.
     pub(super) wanted: Vec<u32>,

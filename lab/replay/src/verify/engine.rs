@@ -196,9 +196,8 @@ impl Engine {
     }
 
     /// Takes a frame off a list, because an event shows that the frame is not on the list. If bulk
-    /// allocations were recorded, every page has events. In this case the list keeps its number of pages, and
-    /// only the frame was wrong. If bulk allocations were not recorded, the page left the list without an
-    /// event.
+    /// allocations were recorded, every page has events. The list then keeps its number of pages, and only
+    /// the frame was wrong. If bulk allocations were not recorded, the page left the list without an event.
     pub(super) fn displace(&mut self, place: Place) -> Option<Home> {
         let home = self.evict(place)?;
         if self.has_bulk_events {

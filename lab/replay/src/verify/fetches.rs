@@ -10,12 +10,12 @@ use super::{PassedOver, Refills, Verification};
 pub struct Fetches {
     /// All runs.
     pub all: u64,
-    /// Fetches past the page set. Such a fetch takes a single block, although the list had blocks, or
-    /// although a refill would have taken several blocks.
+    /// Number of fetches past the page set. A fetch past the page set takes a single block, although the list
+    /// had blocks, or although a refill would have taken several blocks.
     pub past_page_sets: u64,
-    /// Fetches that may be refills or may have gone past the page set, because the events are the same. In
-    /// the first case, a single block is fetched for an empty list that wanted one block; this counts as a
-    /// refill. In the second case, no allocation follows the fetch.
+    /// Number of fetches that may be refills or may have gone past the page set, because the events are the
+    /// same. In the first case, a single block is fetched for an empty list that wanted one block; this
+    /// counts as a refill. In the second case, no allocation follows the fetch.
     pub unknown: u64,
 }
 

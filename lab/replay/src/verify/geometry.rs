@@ -40,7 +40,7 @@ pub(super) struct Zone {
 pub(super) enum LimitsFrom {
     /// Use the limits that the recorded kernel printed, and formulas for zones without printed limits.
     Samples,
-    /// Use only formulas. This choice is for settings that differ from the recorded settings, and for
+    /// Use only formulas. Use this variant for settings that differ from the recorded settings, and for
     /// policies with formulas that no kernel has.
     Formulas,
 }

@@ -11,7 +11,8 @@ use super::links::Chunk;
 const SEARCHED: usize = 1 << 14;
 
 impl Engine {
-    /// Records that the model has made an allocation. Its event comes later, on this CPU.
+    /// Records that the model has made an allocation. The event of this allocation comes later, on the CPU
+    /// `reported_on`.
     pub(super) fn expect_report(&mut self, place: Place, reported_on: u16) {
         // The machine may lack a CPU that the recording names.
         if let Some(cpu) = self.cpus.get_mut(usize::from(reported_on)) {

@@ -1,5 +1,5 @@
-//! Links from each event to other events: the next event on the same CPU, the next and previous event of the
-//! same task, and the next event about the same frame.
+//! Links from each event to other events: the next on the same CPU, the next and previous of the same task,
+//! and the next about the same frame.
 
 use foldhash::HashMap;
 use pageset_trace::{Event, EventKind};

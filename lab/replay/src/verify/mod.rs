@@ -1,9 +1,9 @@
 //! Verification: compares the core's decisions with the recorded kernel's decisions.
 //!
 //! [`verify`] drives the core's own page sets ([`pageset_core::pcp::Pcp`]) with a recording's allocations and
-//! frees, and compares each decision with the kernel's events. It compares refills (when, how many blocks),
-//! drains (when, how many pages, which pages), and ticks. It also compares `count` and `high` with each
-//! sample of `/proc/zoneinfo`. Each mismatch has a [`Class`].
+//! frees, and compares each decision with the kernel's events. `verify` compares refills (when, how many
+//! blocks), drains (when, how many pages, which pages), and ticks. `verify` also compares `count` and `high`
+//! with each sample of `/proc/zoneinfo`. Each mismatch has a [`Class`].
 //!
 //! The files, beginning with those that use no others:
 //!

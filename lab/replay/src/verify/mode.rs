@@ -1,4 +1,4 @@
-//! Modes of a comparison. They differ in how much the kernel's events correct the page sets.
+//! Modes of a comparison. Modes differ in how much the kernel's events correct the page sets.
 
 /// How much the kernel's events correct the page sets during a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

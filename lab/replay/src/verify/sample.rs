@@ -25,8 +25,8 @@ const BOOT_SHARE: i32 = 12;
 
 impl Engine {
     /// Takes the limits that samples print. If the kernel does not print limits, the largest `high` may be
-    /// the upper limit. This value is slightly less than the zone's share, because the kernel computed it
-    /// before it gave boot memory back to the zone.
+    /// the upper limit. The upper limit is slightly less than the zone's share, because the kernel computed
+    /// the limit before it gave boot memory back to the zone.
     pub(super) fn learn_limits(&mut self) {
         for zone in 0..self.geometry.zones.len() {
             let description = &self.geometry.zones[zone].description;

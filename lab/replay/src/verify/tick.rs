@@ -113,8 +113,8 @@ impl Engine {
             let class = match self.is_remote(zone, cpu) {
                 _ if self.mode == Mode::Free => self.class_when_free(set),
                 true if !was_expire_known => Class::HiddenAtStart,
-                // The CPU may have updated the zone's counters without an event, when it became idle. Then
-                // the tick finds no change, and counts down the ticks until the page set is emptied.
+                // The CPU may have updated the zone's counters without an event, when it became idle. In this
+                // case the tick finds no change, and counts down the ticks until the page set is emptied.
                 true if due.excess == 0 => Class::UnseenTraffic,
                 _ => self.count_class(set),
             };

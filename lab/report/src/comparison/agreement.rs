@@ -31,8 +31,8 @@ pub struct Agreement {
     /// Rank correlation of published values and ours. For a table, the mean over its quantities. `None` if
     /// the values of one side are equal.
     pub spearman: Option<f64>,
-    /// The largest possible rank correlation. It is below 1 if some published values are equal, because our
-    /// values all differ. `None` for a table.
+    /// The largest rank correlation that our values could reach if they all differ. It is below 1 if some
+    /// published values are equal. `None` for a table.
     pub spearman_ceiling: Option<f64>,
     /// Number of pairs whose direction of change from their base row could be compared.
     pub directions: u64,

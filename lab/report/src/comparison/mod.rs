@@ -66,7 +66,7 @@ impl Quantity {
 /// A published value and our value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
-    /// The published value. `None` if the source has none.
+    /// The published value. `None` if the source has no value.
     pub published: Option<f64>,
     /// Our value. `None` if we have no value.
     pub ours: Option<f64>,
@@ -260,7 +260,6 @@ impl Comparison {
 /// Writes `{"id", "title", "group", "machine", "fitted_on", "rows": [{"row", "column", "published", "ours",
 /// "origin"}], "columns": […], "spearman", "direction_agreement", "median_rel_error", "skill"}`. `rows` has
 /// an entry for each pair, and `columns` has an entry for each quantity.
-/// entry of `rows` per pair, and one of `columns` per quantity.
 impl Serialize for Comparison {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let agreement = self.agreement();

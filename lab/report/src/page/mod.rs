@@ -83,7 +83,7 @@ pub enum Part {
     Chart(Chart),
     /// A chart that is shown only on request, because its values do not change.
     FoldedChart(Chart),
-    /// A figure that was drawn before. Its values are not in the JSON.
+    /// A figure that was drawn before. The values of this figure are not in the JSON.
     Figure {
         /// The title.
         title: String,

@@ -9,15 +9,15 @@
 //! #                              | / _----=> need-resched_lazy
 //! #                              || / _---=> hardirq/softirq
 //! ```
-//! Some text has no legend, such as excerpts and the output of `trace-cmd report`. Such text is read with the
-//! columns of the ordinary kernel if these columns fit, and with the columns of a kernel with `PREEMPT_RT` if
-//! they do not.
+//! Some text has no legend, such as excerpts and the output of `trace-cmd report`. Text without a legend is
+//! read with the columns of the ordinary kernel if these columns fit. Otherwise it is read with the columns
+//! of a kernel with `PREEMPT_RT`.
 //!
 //! Sources: the kernel's documentation, `Documentation/trace/ftrace.rst`, section "Latency trace format", has
 //! most letters, and `X` for "unknown". The legend has the columns. Neither source has the letters `b` and
-//! `D`, which mean that bottom halves are off. Their meaning was found on Linux 6.18, in events that were
-//! read twice: as text, and as `common_flags` from `trace_pipe_raw` (0x80 and 0x81 in 882 events). All other
-//! letters in these events were checked in the same way.
+//! `D`, which mean that bottom halves are off. The meaning of `b` and `D` was found on Linux 6.18. Events
+//! were read twice: as text, and as `common_flags` from `trace_pipe_raw` (0x80 and 0x81 in 882 events). All
+//! other letters in these events were checked in the same way.
 
 use crate::event::irq_flag;
 

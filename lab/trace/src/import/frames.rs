@@ -1,10 +1,9 @@
 //! Finds what `pfn=` means in a text: a frame number, or an address that implies the frame number.
 //!
 //! Kernels before 4.1 record the address of a frame's `struct page`. Old versions of perf and trace-cmd
-//! subtract the address of the first `struct page`, but do not divide the difference by the size of a `struct
-//! page`. For frames 1100001 and 1100002, these versions print 70400064 and 70400128. In such a text, the
-//! number in `pfn=` equals the low bits of the address in `page=`, and is a multiple of the size of a `struct
-//! page`.
+//! subtract the address of the first `struct page`, but do not divide by the size of a `struct page`. For
+//! frames 1100001 and 1100002, these versions print 70400064 and 70400128. In such a text, the number in
+//! `pfn=` equals the low bits of the address in `page=`, and is a multiple of the size of a `struct page`.
 //!
 //! Equal low bits alone do not prove that a number is such a difference of addresses. Some versions of perf
 //! combine the frame number with the high bits of an address. Frame numbers have no common divisor, but

@@ -49,11 +49,11 @@ pub(super) struct Rings {
 pub(super) struct RingLosses {
     /// Number of missing events, according to counts in the pages of the rings.
     pub(super) counted: u64,
-    /// Pages that report missing events without their number, and pages that contradict themselves.
+    /// Number of pages that report missing events without their number, and pages that contradict themselves.
     pub(super) gaps_of_unknown_size: u64,
     /// Number of records of events that this crate does not read.
     pub(super) unknown_events: u64,
-    /// Events whose time is earlier than the time of an event before them.
+    /// Number of events whose time is earlier than the time of an event before them.
     pub(super) out_of_order: u64,
 }
 

@@ -108,8 +108,8 @@ fn before_type(line: &[u8]) -> Option<&[u8]> {
     line[..line.len() - digits].strip_suffix(b"type: ").filter(|_| digits > 0)
 }
 
-/// Recognises a line without names. Such a line has a thread, a CPU and a time, in decimal, in hexadecimal,
-/// or as bytes.
+/// Recognises a line without names. A line without names has a thread, a CPU and a time, in decimal, in
+/// hexadecimal, or as bytes.
 fn without_names(before: &[u8]) -> Option<Unreadable> {
     let words = || before.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let is_hex = |word: &[u8]| word.len() >= 8 && word.len().is_multiple_of(8) && hexadecimal(word).is_some();

@@ -1,4 +1,4 @@
-//! One column of a block. Its bytes are stored as one repeated value, plainly, or compressed.
+//! One column of a block. The bytes of a column are stored as one repeated value, plainly, or compressed.
 //!
 //! Numbers are split into byte planes: all lowest bytes, then all second bytes, and so on. Usually all bytes
 //! of a high plane are equal, so the plane takes almost no bytes. In the other planes, similar bytes are

@@ -1,5 +1,5 @@
-//! Reads and writes the compressed description of a trace. It is at the head of every file, and also at the
-//! end of recordings.
+//! Reads and writes the compressed description of a trace. A description is at the head of every file, and
+//! also at the end of recordings.
 
 use std::io::{self, Read};
 
@@ -29,7 +29,7 @@ pub(super) enum Unreadable {
     Damaged(String),
 }
 
-/// Reads a description. Its header was read just before.
+/// Reads a description. The header of the description was read just before.
 pub(super) fn read(file: &mut Box<dyn Seekable>, header: DescriptionHeader) -> Result<TraceInfo, Unreadable> {
     let damaged = |problem: &str| Err(Unreadable::Damaged(problem.to_owned()));
     let raw_bytes = header.raw_bytes as usize;

@@ -138,7 +138,7 @@ impl DescriptionHeader {
 pub(crate) struct BlockHeader {
     /// Bytes of the payload that follows.
     pub(crate) payload_bytes: u32,
-    /// Events in the block, 1 to 65 536.
+    /// Number of events in the block, 1 to 65 536.
     pub(crate) events: u32,
     /// CRC-32 of the payload.
     pub(crate) crc: u32,

@@ -1,4 +1,5 @@
-//! The index at the file's end. It has the places of blocks, and the number of events of each kind and CPU.
+//! The index at the file's end. The index has the places of blocks, and the number of events of each kind and
+//! CPU.
 
 use super::format::{
     BLOCKS_MAX, BlockHeader, CPUS_MAX, INDEX_ENTRY_BYTES, INDEX_HEADER_BYTES, INDEX_MAGIC, KindCounts,
@@ -14,7 +15,7 @@ use crate::{
 pub struct BlockEntry {
     /// Offset of the block's header in bytes from the file's start.
     pub offset: u64,
-    /// Events in the block.
+    /// Number of events in the block.
     pub events: u32,
     /// Kinds of the block's events, as bits. Bit `k` stands for the kind with code `k`.
     pub kinds: u32,

@@ -169,7 +169,7 @@ impl NativeReader {
         Ok((header, end))
     }
 
-    /// Reads the rest of the block at `at`. Its header was read just before.
+    /// Reads the rest of the block at `at`. The header of this block was read just before.
     fn block_events(
         &mut self,
         at: u64,

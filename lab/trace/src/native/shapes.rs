@@ -4,7 +4,6 @@
 //! The block stores each combination once, and for each event the index of its shape. To decode an event, the
 //! reader copies only the 16 bytes of its shape, which are usually in the first-level cache. Without shapes,
 //! the reader would have to read nine columns.
-//! columns would have to be read.
 
 use std::collections::HashMap;
 

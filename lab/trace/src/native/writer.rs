@@ -209,8 +209,8 @@ mod tests {
     use super::*;
     use crate::event::EventKind;
 
-    /// Writes a file. Its events fill three and a half blocks, and one more block is flushed before it is
-    /// full.
+    /// Writes a file. The events of the file fill three and a half blocks, and one more block is flushed
+    /// before it is full.
     fn file(encoders: usize) -> Vec<u8> {
         let options = WriteOptions::new().level(1).encoders(encoders);
         let mut writer = NativeWriter::new(Vec::new(), &TraceInfo::default(), options).unwrap();

@@ -29,7 +29,7 @@ pub struct FreeBlocks {
 }
 
 impl FreeBlocks {
-    /// Frames in all free blocks.
+    /// Number of frames in all free blocks.
     #[must_use]
     pub fn frames(&self) -> u64 {
         self.blocks

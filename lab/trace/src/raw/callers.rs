@@ -150,9 +150,9 @@ pub struct Callers {
 pub struct CallStack {
     /// The purpose of taking the lock. `None` if all functions of the chain take locks for other code.
     pub caller: Option<Caller>,
-    /// The call site; [`Callers::name`] returns its name. For a zone lock, this is the first function that
-    /// neither takes locks nor allocates for other code. For another lock, this is the first function that
-    /// does not take locks for other code.
+    /// The call site; [`Callers::name`] returns its name. For a zone lock, the call site is the first
+    /// function that neither takes locks nor allocates for other code. For another lock, the call site is the
+    /// first function that does not take locks for other code.
     pub site: Option<u32>,
 }
 

@@ -22,7 +22,8 @@ pub enum Slot {
     FallbackType,
     /// Whether a fallback took the whole pageblock.
     Ownership,
-    /// The function of a work item. Its address is stored, and whether the work item touches page sets.
+    /// The function of a work item. The function's address is stored, and whether the work item touches page
+    /// sets.
     Function,
 }
 

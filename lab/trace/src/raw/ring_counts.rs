@@ -4,11 +4,11 @@
 /// Counts of a ring's events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingCounts {
-    /// Events that the kernel overwrote.
+    /// Number of events that the kernel overwrote.
     pub overrun: u64,
-    /// Events that the kernel rejected.
+    /// Number of events that the kernel rejected.
     pub dropped: u64,
-    /// Events that any program has read. `None` if the kernel does not give this count.
+    /// Number of events that any program has read. `None` if the kernel does not give this count.
     ///
     /// Observed on Linux 6.18:
     /// - If a program reads a page from `trace_pipe_raw`, each record of the page counts, even if the kernel
@@ -17,7 +17,7 @@ pub struct RingCounts {
     /// - Overwritten events are counted only in `overrun`. Filtered events are not counted.
     /// - Clearing the ring or setting its clock resets all counts to 0.
     pub read: Option<u64>,
-    /// Events that can still be read. `None` if the kernel does not give this count.
+    /// Number of events that can still be read. `None` if the kernel does not give this count.
     pub entries: Option<u64>,
 }
 

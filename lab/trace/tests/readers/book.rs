@@ -1,5 +1,5 @@
-//! Tests the worked example in the book's chapter on the file. Its dump must be readable, and must equal the
-//! file that this crate writes.
+//! Tests the worked example in the book's chapter on the file. The dump in the example must be readable, and
+//! must equal the file that this crate writes.
 
 use pageset_trace::{Event, EventKind, LostEvents, NativeWriter, OpenOptions, TraceInfo, WriteOptions};
 

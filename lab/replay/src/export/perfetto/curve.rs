@@ -26,7 +26,7 @@ impl Curve {
         Self { track, value: None, written: None, written_ns: None, gap_ns: GAP_NS }
     }
 
-    /// Makes a counter that only grows. Its values are written at most once a millisecond.
+    /// Makes a counter that only grows. Values of such a counter are written at most once a millisecond.
     pub(super) const fn rare(track: TrackId) -> Self {
         Self { gap_ns: RARE_GAP_NS, ..Self::new(track) }
     }

@@ -11,11 +11,12 @@ const FOLLOWED_MAX: usize = 64 << 10;
 /// Counts of followed blocks, and of allocations that were not followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Followed {
-    /// Allocations that were chosen to be followed: one in 16.
+    /// Number of allocations that were chosen to be followed: one in 16.
     pub allocations: u64,
-    /// Followed blocks that another CPU freed: each has an arrow.
+    /// Number of followed blocks that another CPU freed: each has an arrow.
     pub arrows: u64,
-    /// Allocations that were chosen but not followed, because too many blocks were followed at the time.
+    /// Number of allocations that were chosen but not followed, because too many blocks were followed at the
+    /// time.
     pub given_up: u64,
 }
 

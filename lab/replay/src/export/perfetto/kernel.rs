@@ -231,8 +231,8 @@ impl<'info> Kernel<'info> {
         Ok(())
     }
 
-    /// Draws the end of a bulk allocation. Its pages have no separate events. They are assumed to come from
-    /// the highest ordinary zone, which nearly all bulk allocations may use.
+    /// Draws the end of a bulk allocation. The pages of a bulk allocation have no separate events. The pages
+    /// are assumed to come from the highest ordinary zone, which nearly all bulk allocations may use.
     fn bulk_allocated(&mut self, packets: &mut Packets<'_>, event: &Event) -> io::Result<()> {
         let zone = self.cpus.node(event.cpu).and_then(|node| self.zones.highest(node));
         let pages = event.bulk_frames().and_then(|pages| i64::try_from(pages).ok()).unwrap_or(0);
@@ -356,7 +356,7 @@ impl<'info> Kernel<'info> {
         Ok(())
     }
 
-    /// Beginnings of waits and of work items without an end, and ends without a beginning.
+    /// Number of waits and work items with a beginning but no end, or with an end but no beginning.
     pub(super) fn unpaired(&self) -> u64 {
         self.waits.unpaired() + self.reclaim.unpaired + self.cpus.unpaired()
     }
@@ -372,8 +372,8 @@ fn number<'a>(number: impl Into<u64>) -> Value<'a> {
     Value::Number(number.into())
 }
 
-/// The facts that the viewer shows at the allocation or free of a block: the thread, the process, and the CPU
-/// of the block's free or allocation.
+/// The facts that the viewer shows at an allocation or free: the thread, the process, and the CPU of the
+/// block's other event.
 fn facts_of_block<'a>(
     event: &Event,
     (thread, process): (u32, Option<&'a str>),

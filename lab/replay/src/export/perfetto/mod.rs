@@ -55,9 +55,9 @@ pub struct PerfettoOptions {
 /// Counts of the exported events and slices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PerfettoSummary {
-    /// Events read.
+    /// Number of events read.
     pub events: u64,
-    /// Packets written.
+    /// Number of packets written.
     pub packets: u64,
     /// The size of the packets in bytes.
     pub bytes: u64,

@@ -11,10 +11,10 @@ use pageset_trace::{Sample, TraceInfo, ZoneSample};
 /// How well page counts that were computed from events agree with samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampledSets {
-    /// Comparisons: one for each page set in each sample.
+    /// Number of comparisons: one for each page set in each sample.
     pub taken: u64,
-    /// Comparisons with an error: the computed count never equalled the sampled number between the beginning
-    /// and the end of the sample.
+    /// Number of comparisons with an error: the computed count never equalled the sampled number between the
+    /// beginning and the end of the sample.
     pub off: u64,
     /// Sum of the errors of all comparisons, in pages.
     pub off_pages: u64,

@@ -24,7 +24,7 @@ pub(super) struct Wait {
     pub(super) kind: LockKind,
     /// The reason for taking the lock, if the call chain was recorded.
     pub(super) caller: Option<Caller>,
-    /// The last CPU that moved blocks during the wait. This CPU held the lock, if the lock is a zone lock.
+    /// The last CPU that moved blocks during the wait. If the lock is a zone lock, this CPU held the lock.
     pub(super) holder: Option<Mover>,
 }
 
@@ -115,7 +115,7 @@ impl Waits {
         }
     }
 
-    /// The number of beginnings without an end, and of ends without a beginning.
+    /// The number of waits with a beginning but no end, or with an end but no beginning.
     pub(super) fn unpaired(&self) -> u64 {
         self.open.unpaired()
     }

@@ -95,7 +95,7 @@ pub(super) struct Slice {
 #[derive(Debug, Default)]
 pub(super) struct ReadBack {
     pub(super) slices: Vec<Slice>,
-    /// Slices that began and did not end.
+    /// Number of slices that began and did not end.
     pub(super) unfinished: usize,
     /// Values of each counter, by time.
     pub(super) counters: BTreeMap<String, Vec<(u64, i64)>>,
