@@ -37,7 +37,7 @@ impl Alarm {
         Ok(self.watch.read()?.iter().find_map(|event| lookout.see(event)))
     }
 
-    /// Number of missed events so far. One of these events may have met the condition.
+    /// Number of missed events so far. One of the missed events may have met the condition.
     pub(crate) fn lost(&self) -> u64 {
         self.watch.lost()
     }

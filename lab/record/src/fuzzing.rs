@@ -1,4 +1,4 @@
-//! Functions that pass arbitrary bytes to the parsers, for fuzz targets. These functions are not a public
+//! Functions that pass arbitrary bytes to the parsers, for fuzz targets. The functions are not a public
 //! interface.
 
 use pageset_trace::raw::EventFormat;

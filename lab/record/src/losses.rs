@@ -1,7 +1,7 @@
 //! The losses of a recording: gaps while it runs, and the kernel's own counts at its end.
 //!
 //! A ring can become full before it is read. The kernel then reports the number of overwritten events. The
-//! kernel does not report two kinds of loss: another program reads the ring, or clears it. To find these
+//! kernel does not report two kinds of loss: another program reads the ring, or clears it. To find unreported
 //! losses, the kernel's counts are compared with the number of records that were read.
 
 use std::fs;
@@ -81,7 +81,8 @@ pub(crate) enum Compared {
 }
 
 impl Compared {
-    /// Compares the counts of a ring with the records read. Overwritten events are not in these counts.
+    /// Compares the counts of a ring with the records read. The compared counts do not include overwritten
+    /// events.
     pub(crate) fn of(kernel: Option<RingCounts>, records: u64) -> Self {
         let Some((read, there)) = kernel.and_then(|kernel| kernel.read.zip(kernel.entries)) else {
             return Self::Unknown;

@@ -250,7 +250,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Finds the beginning of a flight recorder's trace. A buffer that the kernel has overwritten begins with
-    /// a gap. The trace begins where the last of these gaps ends.
+    /// a gap. The trace begins where the last of all such gaps ends.
     fn find_begin(&mut self) -> Result<(), RecordError> {
         self.read()?;
         let gaps = std::mem::take(&mut self.merger.losses).gaps;

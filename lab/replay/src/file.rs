@@ -26,7 +26,7 @@ pub fn before_temporary(prepare: fn()) {
 /// Removes the temporary files of this process, which is about to end.
 pub fn remove_temporary() {
     for path in TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-        // Most of these files do not exist any more, so ignore errors.
+        // Most temporary files of the list do not exist any more, so ignore errors.
         drop(fs::remove_file(path));
     }
 }

@@ -18,8 +18,8 @@ const SINCE: [(Release, &str); 11] = [
     ((6, 19, 0), "linux-6.19"),
     ((7, 2, 0), "linux-7.2"),
 ];
-/// Later changes to a stable series: the first release with the change, and the policy that includes the
-/// change.
+/// Changes that a stable series of Linux got later: the first release with the change, and the policy with
+/// the change.
 const STABLE: [(Release, &str); 2] = [((6, 12, 67), "linux-6.12"), ((6, 18, 7), "linux-6.18")];
 
 /// Major, minor and stable number.

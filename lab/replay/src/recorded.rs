@@ -168,7 +168,7 @@ impl RecordedKinds {
 pub const NO_LAYOUT: &str = "This recording does not say how memory is laid out (give `--layout`)";
 
 /// Makes the error for a recording that does not describe its machine. Reads only the first events. The error
-/// names the kinds of events that replays need and that these events do not have.
+/// names the kinds that replays need and that the first events do not have.
 pub(crate) fn no_layout<R: TraceReader>(reader: &mut R) -> TraceError {
     match RecordedKinds::at_the_start(reader) {
         Ok(kinds) => kinds.no_layout(reader.info()),
@@ -206,8 +206,8 @@ fn remedy(lacking: &[EventKind]) -> String {
     format!("record them with `pageset record`, or with `perf record -a -e {}`", groups.join(" -e "))
 }
 
-/// Arguments for `perf record -e`, each with kinds that it records. If one of these kinds is missing, the
-/// whole argument is recommended, because other figures need the other kinds.
+/// Arguments for `perf record -e`, each with kinds that it records. If a kind of an argument is missing, the
+/// whole argument is recommended, because other figures need its other kinds.
 const GROUPS: [(&[EventKind], &str); 3] = [
     (needs::VISITS, "'kmem:mm_page_*'"),
     (needs::WAITS, "'lock:contention_*'"),
@@ -234,8 +234,8 @@ fn announced(info: &TraceInfo, kind: EventKind, counts: &KindCounts) -> Option<b
     if !is_ours || NOT_ALWAYS.contains(&kind) {
         return None;
     }
-    // Some of these recorders recorded neither beginnings nor ends of waits. If only beginnings are missing,
-    // the recorder recorded waits, and a filter removed their beginnings.
+    // Some older recorders recorded neither beginnings nor ends of waits. If only beginnings are missing, the
+    // recorder recorded waits, and a filter removed their beginnings.
     if needs::WAITS.contains(&kind) && needs::WAITS.iter().all(|kind| counts[kind.index()] == 0) {
         return None;
     }

@@ -34,7 +34,7 @@ pub struct RecordedTime {
     pub first_ns: u64,
     /// Time of the latest event, apart from the events in [`astray`](Self::astray).
     pub last_ns: u64,
-    /// Number of events before `first_ns` and after `last_ns`. A gap that does not count separates these
+    /// Number of events before `first_ns` and after `last_ns`. A gap that does not count separates such
     /// events from the largest part of the recording.
     pub astray: u64,
     /// Time of the earliest of all events.

@@ -30,13 +30,13 @@ pub struct Site {
     pub function: Option<String>,
     /// Number of visits to zones.
     pub visits: Option<u64>,
-    /// The share of these visits in all visits, in percent.
+    /// The site's visits, in percent of all visits.
     pub visits_percent: Option<f64>,
     /// Number of waits for zone locks.
     pub zone_waits: Option<u64>,
     /// Time of these waits, in nanoseconds.
     pub zone_wait_ns: Option<u64>,
-    /// The time of these waits, in percent of the time of all waits for zone locks.
+    /// The time of `zone_waits`, in percent of the time of all waits for zone locks.
     pub zone_wait_percent: Option<f64>,
 }
 
@@ -49,7 +49,7 @@ pub struct Lock {
     pub waits: u64,
     /// Time of these waits, in nanoseconds.
     pub wait_ns: u64,
-    /// The time of these waits, in percent of the time of all waits for locks other than zone locks.
+    /// The time of `waits`, in percent of the time of all waits for locks other than zone locks.
     pub wait_percent: Option<f64>,
 }
 

@@ -21,7 +21,7 @@ pub struct Who {
     pub by_process: Option<Vec<Part>>,
     /// Shares by control group, sorted by pages, largest number first.
     pub by_cgroup: Option<Vec<Part>>,
-    /// The number of tasks that are not in the file, because there were too many tasks. The activity of these
+    /// The number of tasks that are not in the file, because there were too many tasks. The activity of such
     /// tasks counts as unknown.
     pub tasks_left_out: u64,
     /// Whether events are missing. If the event of a task's fork is missing, the task counts as one of the
@@ -42,25 +42,25 @@ pub struct Part {
     pub processes: u64,
     /// Number of pages allocated.
     pub allocated_pages: Option<u64>,
-    /// The share of these pages in all allocated pages, in percent.
+    /// The pages of this part, in percent of all allocated pages.
     pub allocated_percent: Option<f64>,
     /// Number of refills and drains of page sets.
     pub visits: Option<u64>,
-    /// The share of these visits in all visits, in percent.
+    /// The visits of this part, in percent of all visits.
     pub visits_percent: Option<f64>,
     /// Number of waits for zone locks.
     pub zone_waits: Option<u64>,
-    /// Time of these waits, in nanoseconds.
+    /// Time of `zone_waits`, in nanoseconds.
     pub zone_wait_ns: Option<u64>,
-    /// The time of these waits, in percent of the time of all waits for zone locks.
+    /// The time of `zone_waits`, in percent of the time of all waits for zone locks.
     pub zone_wait_percent: Option<f64>,
     /// Number of requests after which a whole pageblock changed its migratetype.
     pub pageblocks_changed: Option<u64>,
     /// Number of requests that took a part of a pageblock of another migratetype, so that the pageblock
     /// became mixed.
     pub pageblocks_mixed: Option<u64>,
-    /// The share of these requests in all requests that changed or mixed a pageblock, in percent. The two
-    /// fields before count the requests.
+    /// The sum of `pageblocks_changed` and `pageblocks_mixed`, in percent of all requests that changed or
+    /// mixed a pageblock.
     pub pageblocks_percent: Option<f64>,
 }
 

@@ -38,7 +38,7 @@ pub fn convert(
     let path = reader.info().path.clone();
     let refused = |error| TraceError::io(&path, CONVERT_WRITES, error);
     let mut info = reader.info().clone();
-    // The number of events is not known yet. The index at the file's end will contain it.
+    // The number of events is not known yet. The index at the file's end will contain the number.
     info.events = None;
     info.lost = LostEvents::default();
     let mut writer = NativeWriter::new(out, &info, options).map_err(refused)?;

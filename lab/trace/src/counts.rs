@@ -20,10 +20,10 @@ pub struct Counts {
     /// The number of visits in the segments of time that were recorded in detail: with the time of each hit.
     #[serde(default)]
     pub visits_counted: u64,
-    /// Total length of these segments in nanoseconds, averaged over the CPUs.
+    /// Total length of the segments of `visits_counted`, in nanoseconds, averaged over the CPUs.
     #[serde(default)]
     pub visits_counted_ns: u64,
-    /// Waits for zone locks. `None` if these waits are not known.
+    /// Waits for zone locks. `None` if waits are not known.
     #[serde(default)]
     pub zone_waits: Option<ZoneWaits>,
     /// The activity of each task, most visits first. Empty if tasks were not distinguished.
@@ -52,7 +52,7 @@ pub struct CountedTask {
     pub visits: u64,
     /// The task's part of [`Counts::zone_waits`].
     pub waits: u64,
-    /// Time of these waits in nanoseconds.
+    /// Time of `waits`, in nanoseconds.
     pub wait_ns: u64,
 }
 
@@ -65,7 +65,7 @@ pub struct CountedSite {
     pub visits: Option<u64>,
     /// The call site's part of [`Counts::zone_waits`]. `None` if waits were not recorded.
     pub waits: Option<u64>,
-    /// Time of these waits in nanoseconds.
+    /// Time of `waits`, in nanoseconds.
     pub wait_ns: Option<u64>,
 }
 
@@ -76,7 +76,7 @@ pub struct CountedLock {
     pub lock: LockName,
     /// Number of waits.
     pub waits: u64,
-    /// Time of these waits in nanoseconds.
+    /// Time of `waits`, in nanoseconds.
     pub wait_ns: u64,
 }
 
@@ -97,7 +97,7 @@ pub enum Party {
 pub struct ZoneWaits {
     /// Number of waits.
     pub waits: u64,
-    /// Time of these waits in nanoseconds.
+    /// Time of `waits`, in nanoseconds.
     pub wait_ns: u64,
     /// Number of waits for spinning locks whose call chain does not show the lock.
     pub unknown_waits: u64,

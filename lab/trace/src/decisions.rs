@@ -39,8 +39,8 @@ impl Decisions {
                 Some((event.order, event.migratetype))
             }
             EventKind::MmPagePcpuDrain => None,
-            // These events do not end a run. A fallback is part of a refill, and a wait for the zone lock may
-            // come before each slice of a drain.
+            // Fallbacks and waits do not end a run. A fallback is part of a refill, and a wait for the zone
+            // lock may come before each slice of a drain.
             EventKind::MmPageAllocExtfrag | EventKind::ContentionBegin | EventKind::ContentionEnd => {
                 return None;
             }

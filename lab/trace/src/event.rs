@@ -2,7 +2,7 @@
 //! file stores them.
 //!
 //! The meaning of a field depends on the [`EventKind`]. Some kinds (extfrag, contention, bulk allocation)
-//! reuse fields for other values. Methods of [`Event`] return these values under their own names.
+//! reuse fields for other values. Methods of [`Event`] return the other values under their own names.
 
 mod caller;
 mod kind;

@@ -1,9 +1,9 @@
 //! Allocation flags: their names in text traces, and their bits.
 //!
 //! The bits are those of Linux 6.12 on x86-64, as `/sys/kernel/tracing/events/kmem/mm_page_alloc/format`
-//! lists them. Raw and named reports of the bundled traces agree with these bits. Linux 6.1 and 6.18 number
-//! bits 0 to 23 in the same way, except 0x200, which is `__GFP_ATOMIC` in 6.1 and unused later. Bits from 24
-//! up depend on the configuration, so their names are not in the table. Composite names, such as
+//! lists them. Raw and named reports of the bundled traces agree with the table's bits. Linux 6.1 and 6.18
+//! number bits 0 to 23 in the same way, except 0x200, which is `__GFP_ATOMIC` in 6.1 and unused later. Bits
+//! from 24 up depend on the configuration, so their names are not in the table. Composite names, such as
 //! `GFP_KERNEL`, come from the same file. `GFP_NOWAIT` contains `__GFP_NOWARN` in 6.12 but not in 6.1. For
 //! text of 6.1, this crate therefore sets `__GFP_NOWARN` although the kernel did not.
 

@@ -1,4 +1,4 @@
-//! Names of tasks, and their control groups. A recorder keeps these names only on request.
+//! Names of tasks, and their control groups. A recorder keeps names of tasks only on request.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ pub struct Tasks {
     left_out: u64,
 }
 
-/// A task: a thread, as the kernel sees it. A file stores a task as an array of these fields.
+/// A task: a thread, as the kernel sees it. A file stores a task as an array of the task's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Fields", into = "Fields")]
 pub struct Task {

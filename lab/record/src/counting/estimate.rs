@@ -3,7 +3,7 @@
 //! Time is cut into segments. In each segment, a random draw with a known chance decides whether a tracepoint
 //! is on. The draw does not depend on the segment's length, so late wake-ups of the recorder cause no bias.
 //! The rate comes from the segments with the tracepoint on, and each segment has the inverse of its chance as
-//! weight (Hajek's estimator). The spread comes from the deviations of these segments from the rate.
+//! weight (Hajek's estimator). The spread comes from the deviations of the segments from the rate.
 
 use pageset_trace::HitEstimate;
 

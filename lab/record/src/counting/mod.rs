@@ -6,7 +6,7 @@
 //! share of time. `estimate` computes the total from the segments. `counters` are the kernel's counters.
 //!
 //! The number of moved blocks does not show the number of zone visits. `visits` finds the number of visits in
-//! separate segments. In these segments, the kernel keeps each hit with its time, task and call chain
+//! separate segments. In such separate segments, the kernel keeps each hit with its time, task and call chain
 //! (`by_task`, `by_site`). `waits` measures the times of waits for zone locks.
 
 mod by_site;
@@ -454,9 +454,9 @@ impl Counting {
     }
 }
 
-/// The machine's page allocations, from `/proc/vmstat`. These allocations determine the share of time of a
-/// frequent tracepoint. If hits seen in segments determined the share, the share would depend on the draw.
-/// Estimates would then be too low after each observed burst.
+/// The machine's page allocations, from `/proc/vmstat`. The number of page allocations determines the share
+/// of time of a frequent tracepoint. If hits seen in segments determined the share, the share would depend on
+/// the draw. Estimates would then be too low after each observed burst.
 struct AllPages {
     before: Option<(Vmstat, Instant)>,
 }

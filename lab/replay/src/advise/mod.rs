@@ -55,7 +55,7 @@ pub struct Advice {
     pub findings: Evidence,
     /// Forecasts for other settings and kernels: settings first.
     pub forecasts: Vec<Forecast>,
-    /// The verdict on these figures and forecasts.
+    /// The verdict on `findings` and `forecasts`.
     pub verdict: Verdict,
     /// Times of an allocation, if a change of settings or kernel is advised and the recording is a file.
     pub latency: Option<Latency>,

@@ -36,8 +36,8 @@ pub enum Difference {
 }
 
 impl RunTimes {
-    /// The difference that these times show. If the setting changes nothing, all orders of the runs by time
-    /// are equally likely. In only two of these orders the two groups do not overlap.
+    /// The effect of the setting that the run times show. If the setting changes nothing, all orders of the
+    /// runs by time are equally likely. In only two of all orders the two groups do not overlap.
     #[must_use]
     pub fn difference(&self) -> Difference {
         let (Some(before), Some(after)) = (Range::of(&self.before_s), Range::of(&self.after_s)) else {

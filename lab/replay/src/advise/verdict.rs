@@ -170,9 +170,9 @@ fn what_helps(findings: &Evidence, forecasts: &[Forecast], matter: Matter) -> Ve
     }
 }
 
-/// Finds the forecast to advise, among those that certainly help. A forecast counts as equal to the best
-/// forecast if the intervals of both overlap. Among equal forecasts, a forecast that keeps the kernel's own
-/// tuning comes first. After that, fewer held pages decide, and then fewer visits.
+/// Finds the forecast to advise, among the forecasts that certainly help. A forecast counts as equal to the
+/// best forecast if the intervals of both overlap. Among equal forecasts, a forecast that keeps the kernel's
+/// own tuning comes first. After that, fewer held pages decide, and then fewer visits.
 fn best(findings: &Evidence, forecasts: &[Forecast], matter: Matter, is_kernel: bool) -> Option<usize> {
     let visits = findings.visits?;
     let held_max = (findings.managed_pages? as f64 * HELD_PERCENT_MAX / 100.0) as u64;

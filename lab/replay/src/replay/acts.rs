@@ -18,7 +18,7 @@ const ACT_BYTES: usize = size_of::<Act>();
 const PORTION_BYTES: usize = PORTION * ACT_BYTES;
 /// Maximum bytes of the bundles of a portion (`bundles`): a third of the bytes that its acts take.
 pub(super) const BUNDLES_BYTES_MAX: usize = PORTION_BYTES / 3;
-/// Maximum number of portions in memory. With their bundles, these portions take 128 MiB, half of the memory
+/// Maximum number of portions in memory. So many portions take 128 MiB with their bundles, half of the memory
 /// that a subcommand may use for a recording.
 const IN_MEMORY_MAX: usize = 48;
 /// Minimum number of portions in memory: 8 MiB, without bundles.
@@ -110,7 +110,7 @@ impl Acts {
         self.in_memory += 1;
     }
 
-    /// Moves the middle portion among those in memory to the file, and returns its buffer.
+    /// Moves the middle portion of all portions in memory to the file, and returns its buffer.
     fn write_one(&mut self) -> io::Result<Vec<Act>> {
         let candidates =
             self.portions.iter().enumerate().filter(|(_, portion)| matches!(portion, Portion::Memory(_)));

@@ -243,7 +243,7 @@ mod tests {
     }
 
     /// Regression test: forecasts for another kernel had intervals as wide as forecasts for another setting.
-    /// For network streams, these intervals held only two thirds of the recorded runs.
+    /// For network streams, such intervals held only two thirds of the recorded runs.
     #[test]
     fn another_kernel_changes_more_than_another_setting() {
         let [recorded, setting, policy] = [Kind::Recorded, Kind::Setting, Kind::Policy]

@@ -45,9 +45,9 @@ struct Tracked {
 
 impl SetStart {
     /// Distributes pages that no refill explains over the lists whose contents at the beginning are unknown.
-    /// Lists of order 0 are filled first. Among these the list of movable pages is first, because most pages
-    /// are movable. Lists of higher orders follow. Lists of huge pages are last, because few loads have huge
-    /// pages.
+    /// Lists of order 0 are filled first. Of the lists of order 0, the list of movable pages is first,
+    /// because most pages are movable. Lists of higher orders follow. Lists of huge pages are last, because
+    /// few loads have huge pages.
     fn place(&mut self, mut pages: i32, known: &[Option<i32>; LISTS_MAX], policy: &Policy) {
         let scheme = policy.lists;
         let mut open: Vec<usize> = (0..scheme.lists()).filter(|list| known[*list].is_none()).collect();

@@ -35,7 +35,7 @@ pub(super) struct Block {
 pub(super) struct Found {
     /// Number of blocks that were released, or of parts of a larger block. Their allocation was recorded.
     pub(super) blocks: u32,
-    /// The number of frames in these blocks.
+    /// The number of frames in the released blocks.
     pub(super) frames: u32,
     /// Whether the freed block is a part of a larger block whose other parts stay allocated.
     pub(super) is_part: bool,

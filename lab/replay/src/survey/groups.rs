@@ -27,7 +27,7 @@ pub enum GroupName {
 /// Tasks with the same name or control group, and their totals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// The name that these tasks share.
+    /// The name that all tasks of the group share.
     pub name: GroupName,
     /// The number of processes. If names are not known, the number of tasks.
     pub processes: u64,

@@ -15,7 +15,7 @@ pub struct Kernel {
     pub refills: Log2Counts,
     /// Number of blocks that came directly from the zone, because they are too large for page sets.
     pub direct_blocks: u64,
-    /// The number of pages in these blocks.
+    /// The number of pages in `direct_blocks`.
     pub direct_pages: u64,
     /// Drains of page sets, in pages. A drain is a run of `mm_page_pcpu_drain` events on one CPU. All slices
     /// of a drain form one run.
@@ -28,7 +28,8 @@ pub struct Kernel {
     pub bulk_calls: u64,
     /// Number of pages that the bulk allocator was asked for.
     pub bulk_pages_asked: u64,
-    /// Number of pages that the bulk allocator delivered. There are no allocation events for these pages.
+    /// Number of pages that the bulk allocator delivered. Pages of bulk allocations have no allocation
+    /// events.
     pub bulk_pages_got: u64,
     /// Number of periodic ticks (`vmstat_update`), which decay page sets.
     pub vmstat_ticks: u64,

@@ -143,7 +143,7 @@ impl Engine {
                     self.append(place, bulk.home, Order::ZERO, next);
                 }
                 // The bulk allocation took the first blocks of the refill. No event reports the allocation of
-                // these blocks, but later events may report their frees.
+                // such blocks, but later events may report their frees.
                 let gone = part.iter().take(bulk.nameless as usize).take_while(|(_, next)| {
                     chunk.events.get(*next as usize).is_none_or(|event| event.kind != EventKind::MmPageAlloc)
                 });

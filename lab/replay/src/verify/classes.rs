@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Class {
-    /// A bulk allocation took pages. There are no separate events for these pages.
+    /// A bulk allocation took pages. Pages of bulk allocations have no separate events.
     BulkAllocation = 0,
     /// Pages were allocated or freed without any event.
     UnseenTraffic,

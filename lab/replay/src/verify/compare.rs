@@ -60,8 +60,8 @@ impl Engine {
                 _ => None,
             };
             self.wait_for_slices(Slices { home, next, left });
-            // The drain agrees so far, and more slices follow. Compare these slices when their events are
-            // reached.
+            // The drain agrees so far, and more slices follow. Compare the further slices when their events
+            // are reached.
             if left.is_some() {
                 self.carry_out_drain(home, observed);
                 return;
@@ -328,7 +328,7 @@ impl Engine {
     }
 
     /// Whether late reports explain why the kernel did not drain. An interrupted task may have taken pages
-    /// and report them only later. Without these pages, no drain is due.
+    /// and report them only later. Without the taken pages, no drain is due.
     fn explain_by_late_report(
         &mut self,
         chunk: &Chunk,

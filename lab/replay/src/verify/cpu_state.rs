@@ -57,8 +57,8 @@ pub(super) struct Bulk {
     pub(super) home: Home,
     /// Number of pages that the bulk allocation still has to take.
     pub(super) left: u32,
-    /// Number of pages that count as taken from a list with unknown contents. Some of these pages may have
-    /// come from a refill.
+    /// Number of pages that count as taken from a list with unknown contents. Some of the pages may have come
+    /// from a refill.
     pub(super) nameless: u32,
     /// In mode `free`, the sizes of the refills that the model made for this allocation.
     pub(super) wanted: Vec<u32>,

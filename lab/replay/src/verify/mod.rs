@@ -134,7 +134,7 @@ pub fn verify(
         }
         engine.link(&mut chunk).map_err(|problem| unusable(problem, MORE_MEMORY))?;
         // The last events are compared together with the next chunk. Comparisons of earlier events may
-        // already search these last events.
+        // already search the last events.
         let seen = if is_read { 0 } else { LOOK_AHEAD };
         let end = chunk.events.len().saturating_sub(seen);
         engine.compare(&mut chunk, end);

@@ -255,8 +255,8 @@ fn a_setting_is_applied_as_a_user_would_set_it() {
 }
 
 /// Under patch 10 of the series, hackbench over sockets causes drains by runs of high-order frees. Patch 9
-/// does not drain after such runs. The higher threshold of Linux 6.16, which 6.18 also has, prevents these
-/// drains.
+/// does not drain after such runs. The higher threshold of Linux 6.16, which 6.18 also has, prevents the
+/// drains of patch 10.
 #[test]
 fn the_later_threshold_mends_what_patch_10_costs_hackbench() {
     let policies = ["patch9", "patch10", "linux-6.18"].map(|step| *Policy::named(step).unwrap());

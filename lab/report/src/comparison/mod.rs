@@ -2,7 +2,7 @@
 //!
 //! - [`Comparison`]: rows with a published value and our value for each quantity.
 //! - `statistics`: rank correlation, direction of change, relative error.
-//! - `agreement`: these statistics for one quantity and for a table.
+//! - `agreement`: the statistics for one quantity and for a table.
 //! - `skill`: directions compared with the forecast that nothing changes.
 //! - `export`: the comparison as a [`Table`](crate::Table) for people.
 

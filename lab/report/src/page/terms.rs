@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 /// The book's page of terms. Its second-level headings are the terms.
 const BOOK: &str = include_str!("terms.txt");
 
-/// Terms that are also everyday words. In labels these terms are explained. In sentences they are explained
-/// only as part of a longer term.
+/// Terms that are also everyday words. Labels explain such terms. Sentences explain them only as part of a
+/// longer term.
 const EVERYDAY: [&str; 8] = ["page", "count", "high", "order", "policy", "batch", "zone", "tick"];
 
 /// A term and its explanation.

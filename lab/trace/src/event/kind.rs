@@ -31,7 +31,7 @@ pub enum EventKind {
     /// A work item starts: `pfn` = function address (0 in text traces), `order` = 1 `vmstat_update`,
     /// 2 `lru_add_drain_per_cpu`, 0 other.
     WorkqueueExecuteStart = 9,
-    /// A work item ended: the fields are those of [`EventKind::WorkqueueExecuteStart`].
+    /// A work item ended. The fields have the same meaning as for [`EventKind::WorkqueueExecuteStart`].
     WorkqueueExecuteEnd = 10,
     /// A mark of the recorder around a zoneinfo sample: `pfn` = 0x5a00_0000 | cpu (before), 0x5b00_0000 | cpu
     /// (after).
@@ -50,8 +50,8 @@ pub enum EventKind {
     SchedProcessFork = 17,
     /// The bulk allocator was entered: `pfn` = number of requested frames, `gfp`.
     BulkAllocEntry = 18,
-    /// The bulk allocator returned: `pfn` = number of allocated frames. The kernel has no allocation event
-    /// for each of these frames.
+    /// The bulk allocator returned: `pfn` = number of allocated frames. The kernel has no allocation events
+    /// for frames of bulk allocations.
     BulkAllocReturn = 19,
     /// kswapd was scheduled out: `pfn` = task state (0 running, 1 sleeping, 2 uninterruptible, 256
     /// preempted).
@@ -144,12 +144,12 @@ impl EventKind {
     /// The kind whose tracepoint is called `name`.
     #[must_use]
     pub fn from_tracepoint(name: &[u8]) -> Option<Self> {
-        // Nearly all lines of a trace have one of these three names. Try them first.
+        // Nearly all lines of a trace have one of three names. Try the three names first.
         match name {
             b"mm_page_alloc" => Some(Self::MmPageAlloc),
             b"mm_page_free" => Some(Self::MmPageFree),
             b"mm_page_free_batched" => Some(Self::MmPageFreeBatched),
-            // These events had other names before Linux 3.3.
+            // Events of frees had other names before Linux 3.3.
             b"mm_page_free_direct" => Some(Self::MmPageFree),
             b"mm_pagevec_free" => Some(Self::MmPageFreeBatched),
             _ => Self::ALL.into_iter().find(|kind| kind.name().as_bytes() == name),

@@ -1,5 +1,5 @@
 //! Reads the flag characters after the CPU: interrupts, rescheduling, context, depth of preemption. The
-//! number of these characters differs between kernels.
+//! number of flag characters differs between kernels.
 //!
 //! ftrace prints a legend above its text. The legend has a line for each column of flag characters:
 //!
@@ -10,14 +10,14 @@
 //! #                              || / _---=> hardirq/softirq
 //! ```
 //! Some text has no legend, such as excerpts and the output of `trace-cmd report`. Text without a legend is
-//! read with the columns of the ordinary kernel if these columns fit. Otherwise it is read with the columns
-//! of a kernel with `PREEMPT_RT`.
+//! read with the columns of the ordinary kernel if these columns fit. If the ordinary columns do not fit,
+//! text without a legend is read with the columns of `PREEMPT_RT`.
 //!
 //! Sources: the kernel's documentation, `Documentation/trace/ftrace.rst`, section "Latency trace format", has
 //! most letters, and `X` for "unknown". The legend has the columns. Neither source has the letters `b` and
 //! `D`, which mean that bottom halves are off. The meaning of `b` and `D` was found on Linux 6.18. Events
 //! were read twice: as text, and as `common_flags` from `trace_pipe_raw` (0x80 and 0x81 in 882 events). All
-//! other letters in these events were checked in the same way.
+//! other letters in the 882 events were checked in the same way.
 
 use crate::event::irq_flag;
 

@@ -2,7 +2,7 @@
 //!
 //! Kernels before 4.1 record the address of a frame's `struct page`. Old versions of perf and trace-cmd
 //! subtract the address of the first `struct page`, but do not divide by the size of a `struct page`. For
-//! frames 1100001 and 1100002, these versions print 70400064 and 70400128. In such a text, the number in
+//! frames 1100001 and 1100002, such old versions print 70400064 and 70400128. In such a text, the number in
 //! `pfn=` equals the low bits of the address in `page=`, and is a multiple of the size of a `struct page`.
 //!
 //! Equal low bits alone do not prove that a number is such a difference of addresses. Some versions of perf

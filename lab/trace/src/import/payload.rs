@@ -80,7 +80,7 @@ impl PayloadParser {
     }
 
     /// Parses `page=… pfn=… order=… migratetype=… gfp_flags=… percpu_refill=…`, in any order. Some kinds of
-    /// events lack some of these fields.
+    /// events lack some of the fields.
     fn page(&mut self, event: &mut Event, text: &[u8]) -> Result<(), String> {
         let (mut pfn, mut has_null_page) = (None, false);
         let (mut has_order, mut has_type, mut has_gfp, mut has_refill) = (false, false, false, false);
@@ -121,8 +121,8 @@ impl PayloadParser {
         if is_alloc && !has_gfp {
             return Err(missing("gfp_flags"));
         }
-        // Raw reports of old kernels lack this field. The text of those kernels shows `order == 0` in its
-        // place.
+        // Raw reports of old kernels lack this field. The text of old kernels shows `order == 0` in place of
+        // the field.
         if event.kind == EventKind::MmPageAllocZoneLocked && !has_refill {
             event.refill = u8::from(event.order == 0);
         }

@@ -1,8 +1,9 @@
 //! Reads files of `perf record` (`perf.data`).
 //!
 //! `head` reads the file's description and finds its records. `sample` finds the time, the CPU and the
-//! kernel's record in a sample. `rounds` sorts the samples. These modules use no library and read only a few
-//! kinds of records. A false length in a file can therefore neither exhaust memory nor overflow.
+//! kernel's record in a sample. `rounds` sorts the samples. The modules of this importer use no library and
+//! read only a few kinds of records. A false length in a file can therefore neither exhaust memory nor
+//! overflow.
 //!
 //! Sources: perf_event_open(2) for records, attributes and samples; files that perf 6.1 wrote for the file
 //! header.

@@ -14,9 +14,10 @@ use crate::gfp::gfp_bits;
 #[derive(Default)]
 pub(super) struct Quick {
     legend: Legend,
-    /// Three facts about the flag characters after the CPU in the previous line. The first is the eight bytes
-    /// that begin with the flag characters. The second is the length of the flag characters and of the space
-    /// behind them, or 0. The third is the meaning of the flag characters under the current legend.
+    /// Three facts about the flag characters after the CPU in the previous line. The first fact is the eight
+    /// bytes that begin with the flag characters. The second fact is the length of the flag characters and of
+    /// the space behind them, or 0. The third fact is the meaning of the flag characters under the current
+    /// legend.
     state: (u64, usize, (u8, u8)),
     gfp_text: Vec<u8>,
     gfp: (u32, u32),

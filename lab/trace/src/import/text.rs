@@ -95,7 +95,7 @@ enum Item {
 /// The meaning of a line after the headings.
 enum Found {
     Event(Event),
-    /// The line is not an event. If the line reports losses, these losses have been counted.
+    /// The line is not an event. If the line reports losses, the losses have been counted.
     Nothing,
     Malformed(Malformed),
 }

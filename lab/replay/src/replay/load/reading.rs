@@ -87,7 +87,7 @@ struct CpuNotes {
     /// At each level of interrupts, the block whose pages are being freed one by one.
     split: [SplitBlock; 4],
     /// The last event of a task's batch of frees, and the frees of an interrupt that came in this batch. If
-    /// the batch continues after the interrupt, these frees went past the page set.
+    /// the batch continues after the interrupt, the interrupt's frees went past the page set.
     in_batch: Option<(Event, Vec<u32>)>,
 }
 

@@ -110,7 +110,7 @@ impl Head {
                 bytes.expect(b"\x17\x08\x44tracing")?;
                 let version = bytes.name()?;
                 // Skip the byte order and the sizes of a `long` and of a page. The file header and the event
-                // descriptions also have these facts.
+                // descriptions also have the skipped facts.
                 bytes.skip(1 + 1 + 4)?;
                 let has_tasks = version != "0.5";
                 self.described = TracingData::read(&mut bytes, has_tasks)?;

@@ -27,8 +27,8 @@ pub(super) struct Cpu {
     freed: Curve,
     /// The work item that runs now, and when it began.
     work: Option<(Name, u64)>,
-    /// The kind and thread of the last event that was not about a lock. If blocks move next, the kind of this
-    /// event is the reason for the move.
+    /// The kind and thread of the last event that was not about a lock. If blocks move after this event, the
+    /// kind of the event is the reason for the move.
     last: Option<(EventKind, u32)>,
     /// The reason why the last run of blocks moved, and the task that moved them.
     run: (&'static str, u32),
