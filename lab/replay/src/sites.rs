@@ -34,7 +34,7 @@ pub struct Site {
     pub visits_percent: Option<f64>,
     /// Number of waits for zone locks.
     pub zone_waits: Option<u64>,
-    /// Time of these waits, in nanoseconds.
+    /// Time of `zone_waits`, in nanoseconds.
     pub zone_wait_ns: Option<u64>,
     /// The time of `zone_waits`, in percent of the time of all waits for zone locks.
     pub zone_wait_percent: Option<f64>,
@@ -47,7 +47,7 @@ pub struct Lock {
     pub lock: LockName,
     /// The number of waits.
     pub waits: u64,
-    /// Time of these waits, in nanoseconds.
+    /// Time of `waits`, in nanoseconds.
     pub wait_ns: u64,
     /// The time of `waits`, in percent of the time of all waits for locks other than zone locks.
     pub wait_percent: Option<f64>,

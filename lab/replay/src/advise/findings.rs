@@ -47,7 +47,7 @@ pub struct Evidence {
     pub remote_percent: Option<f64>,
     /// The most pages that page sets held at one time, in a replay under the recorded kernel's policy.
     pub held_pages_peak: Option<u64>,
-    /// The pages that page sets held when the recording ended, in the same replay.
+    /// The pages that page sets held at the end, in a replay under the recorded kernel's policy.
     pub held_pages_end: Option<u64>,
     /// Number of pages that the machine's zones manage.
     pub managed_pages: Option<u64>,

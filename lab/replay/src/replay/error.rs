@@ -19,7 +19,7 @@ pub enum ReplayError {
     /// A side of the comparison has no recording, or no policy is known for its kernel.
     #[error("{0}")]
     NoMachine(String),
-    /// The caller asked for fewer CPUs than the machine has. CPUs of the recording cannot be left out.
+    /// The caller asked for fewer CPUs than the machine has, but a replay cannot leave out recorded CPUs.
     #[error("the machine has {there} CPUs: its memory cannot be shared between fewer ({asked})")]
     TooFewCpus {
         /// Number of CPUs asked for.
