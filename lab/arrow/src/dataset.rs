@@ -1,9 +1,10 @@
-//! Results of many tasks in one directory, each in a Parquet file named by its key.
+//! Stores the results of many tasks in one directory. Each result is a Parquet file whose name is the task's
+//! key.
 //!
-//! `KEY.parquet` is in a subdirectory named by its first two digits, so that no directory gets too large. A
-//! file appears complete or not at all, and is written once. Race: two computers store the same key. Either
-//! may win, because the key determines the contents, so both write the same file. Writers need no lock, and a
-//! reader reads `DIRECTORY/*/*.parquet`.
+//! `KEY.parquet` is in a subdirectory named by the first two digits of the key, so that no directory gets too
+//! large. A file appears complete or not at all, and is written once. Race: two computers store the same key.
+//! Either computer may win, because the key determines the contents, so both write the same file. Writers
+//! need no lock. Readers read the files `DIRECTORY/*/*.parquet`.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -19,7 +20,7 @@ use tempfile::NamedTempFile;
 
 /// Number of digits of a key.
 const DIGITS: usize = 32;
-/// Bytes of the smallest Parquet file: its marks and the length of its metadata.
+/// Bytes of the smallest Parquet file: its magic numbers and the length of its metadata.
 const BYTES_MIN: u64 = 12;
 
 /// A directory of results.
@@ -38,22 +39,22 @@ pub enum Stored {
 }
 
 impl Dataset {
-    /// The dataset in this directory, which is created if needed.
+    /// Opens the dataset in this directory. Creates the directory if needed.
     ///
     /// # Errors
     ///
-    /// The directory cannot be created.
+    /// An error if the directory cannot be created.
     pub fn at(directory: &Path) -> Result<Self> {
         fs::create_dir_all(directory)
             .with_context(|| format!("{}: cannot make this directory", directory.display()))?;
         Ok(Self { directory: directory.to_owned() })
     }
 
-    /// The path of the result with this key, whether it exists or not.
+    /// Returns the path of the result with this key, whether the result exists or not.
     ///
     /// # Errors
     ///
-    /// `key` does not have the form of a key: 32 digits, 0 to 9 and a to f.
+    /// An error if `key` does not have the form of a key: 32 digits, 0 to 9 and a to f.
     pub fn path(&self, key: &str) -> Result<PathBuf> {
         if !is_key(key) {
             bail!("`{key}` is not a key: a key has {DIGITS} digits, 0 to 9 and a to f");
@@ -61,12 +62,12 @@ impl Dataset {
         Ok(self.directory.join(&key[..2]).join(format!("{key}.parquet")))
     }
 
-    /// Keys of the existing results. Empty files do not count: a computer that loses power can leave them.
-    /// O(files).
+    /// Returns the keys of the existing results. Empty files do not count, because a computer that loses
+    /// power can leave such files. O(files).
     ///
     /// # Errors
     ///
-    /// A directory cannot be read.
+    /// An error if a directory cannot be read.
     pub fn keys(&self) -> Result<HashSet<String>> {
         let mut keys = HashSet::new();
         for part in entries(&self.directory)? {
@@ -79,11 +80,12 @@ impl Dataset {
         Ok(keys)
     }
 
-    /// Stores a result in the form of [`parquet`](crate::file::parquet), unless there is one with this key.
+    /// Stores a result in the form of [`parquet`](crate::file::parquet), unless a result with this key
+    /// exists.
     ///
     /// # Errors
     ///
-    /// The file cannot be written, for example because the disk is full. Nothing is left behind.
+    /// An error if the file cannot be written, for example because the disk is full. No partial file stays.
     pub fn store(&self, key: &str, parquet: &[u8]) -> Result<Stored> {
         let path = self.path(key)?;
         let cannot_write = || format!("{}: cannot write this result", path.display());
@@ -102,11 +104,11 @@ impl Dataset {
         keep(file, &path).with_context(cannot_write)
     }
 
-    /// The rows of these results, in the order of `keys`.
+    /// Reads the rows of these results, in the order of `keys`.
     ///
     /// # Errors
     ///
-    /// A result is missing or damaged, or its columns differ from the first result's.
+    /// An error if a result is missing or damaged, or has other columns than the first result.
     pub fn read<'k>(&self, keys: impl IntoIterator<Item = &'k str>) -> Result<RecordBatch> {
         let mut batches = Vec::new();
         for key in keys {
@@ -225,7 +227,7 @@ mod tests {
     #[test]
     fn what_cannot_be_written_is_an_error() {
         let (directory, dataset) = dataset();
-        // A file stands in a directory's place: storing fails and leaves the file as it was.
+        // A file has the name of the needed directory. Storing must fail, and must leave the file unchanged.
         fs::write(directory.path().join("results/00"), "precious").unwrap();
         let error = dataset.store(&key(1), &result(5)).unwrap_err().to_string();
         assert!(error.contains("cannot write this result"), "{error}");

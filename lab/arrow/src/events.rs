@@ -1,6 +1,6 @@
-//! A recording's events in batches.
+//! Converts a recording's events to record batches.
 //!
-//! An event has the columns below. A column is null if this kind of event does not have it.
+//! An event has the columns below. A column is null if the event's kind does not have the value.
 //!
 //! | column | type | what it is |
 //! |---|---|---|
@@ -29,7 +29,7 @@ use arrow_array::{
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pageset_trace::{Caller, Event, EventKind, MIGRATETYPE_NONE, TraceReader};
 
-/// The batches of a recording, each with at most [`BLOCK_EVENTS_MAX`](pageset_trace::BLOCK_EVENTS_MAX)
+/// The batches of a recording. Each batch has at most [`BLOCK_EVENTS_MAX`](pageset_trace::BLOCK_EVENTS_MAX)
 /// events. Ends after an error.
 pub struct Batches<R> {
     reader: R,
@@ -38,7 +38,7 @@ pub struct Batches<R> {
 }
 
 impl<R: TraceReader> Batches<R> {
-    /// Batches of the events that the reader has not yet delivered.
+    /// Makes batches of the remaining events of the reader.
     pub const fn new(reader: R) -> Self {
         Self { reader, events: Vec::new(), has_ended: false }
     }
@@ -94,7 +94,7 @@ pub fn schema() -> SchemaRef {
     Arc::clone(&SCHEMA)
 }
 
-/// Events as columns. O(events).
+/// Converts events to columns. O(events).
 ///
 /// # Errors
 ///
@@ -108,7 +108,7 @@ pub fn batch(events: &[Event]) -> Result<RecordBatch> {
         some::<UInt64Type>(events, |event| event.frame().map(|pfn| pfn.0)),
         some::<UInt8Type>(events, order),
         some::<Int8Type>(events, |event| {
-            // In the beginning of a wait, this field is part of the call site.
+            // In the event of a wait's beginning, this field is part of the call site.
             let has_type = event.migratetype != MIGRATETYPE_NONE && event.kind != EventKind::ContentionBegin;
             has_type.then_some(event.migratetype)
         }),
@@ -138,7 +138,7 @@ fn some<T: ArrowPrimitiveType>(events: &[Event], value: impl Fn(&Event) -> Optio
     Arc::new(column.finish())
 }
 
-/// A column of names. Each name is stored once.
+/// A column of names. The batch stores each name once.
 fn named<const N: usize>(
     events: &[Event],
     names: [&'static str; N],

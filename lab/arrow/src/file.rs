@@ -1,4 +1,4 @@
-//! Writes batches in file formats.
+//! Writes batches in the formats Parquet and Arrow.
 
 use std::io::Write;
 
@@ -12,23 +12,24 @@ use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::Compression;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
-/// The batch as the bytes of a Parquet file with one row group.
+/// Returns the batch as the bytes of a Parquet file with one row group.
 ///
 /// # Errors
 ///
 /// An error of Parquet. None is known to occur.
 pub fn parquet(batch: &RecordBatch) -> Result<Vec<u8>> {
-    // Most files have one row, and statistics of one row only repeat it.
+    // Most files have one row. Statistics of a single row only repeat the row.
     let statistics = if batch.num_rows() > 1 { EnabledStatistics::Chunk } else { EnabledStatistics::None };
     let properties = WriterProperties::builder()
-        // Equal rows must give equal bytes in every version of the library.
+        // Equal rows must give equal bytes in every version of the Parquet library.
         .set_created_by("pageset".to_owned())
         .set_compression(Compression::SNAPPY)
         .set_max_row_group_row_count(Some(usize::MAX))
         .set_statistics_enabled(statistics)
         .set_offset_index_disabled(true)
         .build();
-    // Arrow's own schema takes a third of a small file. Without metadata it adds nothing to Parquet's schema.
+    // Leave out Arrow's own schema, which takes a third of a small file. For a batch without metadata,
+    // Arrow's schema adds nothing to Parquet's schema.
     let options = ArrowWriterOptions::new()
         .with_properties(properties)
         .with_skip_arrow_metadata(batch.schema().metadata().is_empty());
@@ -39,7 +40,7 @@ pub fn parquet(batch: &RecordBatch) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The bytes of the batch as an Arrow stream, to be read by [`from_stream`].
+/// Returns the bytes of the batch as an Arrow stream. [`from_stream`] reads these bytes.
 ///
 /// # Errors
 ///
@@ -50,11 +51,11 @@ pub fn stream(batch: &RecordBatch) -> Result<Vec<u8>> {
     Ok(writer.into_inner()?)
 }
 
-/// The batch that [`stream`] wrote.
+/// Reads the batch that [`stream`] wrote.
 ///
 /// # Errors
 ///
-/// These bytes are no such stream.
+/// An error if the bytes are not an Arrow stream.
 pub fn from_stream(bytes: &[u8]) -> Result<RecordBatch> {
     let mut reader = StreamReader::try_new(bytes, None)?;
     reader.next().context("the stream has no batch")?.map_err(Into::into)
@@ -64,7 +65,7 @@ pub fn from_stream(bytes: &[u8]) -> Result<RecordBatch> {
 ///
 /// # Errors
 ///
-/// Writing fails, a batch fails, or a batch has other columns.
+/// An error if writing fails, if the iterator returns an error, or if a batch has other columns.
 pub fn write_arrow(
     schema: &Schema,
     batches: impl IntoIterator<Item = Result<RecordBatch>>,

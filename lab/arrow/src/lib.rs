@@ -1,4 +1,4 @@
-//! Recordings, tables and finished work as Arrow: record batches in memory, Parquet and Arrow files, and
+//! Recordings, tables and results of tasks as Arrow: record batches in memory, Parquet and Arrow files, and
 //! datasets that many computers write together.
 //!
 //! | module | what it does |
@@ -18,7 +18,7 @@ pub mod file;
 pub mod rows;
 pub mod table;
 
-// Types of both crates appear in signatures here.
+// Signatures of this crate's public functions contain types of both crates.
 pub use {pageset_report, pageset_trace};
 
 pub use anyhow::Error;

@@ -1,4 +1,5 @@
-//! Turns values that can be written as JSON into columns: each field is a column, and a map stays one column.
+//! Turns values that can be written as JSON into columns. Each field is a column, and a map is a single
+//! column.
 
 use std::sync::Arc;
 
@@ -8,13 +9,13 @@ use arrow_schema::{DataType, Field, FieldRef, Schema};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_arrow::schema::{SchemaLike as _, TracingOptions};
 
-/// A batch of rows of one type. The type alone determines the columns, so batches with different rows fit
-/// together. O(rows).
+/// Makes a batch of rows of one type. Only the type determines the columns, so batches with different rows
+/// have the same columns. O(rows).
 ///
 /// # Errors
 ///
-/// The type has no columns, for example a number, or an enumeration with contents. An enumeration without
-/// contents is text.
+/// An error if the type has no columns. Examples are a number, and an enumeration with contents. An
+/// enumeration without contents becomes text.
 pub fn batch<T: Serialize + DeserializeOwned>(rows: &[T]) -> Result<RecordBatch> {
     serde_arrow::to_record_batch(&fields::<T>()?, &rows).context("these rows do not fit into columns")
 }
@@ -27,11 +28,12 @@ fn fields<T: DeserializeOwned>() -> Result<Vec<FieldRef>> {
     Vec::<FieldRef>::from_type::<T>(options).context("these rows have no columns")
 }
 
-/// Rows of finished work: keys, specifications and results.
+/// Makes rows of finished tasks: keys, specifications and results.
 ///
 /// # Errors
 ///
-/// The numbers of keys, specifications and results differ; or the errors of [`batch`] and [`side_by_side`].
+/// An error if the numbers of keys, specifications and results differ. Also the errors of [`batch`] and
+/// [`side_by_side`].
 pub fn keyed<S, R>(keys: &[String], specs: &[S], results: &[R]) -> Result<RecordBatch>
 where
     S: Serialize + DeserializeOwned,
@@ -43,11 +45,11 @@ where
     side_by_side(&[keys, batch(specs)?, batch(results)?])
 }
 
-/// Reads rows back from a batch, which may have other columns too.
+/// Reads rows from a batch, which may have other columns too.
 ///
 /// # Errors
 ///
-/// A column is missing, or has values that do not fit the type.
+/// An error if a column is missing, or has values that do not fit the type.
 pub fn read<T: DeserializeOwned>(batch: &RecordBatch) -> Result<Vec<T>> {
     let schema = batch.schema();
     let indices = fields::<T>()?.into_iter().map(|field| schema.index_of(field.name()));
@@ -59,7 +61,7 @@ pub fn read<T: DeserializeOwned>(batch: &RecordBatch) -> Result<Vec<T>> {
 ///
 /// # Errors
 ///
-/// The numbers of rows differ, or two columns have the same name.
+/// An error if the numbers of rows differ, or if two columns have the same name.
 pub fn side_by_side(parts: &[RecordBatch]) -> Result<RecordBatch> {
     let mut fields: Vec<FieldRef> = Vec::new();
     for field in parts.iter().flat_map(|part| part.schema().fields().to_vec()) {
@@ -72,11 +74,12 @@ pub fn side_by_side(parts: &[RecordBatch]) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
-/// Adds columns in front of the batch that have the same text in each row, to label the origin of the rows.
+/// Adds columns in front of the batch. An added column has the same text in each row, to show the origin of
+/// the rows.
 ///
 /// # Errors
 ///
-/// A column with this name exists already.
+/// An error if a column with this name already exists.
 pub fn labelled(labels: &[(&str, &str)], batch: &RecordBatch) -> Result<RecordBatch> {
     let rows = batch.num_rows();
     let fields: Vec<Field> =

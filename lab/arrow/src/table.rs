@@ -8,9 +8,9 @@ use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array}
 use arrow_schema::{DataType, Field, Schema};
 use pageset_report::{Cell, Column, Kind, Provenance, Table};
 
-/// The table's rows. A column's name is its key in CSV. Metadata holds its heading and unit, and the table's
-/// title, notes and provenance. Names are text, counts are `UInt64`, and other numbers are `Float64`. Absent
-/// values are null. O(cells).
+/// Converts a table's rows. The name of a column is its key in CSV. Metadata has the heading and unit of each
+/// column, and the table's title, notes and provenance. Names become text, counts `UInt64`, and other numbers
+/// `Float64`. Absent values become null. O(cells).
 ///
 /// # Errors
 ///
@@ -36,7 +36,8 @@ fn filled(table: &Table, index: usize, column: &Column) -> (Field, ArrayRef) {
     (Field::new(&column.key, array.data_type().clone(), true).with_metadata(said), array)
 }
 
-/// The column's own type, unless a value does not fit it: no value may be lost.
+/// Returns the type of the column's kind. If a value does not fit this type, returns a wider type, so that no
+/// value is lost.
 fn column_type<'a>(kind: Kind, mut cells: impl Iterator<Item = &'a Cell> + Clone) -> DataType {
     let has_text = kind == Kind::Label || cells.clone().any(|cell| matches!(cell, Cell::Text(_)));
     match kind {

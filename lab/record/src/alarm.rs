@@ -1,5 +1,5 @@
-//! Looks for a flight recorder's condition. It uses a tracing instance of its own, so that the recorder's
-//! buffers are not read.
+//! Watches for the condition that ends a flight recorder. The watch has its own tracing instance, so the
+//! recorder's buffers are not read.
 
 use crate::condition::{Condition, Lookout, Met};
 use crate::cpus::CpuList;
@@ -17,7 +17,7 @@ impl Alarm {
     /// Prepares the watch.
     ///
     /// # Errors
-    /// The kernel lacks something that the condition needs.
+    /// An error if the kernel lacks something that the condition needs.
     pub(crate) fn prepare(
         tracefs: &Tracefs,
         cpus: &CpuList,
@@ -31,13 +31,13 @@ impl Alarm {
         self.watch.begin()
     }
 
-    /// The occurrence that has met the condition since the last call, if any.
+    /// Returns the first occurrence since the last call that has met the condition.
     pub(crate) fn look(&mut self) -> Result<Option<Met>, RecordError> {
         let lookout = &mut self.lookout;
         Ok(self.watch.read()?.iter().find_map(|event| lookout.see(event)))
     }
 
-    /// Events missed so far. One of them may have met the condition.
+    /// Number of missed events so far. One of the missed events may have met the condition.
     pub(crate) fn lost(&self) -> u64 {
         self.watch.lost()
     }

@@ -1,26 +1,26 @@
-//! Numbers the call sites of waits, since events have room for a number only. Names call sites and locks at
-//! the end.
+//! Numbers the call sites of waits, because an event has room only for a number. Looks up the names of call
+//! sites and locks when the recording ends.
 
 use std::collections::HashMap;
 
 use pageset_trace::raw::{CallStack, Callers};
 use pageset_trace::{CallSites, Event, NamedLock};
 
-/// Maximum number of locks that are looked up. A kernel has fewer contended ones.
+/// Maximum number of locks that are looked up. A kernel has fewer contended locks.
 const LOCKS_MAX: usize = 16 << 10;
 
-/// The call sites met so far.
+/// The call sites that occurred so far.
 #[derive(Debug, Default)]
 pub(crate) struct Sites {
     numbers: HashMap<u32, u16>,
-    /// The ids of [`Callers`], by number.
+    /// The ids that [`Callers`] has for call sites, by number.
     sites: Vec<u32>,
     /// Whether the lock at an address is a variable of the kernel.
     locks: HashMap<u64, bool>,
 }
 
 impl Sites {
-    /// Stores the meaning of a call chain in the beginning of its wait.
+    /// Stores the meaning of a call chain in the event that begins the wait.
     pub(crate) fn put(&mut self, event: &mut Event, stack: CallStack, callers: &Callers) {
         if let Some(caller) = stack.caller {
             event.order = caller.code();
@@ -44,7 +44,7 @@ impl Sites {
         Some(number)
     }
 
-    /// The names of all call sites and locks.
+    /// Returns the names of all call sites and locks.
     pub(crate) fn names(&self, callers: &Callers) -> CallSites {
         let variables = self.locks.iter().filter(|(_, is_variable)| **is_variable);
         let named = |address: &u64| {

@@ -1,4 +1,4 @@
-//! Checks whether the requirements of a recording are met.
+//! Checks whether a recording with some options is possible.
 
 use std::fs;
 
@@ -9,15 +9,15 @@ use crate::session::Session;
 /// The result of a check.
 #[derive(Debug)]
 pub struct Check {
-    /// The reason why a recording cannot begin. `None` if it can.
+    /// The reason why a recording cannot begin. `None` if a recording can begin.
     pub refused: Option<RecordError>,
-    /// Things that would not be recorded, each with the reason.
+    /// Events and facts that would not be recorded. Each entry has the reason.
     pub not_recorded: Vec<String>,
     /// Size of the kernel's buffer per CPU, in bytes.
     pub buffer_bytes: u64,
 }
 
-/// Prepares a recording with `options`, and then removes everything it set up.
+/// Prepares a recording with `options`, and then removes all that the preparation has made.
 #[must_use]
 pub fn check(options: Options) -> Check {
     let mut not_recorded = Vec::new();

@@ -1,22 +1,22 @@
-//! The condition that a flight recorder waits for, such as `zone_wait_us > 500`.
+//! The condition that ends a flight recorder, such as `zone_wait_us > 500`.
 
 use std::{fmt, str::FromStr};
 
 use pageset_trace::{Caller, Event, EventKind, LockWaits};
 use thiserror::Error;
 
-/// A kind of duration with a limit.
+/// A condition: a kind of duration, and a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Condition {
     quantity: Quantity,
-    /// The condition is met above this.
+    /// The condition is met by a duration above this number of microseconds.
     above_us: u64,
 }
 
 /// The kind of duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Quantity {
-    /// A wait for a zone's lock, recognised by its call chain.
+    /// A wait for a zone lock. The call chain of the wait shows whether the lock is a zone lock.
     ZoneWait,
     /// A wait for any spinning lock.
     SpinWait,
@@ -44,12 +44,12 @@ impl Quantity {
 }
 
 impl Condition {
-    /// Events that show it.
+    /// The kinds of events that show such durations.
     pub(crate) const fn events(self) -> &'static [EventKind] {
         self.quantity.events()
     }
 
-    /// Whether call chains are needed to recognise it.
+    /// Whether call chains are needed to recognise such durations.
     pub(crate) fn needs_call_chains(self) -> bool {
         self.quantity == Quantity::ZoneWait
     }
@@ -91,24 +91,25 @@ impl fmt::Display for Condition {
 pub struct Met {
     /// The condition.
     pub condition: Condition,
-    /// Its duration.
+    /// The duration of the occurrence.
     pub took_us: u64,
     /// The part of the kernel that waited for a lock, if known.
     pub caller: Option<Caller>,
-    /// CPU where it ended.
+    /// CPU where the occurrence ended.
     pub cpu: u16,
     /// The task.
     pub pid: u32,
-    /// Time when it ended, by the trace's clock.
+    /// Time when the occurrence ended, by the trace's clock.
     pub at_ns: u64,
 }
 
-/// Searches events for a condition, in order of time.
+/// Searches events, in order of time, for an occurrence that meets a condition.
 #[derive(Debug)]
 pub(crate) struct Lookout {
     condition: Condition,
     waits: LockWaits,
-    /// Reclaiming tasks, with the time when each began. A kernel has few at once.
+    /// Tasks that reclaim now, each with the time when its reclaim began. A kernel has few such tasks at
+    /// once.
     reclaiming: Vec<(u32, u64)>,
 }
 
@@ -120,7 +121,7 @@ impl Lookout {
         Self { condition, waits: LockWaits::default(), reclaiming: Vec::new() }
     }
 
-    /// Reads an event. Returns `Some` if it meets the condition.
+    /// Takes an event. Returns `Some` if a duration that ends with this event meets the condition.
     pub(crate) fn see(&mut self, event: &Event) -> Option<Met> {
         let (took_ns, caller) = match event.kind {
             EventKind::ContentionBegin => {

@@ -1,4 +1,5 @@
-//! Measures the cost of recording for a command: runs it in turn with and without a recorder.
+//! Measures the cost of recording for a command, by running the command alternately with and without a
+//! recorder.
 
 use std::{
     fs,
@@ -18,16 +19,16 @@ use crate::session::{Going, Session, Status};
 #[derive(Clone, Copy, Debug)]
 struct Run {
     wall: Duration,
-    /// CPU time of the whole machine, including the recorder's.
+    /// CPU time of the whole machine, including the recorder's CPU time.
     cpu: Duration,
 }
 
-/// Measures how much recording slows `options.command` down. Runs it in `rounds` pairs, with and without a
-/// recorder, in alternating order. `scratch` makes the destinations of the recordings. `watch` receives each
-/// recording's progress.
+/// Measures how much recording slows `options.command` down. Runs the command in `rounds` pairs, with and
+/// without a recorder, in alternating order. `scratch` makes the destination of each recording. `watch`
+/// receives the progress of each recording.
 ///
 /// # Errors
-/// There is no command, it cannot be started, or [`Session`] fails.
+/// An error if there is no command, if the command cannot be started, or if [`Session`] fails.
 pub fn measure<W: Write + Send>(
     options: &Options,
     rounds: u32,
@@ -82,7 +83,8 @@ fn timed(run: impl FnOnce() -> Result<(), RecordError>) -> Result<Run, RecordErr
     Ok(Run { wall: began.elapsed(), cpu: busy().saturating_sub(before) })
 }
 
-/// How much longer a recorded run took, in percent. `None` if the other run was too short to measure.
+/// How much longer a recorded run took, in percent. `None` if the run without a recorder was too short to
+/// measure.
 fn percent(plain: Duration, recorded: Duration) -> Option<f64> {
     let ratio = recorded.as_secs_f64() / plain.as_secs_f64();
     ratio.is_finite().then_some(100.0 * (ratio - 1.0))
@@ -95,13 +97,13 @@ pub fn busy() -> Duration {
     Duration::from_secs_f64(busy_ticks(&text) as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// Nanoseconds of busy time since `before`. `None` if the kernel's clock did not advance.
+/// Reads nanoseconds of busy time since `before`. `None` if the kernel's counter did not advance.
 pub(crate) fn busy_ns_since(before: Duration) -> Option<u64> {
     u64::try_from(busy().saturating_sub(before).as_nanos()).ok().filter(|ns| *ns > 0)
 }
 
-/// `cpu  user nice system idle iowait irq softirq steal guest guest_nice`. `user` and `nice` include the
-/// guests.
+/// Parses `cpu  user nice system idle iowait irq softirq steal guest guest_nice`. `user` and `nice` already
+/// include the time of guests.
 fn busy_ticks(stat: &str) -> u64 {
     let words = stat.lines().find_map(|line| line.strip_prefix("cpu "));
     let words = words.unwrap_or_default().split_ascii_whitespace().map(|word| word.parse().unwrap_or(0));

@@ -1,4 +1,4 @@
-//! Sets of CPUs in the kernel's notation.
+//! Sets of CPUs, in the notation that the kernel uses.
 
 use std::str::FromStr;
 use std::{fmt, fs};
@@ -48,7 +48,7 @@ impl CpuList {
         self.0.binary_search(&cpu).is_ok()
     }
 
-    /// The form for `tracing_cpumask`: words of 32 CPUs in hexadecimal, highest first.
+    /// Writes the set for `tracing_cpumask`: hexadecimal words of 32 CPUs, the highest CPUs first.
     pub(crate) fn mask(&self) -> String {
         let words = self.0.last().map_or(0, |last| last / 32 + 1);
         let word = |index: u32| {
@@ -61,7 +61,7 @@ impl CpuList {
 }
 
 impl fmt::Display for CpuList {
-    /// The form that a user types.
+    /// Writes the set as a user types it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, run) in self.0.chunk_by(|left, right| left + 1 == *right).enumerate() {
             let comma = if index == 0 { "" } else { "," };

@@ -19,10 +19,10 @@ pub enum RecordError {
         /// The remedy.
         remedy: String,
     },
-    /// This user may not access the kernel's tracing files.
+    /// This user may not use the kernel's tracing files.
     #[error("only root may use {}; run this as root, as with `sudo`", path.display())]
     NotRoot {
-        /// Their directory, or one of the files.
+        /// The directory of the tracing files, or one of the files.
         path: PathBuf,
     },
     /// The system reported an error.
@@ -30,7 +30,8 @@ pub enum RecordError {
     Io {
         /// The file.
         path: PathBuf,
-        /// The attempted action, as in "cannot read".
+        /// The action that failed, such as "read". In the error message, the action follows the word
+        /// "cannot".
         action: &'static str,
         /// The system's reason.
         source: io::Error,
@@ -51,14 +52,14 @@ pub enum RecordError {
         /// The system's reason.
         source: io::Error,
     },
-    /// The trace could not be written. The file is a truncated trace.
+    /// The trace could not be written. The file holds the part that was written before.
     #[error("cannot write the trace: {source}; {}{}", written(*bytes), running(*still_running))]
     Output {
         /// The system's reason.
         source: io::Error,
-        /// Number of bytes written before.
+        /// Number of bytes that were written before the error.
         bytes: u64,
-        /// The command's process, if it was not seen to end.
+        /// The number of the command's process. `None` if the process has ended.
         still_running: Option<u32>,
     },
 }
@@ -75,7 +76,7 @@ fn running(process: Option<u32>) -> String {
 }
 
 impl RecordError {
-    /// The error of a trace that was not even begun.
+    /// Makes the error for a trace whose file could not even be begun.
     pub(crate) fn unwritten(source: io::Error) -> Self {
         Self::Output { source, bytes: 0, still_running: None }
     }

@@ -1,4 +1,5 @@
-//! Entry points to the parsers for arbitrary bytes, for fuzz targets. Not a public interface.
+//! Functions that pass arbitrary bytes to the parsers, for fuzz targets. The functions are not a public
+//! interface.
 
 use pageset_trace::raw::EventFormat;
 use pageset_trace::raw::{PageLayout, Records};

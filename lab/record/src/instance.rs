@@ -1,7 +1,7 @@
-//! The recorder's own instance of the kernel's tracing, with private buffers and settings.
+//! The recorder's own tracing instance of the kernel, with private buffers and settings.
 //!
-//! A recorder locks its instance's directory while it lives. So a recorder's directory without a lock is left
-//! from a killed recorder, and is removed.
+//! A running recorder keeps the directory of its instance locked. A directory without a lock therefore
+//! belongs to a killed recorder, and is removed.
 
 use std::{
     fs::{self, File},
@@ -15,35 +15,37 @@ use crate::error::RecordError;
 use crate::probes;
 use crate::tracefs::{self, Tracefs};
 
-/// Beginning of the names of all recorders' instances.
+/// First letters of the names of all recorders' instances.
 const PREFIX: &str = "pageset-";
-/// Maximum number of recorders with the same number.
+/// Maximum number of recorders with the same process number, in different PID namespaces.
 const NAMES_MAX: usize = 1000;
 
-/// An instance. Dropping it removes it. Files below it must be closed before.
+/// A tracing instance, which is removed on drop. Close all files in the instance before.
 #[derive(Debug)]
 pub(crate) struct Instance {
     tracefs: Tracefs,
     directory: PathBuf,
     name: String,
-    /// The lock, held as long as this file is open.
+    /// The lock of the instance. The lock is held while this file is open.
     _lock: File,
 }
 
 impl Instance {
     /// Makes an instance with recording switched off. First removes the instances of killed recorders, and
-    /// returns their names too. A process that makes several instances gives each another `suffix`. If a
-    /// process of another PID namespace has the same number, the later one adds a second number to its name.
+    /// also returns their names. If a process makes several instances, each needs another `suffix`. If
+    /// another PID namespace has a process with the same number, the later process adds a second number to
+    /// the name.
     ///
     /// # Errors
-    /// The system reports an error.
+    /// An error of the system.
     pub(crate) fn create(tracefs: &Tracefs, suffix: &str) -> Result<(Self, Vec<String>), RecordError> {
         let _turn = turn(tracefs)?;
         let removed = remove_stale(tracefs);
         Ok((Self::make(tracefs, format!("{PREFIX}{}{suffix}", std::process::id()))?, removed))
     }
 
-    /// Makes an instance with this name, or with a name that begins with it. The caller holds the turn.
+    /// Makes an instance with this name, or with a longer name that begins with it. The caller holds the lock
+    /// of [`turn`].
     fn make(tracefs: &Tracefs, name: String) -> Result<Self, RecordError> {
         let instances = tracefs.path("instances");
         let names = (2..=NAMES_MAX).map(|number| format!("{name}-{number}"));
@@ -63,22 +65,22 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Its name, for things elsewhere that belong to it.
+    /// The instance's name, for example for the group of its probes.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The path of a file or directory in it.
+    /// The path of a file or directory in the instance.
     pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.directory.join(name)
     }
 
-    /// Whether recording is switched on.
+    /// Whether recording is switched on in the instance.
     pub(crate) fn is_recording(&self) -> bool {
         tracefs::read(&self.path("tracing_on")).is_ok_and(|state| state.trim() == "1")
     }
 
-    /// Writes a setting.
+    /// Writes a setting of the instance.
     pub(crate) fn set(&self, name: impl AsRef<Path>, text: &str) -> Result<(), RecordError> {
         tracefs::write(&self.path(name), text)
     }
@@ -91,9 +93,9 @@ impl Drop for Instance {
     }
 }
 
-/// Takes a lock that excludes other recorders. Race: another recorder could see this instance before it is
-/// locked, take it for an abandoned one, and remove it. With this lock, it waits until the instance is
-/// locked.
+/// Takes a lock that excludes other recorders. Race: this recorder makes an instance, and locks the instance
+/// a moment later. Without the lock of this function, another recorder could remove the instance in between,
+/// because it looks abandoned. With the lock of this function, the other recorder waits.
 fn turn(tracefs: &Tracefs) -> Result<File, RecordError> {
     let instances = tracefs.path("instances");
     let turn = File::open(&instances).map_err(|error| cannot_make(&instances, error))?;
@@ -112,14 +114,14 @@ fn remove_stale(tracefs: &Tracefs) -> Vec<String> {
         .collect()
 }
 
-/// The lock of an instance. `None` if another recorder holds it or the instance is gone.
+/// Takes the lock of an instance. `None` if another recorder holds the lock or the instance is gone.
 fn lock(directory: &Path) -> Option<File> {
     let file = File::open(directory).ok()?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
     Some(file)
 }
 
-/// Removes an instance with its probes. Returns whether it could.
+/// Removes an instance with its probes. Returns whether this succeeded.
 fn remove(tracefs: &Tracefs, name: &str) -> bool {
     let is_removed = fs::remove_dir(tracefs.path("instances").join(name)).is_ok();
     probes::remove(tracefs, name);

@@ -1,6 +1,6 @@
-//! Detects writes of other programs to the recorder's instance. They may clear its buffers, switch events off
-//! or change a filter. The kernel does not count the events lost in this way, so inotify watches the writes
-//! themselves.
+//! Detects writes of other programs to the recorder's instance. Other programs may clear its buffers, switch
+//! events off or change a filter. The kernel does not count the events that are lost in this way, so inotify
+//! watches the writes.
 
 use std::{
     collections::BTreeMap,
@@ -17,26 +17,26 @@ use rustix::io;
 use crate::cpus::CpuList;
 use crate::instance::Instance;
 
-/// Files that another program may write without a loss: marks are separate records, and the kernel counts
-/// events that a smaller buffer overwrites.
+/// Files that another program may write without an unknown loss. Marks are separate records, and the kernel
+/// counts events that a smaller buffer overwrites.
 const HARMLESS: [&str; 3] = ["trace_marker", "trace_marker_raw", "buffer_size_kb"];
 /// Maximum bytes of inotify events per read.
 const READ_BYTES: usize = 4096;
 
-/// The writes so far.
+/// The writes of other programs so far.
 pub(crate) struct Intrusions {
     queue: Option<OwnedFd>,
-    /// Watched directories below the instance, by watch.
+    /// The watched directories below the instance, by inotify's number of the watch.
     watched: BTreeMap<i32, PathBuf>,
-    /// The kernel drops an events directory that no process has open, and the watch with it. So these stay
-    /// open.
+    /// Directories of events that stay open. The kernel drops a directory of events that no process has open,
+    /// and also drops its watch.
     kept_open: Vec<OwnedFd>,
-    /// Written files, with the time when the write was first seen.
+    /// The written files. Each file has the time when a write to this file was first seen.
     written: BTreeMap<PathBuf, Duration>,
 }
 
 impl Intrusions {
-    /// Watches an instance. `events` are the directories of its enabled events.
+    /// Watches an instance. `events` are the directories of the instance's enabled events.
     pub(crate) fn watch(instance: &Instance, events: &[PathBuf], cpus: &CpuList) -> Self {
         let mut directories = vec![PathBuf::new(), "events".into()];
         directories.extend(events.iter().filter_map(|event| event.parent()).map(Path::to_owned));
@@ -62,7 +62,7 @@ impl Intrusions {
         Ok(())
     }
 
-    /// Forgets all writes up to now, which were the recorder's own.
+    /// Forgets all writes so far, which were made by this recorder.
     pub(crate) fn begin(&mut self) {
         self.look(Duration::ZERO);
         self.written.clear();
@@ -73,7 +73,7 @@ impl Intrusions {
         let Some(queue) = &self.queue else { return };
         let mut buffer = [MaybeUninit::uninit(); READ_BYTES];
         let mut writes = inotify::Reader::new(queue, &mut buffer);
-        // Running out of events is an error, too.
+        // The loop ends when inotify has no further event, or reports an error.
         while let Ok(write) = writes.next() {
             let file = write.file_name().map(|name| name.to_string_lossy().into_owned());
             let written = match (self.watched.get(&write.wd()), file) {
@@ -90,7 +90,7 @@ impl Intrusions {
         self.written.len() as u64
     }
 
-    /// Sentences about what may be missing.
+    /// Sentences about the events that may be missing.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let written = self.written.iter().map(|(file, elapsed)| {
             let (file, seconds) = (file.display(), elapsed.as_secs_f64());

@@ -9,8 +9,9 @@
 //! a second instance ─► watch ─► alarm: the condition that ends a flight recorder
 //! ```
 //!
-//! [`Session::prepare`] makes a private instance of the kernel's tracing, or fails with what is missing.
-//! [`Session::run`] records. [`check`] lists the requirements of a recording. The crate prints nothing.
+//! [`Session::prepare`] makes a private tracing instance of the kernel, or returns an error about the missing
+//! requirement. [`Session::run`] records. [`check`] says whether a recording is possible. This crate prints
+//! nothing.
 #![forbid(unsafe_code)]
 
 mod alarm;
@@ -43,7 +44,7 @@ mod tracefs;
 mod watch;
 mod writing;
 
-// `pageset_trace`'s types appear in signatures here.
+// Signatures of this crate's public functions contain types of `pageset_trace`.
 pub use pageset_trace;
 
 pub use check::{Check, check};

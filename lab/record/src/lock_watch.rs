@@ -1,4 +1,4 @@
-//! Watches waits for zone locks without a recording, for programs that show current activity.
+//! Watches waits for zone locks without a recording, for programs that show the current activity.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,18 @@ use crate::watch::{Watch, Watched};
 
 /// Maximum number of tasks that are distinguished.
 const TASKS_MAX: usize = 1 << 16;
-/// Maximum number of pairs of lock and call site that are distinguished.
+/// Maximum number of pairs of a lock and a call site that are distinguished.
 const LOCKS_MAX: usize = 1 << 16;
 
-/// Waits for spinning locks since a watch began. Times are sums over all CPUs.
+/// Waits for spinning locks since the beginning of a watch. Times are sums over all CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitTotals {
-    /// Waits by [`Caller::ALL`]. All but the last are waits for zone locks.
+    /// Waits by caller, in the order of [`Caller::ALL`]. All entries except the last are waits for zone
+    /// locks.
     pub callers: [Waited; Caller::ALL.len()],
-    /// Waits whose call chain shows nothing.
+    /// Waits whose call chain does not show the caller.
     pub unknown: Waited,
-    /// Events that were missed.
+    /// Number of events that were missed.
     pub lost: u64,
 }
 
@@ -30,7 +31,7 @@ pub struct WaitTotals {
 pub struct Waited {
     /// Number of waits.
     pub waits: u64,
-    /// Their time in nanoseconds.
+    /// Total time of the waits, in nanoseconds.
     pub wait_ns: u64,
 }
 
@@ -55,12 +56,13 @@ impl Waited {
     }
 }
 
-/// Waits by name.
+/// Waits by the names of call sites and locks.
 #[derive(Debug, Default)]
 pub(crate) struct NamedWaits {
     /// Waits for zone locks, by call site.
     pub(crate) sites: HashMap<Option<String>, Waited>,
-    /// Waits for other locks. If no call chain shows whose lock it was, waits for zone locks are among them.
+    /// Waits for other locks. A wait for a zone lock is also counted here if its call chain does not show the
+    /// lock.
     pub(crate) locks: HashMap<LockName, Waited>,
 }
 
@@ -69,20 +71,22 @@ pub struct LockWatch {
     watch: Watch,
     waits: LockWaits,
     totals: WaitTotals,
-    /// Waits for zone locks by task. Waits in interrupts, and those of tasks beyond the limit, have no
-    /// number.
+    /// Waits for zone locks by task. The key is `None` for waits in interrupts, and for waits of tasks beyond
+    /// the limit.
     by_task: HashMap<Option<u32>, Waited>,
     /// Waits for zone locks by call site.
     by_site: HashMap<Option<u16>, Waited>,
-    /// Waits for other locks by address and call site. Those beyond the limit have neither.
+    /// Waits for other locks by address and call site. Waits beyond the limit have address 0 and no call
+    /// site.
     others: HashMap<(u64, Option<u16>), Waited>,
 }
 
 impl LockWatch {
-    /// Starts to watch all CPUs.
+    /// Begins to watch all CPUs.
     ///
     /// # Errors
-    /// The errors of [`Session::prepare`](crate::Session::prepare); or the kernel records no call chains.
+    /// The errors of [`Session::prepare`](crate::Session::prepare), and an error if the kernel records no
+    /// call chains.
     pub fn begin() -> Result<Self, RecordError> {
         let tracefs = Tracefs::find()?;
         let kinds = &[EventKind::ContentionBegin, EventKind::ContentionEnd];
@@ -98,10 +102,10 @@ impl LockWatch {
         })
     }
 
-    /// All waits that have ended since the start, except within the last 5 ms.
+    /// All waits that have ended since the beginning, except waits that ended within the last 5 ms.
     ///
     /// # Errors
-    /// The system reports an error.
+    /// An error of the system.
     pub fn totals(&mut self) -> Result<WaitTotals, RecordError> {
         for event in self.watch.read()? {
             match event.kind {
@@ -132,12 +136,12 @@ impl LockWatch {
 }
 
 impl LockWatch {
-    /// Waits for zone locks by task number, as of the last [`LockWatch::totals`].
+    /// Waits for zone locks by task number, as they were at the last call of [`LockWatch::totals`].
     pub(crate) const fn by_task(&self) -> &HashMap<Option<u32>, Waited> {
         &self.by_task
     }
 
-    /// The same by name.
+    /// Waits by the names of call sites and locks, as they were at the last call of [`LockWatch::totals`].
     pub(crate) fn by_name(&self) -> NamedWaits {
         let names = self.watch.call_sites().unwrap_or_default();
         let mut named = NamedWaits::default();

@@ -1,8 +1,8 @@
-//! The losses of a recording: gaps as they occur, and the kernel's own counts at the end.
+//! The losses of a recording: gaps while it runs, and the kernel's own counts at its end.
 //!
-//! A ring can fill before it is read; the kernel then reports what it overwrote. It does not report two kinds
-//! of loss: another program reads the ring, or clears it. So the kernel's counts are compared with the number
-//! of records read.
+//! A ring can become full before it is read. The kernel then reports the number of overwritten events. The
+//! kernel does not report two kinds of loss: another program reads the ring, or clears it. To find unreported
+//! losses, the kernel's counts are compared with the number of records that were read.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use pageset_trace::{Gap, LostEvents, raw::RingCounts};
 
 use crate::instance::Instance;
 
-/// Maximum number of gaps kept with their times. All gaps are counted.
+/// Maximum number of gaps that are kept with their times. Further gaps are only counted.
 const GAPS_MAX: usize = 10_000;
 
 /// Losses so far.
@@ -19,11 +19,11 @@ pub(crate) struct Losses {
     pub(crate) gaps: Vec<Gap>,
     counted: u64,
     gaps_of_unknown_size: u64,
-    /// Events that other programs read.
+    /// Number of events that other programs read from the rings.
     pub(crate) taken: u64,
-    /// Actions of other programs that may have cost events. The number of events is unknown.
+    /// Number of actions of other programs that may have caused losses. The number of lost events is unknown.
     pub(crate) disturbances: u64,
-    /// Events delivered after an event with a later time.
+    /// Number of events that were delivered after an event with a later time.
     pub(crate) out_of_order: u64,
 }
 
@@ -38,13 +38,14 @@ impl Losses {
         }
     }
 
-    /// Events known to be missing. A gap of unknown size counts as one.
+    /// Number of events that are known to be missing. A gap of unknown size counts as one event.
     pub(crate) fn events(&self) -> u64 {
         self.counted.saturating_add(self.gaps_of_unknown_size)
     }
 
-    /// All losses, including the kernel's counts. The kernel counts every overwritten event. Events that it
-    /// counts beyond the known gaps are in the gaps of unknown size.
+    /// Returns all losses, including the kernel's counts. The kernel counts every overwritten event. If its
+    /// count exceeds the known gaps, the excess is in the gaps of unknown size, so these gaps are not counted
+    /// separately.
     pub(crate) fn total(&self, kernel: &RingCounts) -> LostEvents {
         let overrun = self.counted.max(kernel.overrun);
         let unknown = if kernel.overrun > self.counted { 0 } else { self.gaps_of_unknown_size };
@@ -59,27 +60,29 @@ impl Losses {
     }
 }
 
-/// The kernel's counts for a CPU's ring. `None` if it has none.
+/// Reads the kernel's counts for a CPU's ring. `None` if the kernel has no counts.
 pub(crate) fn counts_of(instance: &Instance, cpu: u16) -> Option<RingCounts> {
     let text = fs::read_to_string(instance.path(format!("per_cpu/cpu{cpu}/stats")));
     text.ok().map(|text| RingCounts::parse(&text))
 }
 
-/// Comparison of the kernel's counts with the records read, for a ring with nothing left to read.
+/// The result of comparing the kernel's counts of a ring with the records that were read, after all records
+/// were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compared {
-    /// This recorder read everything.
+    /// This recorder has read all records.
     Whole,
     /// Another program has read this many records.
     Taken(u64),
-    /// The kernel's counts started again: the ring was cleared, or its clock was set.
+    /// The kernel's counts have started again: another program has cleared the ring, or has set its clock.
     Cleared,
-    /// The kernel does not say.
+    /// The kernel does not give the counts.
     Unknown,
 }
 
 impl Compared {
-    /// Compares the counts of a ring with the records read. Overwritten events are in other counts.
+    /// Compares the counts of a ring with the records read. The compared counts do not include overwritten
+    /// events.
     pub(crate) fn of(kernel: Option<RingCounts>, records: u64) -> Self {
         let Some((read, there)) = kernel.and_then(|kernel| kernel.read.zip(kernel.entries)) else {
             return Self::Unknown;

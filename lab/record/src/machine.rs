@@ -1,4 +1,4 @@
-//! The recorded machine and its allocator's state, from `/proc` and `/sys`.
+//! Reads the description of the machine and the state of its allocator from `/proc` and `/sys`.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -21,7 +21,7 @@ const SYSCTLS: [&str; 7] = [
 const PROC: &str = "/proc";
 const CPUS: &str = "/sys/devices/system/cpu";
 const NODES: &str = "/sys/devices/system/node";
-/// Maximum number of nodes, and of caches per CPU.
+/// Maximum number of nodes, and maximum number of caches per CPU.
 const NODES_MAX: usize = 1024;
 const CACHES_MAX: usize = 16;
 
@@ -30,10 +30,11 @@ pub(crate) fn kernel() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
-/// The allocator's current state. Only root may read `pagetypeinfo`; for other users it is left out.
+/// Reads the current state of the allocator. Only root may read `pagetypeinfo`, so for other users this part
+/// is missing.
 ///
 /// # Errors
-/// A file cannot be read or makes no sense.
+/// An error if a file cannot be read or has an unknown form.
 pub(crate) fn snapshot() -> Result<Snapshot, RecordError> {
     let file = |name: &str| read(&Path::new(PROC).join(name));
     let pagetypeinfo = fs::read_to_string(Path::new(PROC).join("pagetypeinfo")).unwrap_or_default();
@@ -41,10 +42,10 @@ pub(crate) fn snapshot() -> Result<Snapshot, RecordError> {
         .map_err(|error| RecordError::unknown(Path::new(PROC).join(error.file), error.to_string()))
 }
 
-/// The machine, with the zones of `state`.
+/// Describes the machine. The zones come from `state`.
 ///
 /// # Errors
-/// A sentence about the part that makes no sense.
+/// A sentence about the part with an unknown form.
 pub(crate) fn layout(state: &Snapshot) -> Result<Layout, String> {
     let cpus = CpuList::online();
     let name = rustix::system::uname();
@@ -61,7 +62,7 @@ pub(crate) fn layout(state: &Snapshot) -> Result<Layout, String> {
     .build()
 }
 
-/// The CPUs of each node, by id. Empty for unused ids.
+/// The text of each node's list of CPUs, by node id. Empty for unused ids.
 fn node_cpulists() -> Vec<String> {
     let file = |id| fs::read_to_string(format!("{NODES}/node{id}/cpulist")).ok();
     let mut lists: Vec<_> = (0..NODES_MAX).map(file).collect();
@@ -89,10 +90,11 @@ pub(crate) fn sysctls() -> BTreeMap<String, String> {
     SYSCTLS.into_iter().filter_map(value).collect()
 }
 
-/// Maximum number of changes kept. With more, no statement about settings is possible.
+/// Maximum number of changes that are kept. With more changes, the settings of the recording count as
+/// unknown.
 const CHANGES_MAX: usize = 1000;
 
-/// Observes the settings repeatedly.
+/// Observes settings repeatedly, to find changes.
 #[derive(Debug)]
 pub(crate) struct SettingsWatch {
     values: BTreeMap<String, String>,
@@ -120,17 +122,17 @@ impl SettingsWatch {
                 self.changes.push(SettingChange { name, from, to, after_ns, before_ns: now_ns });
             }
         }
-        // A setting that could not be read this time keeps its value.
+        // A setting that could not be read this time keeps its previous value.
         self.values.extend(values);
     }
 
-    /// The changes, by time.
+    /// Returns the changes, by time.
     pub(crate) fn end(self) -> Vec<SettingChange> {
         self.changes
     }
 }
 
-/// Frames allocated between two states: the sum of all zones' counters.
+/// Number of frames that were allocated between two states, from the sum of all zones' counters.
 pub(crate) fn allocated(before: &Vmstat, after: &Vmstat) -> u64 {
     let sum = |state: &Vmstat| {
         let counters = state.0.iter().filter(|(name, _)| name.starts_with("pgalloc_"));
@@ -148,7 +150,7 @@ pub(crate) fn note_end(head: &mut TraceInfo, after: Snapshot) {
     head.after = Some(after);
 }
 
-/// Frames freed between two states.
+/// Number of frames that were freed between two states.
 fn freed(before: &Vmstat, after: &Vmstat) -> Option<u64> {
     Some(after.get("pgfree")?.wrapping_sub(before.get("pgfree")?))
 }

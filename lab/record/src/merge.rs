@@ -1,8 +1,8 @@
 //! Merges the rings of all CPUs by time, with bounded memory.
 //!
-//! Rings are read in rounds, and the clock is read before each. Events older than that time were in their
-//! rings when the round began. So after the round all of them have been read, and they are delivered. Younger
-//! events wait for the next round.
+//! Rings are read in rounds, and the clock is read before each round. Events older than this time were in
+//! their rings when the round began. After the round, all events older than this time have been read, and are
+//! delivered. Younger events wait for the next round.
 
 use std::io;
 
@@ -15,21 +15,23 @@ use crate::ring::{Reading, Ring};
 use pageset_trace::raw::Decoder;
 use pageset_trace::raw::PageLayout;
 
-/// An event gets its time a little before it can be read. If its CPU is interrupted in between, as a virtual
-/// CPU may be, the event is late. Later events are delivered out of order and counted. This limit is a guess.
+/// Longest assumed time between an event's time and the moment when it can be read. An event that takes
+/// longer, because its CPU is interrupted as a virtual CPU may be, is delivered out of order and counted.
+/// Guess.
 pub(crate) const LATE_NS: u64 = 5_000_000;
-/// Maximum number of pages that one round reads of all rings together, 16 MiB on most machines. This bounds
-/// the memory.
+/// Maximum number of pages that one round reads from all rings together: 16 MiB on most machines. This limit
+/// bounds the memory.
 const ROUND_PAGES_MAX: usize = 4096;
-/// Range for the number of pages that one round reads of one ring, for any number of CPUs.
+/// Smallest and largest number of pages that one round reads from one ring, for any number of CPUs.
 const RING_PAGES: std::ops::RangeInclusive<usize> = 16..=256;
-/// Estimate of the events in a page, rather high. Per CPU, as many events may wait as one round reads.
+/// A high estimate of the number of events in a page. For each CPU, as many events may wait as one round can
+/// read.
 const PAGE_EVENTS: usize = 128;
 
 /// Reads all rings.
 pub(crate) struct Merger {
     rings: Vec<Ring>,
-    /// Maximum number of pages that a round reads of one ring.
+    /// Maximum number of pages that a round reads from one ring.
     pages_max: usize,
     layout: PageLayout,
     decoder: Decoder,
@@ -54,16 +56,17 @@ impl Merger {
         }
     }
 
-    /// Reads each ring once, and appends the complete events to `out`, by time.
+    /// Reads each ring once, and appends the events that need not wait to `out`, by time.
     ///
     /// # Errors
-    /// The system reports an error.
+    /// An error of the system.
     pub(crate) fn round(&mut self, out: &mut Vec<Event>) -> io::Result<Reading> {
         let mut until_ns = now_ns().saturating_sub(LATE_NS);
         let mut round = Reading::default();
         for ring in &mut self.rings {
             if ring.waiting() > self.pages_max * PAGE_EVENTS {
-                // Many events of this ring wait. It is read again when the other rings have caught up.
+                // Many events of this ring wait. Read the ring again only when the other rings have caught
+                // up.
                 until_ns = until_ns.min(ring.last_ns);
                 continue;
             }
@@ -79,22 +82,23 @@ impl Merger {
         Ok(round)
     }
 
-    /// Whether a ring waits for the others to catch up.
+    /// Whether a ring is not read because the other rings must catch up.
     pub(crate) fn is_behind(&self) -> bool {
         self.rings.iter().any(|ring| ring.waiting() > self.pages_max * PAGE_EVENTS)
     }
 
-    /// Each CPU, with the number of records read from its ring.
+    /// Returns each CPU, with the number of records that were read from its ring.
     pub(crate) fn records(&self) -> impl Iterator<Item = (u16, u64)> {
         self.rings.iter().map(|ring| (ring.cpu, ring.records))
     }
 
-    /// Names of the call sites and locks in the events read. `None` without call chains.
+    /// Names of the call sites and locks in the events that were read. `None` if no call chains were
+    /// recorded.
     pub(crate) fn call_sites(&self) -> Option<CallSites> {
         self.decoder.callers().map(|callers| self.sites.names(callers))
     }
 
-    /// Appends all waiting events to `out`, when no more events will come.
+    /// Appends all waiting events to `out`. Call this when no more events can come.
     pub(crate) fn finish(&mut self, out: &mut Vec<Event>) {
         self.hand_on(u64::MAX, out);
     }
@@ -104,7 +108,7 @@ impl Merger {
         for ring in &mut self.rings {
             ring.hand_on(until_ns, out);
         }
-        // The events consist of sorted runs, which this sort exploits.
+        // The events consist of sorted runs, so this stable sort is fast.
         out[start..].sort_by_key(|event| event.ts_ns);
         for event in &out[start..] {
             self.losses.out_of_order += u64::from(event.ts_ns < self.last_ns);
@@ -125,7 +129,7 @@ mod tests {
     use pageset_trace::raw::TRACEPOINTS;
 
     const PAGE_BYTES: usize = 4096;
-    /// Flags of a page with missing events before it, and with their number.
+    /// Flags of a page: events are missing before the page, and the page has their number.
     const MISSED: u64 = 3 << 30;
 
     /// A page of frees of frame 0 at these times.

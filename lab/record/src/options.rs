@@ -8,56 +8,61 @@ use pageset_trace::{RecordingCost, VisitCost};
 use crate::condition::Condition;
 use crate::cpus::CpuList;
 
-/// What to record, and when to end. The first condition that is met ends the recording. The caller's callback
-/// can end it too.
+/// Options of a recording: what is recorded, and when the recording ends. The recording ends at the first of
+/// its conditions, or if the caller's callback ends it.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// CPUs to record. `None`: all that are online.
+    /// CPUs to record. `None` stands for all CPUs that are online.
     pub cpus: Option<CpuList>,
-    /// Size of the kernel's buffer per CPU, in bytes. `None`: [`Options::buffer_bytes_of`] this machine.
+    /// Size of the kernel's buffer per CPU, in bytes. `None` stands for [`Options::buffer_bytes_of`] this
+    /// machine.
     pub buffer_bytes: Option<u64>,
     /// Length of the recording.
     pub duration: Option<Duration>,
-    /// A command with its arguments. The recording ends with it. Empty for no command.
+    /// A command with its arguments; empty for no command. The recording ends when the command ends.
     pub command: Vec<OsString>,
-    /// Whether to record page faults from user mode. They are many, and a replay does not need them.
+    /// Whether to record page faults from user mode. Page faults are many, and a replay does not need page
+    /// faults.
     pub with_faults: bool,
-    /// Whether to record call chains of waits, which show the purpose of a wait for a zone's lock.
+    /// Whether to record call chains of waits. A call chain shows whether a wait is for a zone lock, and why.
     pub with_call_chains: bool,
-    /// Whether to store names of tasks and their control groups. Without it, the trace contains no task name.
+    /// Whether to store names of tasks and their control groups. If not, the trace contains no name of a
+    /// task.
     pub with_names: bool,
-    /// Whether to count hits of tracepoints instead of recording events: [`count`](crate::count).
+    /// Whether to count hits of tracepoints instead of recording events, by [`count`](crate::count).
     pub only_counts: bool,
-    /// The cost of recording for the command, if it was [measured](crate::measure). Stored in the trace.
+    /// How much recording slows the command, if this was [measured](crate::measure). The trace stores this
+    /// value.
     pub cost: Option<RecordingCost>,
-    /// The cost of visits to the zones on this machine, if it was measured. Stored in the trace.
+    /// The cost of zone visits on this machine, if this cost was measured. The trace stores this value.
     pub visit_cost: Option<VisitCost>,
     /// A condition that ends the recording.
     pub until: Option<Condition>,
-    /// When the kernel's buffers are read.
+    /// The times when the kernel's buffers are read.
     pub reading: Timing,
 }
 
-/// When the kernel's buffers are read.
+/// The times when the kernel's buffers are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Timing {
-    /// Continuously: everything is recorded.
+    /// The buffers are read continuously, so all events are recorded.
     #[default]
     AllTheTime,
-    /// At the end: a flight recorder. The buffers keep the latest events. The trace begins where all buffers
-    /// have events.
+    /// The buffers are read at the end, as by a flight recorder. They keep the latest events. The trace
+    /// begins at the first time when all buffers have events.
     AtTheEnd,
 }
 
-/// Default bytes of a buffer: 400 000 events, which a busy CPU produces in half a second.
+/// Default bytes of a buffer. A buffer of this size holds 400 000 events, which a busy CPU produces in half a
+/// second.
 const BUFFER_BYTES: u64 = 16 << 20;
-/// All buffers together take at most this fraction of the memory. Guess.
+/// All buffers together take at most the memory divided by this number. Guess.
 const MEMORY_SHARE: u64 = 32;
 /// Minimum bytes of a buffer.
 const BUFFER_BYTES_MIN: u64 = 1 << 20;
 
 impl Options {
-    /// Bytes of a buffer for each of `cpus` CPUs, on a machine with `memory_bytes`.
+    /// Returns the bytes of a buffer for each of `cpus` CPUs, on a machine with `memory_bytes` of memory.
     #[must_use]
     pub fn buffer_bytes_of(cpus: usize, memory_bytes: u64) -> u64 {
         let share = memory_bytes / MEMORY_SHARE / cpus.max(1) as u64;

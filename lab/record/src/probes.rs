@@ -1,7 +1,7 @@
-//! Probes at the entry and return of the kernel's bulk allocator, which has no tracepoint.
+//! Makes probes at the entry and return of the kernel's bulk allocator, which has no tracepoint.
 //!
-//! Source: the kernel's documentation "Kprobe-based Event Tracing". In the documented interface of
-//! `alloc_pages_bulk`, the first argument is the flags and the fourth the number of pages.
+//! Source: the kernel's documentation "Kprobe-based Event Tracing". The documented arguments of
+//! `alloc_pages_bulk` begin with the flags, and the fourth argument is the number of pages.
 
 use std::{fs, io::Write as _};
 
@@ -11,7 +11,7 @@ use crate::tracefs::Tracefs;
 const ENTRY: &str = "alloc_pages_bulk_entry";
 const RETURN: &str = "alloc_pages_bulk_return";
 
-/// The name of the group of an instance's probes. Group names cannot contain dashes.
+/// The group name of an instance's probes. A group name cannot contain dashes.
 pub(crate) fn group(instance: &str) -> String {
     instance.replace('-', "_")
 }
@@ -19,7 +19,7 @@ pub(crate) fn group(instance: &str) -> String {
 /// Makes the probes on `function`.
 ///
 /// # Errors
-/// A sentence about the reason for a failure.
+/// A sentence about the reason of the failure.
 pub(crate) fn make(tracefs: &Tracefs, instance: &str, function: &str) -> Result<(), String> {
     let path = tracefs.path("kprobe_events");
     if !path.exists() {
@@ -36,14 +36,14 @@ pub(crate) fn make(tracefs: &Tracefs, instance: &str, function: &str) -> Result<
     Ok(())
 }
 
-/// Removes an instance's probes, if there are any.
+/// Removes the probes of an instance, if it has any.
 pub(crate) fn remove(tracefs: &Tracefs, instance: &str) {
     let group = group(instance);
     if !tracefs.path("events").join(&group).exists() {
         return;
     }
     for event in [ENTRY, RETURN] {
-        // Removing a probe that was never made fails, which is harmless.
+        // Removing a probe that does not exist fails, which is harmless.
         drop(append(tracefs, &format!("-:{group}/{event}")));
     }
 }

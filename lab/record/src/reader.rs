@@ -1,4 +1,4 @@
-//! The reading thread: from switching recording on to the last event.
+//! The reading thread. This thread works from the moment when recording is switched on to the last event.
 
 use std::{
     ffi::OsString,
@@ -28,7 +28,7 @@ use crate::session::{Ending, Going, Status};
 use crate::task_watch::TaskWatch;
 use crate::writing::Piece;
 
-/// Pause between two rounds of reading while the buffers are far from full.
+/// Pause between two rounds of reading, if the buffers are far from full.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Reads the kernel's buffers and sends events to the writing thread.
@@ -42,11 +42,12 @@ pub(crate) struct Reader<'a> {
     instance: &'a Instance,
     intrusions: Intrusions,
     timing: Timing,
-    /// Follows names of tasks, if they are wanted.
+    /// Follows names of tasks, if the caller wants them.
     pub(crate) tasks: Option<TaskWatch>,
-    /// Events before this time are left out. A flight recorder's buffers begin at different times.
+    /// Events before this time are left out, because the buffers of a flight recorder begin at different
+    /// times.
     begin_ns: u64,
-    /// The command's process, unless the command was seen to end.
+    /// The number of the command's process. `None` once the command has ended.
     pub(crate) still_running: Option<u32>,
 }
 
@@ -76,7 +77,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Switches recording on, reads until the end, and switches it off.
+    /// Switches recording on, reads until the recording ends, and switches recording off.
     pub(crate) fn record(
         &mut self,
         options: &Options,
@@ -132,7 +133,7 @@ impl<'a> Reader<'a> {
         mut alarm: Option<&mut Alarm>,
         tell: &mut dyn FnMut(&Status) -> Going,
     ) -> Result<Ending, RecordError> {
-        // Number of pages read since the last pause. About this many were waiting.
+        // Number of pages read since the last pause. About this number of pages was waiting.
         let mut pages = 0;
         loop {
             let round = match self.timing {
@@ -180,7 +181,7 @@ impl<'a> Reader<'a> {
         self.merger.round(&mut self.batch).map_err(|error| RecordError::io(path(), "read", error))
     }
 
-    /// Sends the events read so far.
+    /// Sends the events that were read so far.
     fn hand_on(&mut self) -> Result<(), RecordError> {
         self.batch.retain(|event| event.ts_ns >= self.begin_ns);
         if self.batch.is_empty() {
@@ -188,13 +189,14 @@ impl<'a> Reader<'a> {
         }
         self.events += self.batch.len() as u64;
         let piece = Piece::Events(std::mem::take(&mut self.batch));
-        // The writing thread reports the reason itself.
+        // If the send fails, the writing thread has failed, and reports its own error.
         self.sender
             .send(piece)
             .map_err(|_| RecordError::unwritten(io::Error::other("the writing thread ended")))
     }
 
-    /// Sends all events left in the kernel's buffers after recording was switched off. Returns the losses.
+    /// Sends all events that are left in the kernel's buffers after recording was switched off. Returns the
+    /// losses.
     pub(crate) fn finish(&mut self, head: &mut TraceInfo) -> Result<LostEvents, RecordError> {
         if self.timing == Timing::AtTheEnd {
             self.find_begin()?;
@@ -206,7 +208,7 @@ impl<'a> Reader<'a> {
         let mut kernel = self.compare(head);
         if self.begin_ns > 0 {
             begins_late(head, self.begin_ns, kernel.overrun);
-            // A flight recorder's events are meant to be overwritten.
+            // A flight recorder intends that old events are overwritten, so do not count them as lost.
             kernel.overrun = 0;
         }
         let losses = &mut self.merger.losses;
@@ -214,7 +216,8 @@ impl<'a> Reader<'a> {
         Ok(losses.total(&kernel))
     }
 
-    /// Compares the empty rings with the records read from them. Returns the sum of the kernel's counts.
+    /// Compares the kernel's counts of the empty rings with the records that were read from the rings.
+    /// Returns the sum of the kernel's counts.
     fn compare(&mut self, head: &mut TraceInfo) -> RingCounts {
         let intrusions = self.intrusions.count();
         head.not_recorded.extend(self.intrusions.sentences());
@@ -229,7 +232,8 @@ impl<'a> Reader<'a> {
             match Compared::of(counts, records) {
                 Compared::Whole => {}
                 Compared::Taken(taken) => losses.taken = losses.taken.saturating_add(taken),
-                // The program that cleared the ring has written to a file, which is reported already.
+                // The program that cleared the ring has written to a file, and this write is reported
+                // already.
                 Compared::Cleared if intrusions > 0 => {}
                 Compared::Cleared => {
                     losses.disturbances += 1;
@@ -245,8 +249,8 @@ impl<'a> Reader<'a> {
         kernel
     }
 
-    /// Finds the beginning of a flight recorder's trace: the latest beginning of those buffers that the
-    /// kernel has overwritten. Each of these begins with a gap.
+    /// Finds the beginning of a flight recorder's trace. A buffer that the kernel has overwritten begins with
+    /// a gap. The trace begins where the last of all such gaps ends.
     fn find_begin(&mut self) -> Result<(), RecordError> {
         self.read()?;
         let gaps = std::mem::take(&mut self.merger.losses).gaps;
@@ -257,14 +261,14 @@ impl<'a> Reader<'a> {
     /// Ends the trace, with its description if recording succeeded. Returns the number of events.
     pub(crate) fn end(self, description: Option<(TraceInfo, LostEvents)>) -> u64 {
         if let Some((info, lost)) = description {
-            // If the writing thread is gone, it reports the reason itself.
+            // If the send fails, the writing thread has failed, and reports its own error.
             drop(self.sender.send(Piece::End(Box::new(info), lost)));
         }
         self.events
     }
 }
 
-/// Removes information about the time before a flight recorder's trace begins.
+/// Removes the information about the time before a flight recorder's trace begins.
 fn begins_late(head: &mut TraceInfo, begin_ns: u64, overwritten: u64) {
     head.t_on_ns = Some(begin_ns);
     head.t_start_ns = Some(begin_ns);
@@ -276,8 +280,8 @@ fn begins_late(head: &mut TraceInfo, begin_ns: u64, overwritten: u64) {
     ));
 }
 
-/// The reason to end the recording now, if there is one: the command has ended, the time is over, or the
-/// caller has asked for it.
+/// Returns the reason to end the recording now, if there is one. The command has ended, the time is over, or
+/// the caller has asked for the end.
 pub(crate) fn ending(
     options: &Options,
     child: Option<&mut Child>,

@@ -1,4 +1,4 @@
-//! One CPU's ring: its pages are read, become events, and wait for those of other CPUs.
+//! One CPU's ring. The pages of the ring are read and become events, which wait for the events of other CPUs.
 
 use std::{
     fs::{File, OpenOptions},
@@ -16,7 +16,8 @@ use crate::losses::Losses;
 use pageset_trace::raw::{Decoder, Waits};
 use pageset_trace::raw::{Missed, PageLayout, Records};
 
-/// Maximum number of events of an interrupt between the beginning of a wait and its call chain.
+/// Maximum number of events that an interrupt may have between the beginning of a wait and the call chain of
+/// this wait.
 const NEAR: usize = 16;
 
 /// A CPU's ring.
@@ -29,24 +30,24 @@ pub(crate) struct Ring {
     pending: Vec<Event>,
     /// Time of the last event that was read.
     pub(crate) last_ns: u64,
-    /// Number of records read, of any kind. The kernel counts the same.
+    /// Number of records read, of any kind. The kernel counts the same records.
     pub(crate) records: u64,
 }
 
-/// The progress of reading a ring, or all rings.
+/// The progress of reading one ring or all rings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// Number of pages read. For several rings, the largest number.
+    /// Number of pages read. For several rings, this is the largest number.
     pub(crate) pages: usize,
-    /// Whether more may be left, which must wait.
+    /// Whether reading stopped at the limit, so that more pages may be left.
     pub(crate) is_cut: bool,
 }
 
 impl Ring {
-    /// Opens the ring of `cpu`. Its events begin at `since_ns`.
+    /// Opens the ring of `cpu`. The events of the ring begin at `since_ns`.
     ///
     /// # Errors
-    /// The system reports an error.
+    /// An error of the system.
     pub(crate) fn open(
         instance: &Instance,
         cpu: u32,
@@ -70,7 +71,7 @@ impl Ring {
         })
     }
 
-    /// A ring of `cpu` that reads pages from a file instead of the kernel.
+    /// Makes a ring of `cpu` that reads pages from a file instead of the kernel.
     #[cfg(test)]
     pub(crate) fn of_file(cpu: u16, pipe: File, page_bytes: usize) -> Self {
         Self {
@@ -87,7 +88,7 @@ impl Ring {
     /// Reads all available pages, but at most `pages_max`.
     ///
     /// # Errors
-    /// The system reports an error.
+    /// An error of the system.
     pub(crate) fn read(
         &mut self,
         pages_max: usize,
@@ -148,7 +149,7 @@ impl Ring {
         }
     }
 
-    /// Moves the events up to `until_ns` to the end of `out`.
+    /// Moves the events up to the time `until_ns` to the end of `out`.
     pub(crate) fn hand_on(&mut self, until_ns: u64, out: &mut Vec<Event>) {
         let count = self.pending.partition_point(|event| event.ts_ns <= until_ns);
         out.extend(self.pending.drain(..count));
@@ -160,8 +161,8 @@ impl Ring {
     }
 }
 
-/// The beginning of the wait that a call chain belongs to. The chain follows it. An interrupt's wait, with
-/// its own chain, may lie in between.
+/// Finds the beginning of the wait that a call chain belongs to. The call chain comes after the beginning of
+/// its wait. The wait of an interrupt, with its own call chain, may come between the two.
 fn begun(events: &mut [Event]) -> Option<&mut Event> {
     let mut last = events.iter_mut().rev().take(NEAR);
     last.find(|event| event.kind == EventKind::ContentionBegin && event.caller().is_none())

@@ -1,8 +1,8 @@
-//! Finds the recorder's threads by the numbers that the trace uses.
+//! Finds the numbers that the trace has for the recorder's threads.
 //!
-//! The trace has the machine's thread numbers. A process in a PID namespace, as in a container, sees other
-//! numbers. So before the recording, each thread writes a mark, and the mark's record shows the thread's
-//! number. Events recorded meanwhile are cleared.
+//! The trace has the machine's thread numbers. A process in a PID namespace, such as a container, sees other
+//! numbers. To find the trace's numbers, each thread of the recorder writes a mark before the recording. The
+//! record of the mark has the thread's number in the trace. All events of this time are cleared afterwards.
 
 use std::{
     fs::{File, OpenOptions},
@@ -24,30 +24,31 @@ use crate::losses::Losses;
 use crate::merge::LATE_NS;
 use crate::ring::Ring;
 
-/// Number of a recorder's threads: one reads, one writes, one samples page sets.
+/// Number of threads of a recorder. One thread reads, one writes, and one samples page sets.
 const THREADS: usize = 3;
-/// Beginning of an answer: a mark like a sample's, with a CPU number that no machine has.
+/// The upper bits of an answer, which is a mark like the mark of a sample, with a CPU number that no machine
+/// has.
 const ANSWER: u32 = 0x5af0_0000;
-/// Maximum time to wait for answers. After that, threads that have not answered are unknown.
+/// Maximum time to wait for answers. After this time, the numbers of threads without an answer are unknown.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Pause between two checks for answers.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Maximum number of pages read from a ring at a time.
+/// Maximum number of pages that are read from a ring at a time.
 const PAGES: usize = 256;
 
-/// Each thread of a recorder answers once.
+/// Lets each thread of a recorder answer once.
 pub(crate) struct RollCall<'a> {
     instance: &'a Instance,
-    /// `None` if marks cannot be written.
+    /// The file for marks. `None` if marks cannot be written.
     marks: Option<File>,
     answers: AtomicU32,
 }
 
 impl<'a> RollCall<'a> {
-    /// Switches recording on, on all CPUs, since threads may run on any CPU.
+    /// Switches recording on, on all CPUs, because a thread may run on any CPU.
     ///
     /// # Errors
-    /// The system reports an error.
+    /// An error of the system.
     pub(crate) fn begin(instance: &'a Instance) -> Result<Self, RecordError> {
         let marks = OpenOptions::new().write(true).open(instance.path("trace_marker_raw")).ok();
         if marks.is_some() {
@@ -57,22 +58,22 @@ impl<'a> RollCall<'a> {
         Ok(Self { instance, marks, answers: AtomicU32::new(0) })
     }
 
-    /// Answers for this thread. Returns the number of its answer.
+    /// Writes the answer of the calling thread. Returns the number of the answer.
     pub(crate) fn answer(&self) -> u32 {
         let number = self.answers.fetch_add(1, Ordering::Relaxed);
         if let Some(mut marks) = self.marks.as_ref() {
-            // A failed write shows as a missing answer later.
+            // If the write fails, the answer is missing later.
             drop(marks.write_all(&(ANSWER | number).to_ne_bytes()));
         }
         number
     }
 
-    /// Answers for this thread, and waits for the answers of all others. Then switches recording off, and
-    /// sets it to `cpus`, with empty rings. Returns the sorted numbers of all threads, or the reason why they
-    /// are unknown.
+    /// Writes the answer of the calling thread, and waits for the answers of all other threads. Then switches
+    /// recording off, limits recording to `cpus`, and empties the rings. Returns the sorted numbers of all
+    /// threads, or the reason why the numbers are unknown.
     ///
     /// # Errors
-    /// The system reports an error, or the trace's clock differs from this process's.
+    /// An error of the system, or an error if the trace's clock differs from this process's clock.
     pub(crate) fn end(
         &self,
         cpus: &CpuList,

@@ -1,7 +1,8 @@
-//! Samples every CPU's page sets every few milliseconds. A thread moves from CPU to CPU and reads
+//! Samples the page sets of every CPU every few milliseconds. A thread moves from CPU to CPU and reads
 //! `/proc/zoneinfo`. Only the values of the CPU that reads are all from one moment.
 //!
-//! A mark in the trace before and after each reading shows its place among the events.
+//! Before and after each reading, the thread writes a mark to the trace. The marks show the place of the
+//! reading among the events.
 
 use std::{
     fs::{File, OpenOptions},
@@ -23,13 +24,13 @@ use crate::machine::SettingsWatch;
 
 /// Time between two samples of a CPU.
 const PERIOD: Duration = Duration::from_millis(20);
-/// Sampling takes at most one part in this many of one CPU's time. On machines with many CPUs
+/// Sampling takes at most the time of one CPU divided by this number. On machines with many CPUs,
 /// `/proc/zoneinfo` is long.
 const SHARE: u32 = 50;
-/// Maximum number of page sets in all samples, 26 MB in the trace's description before compression. When it
-/// is reached, every second sample is dropped, and the period is doubled.
+/// Maximum number of page sets in all samples: 26 MB in the trace's description before compression. At this
+/// number, every second sample is dropped, and the period is doubled.
 const PAGESETS_MAX: usize = 200_000;
-/// Kinds of marks, in the byte above the CPU's number.
+/// The kinds of marks, in the bits above the CPU's number.
 const BEFORE: u32 = 0x5a00_0000;
 const BEHIND: u32 = 0x5b00_0000;
 
@@ -46,10 +47,10 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// A sampler for these CPUs.
+    /// Makes a sampler for these CPUs.
     ///
     /// # Errors
-    /// `/proc/zoneinfo` cannot be read.
+    /// An error if `/proc/zoneinfo` cannot be read.
     pub(crate) fn new(instance: &Instance, cpus: CpuList) -> Result<Self, RecordError> {
         let path = "/proc/zoneinfo";
         let zoneinfo = File::open(path).map_err(|error| RecordError::io(path, "open", error))?;
@@ -64,7 +65,7 @@ impl Sampler {
         self.marks.is_some()
     }
 
-    /// Samples until `stop`. Returns the samples, and the settings that changed.
+    /// Samples until `stop` is true. Returns the samples, and the settings that changed.
     pub(crate) fn run(mut self, stop: &AtomicBool) -> (Vec<Sample>, Vec<SettingChange>) {
         while !stop.load(Ordering::Relaxed) {
             let began = Instant::now();
@@ -82,7 +83,7 @@ impl Sampler {
             if stop.load(Ordering::Relaxed) {
                 return;
             }
-            // A CPU that went offline meanwhile has no page sets.
+            // A CPU that has just gone offline has no page sets.
             let sample = go_to(cpu).then(|| self.look(cpu)).flatten();
             if let Some(sample) = sample {
                 self.keep(sample);
@@ -90,7 +91,7 @@ impl Sampler {
         }
     }
 
-    /// A sample of the page sets of `cpu`, which runs this code.
+    /// Samples the page sets of `cpu`. The calling thread runs on this CPU.
     fn look(&mut self, cpu: u32) -> Option<Sample> {
         let t0_ns = now_ns();
         self.mark(BEFORE | cpu);
@@ -103,7 +104,7 @@ impl Sampler {
 
     fn mark(&mut self, mark: u32) {
         if let Some(marks) = &mut self.marks {
-            // A sample without its marks is still useful.
+            // A sample is useful even without its marks, so ignore errors.
             drop(marks.write_all(&mark.to_ne_bytes()));
         }
     }
@@ -137,7 +138,7 @@ fn go_to(cpu: u32) -> bool {
     sched_setaffinity(None, &set).is_ok()
 }
 
-/// Reads a file from its beginning into `text`, which grows as needed. Returns its length.
+/// Reads a file from its beginning into `text`, which grows as needed. Returns the length of the file.
 fn read_whole(file: &File, text: &mut Vec<u8>) -> Option<usize> {
     let mut length = 0;
     loop {

@@ -1,4 +1,4 @@
-//! A recording, from the kernel's tracing instance to the finished trace.
+//! Makes a recording, from the kernel's tracing instance to the finished trace.
 
 use std::{
     io::{self, Write},
@@ -36,8 +36,8 @@ use crate::task_watch::{Numbers, TaskWatch};
 use crate::tracefs::Tracefs;
 use crate::writing;
 
-/// Maximum number of pieces that wait for the writing thread. If there are more, the reading thread waits,
-/// and the kernel's buffers fill.
+/// Maximum number of pieces that wait for the writing thread. At this number the reading thread waits, and
+/// the kernel's buffers fill.
 const PIECES_MAX: usize = 4;
 
 /// The progress of a recording.
@@ -45,13 +45,13 @@ const PIECES_MAX: usize = 4;
 pub struct Status {
     /// Time since recording was switched on.
     pub elapsed: Duration,
-    /// Events so far.
+    /// Number of events so far.
     pub events: u64,
-    /// Events known to be missing so far.
+    /// Number of events so far that are known to be missing.
     pub lost: u64,
     /// Bytes written so far.
     pub bytes: u64,
-    /// Fill level of the fullest buffer at the last reading, 0 to 1.
+    /// Fill level of the fullest buffer at the last reading, from 0 to 1.
     pub fill: f64,
 }
 
@@ -67,13 +67,13 @@ pub enum Going {
 /// The reason why a recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Its time was over.
+    /// The time of the recording is over.
     Time,
-    /// Its command ended.
+    /// The command of the recording has ended.
     Command(ExitStatus),
-    /// The caller's callback ended it.
+    /// The caller's callback has ended the recording.
     Asked,
-    /// Its condition was met.
+    /// The condition of the recording was met.
     Met(Met),
 }
 
@@ -88,22 +88,22 @@ pub struct Recording {
     pub bytes: u64,
     /// Losses.
     pub lost: LostEvents,
-    /// Time from switching recording on to switching it off.
+    /// Time from the moment when recording was switched on to the moment when it was switched off.
     pub duration: Duration,
-    /// The reason why it ended.
+    /// The reason why the recording ended.
     pub ending: Ending,
-    /// The command's process, if it runs longer than the recording.
+    /// The number of the command's process, if it still runs after the recording.
     pub still_running: Option<u32>,
 }
 
-/// A recording that is ready to begin. Dropping it leaves nothing behind.
+/// A recording that is ready to begin. A session that is dropped leaves nothing in the kernel.
 pub struct Session {
     options: Options,
     cpus: CpuList,
     buffer_bytes: u64,
     setup: Setup,
     alarm: Option<Alarm>,
-    /// Instances of killed recorders, which were removed.
+    /// Names of the instances of killed recorders that were removed.
     pub removed: Vec<String>,
     instance: Instance,
 }
@@ -112,7 +112,7 @@ impl Session {
     /// Creates a tracing instance and sets it up. Removes instances that killed recorders left.
     ///
     /// # Errors
-    /// Something that a recording needs is missing or forbidden.
+    /// An error if something that a recording needs is missing or forbidden.
     pub fn prepare(options: Options) -> Result<Self, RecordError> {
         let tracefs = Tracefs::find()?;
         let (instance, removed) = Instance::create(&tracefs, "")?;
@@ -139,7 +139,7 @@ impl Session {
         Ok(Self { options, cpus, buffer_bytes, setup, alarm: alarm.transpose()?, removed, instance })
     }
 
-    /// Things that will not be recorded, each with the reason.
+    /// Events and facts that will not be recorded. Each entry has the reason.
     #[must_use]
     pub fn not_recorded(&self) -> &[String] {
         &self.setup.not_recorded
@@ -151,10 +151,12 @@ impl Session {
         self.buffer_bytes
     }
 
-    /// Records into `out`. Calls `tell` with the progress, about a hundred times a second while idle.
+    /// Records into `out`. Calls `tell` with the progress about a hundred times a second while few events
+    /// come.
     ///
     /// # Errors
-    /// The command cannot be started, `out` cannot be written, or the kernel reports an error.
+    /// An error if the command cannot be started, if `out` cannot be written, or if the kernel reports an
+    /// error.
     pub fn run(
         self,
         out: impl Write + Send,
@@ -166,7 +168,7 @@ impl Session {
         let (sender, pieces) = sync_channel(PIECES_MAX);
         thread::scope(|scope| {
             // The two other threads answer the roll call, and then wait on these channels. If this thread
-            // fails before it sends, the channels close and the threads end.
+            // fails before it sends, the channels close, and the two threads end.
             let (give_head, head_given) = channel();
             let (give_sampler, sampler_given) = channel::<Sampler>();
             let (roll_call, stop, bytes) = (&roll_call, &stop, &bytes);
@@ -198,7 +200,7 @@ impl Session {
             let reading = options.reading;
             let mut reader = Reader::new(&instance, intrusions, merger, sender, bytes, buffer_pages, reading);
             reader.tasks = tasks;
-            // Both threads wait on these channels, so the sends succeed.
+            // Both threads wait on these channels, so both sends succeed.
             drop((give_head.send(head.clone()), give_sampler.send(sampler)));
             let busy_before = busy();
             let ended = reader.record(&options, &mut head, alarm.as_mut(), tell);
@@ -227,9 +229,9 @@ impl Session {
     }
 }
 
-/// Follows the names of tasks. On failure, notes the reason in the trace.
+/// Follows the names of tasks. If this fails, notes the reason in the trace.
 fn watch_tasks(head: &mut TraceInfo) -> Option<TaskWatch> {
-    // The marks have shown the numbers of the recorder's threads in the trace.
+    // The roll call has shown the numbers of the recorder's threads in the trace.
     let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
     let numbers = if head.recorder_pids.contains(&own) { Numbers::OfTheTrace } else { Numbers::Others };
     if numbers == Numbers::Others {
@@ -248,7 +250,7 @@ fn watch_tasks(head: &mut TraceInfo) -> Option<TaskWatch> {
     }
 }
 
-/// Reads the rings of these CPUs, from now on.
+/// Makes a reader of the rings of these CPUs. Their events begin now.
 fn merger(
     instance: &Instance,
     cpus: &CpuList,
@@ -260,7 +262,7 @@ fn merger(
     Ok(Merger::new(rings.collect::<Result<_, _>>()?, layout, decoder))
 }
 
-/// The information known when a recording begins.
+/// Collects the information that is known when a recording begins.
 pub(crate) fn describe(
     options: &Options,
     cpus: &CpuList,
@@ -278,7 +280,7 @@ pub(crate) fn describe(
         visit_cost: options.visit_cost.clone(),
         ..TraceInfo::default()
     };
-    // A CPU that came online since then is named at the end.
+    // A CPU that comes online later is named at the end of the recording.
     if options.cpus.is_some() && cpus.len() < CpuList::online().len() {
         info.not_recorded.push(format!("other CPUs than {cpus}: not asked for"));
     }
@@ -290,9 +292,9 @@ pub(crate) fn describe(
     Ok(info)
 }
 
-/// Stores the CPUs' samples, and names the CPUs without any.
+/// Stores the samples of the CPUs, and names the CPUs without a sample.
 fn put_samples(head: &mut TraceInfo, mut samples: Vec<Sample>, cpus: &CpuList) {
-    // A sample taken after recording was switched off has no marks.
+    // A sample has no marks if it was taken after recording was switched off.
     samples.retain(|sample| head.t_off_ns.is_none_or(|off_ns| sample.t1_ns <= off_ns));
     for cpu in cpus.iter().filter(|cpu| !samples.iter().any(|sample| sample.cpu == *cpu)) {
         let reason = "the recording was too short, or the recorder may not run there";
@@ -301,7 +303,7 @@ fn put_samples(head: &mut TraceInfo, mut samples: Vec<Sample>, cpus: &CpuList) {
     head.samples = samples;
 }
 
-/// Notes CPUs that came online during a recording of all CPUs. The recording does not contain them.
+/// Notes CPUs that came online during a recording of all CPUs. Events of these CPUs are not in the recording.
 pub(crate) fn note_newcomers(head: &mut TraceInfo, cpus: &CpuList) {
     for cpu in CpuList::online().iter().filter(|cpu| !cpus.contains(*cpu)) {
         head.not_recorded.push(format!("CPU {cpu}: it was switched on meanwhile"));

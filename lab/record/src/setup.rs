@@ -1,4 +1,4 @@
-//! Configures an instance, and notes what it cannot record.
+//! Configures an instance, and notes the events and facts that the instance cannot record.
 
 use std::{io, path::PathBuf};
 
@@ -17,22 +17,22 @@ use pageset_trace::raw::PageLayout;
 use pageset_trace::raw::Symbols;
 use pageset_trace::raw::{Callers, Filter, Need, PROBES, SPINNING, TRACEPOINTS, Tracepoint};
 
-/// A configured instance that only has to be switched on.
+/// A configured instance, ready to be switched on.
 pub(crate) struct Setup {
     pub(crate) layout: PageLayout,
     pub(crate) decoder: Decoder,
-    /// Directories of its events, below the instance.
+    /// Directories of the enabled events, below the instance.
     pub(crate) directories: Vec<PathBuf>,
-    /// Names of its enabled events.
+    /// Names of the enabled events.
     pub(crate) recorded: Vec<String>,
-    /// Things it will not record, each with the reason.
+    /// Events and facts that the instance will not record. Each entry has the reason.
     pub(crate) not_recorded: Vec<String>,
 }
 
 /// The events that an instance should record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventChoice<'a> {
-    /// Only these kinds. `None`: all that belong to a recording.
+    /// If given, only these kinds of events. `None` stands for all kinds of a recording.
     pub(crate) only: Option<&'a [EventKind]>,
     /// Whether to include events that are recorded only on request.
     pub(crate) with_faults: bool,
@@ -52,7 +52,7 @@ impl EventChoice<'_> {
 /// Sets clock, buffers, CPUs and events.
 ///
 /// # Errors
-/// An event that a recording needs is missing, or a setting is refused.
+/// An error if an event that a recording needs is missing, or if the kernel refuses a setting.
 pub(crate) fn set_up(
     tracefs: &Tracefs,
     instance: &Instance,
@@ -61,7 +61,7 @@ pub(crate) fn set_up(
     wanted: EventChoice<'_>,
 ) -> Result<Setup, RecordError> {
     instance.set("trace_clock", clock::NAME)?;
-    // When the ring is full, the oldest events are overwritten. The next page records the loss.
+    // If the ring is full, the oldest events are overwritten, and the next page records this loss.
     drop(instance.set("options/overwrite", "1"));
     instance.set("tracing_cpumask", &cpus.mask())?;
     set_buffers(instance, cpus, buffer_bytes)?;
@@ -74,7 +74,7 @@ pub(crate) fn set_up(
         match switch_on(tracefs, instance, directory.clone(), &tracepoint, &symbols) {
             Ok(format) => {
                 events.push((tracepoint, format));
-                // The kernel's own events have no directory in an instance.
+                // Events that the kernel always records have no directory in an instance.
                 directories.extend((tracepoint.system != "ftrace").then_some(directory));
             }
             Err(Missing(problem)) if tracepoint.need == Need::Required || wanted.only.is_some() => {
@@ -107,7 +107,7 @@ pub(crate) fn set_up(
     if wanted.with_call_chains {
         match record_call_chains(tracefs, instance) {
             Ok((format, callers)) => decoder = decoder.with_stacks(&format, callers).map_err(unknown)?,
-            // If only certain events were requested, other events are no replacement.
+            // If the caller wants only certain events, a missing event is an error.
             Err(error) if wanted.only.is_some() => return Err(error),
             Err(error) => not_recorded.push(error.to_string()),
         }
@@ -168,7 +168,7 @@ fn switch_on(
     tracepoint: &Tracepoint,
     symbols: &Symbols,
 ) -> Result<EventFormat, Missing> {
-    // The formats of the kernel's own events are only in its main directory.
+    // The formats of events that the kernel always records are only in the main tracing directory.
     let text = std::fs::read_to_string(tracefs.path(directory.join("format"))).map_err(|error| {
         Missing(match error.kind() {
             io::ErrorKind::NotFound => "this kernel does not have it".to_owned(),
@@ -179,7 +179,7 @@ fn switch_on(
     if let Some(filter) = condition(tracepoint.filter, symbols)? {
         instance.set(directory.join("filter"), &filter).map_err(|error| Missing(error.to_string()))?;
     }
-    // Events that the kernel writes by itself cannot be enabled.
+    // An event that the kernel always records need not be enabled.
     if tracepoint.system != "ftrace" {
         instance.set(directory.join("enable"), "1").map_err(|error| Missing(error.to_string()))?;
     }

@@ -1,7 +1,7 @@
-//! Collects names of tasks during a recording, if the recorder was asked to keep them.
+//! Collects names of tasks during a recording, if the caller wants names.
 //!
-//! A separate instance has two events: a task begins, and a task changes its name. Tasks that ran before are
-//! read from `/proc`. The recording's own instance is the same as without names.
+//! A separate instance records two events: a task begins, and a task changes its name. The names of tasks
+//! that ran before come from `/proc`. The recording's own instance does not change.
 
 use std::{
     collections::HashSet,
@@ -24,14 +24,14 @@ use crate::losses::counts_of;
 use crate::merge::LATE_NS;
 use crate::tracefs::{self, Tracefs};
 
-/// Buffer size per CPU in KiB: room for 4000 new tasks.
+/// Buffer size per CPU in KiB. The buffer has room for 4000 new tasks.
 const BUFFER_KIB: u32 = 256;
 /// Time between two readings.
 const PERIOD: Duration = Duration::from_millis(100);
 /// Maximum number of pages that one reading takes from a ring.
 const PAGES: usize = 256;
-/// Maximum number of control groups of new processes that one reading looks up. The others are assumed to be
-/// in their parent's group.
+/// Maximum number of new processes whose control group is looked up in one reading. All other new processes
+/// are assumed to be in their parent's group.
 const CGROUPS_MAX: usize = 200;
 /// The flag of a new task that is a thread of its parent's process. Source: clone(2), `CLONE_THREAD`.
 const THREAD: u64 = 0x10000;
@@ -44,26 +44,26 @@ pub(crate) struct TaskWatch {
     begins: Begins,
     renames: Renames,
     page: Vec<u8>,
-    /// Events that were read but are too young to be complete.
+    /// Events that were read but must wait, because older events may still come.
     pending: Vec<Seen>,
     book: TaskBook,
     looked: Instant,
     numbers: Numbers,
-    /// The command's first task.
+    /// The first task of the command.
     root: Option<u32>,
-    /// Numbers whose last task belongs to the command.
+    /// Task numbers whose last task belongs to the command.
     command: HashSet<u32>,
-    /// Removed after the rings are closed.
+    /// The instance must be removed after the rings are closed.
     instance: Instance,
 }
 
-/// Whether `/proc` has the same task numbers as the trace. In a PID namespace, as in a container, it does
-/// not.
+/// Whether `/proc` and the trace have the same task numbers. In a PID namespace, such as a container, the
+/// numbers differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Numbers {
-    /// The same numbers.
+    /// `/proc` and the trace have the same numbers.
     OfTheTrace,
-    /// Other numbers, or unknown.
+    /// The numbers differ, or it is unknown whether they do.
     Others,
 }
 
@@ -92,14 +92,15 @@ struct Seen {
     ts_ns: u64,
     tid: u32,
     name: Vec<u8>,
-    /// For a new task: the parent, and whether the task is a thread of the parent's process. `None` for a new
-    /// name.
+    /// For a new task: the parent, and whether the task is a thread of the parent's process. `None` if a task
+    /// has a new name.
     begins: Option<(u32, bool)>,
 }
 
 impl Numbers {
-    /// Whether `/proc` shows the kernel's own threads. If so, it has the trace's numbers. Observed: the
-    /// parent of the kernel's threads has the number 2, and only the first PID namespace has that task.
+    /// Checks whether `/proc` shows the kernel's own threads. If so, `/proc` has the trace's numbers.
+    /// Observed: the parent of the kernel's threads has the number 2, and only the first PID namespace has
+    /// this task.
     pub(crate) fn of_this_process() -> Self {
         let is_first = fs::read("/proc/2/comm").is_ok_and(|name| name == b"kthreadd\n");
         if is_first { Self::OfTheTrace } else { Self::Others }
@@ -117,15 +118,15 @@ impl TaskWatch {
         self.root.is_some_and(|root| self.command.contains(&root))
     }
 
-    /// Whether the last task with this number belonged to the command, as far as events were read.
+    /// Whether the last task with this number belonged to the command, according to the events read so far.
     pub(crate) fn is_of_command(&self, tid: u32) -> bool {
         self.command.contains(&tid)
     }
 
-    /// Starts to follow tasks, and reads the running ones.
+    /// Begins to follow tasks, and reads the names of running tasks.
     ///
     /// # Errors
-    /// The system reports an error, or the kernel does not have the events.
+    /// An error of the system, or an error if the kernel does not have the events.
     pub(crate) fn begin(numbers: Numbers) -> Result<Self, RecordError> {
         let tracefs = Tracefs::find()?;
         let (instance, _) = Instance::create(&tracefs, "-tasks")?;
@@ -157,7 +158,7 @@ impl TaskWatch {
         };
         let renames = Renames {
             id: renames.id,
-            // A task usually renames itself.
+            // Usually a task changes its own name.
             tid: field(&renames_path, &renames, "pid")
                 .or_else(|_| field(&renames_path, &renames, "common_pid"))?,
             name: field(&renames_path, &renames, "newcomm")?,
@@ -189,7 +190,7 @@ impl TaskWatch {
         })
     }
 
-    /// Reads new events, unless it did so a moment ago.
+    /// Reads new events, unless the last reading was only a moment ago.
     pub(crate) fn look(&mut self) {
         if self.looked.elapsed() >= PERIOD {
             self.looked = Instant::now();
@@ -206,7 +207,7 @@ impl TaskWatch {
         self.note(u64::MAX);
     }
 
-    /// Reads the rest. Returns all tasks, and a sentence about missed ones.
+    /// Reads the remaining events. Returns all tasks, and a sentence about missed tasks.
     pub(crate) fn end(mut self) -> (Tasks, Option<String>) {
         self.look_last();
         let lost: u64 = self
@@ -234,14 +235,14 @@ impl TaskWatch {
                         self.pending.extend(seen);
                     }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    // The end, or an error. Names that are still missing stay unknown.
+                    // The ring has ended, or cannot be read. Names that are still missing stay unknown.
                     Err(_) => break,
                 }
             }
         }
     }
 
-    /// Processes events up to `until_ns`.
+    /// Handles events up to the time `until_ns`.
     fn note(&mut self, until_ns: u64) {
         self.pending.sort_by_key(|seen| seen.ts_ns);
         let complete = self.pending.partition_point(|seen| seen.ts_ns <= until_ns);
@@ -263,7 +264,7 @@ impl TaskWatch {
             asked += usize::from(asks);
             match asks.then(|| cgroup_of(seen.tid)).flatten() {
                 Some(cgroup) => self.book.put_cgroup(seen.tid, &cgroup),
-                // The process has ended already. A task begins in its parent's control group.
+                // The process has already ended. Assume its parent's control group, where each task begins.
                 None => self.book.inherit_cgroup(seen.tid, parent),
             }
         }
@@ -276,7 +277,7 @@ fn open(instance: &Instance, cpu: u32) -> Result<File, RecordError> {
     file.map_err(|error| RecordError::io(&path, "open", error))
 }
 
-/// The event of a record. `None` if it is another event, or truncated.
+/// Parses the event of a record. `None` if the record has another event, or is truncated.
 fn seen_in(record: &[u8], ts_ns: u64, begins: &Begins, renames: &Renames) -> Option<Seen> {
     let id = begins.common_type.read(record)?;
     if id == u64::from(begins.id) {
@@ -293,13 +294,13 @@ fn seen_in(record: &[u8], ts_ns: u64, begins: &Begins, renames: &Renames) -> Opt
     Some(Seen { ts_ns, tid, name, begins: None })
 }
 
-/// A text field, up to its first zero byte.
+/// Reads a text field, up to its first zero byte.
 fn text(field: Field, record: &[u8]) -> Option<Vec<u8>> {
     let bytes = record.get(field.offset..)?.get(..field.size)?;
     Some(bytes.iter().copied().take_while(|byte| *byte != 0).collect())
 }
 
-/// Adds the tasks that `/proc` shows. A task that ends meanwhile is left out.
+/// Adds the tasks that `/proc` shows. A task that ends during this reading is left out.
 fn read_running(book: &mut TaskBook) {
     let numbers = |directory: &Path| -> Vec<u32> {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
@@ -325,8 +326,8 @@ fn cgroup_of(process: u32) -> Option<String> {
     memory_cgroup(&String::from_utf8_lossy(&file))
 }
 
-/// The control group that pays for a process's memory: its group in the controller `memory`, or its group in
-/// version 2. Source: cgroups(7).
+/// Finds the control group that is charged for a process's memory: its group in the controller `memory`, or
+/// its group in version 2. Source: cgroups(7).
 fn memory_cgroup(text: &str) -> Option<String> {
     let mut unified = None;
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! Finds the kernel's tracing files, or the reason why they cannot be used.
+//! Finds the kernel's tracing files, or the reason why this user cannot use them.
 
 use std::{
     fs::{self, File},
@@ -8,10 +8,10 @@ use std::{
 
 use crate::error::RecordError;
 
-/// Mount points, the usual one first.
+/// Places where tracefs may be mounted. The usual place is first.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// More bytes than any of its short files has.
+/// Number of bytes of one read. All short files of tracefs have fewer bytes.
 const READ_BYTES: usize = 64 << 10;
 
 /// The directory of the kernel's tracing files.
@@ -24,7 +24,7 @@ impl Tracefs {
     /// Finds the directory.
     ///
     /// # Errors
-    /// It is not mounted, or may not be entered.
+    /// An error if tracefs is not mounted, or if this user may not use it.
     pub(crate) fn find() -> Result<Self, RecordError> {
         let mut refused = None;
         for place in PLACES {
@@ -36,18 +36,18 @@ impl Tracefs {
         Err(refused.unwrap_or_else(not_mounted))
     }
 
-    /// A file or directory in it.
+    /// The path of a file or directory in tracefs.
     pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.root.join(name)
     }
 }
 
-/// The error if the files at `place` cannot be used. `None` if they do not exist.
+/// Makes the error if the files at `place` cannot be used. `None` if the files do not exist.
 fn refusal(place: &Path, error: &io::Error) -> Option<RecordError> {
     (error.kind() == io::ErrorKind::PermissionDenied).then(|| denied(place))
 }
 
-/// This user may not use the tracing files at `place`.
+/// The error for a user who may not use the tracing files at `place`.
 pub(crate) fn denied(place: &Path) -> RecordError {
     if is_locked_down() {
         return RecordError::Refused {
@@ -66,7 +66,7 @@ pub(crate) fn denied(place: &Path) -> RecordError {
 
 /// The error for a tracing file or directory that no user may write.
 pub(crate) fn read_only(path: &Path) -> RecordError {
-    // Only the whole mount can be mounted again.
+    // The remedy names the whole mount, because a single file cannot be mounted again.
     let place = PLACES.into_iter().find(|place| path.starts_with(place));
     let place = place.map_or(path, Path::new).display();
     RecordError::Refused {
@@ -91,7 +91,7 @@ fn not_mounted() -> RecordError {
     }
 }
 
-/// Whether lockdown hides the kernel's state from all users.
+/// Whether the kernel's lockdown hides its state from all users.
 pub(crate) fn is_locked_down() -> bool {
     let state = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
     state.contains("[confidentiality]")
@@ -102,7 +102,7 @@ pub(crate) fn read(path: &Path) -> Result<String, RecordError> {
     read_text(path).map_err(|error| RecordError::io(path, "read", error))
 }
 
-/// Reads a file with as few calls as possible: `events/header_page` returns nothing on a second call.
+/// Reads a file with as few calls as possible, because `events/header_page` returns nothing on a second call.
 fn read_text(path: &Path) -> io::Result<String> {
     let mut text = Vec::with_capacity(READ_BYTES);
     BufReader::with_capacity(READ_BYTES, File::open(path)?).read_to_end(&mut text)?;

@@ -1,4 +1,5 @@
-//! A small instance that is read continuously. It has only the events that its user waits for.
+//! A small tracing instance that is read continuously. The instance has only the events that the caller waits
+//! for.
 
 use std::io;
 
@@ -14,7 +15,7 @@ use crate::ring::Ring;
 use crate::setup::{EventChoice, Setup, set_up};
 use crate::tracefs::Tracefs;
 
-/// Size of its buffer per CPU. These events are rare compared with page events.
+/// Size of the buffer per CPU. The watched events are rare compared with page events.
 const BUFFER_BYTES: u64 = 1 << 20;
 
 /// The events and their options.
@@ -28,7 +29,7 @@ pub(crate) struct Watched<'a> {
 pub(crate) struct Watch {
     merger: Merger,
     events: Vec<Event>,
-    /// Removed after the rings are closed.
+    /// The instance must be removed after the rings are closed.
     instance: Instance,
 }
 
@@ -36,7 +37,7 @@ impl Watch {
     /// Makes the instance, with recording switched off.
     ///
     /// # Errors
-    /// The system reports an error, or the kernel does not have the events.
+    /// An error of the system, or an error if the kernel does not have the events.
     pub(crate) fn prepare(
         tracefs: &Tracefs,
         cpus: &CpuList,
@@ -57,7 +58,7 @@ impl Watch {
         self.instance.set("tracing_on", "1")
     }
 
-    /// The events since the previous reading, by time.
+    /// Returns the events since the previous reading, by time.
     pub(crate) fn read(&mut self) -> Result<&[Event], RecordError> {
         self.events.clear();
         let read: io::Result<_> = self.merger.round(&mut self.events);
@@ -65,18 +66,19 @@ impl Watch {
         Ok(&self.events)
     }
 
-    /// Names of the call sites and locks in the events read. `None` without call chains.
+    /// Names of the call sites and locks in the events that were read. `None` if no call chains were
+    /// recorded.
     pub(crate) fn call_sites(&self) -> Option<CallSites> {
         self.merger.call_sites()
     }
 
-    /// Events missed so far.
+    /// Number of events missed so far.
     pub(crate) fn lost(&self) -> u64 {
         let (mut kernel, mut taken) = (RingCounts::default(), 0_u64);
         for (cpu, records) in self.merger.records() {
             let Some(counts) = counts_of(&self.instance, cpu) else { continue };
             kernel = kernel.plus(counts);
-            // More events may have been written since the reading.
+            // The kernel may have written more events since the reading.
             taken = taken.saturating_add(counts.read.unwrap_or(0).saturating_sub(records));
         }
         self.merger.losses.total(&kernel).missing().saturating_add(taken)

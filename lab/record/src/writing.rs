@@ -1,4 +1,4 @@
-//! The writing thread: compresses and writes events while others are read.
+//! The writing thread. This thread compresses and writes events while the reading thread reads others.
 
 use std::{
     io::{self, Write},
@@ -11,10 +11,11 @@ use std::{
 
 use pageset_trace::{Event, LostEvents, NativeWriter, TraceInfo, WriteOptions};
 
-/// Maximum time that an event waits for its block to fill. A killed recorder loses as much.
+/// Maximum time that an event waits until its block is written. A killed recorder loses events of at most
+/// this time.
 const FLUSH: Duration = Duration::from_secs(1);
-/// zstd level. Compression must keep up with the kernel. Level 9, which `convert` uses, makes files slightly
-/// smaller.
+/// Compression level of zstd. Compression must be as fast as the kernel. Level 9, which `convert` uses, makes
+/// files slightly smaller.
 const LEVEL: i32 = 1;
 
 /// A message to the writing thread.
@@ -25,11 +26,11 @@ pub(crate) enum Piece {
     End(Box<TraceInfo>, LostEvents),
 }
 
-/// Writes all pieces until the end. Returns the trace's size in bytes. `bytes` is updated with the size so
-/// far.
+/// Writes all pieces until the end, and returns the trace's size in bytes. During writing, `bytes` receives
+/// the current size.
 ///
 /// # Errors
-/// `out` cannot be written.
+/// An error if `out` cannot be written.
 pub(crate) fn write(
     out: impl Write,
     head: &TraceInfo,
@@ -44,7 +45,7 @@ pub(crate) fn write(
             Ok(Piece::Events(events)) => writer.write(&events)?,
             Ok(Piece::End(info, lost)) => return Ok(writer.finish_with(&info, lost)?.1),
             Err(RecvTimeoutError::Timeout) => {}
-            // The reading thread failed and reports the reason itself. The trace so far stays readable.
+            // The reading thread has failed, and reports its own error. The trace so far stays readable.
             Err(RecvTimeoutError::Disconnected) => {
                 writer.flush()?;
                 return Ok(bytes.load(Ordering::Relaxed));

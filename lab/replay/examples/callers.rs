@@ -1,5 +1,5 @@
-//! Measures how well waits for zone locks are recognised without call chains. Recordings made with `pageset
-//! record --stack` are surveyed twice: with their call chains, and without them.
+//! Measures how well waits for zone locks are recognised without call chains. Surveys each recording of
+//! `pageset record --stack` twice: with its call chains, and without them.
 //!
 //! `cargo run --release -p pageset-replay --example callers -- FILE...`
 

@@ -3,22 +3,23 @@
 //!
 //! FOLDER has recordings named as for the example `pairs`. In a name without `_rN`, a last part such as `f64`
 //! is the setting. Each recording is used to forecast the visits of the same load under each other kernel and
-//! setting. Each recording made under that kernel or setting gives one true value (*truth*). If either was
-//! made on a busy machine (`.busy` in its name), the forecast is in the class `busy`.
+//! setting. Each recording made under that kernel or setting gives one true value (*truth*). A forecast is in
+//! the class `busy` if one of its two recordings was made on a busy machine (`.busy` in its name).
 //!
-//! Prints Markdown: the share of truths that lie in their intervals, the median width (upper end divided by
-//! lower end), and the score. Of the truths outside, it prints how many lie within a factor of 2 of the
-//! nearer end, and the ten worst. The score is the interval score of the logarithm of visits; lower is
-//! better. The score is the width, plus 10 times the distance of the truth from the interval, because
-//! intervals are meant to contain 80 % of the truths. `--rows` prints every forecast, too. `--before=FILE`
-//! compares with another version of the replay: FILE has the rows that the other version printed for the same
-//! folder. With `--together`, the runs of a load under one kernel and setting make one forecast, like several
-//! files of `pageset replay`.
+//! Prints Markdown: the share of truths that lie in their intervals, the median width of intervals (upper end
+//! divided by lower end), and the score. Also counts the truths outside their interval that are less than a
+//! factor of 2 away from it, and lists the ten worst misses. The score is the interval score of the logarithm
+//! of visits; lower is better. A score is the logarithm of the width, plus 10 times the logarithmic distance
+//! of the truth from the interval. The factor 10 follows from intervals that are meant to contain 80 % of the
+//! truths. `--rows` also prints every forecast. `--before=FILE` compares with another version of the replay:
+//! FILE has the rows that the other version printed for the same folder. `--together` makes one forecast from
+//! all runs of a load under one kernel and setting, as `pageset replay` does for several files.
 //!
 //! Repeats of one load are not independent, so a class counts each pair (load, from, to) once. A class of at
-//! least 40 pairs *may be 80 %* if the binomial interval of its coverage includes 80 %. The level of that
-//! interval is 1 minus 5 % divided by the number of such classes. The 95 % interval of the difference from
-//! the other version comes from a bootstrap that draws loads, or pairs in a class with one load.
+//! least 40 pairs *may be 80 %* if the binomial interval of its coverage includes 80 %. The level of the
+//! binomial interval is 1 minus 5 % divided by the number of such classes. The 95 % interval of the
+//! difference between the two versions comes from a bootstrap that draws loads. In a class with one load, the
+//! bootstrap draws pairs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,9 +29,9 @@ use pageset_replay::{
 };
 use pageset_trace::TraceReader;
 
-/// Share of true values that an interval is meant to miss.
+/// Share of true values that should lie outside an 80 % interval.
 const MISSED: f64 = 0.2;
-/// Repeats agree if they differ by no more than this part of their value.
+/// Visits of repeated recordings agree if they differ by no more than this part of their value.
 const QUIET: f64 = 0.25;
 
 /// Fewest pairs of a class whose coverage is judged.
@@ -38,25 +39,25 @@ const JUDGED_PAIRS: usize = 40;
 /// How many samples a bootstrap draws.
 const DRAWS: usize = 2000;
 
-/// A load, the kernel and setting that it was recorded under, and those that it is forecast for.
+/// A load, the kernel and setting of its recording, and the kernel and setting of the forecast.
 type Pair = (String, String, String);
 
 #[derive(Default)]
 struct Class {
-    /// Forecasts without an interval.
+    /// Number of forecasts without an interval.
     silent: usize,
     covered: usize,
     widths: Vec<f64>,
     scores: Vec<f64>,
-    /// For each truth outside, the factor between it and the nearer end.
+    /// For each truth outside its interval, the factor between the truth and the interval's nearer end.
     outside: Vec<f64>,
     /// For each pair, the number of truths, and the sums of the scores of this version and of the other
     /// version.
     pairs: BTreeMap<Pair, [f64; 3]>,
 }
 
-/// Returns how far a truth lies outside of an interval, as a logarithm (0 is inside), and the interval's
-/// width and score.
+/// Returns how far a truth lies outside an interval, as a logarithm, and the interval's width and score. The
+/// first number is 0 for a truth inside the interval.
 fn judged(Interval(low, high): Interval, truth: u64) -> (f64, f64, f64) {
     let log = |value: u64| (value as f64 + 1.0).ln();
     let (low, high, truth) = (log(low), log(high), log(truth));
@@ -65,8 +66,8 @@ fn judged(Interval(low, high): Interval, truth: u64) -> (f64, f64, f64) {
 }
 
 impl Class {
-    /// Adds a truth. Returns how far outside of the interval it lies, as a factor. The factor is 1 if the
-    /// truth lies inside the interval.
+    /// Adds a truth. Returns the factor between the truth and the nearer end of the interval, or 1 for a
+    /// truth inside the interval.
     fn add(&mut self, pair: &Pair, interval: Interval, before: Option<Interval>, truth: u64) -> f64 {
         let (outside, width, score) = judged(interval, truth);
         if outside > 0.0 {
@@ -86,8 +87,7 @@ impl Class {
         self.pairs.len() >= JUDGED_PAIRS
     }
 
-    /// Whether the binomial interval of the coverage contains 80 %. The confidence level of this interval is
-    /// 1 - `left_out`.
+    /// Whether the binomial interval of the coverage contains 80 %, at the confidence level 1 - `left_out`.
     fn may_be_right(&self, left_out: f64) -> bool {
         let pairs = self.pairs.len();
         let held = (self.covered as f64 / self.scores.len() as f64 * pairs as f64).round() as usize;
@@ -103,7 +103,8 @@ impl Class {
         up_to.min(from_on) > left_out / 2.0
     }
 
-    /// The score minus the score of the other version, and the 95 % interval of this difference.
+    /// The score of this version minus the score of the other version, and the 95 % interval of this
+    /// difference.
     fn difference(&self) -> (f64, f64, f64) {
         let mut loads: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
         let is_one = self.pairs.keys().all(|pair| pair.0 == self.pairs.keys().next().unwrap().0);
@@ -185,7 +186,7 @@ struct Run {
     is_busy: bool,
 }
 
-/// Splits a recording's name without its endings into kernel, load and setting.
+/// Splits a recording's file name, without its endings, into kernel, load and setting.
 fn parts(stem: &str) -> Option<(&str, &str, &str)> {
     let (kernel, rest) = stem.split_once('_')?;
     let number = |text: &str| text.parse::<u32>().is_ok();
@@ -239,8 +240,8 @@ fn main() {
         let mut truths: BTreeMap<(&str, &str), Vec<(u64, bool)>> = BTreeMap::new();
         for run in runs {
             let own = (run.kernel.as_str(), run.setting.as_str());
-            // With `--together`, the runs of a group make one forecast, so count it only for the first of
-            // them.
+            // With `--together`, the runs of a group make one forecast. Count this forecast only for the
+            // first run.
             let is_counted = !is_together || groups[&own][0].path == run.path;
             let others: Vec<_> = groups.iter().filter(|(group, _)| is_counted && **group != own).collect();
             let candidates = others.iter().map(|(_, to)| candidate(&run.path, &to[0].path)).collect();
@@ -310,7 +311,7 @@ fn main() {
     worst.iter().take(10).for_each(|(by, what)| println!("- {by:.1}: {what}"));
 }
 
-/// Whether the repeats of a load agree. `None` for a single run.
+/// Whether the repeats of a load agree; `None` for a single run.
 fn agreement(visits: &[u64]) -> Option<&'static str> {
     let range = visits.iter().max()? - visits.iter().min()?;
     let mean = visits.iter().sum::<u64>() as f64 / visits.len() as f64;

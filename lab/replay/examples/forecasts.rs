@@ -1,7 +1,7 @@
 //! Compares replays with the kernels that were recorded: `cargo run --release --example forecasts FILE...`.
 //!
-//! Each recording is replayed under its own kernel's policy. Prints the totals of the kernel and of the
-//! replay, and the errors over all recordings.
+//! Replays each recording under its own kernel's policy. Prints the totals of the kernel and of the replay,
+//! and the replay's errors over all recordings.
 
 use pageset_replay::{Outcome, ReplayOptions, replay};
 
@@ -11,8 +11,7 @@ fn main() {
         let mut reader = pageset_trace::open(path.as_ref()).expect("a readable recording");
         let replay = replay(reader.as_mut(), &ReplayOptions::default(), |_| {}).expect("a replay");
         let (kernel, Some(own)) = (replay.kernel_itself, replay.own) else { continue };
-        // If the replay of a recording has an own row, the recording has all of the kernel's refills and
-        // drains.
+        // A replay has an own row only if the recording has all of the kernel's refills and drains.
         let kernel = [kernel.refills, kernel.refilled_pages, kernel.drains, kernel.drained_pages]
             .map(|count| count.unwrap_or(0));
         let Outcome { refills, refilled_pages, drains, drained_pages, .. } = own;

@@ -1,5 +1,5 @@
-//! Counts how many blocks of orders 1 to 3 a CPU frees in a row. Long runs of these frees cause drains by
-//! `free_high`.
+//! Counts how many blocks of orders 1 to 3 a CPU frees in a row. Long runs of such frees cause `free_high`
+//! drains.
 //!
 //! `cargo run --release -p pageset-replay --example high_order_runs -- FILE...`
 

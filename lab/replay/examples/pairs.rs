@@ -1,11 +1,11 @@
-//! Checks every forecast that can be checked with the recordings of a folder: `cargo run --release --example
-//! pairs FOLDER`.
+//! Compares forecasts with recordings, for all pairs of recordings in a folder that allow it: `cargo run
+//! --release --example pairs FOLDER`.
 //!
 //! The folder has recordings of loads under several kernels and settings. A file is called
-//! `KERNEL_LOAD_SETTING_rN.*` if there are several of its kind, and otherwise `KERNEL_LOAD.*`. The recordings
-//! of a load under one kernel and setting forecast that load under each other kernel and setting of the same
-//! machine. Prints Markdown: sums over all pairs, the same sums with repeats in place of forecasts, then a
-//! row for each pair.
+//! `KERNEL_LOAD_SETTING_rN.*` if there are several runs of its kind, and otherwise `KERNEL_LOAD.*`. The
+//! recordings of a load under one kernel and setting forecast that load under each other kernel and setting
+//! of the same machine. The example prints Markdown: sums over all pairs, the same sums with repeats in place
+//! of forecasts, then a row for each pair.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use pageset_replay::{Change, KernelTotals, against};
 use pageset_trace::TraceReader;
 
-/// Repeated recordings agree if their values differ by no more than this part. If repeated recordings differ
-/// more, any value in their range counts as true.
+/// Repeated recordings agree if their values differ by no more than this part of their value. If repeated
+/// recordings do not agree, any value in their range counts as true.
 const QUIET: f64 = 0.25;
 
 type Group = BTreeMap<(String, String), Vec<PathBuf>>;
@@ -97,8 +97,8 @@ fn range(values: &[u64]) -> (u64, u64) {
     (least, values.iter().copied().max().unwrap_or(0))
 }
 
-/// Prints how good the best possible forecast would be: another run of the same load under the same kernel
-/// and settings. Such a forecast misses only because runs of the load differ.
+/// Prints the error of the best possible forecast: another run of the same load under the same kernel and
+/// settings. This best forecast is wrong only because runs of a load differ.
 fn print_repeats(groups: &[Vec<u64>]) {
     let noisy = groups.iter().filter(|runs| {
         let mean = runs.iter().sum::<u64>() as f64 / runs.len().max(1) as f64;
@@ -135,7 +135,7 @@ fn print_repeats(groups: &[Vec<u64>]) {
     println!();
 }
 
-/// Sums over all pairs, separately for pairs whose repeats agree and for the others.
+/// Sums over all pairs, separately for pairs whose repeats agree and for pairs whose repeats differ.
 #[derive(Default)]
 struct Sums {
     off_by: [Vec<f64>; 2],

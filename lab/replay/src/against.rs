@@ -1,4 +1,4 @@
-//! Compares a forecast with a measurement: the same load was recorded under two kernels or settings.
+//! Compares a forecast with a measurement, for a load that was recorded under two kernels or settings.
 
 use pageset_core::Policy;
 use pageset_trace::TraceReader;
@@ -10,16 +10,16 @@ use crate::replay::{
     Candidate, Interval, KernelTotals, Replay, ReplayError, ReplayOptions, VmSettings, replay,
 };
 
-/// Recordings of one kernel and setting, and the counts of their kernels.
+/// The recordings under one kernel and setting, and the refills and drains that the kernel made in them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Side {
     /// The policy of the recorded kernel.
     pub policy: &'static str,
-    /// The kernel's counts in each run.
+    /// The kernel's own counts in each recording.
     pub runs: Vec<KernelTotals>,
 }
 
-/// One quantity: the value that the first side predicts, and the value that the second side had.
+/// One quantity: the values that the first side predicts, and the values that the second side had.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
     /// The name of the quantity.
@@ -30,24 +30,24 @@ pub struct Change {
     pub to: f64,
     /// Mean of the predictions, one from each run of the first side.
     pub predicted: f64,
-    /// Noise of the second side: its largest run minus its smallest run, as a part of the mean of its runs.
+    /// Noise of the second side: the range of its runs' values, divided by the mean of these values.
     pub noise: f64,
     /// The mean of the lower ends of the predictions' intervals, and the mean of the upper ends. `None` for
     /// quantities without an interval.
     pub interval: Option<(f64, f64)>,
-    /// Each run of the second side is compared with each interval: how many runs lie inside, and how many
-    /// comparisons there were.
+    /// Each run of the second side is compared with each interval. The first number counts the comparisons
+    /// where the run lies inside the interval. The second number counts all comparisons.
     pub covered: Option<(u64, u64)>,
 }
 
 impl Change {
-    /// The factor of the quantity's change, as measured.
+    /// The measured factor between the second side's value and the first side's value.
     #[must_use]
     pub fn real_ratio(&self) -> f64 {
         ratio(self.to, self.from)
     }
 
-    /// The factor of the quantity's change, as predicted.
+    /// The predicted factor between the second side's value and the first side's value.
     #[must_use]
     pub fn predicted_ratio(&self) -> f64 {
         ratio(self.predicted, self.from)
@@ -61,7 +61,7 @@ impl Change {
     }
 }
 
-/// The ratio of two counts. Half is added to both, so that a count of 0 causes no division by zero.
+/// The ratio of two counts. Half is added to both counts, so that a count of 0 causes no division by zero.
 fn ratio(a: f64, b: f64) -> f64 {
     (a + 0.5) / (b + 0.5)
 }
@@ -73,14 +73,14 @@ pub struct Against {
     pub from: Side,
     /// The side that the replay is compared with.
     pub to: Side,
-    /// The settings of the second side that differ from the first side's.
+    /// The second side's settings, where they differ from the first side's settings.
     pub settings: String,
     /// Refills, refilled pages, drains, drained pages, visits.
     pub changes: Vec<Change>,
 }
 
 /// Forecasts the load of each of the first recordings under the kernel of the second recordings, and compares
-/// the forecasts with the second recordings. Repeats of either side show how far the kernel itself differs
+/// the forecasts with the second recordings. Repeats on either side show how much the kernel's counts vary
 /// from run to run.
 ///
 /// # Errors
@@ -167,7 +167,7 @@ pub fn against(
     })
 }
 
-/// Replays a recording, which must show the visits of its kernel.
+/// Replays a recording. Returns an error unless the recording shows the visits of its kernel.
 fn replayed(reader: &mut dyn TraceReader, options: &ReplayOptions) -> Result<Replay, ReplayError> {
     let replay = replay(reader, options, |_| {})?;
     replay.recorded.require(needs::VISITS, reader.info())?;

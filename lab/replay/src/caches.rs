@@ -3,7 +3,7 @@
 use pageset_core::CacheSlice;
 use pageset_trace::{CacheKind, Layout};
 
-/// One CPU's share of the data caches.
+/// Computes one CPU's share of the data caches.
 pub(crate) fn cache_slice(machine: &Layout, cpu: u32) -> CacheSlice {
     let share_kib =
         |bytes: u64, sharers: usize| u32::try_from(bytes / 1024 / sharers.max(1) as u64).unwrap_or(u32::MAX);

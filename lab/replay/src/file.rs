@@ -1,4 +1,5 @@
-//! Writes files that appear complete or not at all, and that replace another file only on request.
+//! Writes files that appear complete or not at all. Another file is replaced only if the caller asks for
+//! that.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
@@ -11,20 +12,21 @@ use tempfile::NamedTempFile;
 /// Names of temporary files that this process has made. Names of files that are gone stay in the list.
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// A function of the program, called before a temporary file appears.
+/// A callback of the program. The callback runs before a temporary file appears.
 static BEFORE_TEMPORARY: OnceLock<fn()> = OnceLock::new();
 
-/// Calls `prepare` before each temporary file that has a name. Most file systems need no such file. `prepare`
-/// can watch the signals that would end the process, and call [`remove_temporary`] when one comes.
+/// Sets a callback that runs before each temporary file with a name is made. `prepare` can watch the signals
+/// that would end the process, and call [`remove_temporary`] at such a signal. On most file systems, no
+/// temporary file needs a name.
 pub fn before_temporary(prepare: fn()) {
-    // A second call comes from a second command in the same process, with the same function.
+    // A second call comes from a second command in the same process, and passes the same function.
     BEFORE_TEMPORARY.get_or_init(|| prepare);
 }
 
 /// Removes the temporary files of this process, which is about to end.
 pub fn remove_temporary() {
     for path in TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-        // Most of these files are gone already.
+        // Most temporary files of the list do not exist any more, so ignore errors.
         drop(fs::remove_file(path));
     }
 }
@@ -39,7 +41,7 @@ fn note_temporary(path: &Path) {
 /// What to do with an existing file of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// Keep the existing file, and return an error: the file may be the only copy of something else.
+    /// Keep the existing file, and return an error. The existing file may be the only copy of its contents.
     Refuse,
     /// Replace the existing file by the new one.
     Replace,
@@ -59,9 +61,8 @@ pub fn write_file(
 }
 
 /// Creates a file under its final name at once, so that its content stays even if this process is killed. A
-/// device or a pipe is opened as it is: it is neither locked nor cut to length 0. The file is locked while it
-/// is open: if two processes begin the
-/// same file, the second process gets an error, so their writes never mix.
+/// device or pipe is opened without a lock and without truncation. The file is locked while it is open. If
+/// two processes begin the same file, the second process gets an error, so their writes never mix.
 ///
 /// # Errors
 ///
@@ -72,8 +73,8 @@ pub fn begin_file(path: &Path, existing: Existing) -> Result<File> {
     open_without_check(path, existing)
 }
 
-/// Opens the file. Race: another process may create a file of this name after `check_file`. So this does not
-/// rely on that check: the open itself fails if the file exists and must stay.
+/// Opens the file. Race: another process may create a file of this name after `check_file`. The open itself
+/// fails if a file exists and must stay, so no file is lost.
 fn open_without_check(path: &Path, existing: Existing) -> Result<File> {
     match File::options().write(true).create_new(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -83,7 +84,7 @@ fn open_without_check(path: &Path, existing: Existing) -> Result<File> {
             return Ok(made);
         }
     }
-    // Do not truncate yet: what was opened may be a device or a pipe.
+    // Do not truncate yet: `path` may be a device or a pipe.
     let opened = File::options().write(true).create(existing == Existing::Replace).truncate(false).open(path);
     let file = opened.with_context(|| cannot_write(path))?;
     if file.metadata().with_context(|| cannot_write(path))?.is_file() {
@@ -96,8 +97,8 @@ fn open_without_check(path: &Path, existing: Existing) -> Result<File> {
     Ok(file)
 }
 
-/// Refuses a file that another process has begun and not ended. On a file system without locks, the file is
-/// not protected from a second process.
+/// Returns an error if another process has begun this file and not finished it. A file system without locks
+/// does not protect the file from a second process.
 fn lock(file: &File, path: &Path) -> Result<()> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => {
@@ -135,7 +136,7 @@ pub fn remove_begun(path: &Path) {
     }
 }
 
-/// Refuses a file that must not be written.
+/// Returns an error if the file must not be written.
 pub fn check_file(path: &Path, existing: Existing) -> Result<()> {
     let kind = fs::symlink_metadata(path)
         .and_then(|link| if link.is_symlink() { fs::metadata(path) } else { Ok(link) });
@@ -150,8 +151,8 @@ fn exists(path: &Path) -> anyhow::Error {
     anyhow!("{}: exists already; choose another name, or replace it with --force", path.display())
 }
 
-/// A file that gets its name when it is finished. If this value is dropped before that, nothing remains on
-/// disk.
+/// A file that gets its name when its content is finished. If this value is dropped before that, nothing
+/// remains on disk.
 pub struct AtomicFile {
     target: PathBuf,
     existing: Existing,
@@ -162,7 +163,7 @@ enum Sink {
     /// The file has no name until it is linked, so nothing remains on disk however this process ends.
     #[cfg(target_os = "linux")]
     Nameless(File, PathBuf),
-    /// The file has a temporary name beside the target, and is renamed at the end. This method is for file
+    /// The file has a temporary name beside the target, and is renamed at the end. This variant is for file
     /// systems without nameless files.
     Beside(NamedTempFile),
     /// The target is a device or a pipe, which must not be replaced.
@@ -174,7 +175,7 @@ impl Write for Sink {
         match self {
             #[cfg(target_os = "linux")]
             Self::Nameless(file, _) => file.write(bytes),
-            // Write to the inner file: the errors of the library's `write` would name the temporary file.
+            // Write to the inner file. The library's own `write` names the temporary file in its errors.
             Self::Beside(file) => file.as_file_mut().write(bytes),
             Self::Device(file) => file.write(bytes),
         }
@@ -203,13 +204,13 @@ impl AtomicFile {
         let (target, sink) = if is_device {
             let file = File::options().write(true).open(target).with_context(|| cannot_write(target))?;
             if file.metadata().with_context(|| cannot_write(target))?.is_file() {
-                // Race: since the check above, another process has replaced the device by a file. Do not
-                // write to that file.
+                // Race: after the check above, another process replaced the device by a file. Do not write to
+                // that file.
                 return Err(exists(target));
             }
             (target.to_owned(), Sink::Device(file))
         } else {
-            // Replace the target of a symbolic link, not the link.
+            // Replace the file that a symbolic link points to, not the link.
             let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
             let directory = match target.parent() {
                 Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
@@ -244,8 +245,8 @@ impl AtomicFile {
                     Existing::Replace => file.persist(&target),
                 };
                 match named.map_err(|error| error.error) {
-                    // Race: another process has created the file since `check_file`. This process loses and
-                    // returns an error, and the other file is not overwritten.
+                    // Race: another process created the file after `check_file`. This process loses and
+                    // returns an error, and the other process's file is not overwritten.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                         return Err(exists(&target));
                     }
@@ -291,7 +292,7 @@ impl Sink {
                 return Ok(Self::Nameless(file, directory));
             }
         }
-        // Drop the library's message: it names a temporary file, which means nothing to the user.
+        // Drop the library's message: it names a temporary file that the user does not know.
         new_file_in(&directory).map(Self::Beside).map_err(|error| io::Error::from(error.kind()))
     }
 }
@@ -310,7 +311,7 @@ fn link(file: &File, directory: &Path, target: &Path, existing: Existing) -> io:
     let name = |name: &Path| linkat(CWD, own(file), CWD, name, AtFlags::SYMLINK_FOLLOW);
     match (name(target), existing) {
         (Err(rustix::io::Errno::EXIST), Existing::Replace) => {
-            // `linkat` cannot replace a file, so give the file a temporary name first, and rename that.
+            // `linkat` cannot replace a file. Give the file a temporary name first, and then rename it.
             let beside = tempfile::Builder::new().prefix(".pageset-").make_in(directory, |path| {
                 note_temporary(path);
                 Ok(name(path)?)
@@ -321,7 +322,8 @@ fn link(file: &File, directory: &Path, target: &Path, existing: Existing) -> io:
     }
 }
 
-/// Creates a file with the permissions that the user's mask allows, unlike other temporary files.
+/// Creates a file with the permissions that the user's umask allows. Other temporary files are private to the
+/// user.
 fn new_file_in(directory: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new().prefix(".pageset-").make_in(directory, |path| {
         note_temporary(path);
@@ -390,7 +392,7 @@ mod tests {
         let mut file = AtomicFile::create(&target, Existing::Refuse).unwrap();
         file.write_all(b"half").unwrap();
         file.flush().unwrap();
-        // A kill at this point would leave the directory as it is now.
+        // If the process were killed here, the directory would stay as it is now.
         if matches!(file.out.get_ref(), Sink::Nameless(..)) {
             assert!(names(directory.path()).is_empty());
         }
@@ -435,7 +437,7 @@ mod tests {
     fn fault_13_a_file_that_appears_after_the_look_stays() {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("result");
-        // The file appears after `check_file` found nothing.
+        // In this test, the file appears after `check_file` has run.
         fs::write(&target, "precious").unwrap();
         let error = open_without_check(&target, Existing::Refuse).unwrap_err().to_string();
         assert!(

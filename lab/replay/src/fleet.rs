@@ -1,6 +1,6 @@
 //! A fleet: many recordings of one load, from one machine again and again or from many machines.
 //!
-//! [`files`] finds the recordings in a folder, and [`each`] does some work for all of them in parallel.
+//! [`files`] finds the recordings in a folder, and [`each`] runs a function for all recordings in parallel.
 //! [`Answers`] sums up the verdicts of [`advise`]. If a recording cannot be read, its result is an error, and
 //! work on the other recordings continues.
 //!
@@ -19,8 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::advise::{Advice, Verdict, Why};
 
-/// The end of the name of each recording in a folder. A folder may have other files too: layouts, notes,
-/// results.
+/// The suffix of each recording in a folder. A folder may have other files too: layouts, notes, results.
 const SUFFIX: &str = ".pgtrace";
 
 /// Whether the user asked for several recordings: more than one path, or a folder.
@@ -29,11 +28,11 @@ pub fn is_fleet(paths: &[PathBuf]) -> bool {
     paths.len() > 1 || paths.iter().any(|path| path.is_dir())
 }
 
-/// The recordings that the user asked for, each of them once. A folder stands for the files in it whose names
-/// end in `.pgtrace`, sorted by name.
+/// Returns the recordings that the user asked for, each recording only once. A folder stands for its files
+/// whose names end in `.pgtrace`, sorted by name.
 ///
 /// # Errors
-/// A folder cannot be read, or has no recording.
+/// An error if a folder cannot be read, or has no recording.
 pub fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
@@ -64,13 +63,13 @@ pub fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Does `work` for each recording, on all CPUs. The results are in the order of `files`. Each recording is
-/// read by one thread, so there are never more recordings in memory than CPUs. If there are fewer recordings
-/// than CPUs, `work` may use several threads.
+/// Runs `work` for each recording, on all CPUs. The results are in the order of `files`. One thread reads
+/// each recording, so there are never more recordings in memory than CPUs. If there are fewer recordings than
+/// CPUs, `work` may use several threads.
 ///
 /// # Errors
-/// [`Cancelled`](pageset_report::Cancelled), once the recordings that were begun are done, or an error if the
-/// system gives no threads.
+/// [`Cancelled`](pageset_report::Cancelled), after the recordings that were begun are finished. An error if
+/// the system cannot create threads.
 pub fn each<R: Send>(
     files: &[PathBuf],
     progress: &mut dyn Progress,
@@ -81,12 +80,12 @@ pub fn each<R: Send>(
     let cpus = cpus_of_this_machine();
     let workers = cpus.min(files.len()).max(1);
     let pool = || rayon::ThreadPoolBuilder::new().num_threads(cpus.div_ceil(workers)).build();
-    // Each worker has its own thread pool. In a shared pool, a thread that waits for the parallel work of its
-    // recording would begin another recording in the meantime.
+    // Each worker has its own thread pool. In a shared pool, a thread that waits for its recording's parallel
+    // work would begin another recording in the meantime.
     let pools = (0..workers).map(|_| pool()).collect::<Result<Vec<_>, _>>().context("cannot make threads")?;
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    // The results, the number of results so far, the receiver of progress, and its last answer: whether to
-    // continue.
+    // The results, the number of results so far, the receiver of progress, and whether this receiver has
+    // cancelled the work.
     let results = Mutex::new((files.iter().map(|_| None).collect::<Vec<Option<R>>>(), 0, progress, Ok(())));
     thread::scope(|scope| {
         for pool in &pools {
@@ -127,7 +126,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// The answer of an advice: the beginning of its first sentence.
+    /// Reduces the verdict of an advice to one word.
     #[must_use]
     pub fn of(advice: &Advice) -> Self {
         use crate::advise::Matter::{CpuTime, HeldMemory};
@@ -152,8 +151,8 @@ impl Answer {
     }
 }
 
-/// What is advised: settings in the form that `sysctl` takes, or a kernel. The two numbers are the least and
-/// the most CPU time that the change saves, in percent.
+/// Returns the advised settings in the form that `sysctl` takes, or the advised kernel. The two numbers are
+/// the least and the most CPU time that the change saves, in percent.
 fn advised(advice: &Advice) -> Option<(&str, Option<(f64, f64)>)> {
     let (Verdict::Set { forecast, .. } | Verdict::ChangeKernel { forecast, .. }) = advice.verdict else {
         return None;
@@ -162,7 +161,7 @@ fn advised(advice: &Advice) -> Option<(&str, Option<(f64, f64)>)> {
     Some((forecast.kernel.as_deref().unwrap_or(&forecast.settings), forecast.saved_percent))
 }
 
-/// A few words on why a recording gives no answer. `None` if the recording gives an answer.
+/// Says in a few words why a recording gives no answer. `None` if the recording gives an answer.
 fn why_unknown(advice: &Advice) -> Option<&'static str> {
     let Verdict::Unknown { why } = advice.verdict else { return None };
     Some(match why {
@@ -179,7 +178,7 @@ fn why_unknown(advice: &Advice) -> Option<&'static str> {
     })
 }
 
-/// The answer for one recording, in a line.
+/// The row of one recording in the table of a fleet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     /// The answer in words. `None` if the recording could not be read.
@@ -190,7 +189,7 @@ pub struct Line {
     pub saved_percent_least: Option<f64>,
     /// The most CPU time that the advised change saves, in percent.
     pub saved_percent_most: Option<f64>,
-    /// The most that any setting could save, in percent.
+    /// The most CPU time that any setting could save, in percent.
     pub most_percent: Option<f64>,
     /// Number of visits to zones per second.
     pub visits_per_s: Option<f64>,
@@ -201,7 +200,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// Makes the line for an advice, or for the reason why there is no advice.
+    /// Makes the line for an advice, or for the reason why a recording could not be read.
     #[must_use]
     pub fn new(read: Result<&Advice, String>) -> Self {
         let advice = match read {
@@ -228,22 +227,23 @@ impl Line {
 /// The answers of all recordings of a fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Answers {
-    /// Recordings.
+    /// Number of recordings.
     pub recordings: usize,
-    /// The recordings whose answer is *Yes*, as indices into the fleet's recordings: the worst first.
+    /// The recordings whose answer is *Yes*, as indices into the fleet's recordings. The recording with the
+    /// largest saving is first.
     pub yes: Vec<usize>,
     /// The number of recordings whose answer is *No*.
     pub no: usize,
     /// The number of recordings without an answer.
     pub unknown: usize,
-    /// The reasons why recordings give no answer, and the number of recordings for each reason: the most
-    /// frequent first.
+    /// The reasons why recordings give no answer, with the number of recordings for each reason. The most
+    /// frequent reason is first.
     pub why_unknown: Vec<(String, usize)>,
     /// The number of recordings that could not be read.
     pub unread: usize,
-    /// Each advice, and the number of recordings with this advice: the most frequent first.
+    /// Each advice, with the number of recordings that get it. The most frequent advice is first.
     pub advised: Vec<(String, usize)>,
-    /// All recordings, the worst first: Yes, then unknown, then No, then those that could not be read.
+    /// All recordings by their answer: Yes, then unknown, then No, then recordings that could not be read.
     #[serde(skip)]
     pub order: Vec<usize>,
 }
@@ -260,8 +260,8 @@ impl Answers {
                 keys.push((3, 0.0, at));
                 continue;
             };
-            // The sort key of an answer: the saving that is certain, or the largest possible saving
-            // if no saving is certain.
+            // Answers are sorted by the saving that is certain. If no saving is certain, the largest possible
+            // saving is used.
             let most = || advice.findings.spending.most_percent.unwrap_or(0.0);
             let saved = advised(advice).and_then(|(_, saved)| saved).map_or_else(most, |(least, _)| least);
             let class = match Answer::of(advice) {
@@ -333,7 +333,7 @@ mod tests {
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let results = each(&files, &mut (), |file| {
             most.fetch_max(now.fetch_add(1, Relaxed) + 1, Relaxed);
-            // While a thread waits for its own parallel work, it must not begin another recording.
+            // While a thread waits for its recording's parallel work, it must not begin another recording.
             (0..8).into_par_iter().for_each(|_| thread::sleep(Duration::from_micros(50)));
             now.fetch_sub(1, Relaxed);
             file.to_owned()

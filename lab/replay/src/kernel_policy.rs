@@ -2,8 +2,8 @@
 
 use pageset_core::Policy;
 
-/// The first release that each policy describes, oldest first. Linux 6.2 to 6.6 have the same rules as the
-/// base of the auto-tuning series; stable 6.1 has one patch of that series. Source: `Policy::kernel` and
+/// The first release that each policy describes, oldest first. Linux 6.2 to 6.6 have the rules of the base of
+/// the auto-tuning series, and stable 6.1 has one patch of that series. Source: `Policy::kernel` and
 /// `Policy::summary` of each policy.
 const SINCE: [(Release, &str); 11] = [
     ((4, 0, 0), "linux-4.9"),
@@ -18,15 +18,16 @@ const SINCE: [(Release, &str); 11] = [
     ((6, 19, 0), "linux-6.19"),
     ((7, 2, 0), "linux-7.2"),
 ];
-/// Changes that a stable series got later: the first release with the change, and the policy with it.
+/// Changes that a stable series of Linux got later: the first release with the change, and the policy with
+/// the change.
 const STABLE: [(Release, &str); 2] = [((6, 12, 67), "linux-6.12"), ((6, 18, 7), "linux-6.18")];
 
 /// Major, minor and stable number.
 type Release = (u32, u32, u32);
 
-/// The policy of the kernel with this release, as `uname -r` prints it. The result is a guess: vendors
-/// backport changes to older kernels, and some do not print the stable number. If the guess is wrong, try the
-/// results of [`neighbours`].
+/// Finds the policy of the kernel with this release, as `uname -r` prints it. The result is a guess: vendors
+/// backport changes to older kernels, and some vendors do not print the stable number. If the guess is wrong,
+/// try the policies that [`neighbours`] returns.
 #[must_use]
 pub fn policy_of_kernel(release: &str) -> Option<&'static Policy> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
@@ -39,8 +40,8 @@ pub fn policy_of_kernel(release: &str) -> Option<&'static Policy> {
     Policy::named(name)
 }
 
-/// The policies of the kernels before and after this kernel: a vendor may have left out the last changes, or
-/// backported the next ones.
+/// Returns the policies of the kernels before and after this kernel. A vendor may have left out the kernel's
+/// last changes, or backported the next changes.
 #[must_use]
 pub fn neighbours(policy: &Policy) -> Vec<&'static Policy> {
     let mut names: Vec<(Release, &str)> = [SINCE.as_slice(), &STABLE].concat();

@@ -7,13 +7,14 @@ use pageset_core::policy::{BatchRule, HighRule, fixed};
 
 use crate::replay::{Candidate, VmSettings};
 
-/// The policies of a published table. The first policy is the base that all other policies are compared with.
+/// The policies of a published table. The first policy is the base that the others are compared with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ladder {
     /// The auto-tuning series of 2023: its base, the patches that its tables show, and the merged form.
     #[default]
     Series,
-    /// The high-order series of 2016: vanilla 4.9, version 5, and proposals of its reviewers.
+    /// The high-order series of 2016: unchanged Linux 4.9, version 5 of the series, and proposals of its
+    /// reviewers.
     HighOrder,
     /// The first phase of the 2018 batch-size study: batches from 31 to 511, each with a limit of six
     /// batches.
@@ -80,7 +81,7 @@ impl FromStr for Ladder {
     }
 }
 
-/// Values to try for a policy's constants. A constant without values keeps the policy's value.
+/// Values to try for a policy's constants. If a constant has no values here, the policy's own value is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sweep {
     /// Pages that a refill or drain moves.
@@ -93,14 +94,14 @@ pub struct Sweep {
     pub settings: Vec<Vec<VmSettings>>,
 }
 
-/// Maximum number of policies in one sweep: each needs the page sets of a whole machine in memory.
+/// Maximum number of policies in one sweep. Each policy needs the page sets of a whole machine in memory.
 const POLICIES_MAX: usize = 256;
 
 impl Sweep {
     /// Parses settings such as `batch=31,63,127` and `high=186,378`.
     ///
     /// # Errors
-    /// A sentence that names the setting and its possible values.
+    /// A sentence that names the wrong setting and its possible values.
     pub fn parse<'s>(settings: impl IntoIterator<Item = &'s str>) -> Result<Self, String> {
         let mut sweep = Self::default();
         for setting in settings {
@@ -140,8 +141,8 @@ impl Sweep {
         constants.into_iter().chain(self.settings.iter().map(Vec::len)).all(|count| count <= 1)
     }
 
-    /// The policy `base` with every combination of the values, in the order given: constants of the policy
-    /// vary first, then settings.
+    /// Combines the policy `base` with every combination of the values. Constants of the policy vary first,
+    /// then settings.
     #[must_use]
     pub fn candidates(&self, base: &Policy) -> Vec<Candidate> {
         let mut candidates: Vec<Candidate> = self.policies(base).into_iter().map(Candidate::from).collect();
@@ -157,8 +158,8 @@ impl Sweep {
         candidates
     }
 
-    /// The policy `base` with every combination of the values of its constants. The results are sorted by the
-    /// first constant, then by the next.
+    /// Combines the policy `base` with every combination of the values of its constants. The results are
+    /// sorted by the first constant, then by the next.
     fn policies(&self, base: &Policy) -> Vec<Policy> {
         let mut policies = Vec::new();
         for batch in choices(&self.batch) {
@@ -186,7 +187,7 @@ impl Sweep {
     }
 }
 
-/// The values as options. If there are none, a single `None`: keep the policy's value.
+/// Returns the values to try. Without values, returns a single `None`, which keeps the policy's value.
 fn choices<T: Copy>(values: &[T]) -> Vec<Option<T>> {
     if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
 }
@@ -207,8 +208,8 @@ where
         .collect()
 }
 
-/// Renames a policy. Policies have static names, so the new name is never freed. A command makes only a few
-/// names.
+/// Renames a policy. The new name is never freed, because policies have static names. A command makes only a
+/// few names.
 fn labelled(mut policy: Policy, label: String) -> Policy {
     policy.name = label.leak();
     policy

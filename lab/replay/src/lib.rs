@@ -1,5 +1,5 @@
-//! Analyses of a recording of page events: counts of its contents, a check whether a policy explains it,
-//! forecasts for other policies, and advice about the machine.
+//! Analyses recordings of page events. Counts their contents, checks whether a policy explains the kernel's
+//! decisions, makes forecasts for other policies, and gives advice about the machine.
 //!
 //! | what | where |
 //! |---|---|
@@ -47,7 +47,7 @@ mod survey;
 mod verify;
 pub mod who;
 
-// Public functions of this crate have types of these crates in their signatures.
+// Signatures of this crate's public functions contain types of these crates.
 pub use {pageset_core, pageset_report, pageset_trace};
 
 pub use against::{Against, Change, Side, against};

@@ -1,4 +1,4 @@
-//! The limits of a recorded machine's page sets: the kernel printed them, or a policy computes them.
+//! The limits of a recorded machine's page sets, as the kernel printed them or as a policy computes them.
 
 use pageset_core::Policy;
 use pageset_core::pcp::Limits;
@@ -7,7 +7,8 @@ use pageset_trace::{Layout, ZoneDescription};
 
 use crate::caches::cache_slice;
 
-/// The limits that the kernel printed, or else those that the policy's formula gives (spec §2.2, §2.3).
+/// Returns the limits that the kernel printed. Without printed limits, the policy's formula gives them (spec
+/// §2.2, §2.3).
 pub(crate) fn printed_or_computed(policy: &Policy, machine: &Layout, zone: &ZoneDescription) -> Limits {
     let printed = zone.pagesets.iter().find_map(|set| {
         Some(Limits {
@@ -41,7 +42,7 @@ pub(crate) fn has_large_slice(policy: &Policy, machine: &Layout, cpu: u32, batch
     cache_slice(machine, cpu).is_large(rule, batch, machine.page_size)
 }
 
-/// Converts a printed count to `i32`. Large counts are capped, so that sums never overflow.
+/// Converts a printed count to `i32`. A large count is capped, so that sums never overflow.
 pub(crate) fn to_i32(value: u64) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX / 4).min(i32::MAX / 4)
 }

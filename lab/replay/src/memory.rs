@@ -5,39 +5,39 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
-/// The memory that this process can still get, in bytes: the smallest of the machine's available memory, what
-/// its control groups still allow, and what `ulimit -v` still allows. `None` if none of these limits is
-/// known.
+/// The memory that this process can still get, in bytes. The result is the smallest of three limits: the
+/// machine's available memory, the rest of its control groups' limits, and the rest of `ulimit -v`. `None` if
+/// no limit is known.
 pub(crate) fn to_be_had() -> Option<u64> {
     [free_of_machine(), left_of_groups(), left_of_address_space()].into_iter().flatten().min()
 }
 
-/// Memory that tables leave to other work: a thread that gets no memory would abort the process.
+/// Memory that tables leave to other work. If a thread cannot get memory, the process aborts.
 const REST_BYTES: usize = 16 << 20;
 
-/// Whether the system gives this many bytes now.
+/// Whether the system grants an allocation of this many bytes now.
 pub(crate) fn gives(bytes: usize) -> bool {
     let mut list = Vec::<u8>::new();
     let gives = list.try_reserve_exact(bytes).is_ok();
-    // Otherwise the compiler may leave out an allocation that is not used.
+    // Without this line, the compiler may remove the unused allocation.
     std::hint::black_box(&list);
     gives
 }
 
-/// Whether the system would give no more than a little memory.
+/// Whether the system would refuse to allocate `REST_BYTES` more.
 pub(crate) fn is_short() -> bool {
     !gives(REST_BYTES)
 }
 
-/// Whether memory is short for a table that has so many chunks. Looking for memory takes longer than making a
-/// chunk, so only some chunks look.
+/// Whether memory is short, for a table that has `chunks` chunks. A check takes longer than making a chunk,
+/// so memory is checked only once in `CHUNKS_OF_LOOK` chunks.
 pub(crate) fn is_short_for(chunks: usize) -> bool {
-    /// Every so many chunks, the table looks.
+    /// Number of chunks from one check of memory to the next.
     const CHUNKS_OF_LOOK: usize = 64;
     chunks.is_multiple_of(CHUNKS_OF_LOOK) && is_short()
 }
 
-/// A list of equal entries. `None` if memory is short.
+/// Makes a list of equal entries; `None` if memory is short.
 pub(crate) fn filled<T: Clone>(entries: usize, value: T) -> Option<Box<[T]>> {
     let mut list = Vec::new();
     list.try_reserve_exact(entries).ok()?;
@@ -45,21 +45,21 @@ pub(crate) fn filled<T: Clone>(entries: usize, value: T) -> Option<Box<[T]>> {
     Some(list.into_boxed_slice())
 }
 
-/// Says that there is no memory for so many bytes of something.
+/// Writes the message that there is no memory for this many bytes of `what`.
 pub(crate) fn none_for(bytes: usize, what: &str) -> String {
     format!("there is no memory for {} MiB of {what}", (bytes >> 20).max(1))
 }
 
-/// Memory to read the smallest recording, without the threads.
+/// Memory that reading the smallest recording takes, without the memory of threads.
 const LEAST_BYTES: u64 = 64 << 20;
 /// Memory of a thread: its stack and its buffers.
 const THREAD_BYTES: u64 = 4 << 20;
 
-/// Requires that `ulimit -v` leaves the memory that reading the smallest recording takes. Without it, the
-/// system would end this process without a message.
+/// Returns an error unless `ulimit -v` leaves the memory that reading the smallest recording takes. Without
+/// this check, a process that runs out of memory would end without a message.
 ///
 /// # Errors
-/// A sentence with the memory that is needed, and the memory that is left.
+/// A sentence with the needed memory and the memory that is left.
 pub fn require_room() -> Result<(), String> {
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get() as u64);
     let needed = LEAST_BYTES + THREAD_BYTES * threads;
@@ -83,7 +83,7 @@ fn available(meminfo: &str) -> Option<u64> {
     Some(line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()?.saturating_mul(1024))
 }
 
-/// What `ulimit -v` allows, minus what is already mapped.
+/// The limit of `ulimit -v`, minus the memory that this process has mapped.
 fn left_of_address_space() -> Option<u64> {
     let most = getrlimit(Resource::As).current?;
     let pages: u64 = fs::read_to_string("/proc/self/statm").ok()?.split(' ').next()?.parse().ok()?;
@@ -94,8 +94,8 @@ fn left_of_groups() -> Option<u64> {
     left_of(&fs::read_to_string("/proc/self/cgroup").ok()?, Path::new("/sys/fs/cgroup"))
 }
 
-/// The memory that the control groups of a process, and their parents, still allow: the smallest remainder
-/// counts. Source: cgroups(7).
+/// The smallest rest of memory that the control groups of a process, and their parents, still allow. Source:
+/// cgroups(7).
 fn left_of(groups: &str, root: &Path) -> Option<u64> {
     let left = groups.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);

@@ -1,9 +1,9 @@
-//! The requests of a recorded load to its allocator, in order, with a name for each block. Programs that
-//! repeat a recording on another allocator use this module.
+//! The requests of a recorded load to its allocator, in order, with a name for each block. This module is for
+//! programs that repeat a recording on another allocator.
 //!
-//! A replay of page sets does not use this module, for two reasons. To a page set all pages are alike, so
-//! they need no names. And a replay corrects an earlier event when a later event shows more, while this
-//! module reads events strictly in order.
+//! A replay of page sets does not use this module, for two reasons. First, a page set does not distinguish
+//! pages, so pages need no names. Second, a replay corrects an earlier event when a later event shows more,
+//! while this module never corrects an event.
 
 use foldhash::HashMap;
 use pageset_core::{MigrateType, Order, ZoneKind};
@@ -35,10 +35,10 @@ pub enum What {
         order: Order,
         /// The block's migratetype.
         migratetype: MigrateType,
-        /// The highest zone that the block may be from.
+        /// The highest zone that may supply the block.
         highest: ZoneKind,
     },
-    /// Allocate single pages in bulk. The pages are named by the numbers from `first` on.
+    /// Allocate single pages in bulk. The names of these pages are the numbers from `first` on.
     Bulk {
         /// The first page's number.
         first: u32,
@@ -47,7 +47,7 @@ pub enum What {
     },
     /// Free the block with this name.
     Free {
-        /// The block's name, from the request that allocated it.
+        /// The name that the allocating request gave to the block.
         block: BlockName,
     },
 }
@@ -55,9 +55,9 @@ pub enum What {
 /// The name of a block, unique in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockName {
-    /// A block, by the number of its allocation. All allocations except bulk allocations are counted.
+    /// A block that was not allocated in bulk, numbered by its allocation.
     Alone(u32),
-    /// A page of a bulk allocation, by its number. Pages of all bulk allocations are counted.
+    /// A page of a bulk allocation. The pages of all bulk allocations are numbered together.
     Bulk(u32),
 }
 
@@ -65,18 +65,18 @@ pub enum BlockName {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LeftOut {
-    /// Frees of blocks whose allocation the recording does not show.
+    /// Number of frees of blocks whose allocation the recording does not show.
     pub unmatched_frees: u64,
-    /// Number of allocations that had already failed in the recording.
+    /// Number of allocations that failed in the recording.
     pub failed_in_recording: u64,
-    /// Allocations with an impossible order, or with an impossible number of pages.
+    /// Number of allocations with an impossible order, or with an impossible number of pages.
     pub impossible: u64,
-    /// Number of allocations of frames that were in use. The events of their frees are lost, so a free is
-    /// inserted before each.
+    /// Number of allocations of frames that were in use. The event of the earlier block's free is lost, so a
+    /// free is inserted before such an allocation.
     pub allocated_twice: u64,
 }
 
-/// A bulk allocation of more pages than this is taken for a damaged event.
+/// A bulk allocation of more pages than this counts as a damaged event.
 pub const BULK_PAGES_MAX: u32 = 1 << 16;
 
 /// The blocks in use while a recording is read, and counts of requests that are left out.
@@ -84,12 +84,12 @@ pub const BULK_PAGES_MAX: u32 = 1 << 16;
 pub struct Blocks {
     /// The blocks in use, by first frame.
     in_use: HashMap<u64, u32>,
-    /// Blocks that were allocated one at a time, not in bulk.
+    /// Number of blocks that were allocated one at a time, not in bulk.
     pub allocated: u32,
-    /// Pages that were allocated in bulk.
+    /// Number of pages that were allocated in bulk.
     pub bulk_pages: u32,
-    /// Pages of bulk allocations that were freed. The events do not name the frames of bulk allocations, so
-    /// the oldest page is taken to be freed first.
+    /// Number of freed pages of bulk allocations. Events do not name the frames of bulk allocations, so this
+    /// module assumes that the oldest page is freed first.
     pub bulk_freed: u32,
     /// The highest CPU number in the recording, plus 1.
     pub cpus: u32,
@@ -122,7 +122,7 @@ impl Blocks {
         Ok(blocks)
     }
 
-    /// The blocks that the recording does not free. Pages of bulk allocations are left out.
+    /// Returns the blocks that the recording does not free, except pages of bulk allocations.
     pub fn kept(&self) -> impl Iterator<Item = u32> {
         self.in_use.values().copied()
     }
@@ -154,8 +154,8 @@ impl Blocks {
         }
     }
 
-    /// Makes the request for an allocation. If the frame was in use, also returns the block that used it,
-    /// whose free is lost.
+    /// Makes the request for an allocation. If the frame was in use, also returns the earlier block, because
+    /// the event of its free is lost.
     fn alloc(&mut self, event: &Event) -> Option<(What, Option<u32>)> {
         if event.is_failed_allocation() {
             self.left_out.failed_in_recording += 1;
@@ -166,7 +166,7 @@ impl Blocks {
             return None;
         };
         let number = std::mem::replace(&mut self.allocated, next);
-        // If the frame of a block in use is allocated once more, the free of the block was lost.
+        // If a frame in use is allocated again, the event of the earlier block's free was lost.
         let lost = self.in_use.insert(event.pfn, number);
         self.left_out.allocated_twice += u64::from(lost.is_some());
         let migratetype = event.block_type().filter(|of| of.is_mergeable()).unwrap_or(MigrateType::Movable);

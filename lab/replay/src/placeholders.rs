@@ -1,12 +1,12 @@
-//! Frame numbers that stand for any page. Use them where only the number of pages in a page set matters, not
-//! which pages they are.
+//! Placeholders: frame numbers that stand for any page. Placeholders are used where only the number of pages
+//! in a page set matters.
 
 use pageset_core::FrameIndex;
 
 /// Frames of a zone that are in no page set.
 #[derive(Debug)]
 pub(crate) struct Placeholders {
-    /// The first frame number that was not used as a placeholder yet.
+    /// The first frame number that was never used as a placeholder.
     fresh: FrameIndex,
     end: FrameIndex,
     returned: Vec<FrameIndex>,
@@ -17,7 +17,7 @@ impl Placeholders {
         Self { fresh: 0, end: u32::try_from(frames).unwrap_or(u32::MAX), returned: Vec::new() }
     }
 
-    /// A frame to use as placeholder; `None` if all frames of the zone are in page sets.
+    /// Takes a frame to use as a placeholder; `None` if all frames of the zone are in page sets.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<FrameIndex> {
         if let Some(placeholder) = self.returned.pop() {

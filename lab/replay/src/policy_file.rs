@@ -1,4 +1,5 @@
-//! Policies that users write: TOML files that name a base policy, and the differences.
+//! Policies that users write, as TOML files. A file names a base policy, and the differences from this base
+//! policy.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,8 +13,8 @@ use serde::Deserialize as _;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
-/// Tables that a file may write in part: a missing key keeps the value of the base policy. Any other table is
-/// one of several choices, so it replaces the whole table of the base policy.
+/// Tables that a file may write in part: a missing key keeps the base policy's value. Any other table chooses
+/// one of several rules, so it replaces the whole table of the base policy.
 const OF_KEYS: [&str; 7] = [
     "tuning",
     "tuning.decay",
@@ -30,18 +31,18 @@ const SHOWN: &str = "`pageset policies linux-6.18 --toml` shows all keys and the
 /// Largest `scale_max` in a file. With a larger value, a scaled batch would exceed every page set.
 const SCALE_MAX: u8 = 24;
 
-/// Why a file does not describe a policy: file, line, column and mistake.
+/// The reason why a file does not describe a policy: file, line, column and mistake.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct PolicyFileError(String);
 
-/// Whether the name of a policy is a file: it has a `/`, or ends in `.toml`.
+/// Whether the name of a policy is the path of a file: it has a `/`, or ends in `.toml`.
 #[must_use]
 pub fn names_policy_file(name: &str) -> bool {
     name.contains('/') || name.ends_with(".toml")
 }
 
-/// The policy in this file. The policy is kept until the process ends, like named policies.
+/// Reads the policy in this file. The policy is kept until the process ends, like named policies.
 ///
 /// # Errors
 ///
@@ -83,7 +84,7 @@ pub fn policy_to_toml(policy: &Policy) -> String {
     text += &rules(policy);
     _ = writeln!(text, "\n# Other choices:");
     let own = choices(policy);
-    // Take the rules' texts from named policies, whatever the constants are.
+    // Collect the choices of all named policies, and of a fixed batch and a fixed limit.
     let mut fixed = *policy;
     (fixed.batch, fixed.high) = (BatchRule::Fixed(31), HighRule::Fixed(186));
     let others = POLICIES.iter().chain([&fixed]).flat_map(choices).collect::<BTreeMap<_, _>>();
@@ -95,7 +96,8 @@ pub fn policy_to_toml(policy: &Policy) -> String {
     text
 }
 
-/// All choices of a policy's rules: for each key and choice, the line of a file.
+/// Finds all choices of a policy's rules. Maps each key and choice to the line of a file that makes this
+/// choice.
 fn choices(policy: &Policy) -> BTreeMap<(String, String), String> {
     let mut found = BTreeMap::new();
     let rules = rules(policy).parse::<toml::Table>().expect("the text that this program wrote is valid TOML");
@@ -105,8 +107,8 @@ fn choices(policy: &Policy) -> BTreeMap<(String, String), String> {
     found
 }
 
-/// Adds the choices of a rule, and of the rules in its table. A choice is a word, or a table whose only key
-/// names the choice. A table that [`OF_KEYS`] lists contains further rules.
+/// Adds the choices of a rule, and of the rules in its table. A choice is a word, or a table with one key
+/// that names the choice. A table that [`OF_KEYS`] lists contains further rules.
 fn find_choices(path: &str, value: &toml::Value, found: &mut BTreeMap<(String, String), String>) {
     match value {
         toml::Value::String(word) => {
@@ -133,7 +135,7 @@ fn rules(policy: &Policy) -> String {
     toml::to_string(policy).expect("TOML can express tables, words and numbers")
 }
 
-/// A mistake, and its position in the text if there is one.
+/// A mistake, and its position in the text if the position is known.
 type Wrong = (Option<Range<usize>>, String);
 
 fn policy_from_toml(text: &str, stem: &str) -> Result<Policy, Wrong> {
@@ -162,7 +164,7 @@ fn policy_from_toml(text: &str, stem: &str) -> Result<Policy, Wrong> {
         None if Policy::named(stem).is_some() => format!("{stem}.toml"),
         None => stem.to_owned(),
     };
-    // Pad the base's text, so that its byte positions are larger than all positions in the file.
+    // Pad the text of the base, so that its byte positions are larger than all positions in the file.
     let padded = " ".repeat(text.len() + 1) + &rules(base);
     let whole = DeTable::parse(&padded).expect("the text that this program wrote is valid TOML");
     let mut merged = whole.into_inner();
@@ -236,7 +238,7 @@ fn impossible(policy: &Policy) -> Option<(&'static str, &'static str)> {
     None
 }
 
-/// `:LINE:COLUMN` of this byte.
+/// Writes the place of this byte as `:LINE:COLUMN`.
 fn place(text: &str, byte: usize) -> String {
     let before = &text[..byte.min(text.len())];
     let line = before.matches('\n').count() + 1;
@@ -244,7 +246,7 @@ fn place(text: &str, byte: usize) -> String {
     format!(":{line}:{column}")
 }
 
-/// Adds to serde's message about an unknown word the nearest word that serde knows.
+/// Adds a suggestion to serde's message about an unknown word: the most similar word that serde knows.
 fn with_nearest(message: &str) -> String {
     let mut words = message.split('`').skip(1).step_by(2);
     match words.next() {
@@ -280,7 +282,7 @@ mod tests {
         for policy in POLICIES {
             let text = policy_to_toml(policy);
             let mut again = policy_from_toml(&text, "mine").unwrap_or_else(|why| panic!("{why:?}\n{text}"));
-            // The result does not depend on the base: a written file has all rules.
+            // The result must not depend on the base, because the file that was written has all rules.
             let other = text.replace(&format!("base = \"{}\"", policy.name), "base = \"linux-4.9\"");
             let of_other = policy_from_toml(&other, "mine").unwrap_or_else(|why| panic!("{why:?}\n{other}"));
             for read in [&mut again, &mut { of_other }] {
@@ -302,7 +304,7 @@ mod tests {
             let file = format!("base = \"linux-6.18\"\n{line}\n");
             match policy_from_toml(&file, "mine") {
                 Ok(_) => {}
-                // Some choices are valid only together with others.
+                // Some choices are valid only together with other choices.
                 Err((_, why)) => assert!(why.contains("go together"), "{line}: {why}"),
             }
         }

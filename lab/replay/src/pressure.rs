@@ -1,5 +1,5 @@
-//! Two flags of a zone at each moment: whether it is below its high watermark, and whether it is being
-//! reclaimed. No event reports the flags, but both follow from events.
+//! Two flags of a zone at each moment: whether the zone is below its high watermark, and whether it is being
+//! reclaimed. No event reports the flags, but other events show when the flags change.
 
 use pageset_core::pcp::Pressure;
 use pageset_trace::ZoneDescription;
@@ -9,10 +9,11 @@ use crate::gfp;
 /// The free pages of a zone, as far as events show them, and the zone's flags.
 #[derive(Clone, Debug)]
 pub(crate) struct ZonePressure {
-    /// Free pages: the number in the last sample, changed by all refills, drains and other events since then.
+    /// Free pages: the number in the last sample, plus all changes by refills, drains and other events since
+    /// then.
     pub(crate) free: i64,
-    /// The number of free pages that `/proc/zoneinfo` and the watermark checks see. A CPU's changes reach it
-    /// once their sum exceeds a threshold.
+    /// The number of free pages that `/proc/zoneinfo` and the watermark checks see. A CPU's changes are added
+    /// to this number when their sum exceeds a threshold.
     visible: i64,
     /// Changes by each CPU that are not yet in `visible`.
     pending: Vec<i32>,
@@ -21,10 +22,10 @@ pub(crate) struct ZonePressure {
     protection: Vec<i64>,
     /// The largest of `protection`.
     reserve_max: i64,
-    /// Pages that are free but do not count in the watermark checks, such as a reserve for atomic requests.
-    /// No event reports their number, so it is inferred from the kernel's decisions.
+    /// Free pages that the watermark checks do not count, such as a reserve for atomic requests. No event
+    /// reports the number of these pages, so the number is inferred from the kernel's decisions.
     unusable: i64,
-    /// `visible` when a drain last cleared the flag `below_high`.
+    /// The value of `visible` when a drain last cleared the flag `below_high`.
     cleared_at: Option<i64>,
     below_high: bool,
     pub(crate) reclaim_active: bool,
@@ -54,7 +55,7 @@ impl ZonePressure {
         Pressure { reclaim_active: self.reclaim_active, below_high: self.below_high }
     }
 
-    /// Sets the flags to those that the kernel's decision showed.
+    /// Sets the flags to the values that a decision of the kernel shows.
     pub(crate) fn learn(&mut self, flags: Pressure) {
         let above = |visible: i64| (visible - self.high - self.reserve(usize::MAX)).clamp(0, self.high);
         match (self.below_high, flags.below_high, self.cleared_at) {
@@ -66,12 +67,13 @@ impl ZonePressure {
         (self.below_high, self.reclaim_active) = (flags.below_high, flags.reclaim_active);
     }
 
-    /// Whether the flags are uncertain: free pages are below twice the high watermark, or a flag is set.
+    /// Whether the flags are uncertain: the zone has less than twice the high watermark of free pages, or a
+    /// flag is set.
     pub(crate) fn is_tight(&self) -> bool {
         self.reclaim_active || self.below_high || self.visible < self.high.saturating_mul(2)
     }
 
-    /// The state in words, for a message.
+    /// Describes the state in words, for a message.
     pub(crate) fn describe(&self) -> String {
         let mut text =
             format!("{} pages free, {} visibly, high watermark {}", self.free, self.visible, self.high);
@@ -81,7 +83,7 @@ impl ZonePressure {
         text
     }
 
-    /// Adds `pages` to the free pages. `cpu` is the CPU that made the change.
+    /// Adds `pages` to the free pages. `cpu` is the CPU that frees or takes the pages.
     pub(crate) fn change(&mut self, cpu: usize, pages: i64) {
         self.free += pages;
         let Some(pending) = self.pending.get_mut(cpu) else { return };
@@ -94,7 +96,7 @@ impl ZonePressure {
         }
     }
 
-    /// Makes the CPU's changes visible, as a tick does.
+    /// Adds the CPU's pending changes to the visible number of free pages, as a tick does.
     pub(crate) fn fold(&mut self, cpu: usize) {
         if let Some(pending) = self.pending.get_mut(cpu) {
             self.visible += i64::from(std::mem::take(pending));
@@ -108,8 +110,8 @@ impl ZonePressure {
         self.visible = free;
     }
 
-    /// Models the check of this zone by an allocation of `pages` with these flags. If the zone is below its
-    /// high watermark, the check sets the flag (spec §2.9).
+    /// Models how an allocation of `pages` with the flags `gfp` checks this zone. If the zone is below its
+    /// high watermark, the check sets the flag `below_high` (spec §2.9).
     pub(crate) fn walk(&mut self, gfp: u32, pages: i64) {
         self.walk_to(highest_zone(gfp), pages);
     }
@@ -124,7 +126,7 @@ impl ZonePressure {
         }
     }
 
-    /// Whether walks by allocations of up to eight pages leave the flag as it is.
+    /// Whether a check for an allocation of up to eight pages would leave the flag `below_high` as it is.
     #[inline]
     pub(crate) fn ignores_walks(&self) -> bool {
         self.below_high || self.visible - self.unusable - 7 > self.high + self.reserve_max
@@ -137,7 +139,8 @@ impl ZonePressure {
         self.cleared_at = None;
     }
 
-    /// Models the end of a drain. If the zone is above its high watermark, this clears the flag (spec §2.8).
+    /// Models the end of a drain. If the zone is above its high watermark, clears the flag `below_high` (spec
+    /// §2.8).
     pub(crate) fn drained(&mut self) {
         if self.below_high && self.visible - self.unusable > self.high + self.reserve(usize::MAX) {
             self.below_high = false;
@@ -152,7 +155,7 @@ impl ZonePressure {
     }
 }
 
-/// The highest zone that a request may use, by the kernel's index on x86-64 (spec §1.13).
+/// The highest zone that a request may use, as the kernel numbers zones on x86-64 (spec §1.13).
 pub(crate) const fn highest_zone(gfp: u32) -> usize {
     if gfp & gfp::DMA != 0 {
         0
@@ -165,7 +168,8 @@ pub(crate) const fn highest_zone(gfp: u32) -> usize {
     }
 }
 
-/// The pages that a CPU's changes must exceed to become visible to other CPUs (spec §6).
+/// The threshold for the sum of a CPU's changes. Other CPUs see the changes once this sum exceeds the
+/// threshold (spec §6).
 fn stat_threshold(cpus: u32, managed: u64) -> i32 {
     let fls = |value: u64| u64::from(u64::BITS - value.leading_zeros());
     let chunks = managed >> 15;

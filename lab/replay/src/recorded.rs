@@ -1,16 +1,16 @@
-//! Which kinds of events were recorded. A figure that needs events of a kind that was not recorded is
-//! unknown, not zero.
+//! Which kinds of events were recorded. If a figure needs a kind of event that was not recorded, the figure
+//! is unknown, not zero.
 //!
 //! A recording of `pageset record` names its tracepoints, and so does a `perf.data`. Text does not name them.
-//! An event of a kind shows that the kind was recorded. Without such an event, it is unknown whether the kind
-//! was recorded.
+//! In text, an event of a kind shows that the kind was recorded. If a text has no event of a kind, it is
+//! unknown whether the kind was recorded.
 
 use pageset_trace::{Event, EventKind, SourceFormat, TraceError, TraceInfo, TraceReader};
 
 /// Whether events of a kind were recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorded {
-    /// Events of the kind were recorded. If the recording has none, none happened.
+    /// Events of the kind were recorded. A recording with no such event shows that none happened.
     Yes,
     /// Events of the kind were not recorded.
     No,
@@ -47,19 +47,20 @@ pub mod needs {
     pub const LOAD: &[EventKind] = &[MmPageAlloc, MmPageFree];
     /// Pages that left the zones.
     pub const ZONE_PAGES: &[EventKind] = &[MmPageAllocZoneLocked];
-    /// Each single refill. These kinds include the events of allocations, because these show where a refill
-    /// ends.
+    /// Each single refill. The kinds include allocations, because the event of an allocation shows where a
+    /// refill ends.
     pub const REFILLS: &[EventKind] = &[MmPageAlloc, MmPageAllocZoneLocked];
-    /// Each single drain. These kinds include the events of allocations and frees, because one of these lies
-    /// between two drains.
+    /// Each single drain. The kinds include allocations and frees, because the event of an allocation or free
+    /// lies between two drains.
     pub const DRAINS: &[EventKind] = &[MmPageAlloc, MmPageFree, MmPageFreeBatched, MmPagePcpuDrain];
-    /// Each single refill and drain, which also show how long zone locks were held.
+    /// Each single refill and drain. The events of refills and drains also show how long zone locks were
+    /// held.
     pub const VISITS: &[EventKind] =
         &[MmPageAlloc, MmPageFree, MmPageFreeBatched, MmPagePcpuDrain, MmPageAllocZoneLocked];
     /// Waits for locks.
     pub const WAITS: &[EventKind] = &[ContentionBegin, ContentionEnd];
-    /// Waits for zone locks. These kinds include events of moved blocks, because the waiter's next events
-    /// show whether the lock is a zone's.
+    /// Waits for zone locks. The kinds include moves of blocks, because the waiter's next event shows whether
+    /// the lock is a zone lock.
     pub const ZONE_WAITS: &[EventKind] = &[
         MmPageAlloc,
         MmPageFree,
@@ -73,15 +74,15 @@ pub mod needs {
     pub const SHORTAGE: &[EventKind] = &[KswapdWake, DirectReclaimBegin];
 }
 
-/// Kinds that a recorder of this project records only if asked for, or that few kernels have.
+/// Kinds that this project's recorders record only on request, or that few kernels have.
 const NOT_ALWAYS: [EventKind; 3] =
     [EventKind::PageFaultUser, EventKind::MmPagePcpuRefill, EventKind::ContendedRelease];
 
-/// Bulk allocations are recorded by kprobes, which some kernels do not have.
+/// The kinds of bulk allocations. These kinds are recorded by kprobes, which some kernels do not have.
 const BULK: [EventKind; 2] = [EventKind::BulkAllocEntry, EventKind::BulkAllocReturn];
 
 impl RecordedKinds {
-    /// Makes the table from a recording's description of itself, and from the numbers of its events of each
+    /// Makes the table from a recording's description of itself, and from the number of its events of each
     /// kind.
     #[must_use]
     pub fn new(info: &TraceInfo, counts: &KindCounts) -> Self {
@@ -93,7 +94,7 @@ impl RecordedKinds {
         }))
     }
 
-    /// Does the same as [`RecordedKinds::new`], but reads only the first events of the reader.
+    /// Does the same as [`RecordedKinds::new`], but reads only the first block of events.
     ///
     /// # Errors
     /// The recording cannot be read.
@@ -116,8 +117,8 @@ impl RecordedKinds {
         needed.iter().all(|kind| self.of(*kind) == Recorded::Yes)
     }
 
-    /// Returns a figure that was made from events of these kinds, or `None` if a kind among them is not known
-    /// to be recorded.
+    /// Returns `figure`, which was made from events of these kinds. The result is `None` if one of the kinds
+    /// is not known to be recorded.
     #[must_use]
     pub fn known<T>(&self, needed: &[EventKind], figure: T) -> Option<T> {
         self.has(needed).then_some(figure)
@@ -129,14 +130,14 @@ impl RecordedKinds {
         needed.iter().copied().filter(|kind| self.of(*kind) != Recorded::Yes).collect()
     }
 
-    /// A sentence with the missing kinds, and how to record them; `None` if none is missing.
+    /// A sentence with the missing kinds, and how to record these kinds; `None` if no kind is missing.
     #[must_use]
     pub fn unsaid(&self, needed: &[EventKind]) -> Option<String> {
         self.unsaid_beside(needed, &[])
     }
 
-    /// Does the same as [`RecordedKinds::unsaid`], and also tells how to record kinds of `others` that are
-    /// missing.
+    /// Does the same as [`RecordedKinds::unsaid`]. The sentence also says how to record the missing kinds of
+    /// `others`.
     #[must_use]
     pub fn unsaid_beside(&self, needed: &[EventKind], others: &[EventKind]) -> Option<String> {
         let lacking = self.lacking(needed);
@@ -144,9 +145,8 @@ impl RecordedKinds {
         (!lacking.is_empty()).then(|| format!("It has no {} events; {}.", listed(&lacking), remedy(&all)))
     }
 
-    /// Requires that a recording has these kinds.
+    /// Requires that these kinds were recorded.
     ///
-    /// # Errors
     /// An error if a kind is not known to be recorded. The error names the missing kinds, and says how to
     /// record them.
     pub fn require(&self, needed: &[EventKind], info: &TraceInfo) -> Result<(), TraceError> {
@@ -167,8 +167,8 @@ impl RecordedKinds {
 /// Says that a recording does not describe its machine.
 pub const NO_LAYOUT: &str = "This recording does not say how memory is laid out (give `--layout`)";
 
-/// The error of a recording that does not describe its machine. The error names the kinds of events that
-/// replays need and that the first events do not have. The rest of the recording is not read.
+/// Makes the error for a recording that does not describe its machine. Reads only the first events. The error
+/// names the kinds that replays need and that the first events do not have.
 pub(crate) fn no_layout<R: TraceReader>(reader: &mut R) -> TraceError {
     match RecordedKinds::at_the_start(reader) {
         Ok(kinds) => kinds.no_layout(reader.info()),
@@ -177,7 +177,8 @@ pub(crate) fn no_layout<R: TraceReader>(reader: &mut R) -> TraceError {
 }
 
 impl RecordedKinds {
-    /// The error of a recording that does not describe its machine, of the events read so far.
+    /// Makes the error for a recording that does not describe its machine, from the events that were read so
+    /// far.
     pub(crate) fn no_layout(&self, info: &TraceInfo) -> TraceError {
         let lacking = self.lacking(needs::VISITS);
         let (mut problem, mut remedy_of_all) = (NO_LAYOUT.to_owned(), String::new());
@@ -205,16 +206,16 @@ fn remedy(lacking: &[EventKind]) -> String {
     format!("record them with `pageset record`, or with `perf record -a -e {}`", groups.join(" -e "))
 }
 
-/// Patterns for `perf record -e`, each with the kinds that it records. If one kind is missing, the whole
-/// pattern is recommended, because other figures need the rest.
+/// Arguments for `perf record -e`, each with kinds that it records. If a kind of an argument is missing, the
+/// whole argument is recommended, because other figures need its other kinds.
 const GROUPS: [(&[EventKind], &str); 3] = [
     (needs::VISITS, "'kmem:mm_page_*'"),
     (needs::WAITS, "'lock:contention_*'"),
     (needs::SHORTAGE, "'vmscan:mm_vmscan_kswapd_*' -e 'vmscan:mm_vmscan_direct_*'"),
 ];
 
-/// Whether a recording says that a kind was recorded; `None` if the recording does not say. A recording of
-/// counts has no events.
+/// Whether a recording's description says that a kind was recorded; `None` if the description does not say. A
+/// recording of counts has no events.
 fn announced(info: &TraceInfo, kind: EventKind, counts: &KindCounts) -> Option<bool> {
     if info.counts.is_some() {
         return Some(false);
@@ -222,19 +223,19 @@ fn announced(info: &TraceInfo, kind: EventKind, counts: &KindCounts) -> Option<b
     if !info.recorded.is_empty() {
         return Some(info.recorded.iter().any(|name| name == kind.name()));
     }
-    // Recordings without a list of missing events may come from a kernel without kprobes.
+    // Without a list of missing events, the recording may come from a kernel without kprobes.
     if BULK.contains(&kind) && info.not_recorded.is_empty() {
         return None;
     }
-    // Older recorders of this project did not list the recorded kinds. They recorded all kinds but
-    // `NOT_ALWAYS`, and began with a snapshot. The snapshot shows that a recording is from one of these
-    // recorders.
+    // Older recorders of this project did not list the recorded kinds. Older recorders recorded all kinds
+    // except `NOT_ALWAYS`, and began with a snapshot. A snapshot therefore shows that an older recorder made
+    // the recording.
     let is_ours = matches!(info.source, SourceFormat::Native | SourceFormat::Pcpt) && info.before.is_some();
     if !is_ours || NOT_ALWAYS.contains(&kind) {
         return None;
     }
-    // Some of these recorders recorded neither beginnings nor ends of waits. If only beginnings are missing,
-    // a filter removed the beginnings.
+    // Some older recorders recorded neither beginnings nor ends of waits. If only beginnings are missing, the
+    // recorder recorded waits, and a filter removed their beginnings.
     if needs::WAITS.contains(&kind) && needs::WAITS.iter().all(|kind| counts[kind.index()] == 0) {
         return None;
     }

@@ -1,25 +1,28 @@
-//! How long a recording is, even if its clock was set while it was made, or if the time of an event is wrong.
+//! Finds the length of a recording, even if the clock was set during the recording, or if the time of an
+//! event is wrong.
 //!
 //! All commands take the length of a recording from [`TimeCounter`]. The length is the time from the earliest
-//! event to the latest. Some gaps without events do not count.
+//! event to the latest event, without gaps that do not count.
 //!
-//! - A gap of more than a second counts only if all events before it were also read before all events after
-//!   it. Otherwise the clock was set, or the time of an event is wrong.
-//! - The gap between a single event and at least ten others does not count if the gap is at least a minute
-//!   long and ten times as long as all the others take. Readers that sort events by time bring an event with
-//!   a wrong time to one of the ends.
+//! - A gap of more than a second counts only if all events before the gap were also read before all events
+//!   after the gap. If not, the clock was set, or the time of an event is wrong.
+//! - A gap between a single event and at least ten other events may not count. Such a gap does not count if
+//!   it is at least a minute long, and ten times as long as the time of the other events. The time of the
+//!   single event is then taken to be wrong. Readers that sort events by time put an event with a wrong time
+//!   at one end of the recording.
 
 use pageset_trace::Event;
 
-/// Events that are at most this far apart are in one piece, in whatever order they were read.
+/// Events that are at most this far apart belong to one piece, in whatever order they were read.
 const APART_NS: u64 = 1_000_000_000;
-/// The gap between a single event and all others counts if it is shorter than this.
+/// A gap between a single event and all others counts if the gap is shorter than this.
 const ALONE_NS_MIN: u64 = 60 * 1_000_000_000;
-/// The gap between a single event and all others counts if the others take more than a tenth of it.
+/// A gap between a single event and all others counts if the gap is shorter than this many times the others'
+/// length.
 const ALONE_TIMES: u64 = 10;
-/// A single event is compared with no fewer other events than this.
+/// A gap beside a single event counts if there are fewer other events than this.
 const OTHERS_MIN: u64 = 10;
-/// Number of pieces that are kept apart. If there are more, the two that fit together best are joined.
+/// Number of pieces that are kept apart. If there are more, the two pieces with the smallest gap are joined.
 const PIECES_MAX: usize = 64;
 
 /// When the events of a recording happened.
@@ -31,8 +34,8 @@ pub struct RecordedTime {
     pub first_ns: u64,
     /// Time of the latest event, apart from the events in [`astray`](Self::astray).
     pub last_ns: u64,
-    /// Events before `first_ns` and after `last_ns`: a gap that does not count lies between these events and
-    /// the largest part of the recording.
+    /// Number of events before `first_ns` and after `last_ns`. A gap that does not count separates such
+    /// events from the largest part of the recording.
     pub astray: u64,
     /// Time of the earliest of all events.
     pub earliest_ns: u64,
@@ -47,7 +50,7 @@ impl RecordedTime {
         self.duration_ns as f64 / 1e9
     }
 
-    /// A sentence about events that are astray. `None` if there are none.
+    /// A sentence about the events that [`astray`](Self::astray) counts. `None` if there are none.
     #[must_use]
     pub fn astray_sentence(&self) -> Option<String> {
         let seconds = |from: u64, to: u64| (to - from) as f64 / 1e9;
@@ -77,9 +80,9 @@ struct Piece {
     first_ns: u64,
     last_ns: u64,
     events: u64,
-    /// How many events were read before the first one of this piece.
+    /// Number of events that were read before the first event of this piece.
     read_before: u64,
-    /// How many events were read up to the last one of this piece.
+    /// Number of events that were read up to the last event of this piece.
     read_until: u64,
 }
 
@@ -123,14 +126,14 @@ impl TimeCounter {
         for event in events {
             ends = (ends.0.min(event.ts_ns), ends.1.max(event.ts_ns));
         }
-        // Nearly always, all events of a block continue the same piece.
+        // Nearly always, all events of a block continue the current piece.
         if self.pieces.get(self.current).is_some_and(|piece| piece.reaches(ends.0) && piece.reaches(ends.1)) {
             return self.add(ends, events.len() as u64);
         }
         events.iter().for_each(|event| self.add((event.ts_ns, event.ts_ns), 1));
     }
 
-    /// Adds events between these two times. Both times are in one piece.
+    /// Adds `events` events between these two times, which belong to one piece.
     fn add(&mut self, (first_ns, last_ns): (u64, u64), events: u64) {
         let read_before = self.read;
         self.read += events;
@@ -151,7 +154,7 @@ impl TimeCounter {
         }
     }
 
-    /// Joins the current piece with those that it has reached, and limits the number of pieces.
+    /// Joins the current piece with the pieces that now touch it, and limits the number of pieces.
     fn join_neighbours(&mut self) {
         let at = self.current;
         if at + 1 < self.pieces.len() && self.pieces[at].gap_ns(&self.pieces[at + 1]) <= APART_NS {
@@ -202,7 +205,7 @@ impl TimeCounter {
         })
     }
 
-    /// The ends of the recording without single events far away from all others.
+    /// Returns the ends of the recording, without a single event far away from all others.
     fn ends_without_single_events(&self) -> [u64; 2] {
         let pieces = self.pieces.as_slice();
         let [first, last] = [pieces.first(), pieces.last()].map(|end| end.is_some_and(|end| end.events == 1));
@@ -230,7 +233,8 @@ mod tests {
     const S: u64 = 1_000_000_000;
     const HOUR: u64 = 3600 * S;
 
-    /// Reads events at these times, in blocks of this many events.
+    /// Finds the time of a recording whose events have these times. The events are read in blocks of `block`
+    /// events.
     fn time(times_ns: impl IntoIterator<Item = u64>, block: usize) -> RecordedTime {
         let event = |ns| Event::new(EventKind::MmPageAlloc, ns, 0);
         let events: Vec<_> = times_ns.into_iter().map(event).collect();
@@ -300,7 +304,8 @@ mod tests {
         assert_eq!(seconds(&back_and_forth), (25, 501));
         // If the clock was set forward, the recording looks like one with a pause.
         assert_eq!(seconds(&[early, late].concat()), (3605, 0));
-        // A CPU whose clock is five seconds late makes the recording five seconds longer, not twice as long.
+        // Two CPUs have the same events, and the clock of one CPU is five seconds late. The recording becomes
+        // five seconds longer, not twice as long.
         let two = steady(100, 110).zip(steady(95, 105)).flat_map(|(a, b)| [a, b]);
         assert_eq!(seconds(&two.collect::<Vec<_>>()), (15, 0));
     }

@@ -4,14 +4,15 @@ use std::path::Path;
 
 use pageset_trace::{OpenOptions, TraceError, TraceReader};
 
-/// Recorded on Linux 6.18.44 with 2 CPUs: `make -j4` of Lua, 1.1 million events. The recording is part of the
-/// program, so that users can try the program without recording anything.
+/// A recording that is part of the program, so that users can try the program without recording anything. The
+/// recording shows `make -j4` of Lua on Linux 6.18.44 with 2 CPUs, and has 1.1 million events.
 pub static BUNDLED: &[u8] = include_bytes!("../bundled/k618_2c_make_lua_j4.pgtrace");
 /// The name of the built-in recording in messages and results, where other recordings have a path.
 const BUNDLED_NAME: &str = "k618_2c_make_lua_j4 (bundled)";
 
-/// All recordings that are built in, by name: `make -j4` of Lua, and the first 4 s of `make -j4` of OpenSSL
-/// on the same machine, begun with an empty page cache. A study uses copies of the second recording.
+/// All recordings that are part of the program, by name: `make -j4` of Lua, and the first 4 s of `make -j4`
+/// of OpenSSL. The second recording was made on the same machine, and began with an empty page cache. A study
+/// uses copies of the second recording.
 const ALL: [(&str, &[u8]); 2] = [
     ("k618_2c_make_lua_j4", BUNDLED),
     ("k618_2c_make_openssl_j4", include_bytes!("../bundled/k618_2c_make_openssl_j4.pgtrace")),

@@ -1,5 +1,4 @@
-//! Call sites of visits to zones and of waits for zone locks, and the names of the other locks that CPUs wait
-//! for.
+//! Call sites of zone visits and of waits for zone locks, and the names of other locks that CPUs wait for.
 //!
 //! A call site is a function that requested or freed pages. The recording contains the function's name.
 
@@ -13,43 +12,44 @@ use crate::Survey;
 use crate::recorded::needs;
 use crate::who::{VISITS_MIN, percent};
 
-/// Call sites and locks. `None` stands for a list that was not recorded.
+/// Call sites and locks. A list is `None` if it was not recorded.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sites {
-    /// The call sites with the most visits first. If visits have no call sites, those with the longest waits
-    /// come first. The unknown site comes last.
+    /// Call sites, sorted by visits, largest number first. If visits have no call sites, sorted by the time
+    /// of waits. The unknown site comes last.
     pub call_sites: Option<Vec<Site>>,
-    /// Spinning locks other than zone locks, those with the longest waits first. The unknown lock comes last.
+    /// Spinning locks other than zone locks, sorted by the time of waits, longest time first. The unknown
+    /// lock comes last.
     pub other_locks: Option<Vec<Lock>>,
 }
 
-/// Visits and waits of one call site. Percentages are of all call sites together.
+/// Visits and waits of one call site. Each percentage is a share of the total of all call sites.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Site {
     /// The function that requested or freed pages. `None` if the function is not known.
     pub function: Option<String>,
-    /// Visits to zones.
+    /// Number of visits to zones.
     pub visits: Option<u64>,
-    /// The share of these visits in all visits, in percent.
+    /// The site's visits, in percent of all visits.
     pub visits_percent: Option<f64>,
-    /// Waits for zone locks.
+    /// Number of waits for zone locks.
     pub zone_waits: Option<u64>,
-    /// Time of these waits, in nanoseconds.
+    /// Time of `zone_waits`, in nanoseconds.
     pub zone_wait_ns: Option<u64>,
-    /// The time of these waits, in percent of the time of all waits.
+    /// The time of `zone_waits`, in percent of the time of all waits for zone locks.
     pub zone_wait_percent: Option<f64>,
 }
 
 /// Waits for a lock, or for several locks with the same name.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Lock {
-    /// The lock's name, as far as it is known.
+    /// The lock's name, or what is known about the name.
     pub lock: LockName,
     /// The number of waits.
     pub waits: u64,
-    /// Time of these waits, in nanoseconds.
+    /// Time of `waits`, in nanoseconds.
     pub wait_ns: u64,
-    /// The time of these waits, in percent of the time of all waits.
+    /// The time of `waits`, in percent of the time of all waits for locks other than zone locks.
     pub wait_percent: Option<f64>,
 }
 
@@ -86,7 +86,8 @@ impl Sites {
         }
     }
 
-    /// Makes the call sites of a recording of events, which has call sites of waits but not of visits.
+    /// Makes the call sites of a recording of events. A recording of events has call sites of waits but not
+    /// of visits.
     fn of_events(names: &CallSites, survey: &Survey) -> Self {
         let locks = &survey.kernel.zone_locks;
         let mut sites: HashMap<Option<&str>, (u64, u64)> = HashMap::new();

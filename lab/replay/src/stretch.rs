@@ -1,25 +1,26 @@
 //! Finds the longest part of a recording without a change of a setting. A kernel's decisions depend on its
-//! settings, so a forecast or comparison must be about a part without changes.
+//! settings, so a forecast or comparison must not include such a change.
 
 use pageset_trace::{Event, Layout, LostEvents, SettingChange, Sysctls, TraceError, TraceInfo, TraceReader};
 
 use crate::replay::VmSettings;
 
-/// How a recorder's note begins that says that a setting changed at an unknown time.
+/// The first words of a recorder's note that a setting changed at an unknown time.
 const UNTIMED: &str = "when vm.";
 /// Settings that do not affect page sets.
 const IDLE: [&str; 1] = ["numa_stat"];
 
-/// A recording, or the longest part of it during which no setting changed.
+/// A recording, or its longest part without a change of a setting.
 pub struct OneSetting<R> {
     reader: R,
     info: TraceInfo,
-    /// The part's begin, and the time before which it ends. `None` if the part is the whole recording.
+    /// The time when the part begins, and the time when it ends. The end does not belong to the part. `None`
+    /// if the part is the whole recording.
     part: Option<(u64, u64)>,
     said: Option<String>,
 }
 
-/// Words for a change of a setting at an unknown time. `None` if no setting changed at an unknown time.
+/// Describes the change of a setting at an unknown time. `None` if there was no such change.
 #[must_use]
 pub fn untimed(info: &TraceInfo) -> Option<String> {
     let change = info.not_recorded.iter().find_map(|what| what.strip_prefix(UNTIMED))?;
@@ -27,7 +28,7 @@ pub fn untimed(info: &TraceInfo) -> Option<String> {
 }
 
 impl<R: TraceReader> OneSetting<R> {
-    /// Limits `reader` to its longest part without a change of a setting.
+    /// Limits `reader` to the longest part of its recording without a change of a setting.
     ///
     /// # Errors
     /// An error if a setting changed and the recording does not say when.
@@ -54,24 +55,24 @@ impl<R: TraceReader> OneSetting<R> {
         Ok(Self { reader, info, part: Some(part), said: Some(said) })
     }
 
-    /// The whole recording, even if its settings changed: events can be counted under any setting.
+    /// Returns the whole recording, even if its settings changed. Events can be counted under any setting.
     pub fn whole(reader: R) -> Self {
         let info = reader.info().clone();
         Self { reader, info, part: None, said: None }
     }
 
-    /// The part and the reason for it, in words. `None` if the part is the whole recording.
+    /// A sentence with the part and the reason for choosing it. `None` if the part is the whole recording.
     #[must_use]
     pub fn said(&self) -> Option<&str> {
         self.said.as_deref()
     }
 }
 
-/// Finds the longest part: from the time when its settings were first seen to the time when they were last
-/// seen.
+/// Finds the longest part under one setting. The part lasts from the first to the last time when its settings
+/// were seen.
 fn longest(info: &TraceInfo, changes: &[SettingChange]) -> (u64, u64) {
     let begin = info.t_on_ns.unwrap_or(0);
-    // If the time of the recording's end is not known, use the last sample, which is near it.
+    // If the end of the recording is not known, use the time of the last sample, which is taken near the end.
     let last_sample = || info.samples.last().map_or(begin, |sample| sample.t1_ns);
     let end = info.t_off_ns.unwrap_or_else(last_sample);
     let starts = std::iter::once(begin).chain(changes.iter().map(|change| change.before_ns.max(begin)));

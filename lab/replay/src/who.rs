@@ -1,8 +1,8 @@
-//! Pages, zone visits, waits for zone locks, and pageblocks changed or mixed: by process, by control group,
-//! and by owner (the command, the recorder, interrupts, the rest).
+//! Shares of processes, control groups and owners in pages, zone visits, waits for zone locks, and changed or
+//! mixed pageblocks. Owners are the command, the recorder, interrupts, and the rest.
 //!
-//! Processes and control groups are known if the recorder was asked for names (`record --names`). The figures
-//! of the recorded command are known even without names.
+//! Processes and control groups are known if names were recorded (`record --names`). The figures of the
+//! recorded command are known even without names.
 
 use pageset_trace::{Counts, EventKind, Tasks, TraceInfo};
 use serde::Serialize;
@@ -10,27 +10,27 @@ use serde::Serialize;
 use crate::recorded::needs;
 use crate::{Group, GroupName, RecordedKinds, Survey, TaskShare, TaskTotals};
 
-/// The shares of tasks in the recording's totals, grouped in three ways. `None` stands for a grouping that
-/// the recording does not allow.
+/// The shares of tasks in the recording's totals, grouped in three ways. A grouping is `None` if the
+/// recording does not allow it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Who {
     /// The shares of the command, of the recorder, of interrupts, and of all other tasks.
     pub by_party: Option<Vec<Part>>,
-    /// Shares by the name of the process, the one with the most pages first. Tasks of unknown processes come
-    /// last.
+    /// Shares by the name of the process, sorted by pages, largest number first. Tasks of unknown processes
+    /// come last.
     pub by_process: Option<Vec<Part>>,
-    /// Shares by control group, the one with the most pages first.
+    /// Shares by control group, sorted by pages, largest number first.
     pub by_cgroup: Option<Vec<Part>>,
-    /// The number of tasks that were left out of the file, because there were too many. The activity of these
+    /// The number of tasks that are not in the file, because there were too many tasks. The activity of such
     /// tasks counts as unknown.
     pub tasks_left_out: u64,
-    /// Whether events are missing. If the event of a task's fork is missing, the task counts as part of the
-    /// rest.
+    /// Whether events are missing. If the event of a task's fork is missing, the task counts as one of the
+    /// other tasks of the machine.
     pub is_incomplete: bool,
 }
 
-/// The share that a group of tasks has in the recording's totals. Percentages are of all tasks together.
-/// `None` stands for a figure that was not recorded.
+/// The share that a group of tasks has in the recording's totals. Each percentage is a share of the total of
+/// all tasks. A figure is `None` if it was not recorded.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
     /// The tasks.
@@ -40,26 +40,27 @@ pub struct Part {
     pub name: Option<String>,
     /// The number of processes, or of tasks if their names are not known.
     pub processes: u64,
-    /// Pages allocated.
+    /// Number of pages allocated.
     pub allocated_pages: Option<u64>,
-    /// The share of these pages in all allocated pages, in percent.
+    /// The pages of this part, in percent of all allocated pages.
     pub allocated_percent: Option<f64>,
-    /// Refills and drains of page sets.
+    /// Number of refills and drains of page sets.
     pub visits: Option<u64>,
-    /// The share of these visits in all visits, in percent.
+    /// The visits of this part, in percent of all visits.
     pub visits_percent: Option<f64>,
-    /// Waits for zone locks.
+    /// Number of waits for zone locks.
     pub zone_waits: Option<u64>,
-    /// Time of these waits, in nanoseconds.
+    /// Time of `zone_waits`, in nanoseconds.
     pub zone_wait_ns: Option<u64>,
-    /// The time of these waits, in percent of the time of all waits.
+    /// The time of `zone_waits`, in percent of the time of all waits for zone locks.
     pub zone_wait_percent: Option<f64>,
-    /// Requests after which a whole pageblock changed its migratetype.
+    /// Number of requests after which a whole pageblock changed its migratetype.
     pub pageblocks_changed: Option<u64>,
-    /// Requests that took a part of a pageblock of another migratetype, so that the pageblock became mixed.
+    /// Number of requests that took a part of a pageblock of another migratetype, so that the pageblock
+    /// became mixed.
     pub pageblocks_mixed: Option<u64>,
-    /// The share of the requests that changed or mixed a pageblock, as counted in the two fields above, in
-    /// percent.
+    /// The sum of `pageblocks_changed` and `pageblocks_mixed`, in percent of all requests that changed or
+    /// mixed a pageblock.
     pub pageblocks_percent: Option<f64>,
 }
 
@@ -75,7 +76,7 @@ pub enum PartOf {
     Recorder,
     /// All other tasks of the machine.
     Rest,
-    /// Interrupts, whatever task they interrupted.
+    /// Interrupts. Events of an interrupt are not counted for the interrupted task.
     Interrupts,
     /// Tasks whose name is not known.
     Unknown,
@@ -106,7 +107,7 @@ impl Who {
         (found.by_party.is_some() || found.by_process.is_some()).then_some(found)
     }
 
-    /// A sentence with the command's part of all pages, visits and waits.
+    /// A sentence with the command's share of all pages, visits and waits.
     #[must_use]
     pub fn sentence(&self) -> Option<String> {
         let parts = self.by_party.as_ref()?;
@@ -135,11 +136,11 @@ impl Who {
     }
 }
 
-/// If fewer visits than this were counted, neither tasks nor call sites are reported, because their shares
-/// could be wrong by more than 10 percentage points.
+/// With fewer visits than this, neither tasks nor call sites are reported, because their shares could be
+/// wrong by more than 10 percentage points.
 pub(crate) const VISITS_MIN: u64 = 25;
 
-/// Which of a recording's figures are known for each task.
+/// The figures that a recording has for each task.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     pages: bool,
@@ -187,12 +188,12 @@ fn of_counts(counts: &Counts) -> crate::Who {
     who
 }
 
-/// A part in percent of the whole. `None` if the whole is 0.
+/// Returns a part in percent of the whole. `None` if the whole is 0.
 pub(crate) fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64 * 100.0)
 }
 
-/// A percentage in words. A small share is not printed as zero.
+/// Writes a percentage in words. A small share is not printed as zero.
 fn whole(percent: f64) -> String {
     if percent > 0.0 && percent < 1.0 { "less than 1 %".to_owned() } else { format!("{percent:.0} %") }
 }
@@ -229,7 +230,8 @@ impl Part {
         }
     }
 
-    /// Adds another part, and removes the name, because the sum belongs to several.
+    /// Adds another part, and removes the name, because the sum belongs to several processes or control
+    /// groups.
     pub fn add(&mut self, other: &Self) {
         fn sum<T: std::ops::Add<Output = T> + Copy>(a: &mut Option<T>, b: Option<T>) {
             *a = a.zip(b).map(|(a, b)| a + b);

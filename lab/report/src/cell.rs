@@ -4,13 +4,14 @@ use serde::{Serialize, Serializer};
 
 /// One value of a table.
 ///
-/// Build measurements with [`Cell::real`]. It turns infinite values and NaN into [`Cell::Absent`], so no
-/// exporter meets them.
+/// Make measurements with [`Cell::real`]. This function turns infinite values and NaN into [`Cell::Absent`],
+/// so exporters get only finite values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     /// A number of things. Exact.
     Count(u64),
-    /// A measurement or a ratio. Machine formats write it in full, and tables with `digits` decimal places.
+    /// A measurement or a ratio. Machine formats write the value in full, and tables with `digits` decimal
+    /// places.
     Real {
         /// The value. Finite.
         value: f64,
@@ -19,13 +20,13 @@ pub enum Cell {
     },
     /// A name or a remark.
     Text(String),
-    /// Not measured, not applicable, or not defined (a ratio to zero).
+    /// The value was not measured, does not apply, or is not defined, such as a ratio to zero.
     Absent,
 }
 
 impl Cell {
-    /// A measurement, shown with `digits` decimal places in tables. Absent if `value` is none, infinite or
-    /// not a number.
+    /// Makes a measurement, shown with `digits` decimal places in tables. The cell is absent if `value` is
+    /// `None`, infinite or NaN.
     #[must_use]
     pub fn real(value: impl Into<Option<f64>>, digits: u8) -> Self {
         match value.into() {
@@ -34,13 +35,14 @@ impl Cell {
         }
     }
 
-    /// `part` of `whole` in percent with one decimal place. Absent if `whole` is 0.
+    /// Makes a cell with `part` in percent of `whole`, with one decimal place. The cell is absent if `whole`
+    /// is 0.
     #[must_use]
     pub fn percent(part: u64, whole: u64) -> Self {
         Self::ratio(part, whole, 100.0, 1)
     }
 
-    /// `part / whole` with `digits` decimal places. Absent if `whole` is 0.
+    /// Makes a cell with `part / whole`, with `digits` decimal places. The cell is absent if `whole` is 0.
     #[must_use]
     pub fn quotient(part: u64, whole: u64, digits: u8) -> Self {
         Self::ratio(part, whole, 1.0, digits)
@@ -50,7 +52,7 @@ impl Cell {
         if whole == 0 { Self::Absent } else { Self::real(part as f64 / whole as f64 * scale, digits) }
     }
 
-    /// The value as a real number, if it is a number.
+    /// The value as a real number. `None` if the cell has no number.
     #[must_use]
     pub fn number(&self) -> Option<f64> {
         match *self {

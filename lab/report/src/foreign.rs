@@ -1,27 +1,30 @@
-//! Text from outside: a recorded command, names of tasks and files, a recording's own information.
+//! Text from outside this program: a recorded command, names of tasks and files, a recording's information.
 //!
-//! A terminal obeys control characters, and an invisible character can make one line look like another.
-//! Neither is ever written. [`printable`] shows them as escapes, and [`shell_word`] quotes them for a shell.
+//! A terminal obeys control characters, and an invisible character can make one line look like another. This
+//! program writes neither control characters nor invisible characters. [`printable`] shows both kinds of
+//! characters as escapes, and [`shell_word`] quotes both kinds for a shell.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Whether a terminal obeys the character, or a reader cannot see its effect on the text around it.
+/// Whether a terminal obeys the character, or a reader cannot see the character.
 #[must_use]
 pub fn is_hidden(character: char) -> bool {
-    // Marks and overrides of text direction, line and paragraph separators, zero-width characters.
+    // These are marks and overrides of text direction, line and paragraph separators, and zero-width
+    // characters.
     character.is_control()
         || matches!(character,
             '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// A text on one line, with an escape for each hidden character: `\x1b` or `\u{202e}`.
+/// Puts a text on one line, with an escape for each hidden character: `\x1b` or `\u{202e}`.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, is_hidden)
 }
 
-/// As [`printable`], but keeps line ends and tabs, for complete results, whose lines are ours.
+/// Does the same as [`printable`], but keeps line ends and tabs. Use this function for whole results, whose
+/// lines this program has made.
 #[must_use]
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |character| is_hidden(character) && !matches!(character, '\n' | '\t'))
@@ -44,7 +47,7 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// A word quoted for a shell. With hidden characters it is written as `$'\x1b[31m'`, which bash, zsh and
+/// Quotes a word for a shell. A word with hidden characters is written as `$'\x1b[31m'`, which bash, zsh and
 /// POSIX of 2024 accept.
 #[must_use]
 pub fn shell_word(word: &str) -> String {
@@ -61,7 +64,7 @@ pub fn shell_word(word: &str) -> String {
             '\n' => typed.push_str("\\n"),
             '\t' => typed.push_str("\\t"),
             '\'' | '\\' => typed.extend(['\\', character]),
-            // Three octal digits, since a hexadecimal digit may follow.
+            // Write three octal digits. A hexadecimal escape would also include a digit that follows.
             '\0'..='\x7f' if is_hidden(character) => {
                 write!(typed, "\\{:03o}", u32::from(character)).expect("a string takes all");
             }
@@ -74,7 +77,7 @@ pub fn shell_word(word: &str) -> String {
     typed + "'"
 }
 
-/// A command with its arguments, quoted for a shell.
+/// Quotes a command with its arguments for a shell.
 #[must_use]
 pub fn command_line(words: &[impl AsRef<str>]) -> String {
     words.iter().map(|word| shell_word(word.as_ref())).collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! The formats a result can be written in.
+//! The formats of written results.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,12 +8,12 @@ use crate::export::{Csv, Exporter, Json, Markdown, Text};
 /// The format of a written result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// Plain ASCII, at most 80 columns, for terminals and e-mail.
+    /// Plain ASCII text of at most 80 columns, for terminals and e-mail.
     #[default]
     Table,
-    /// One JSON object. Numbers are numbers.
+    /// One JSON object, with numbers as numbers.
     Json,
-    /// A header line and one line per row, with the provenance in every row.
+    /// CSV: a header line, and one line per row. Every row has the provenance.
     Csv,
     /// A Markdown table.
     Markdown,
@@ -23,7 +23,7 @@ impl Format {
     /// All formats, in the order of the help texts.
     pub const ALL: [Self; 4] = [Self::Table, Self::Json, Self::Csv, Self::Markdown];
 
-    /// The name used on the command line.
+    /// The name of the format on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// The name of a format that does not exist.
+/// The error for the name of a format that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownFormat {
     /// The requested name.

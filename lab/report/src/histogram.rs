@@ -1,4 +1,4 @@
-//! Distributions of values over powers of two, drawn with characters.
+//! Distributions of values over powers of two, as pictures of characters.
 
 use std::fmt;
 
@@ -6,15 +6,15 @@ use serde::Serialize;
 
 use crate::{Cell, Column, Row, Table};
 
-/// One bucket for 0 and one for each bit length.
+/// Number of buckets: one for 0 and one for each bit length.
 const BUCKETS: usize = 65;
 /// Longest bar in characters.
 const BAR_WIDTH: u64 = 40;
 
 /// Counts of values in the ranges 0, 1, 2 to 3, 4 to 7, and so on.
 ///
-/// Its `Display` form is the one of tracing tools: a line with a bar for each range, from the first nonempty
-/// one to the last.
+/// The `Display` form of a histogram resembles the form of tracing tools. There is a line with a bar for each
+/// range, from the first nonempty range to the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     /// Bucket 0 counts zeros. Bucket n counts values of n bits.
@@ -39,19 +39,20 @@ impl Histogram {
         self.record_many(value, 1);
     }
 
-    /// Counts a value `times` times.
+    /// Counts one value `times` times.
     pub fn record_many(&mut self, value: u64, times: u64) {
         let bucket = (u64::BITS - value.leading_zeros()) as usize;
         self.counts[bucket] = self.counts[bucket].saturating_add(times);
     }
 
-    /// Number of values counted.
+    /// Number of values that were counted.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// First value, last value and count of each range, from the first nonempty range to the last.
+    /// Returns the first value, the last value and the count of each range, from the first nonempty range to
+    /// the last.
     pub fn ranges(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         let used = |count: &u64| *count > 0;
         let first = self.counts.iter().position(used).unwrap_or(BUCKETS);
@@ -62,7 +63,7 @@ impl Histogram {
         })
     }
 
-    /// The same as rows, for machine formats.
+    /// Returns the ranges as rows of a table, for machine formats.
     #[must_use]
     pub fn to_table(&self, title: &str) -> Table {
         let columns =
@@ -92,8 +93,8 @@ impl fmt::Display for Histogram {
         let lines: Vec<_> = self.ranges().map(|(low, high, count)| (range_text(low, high), count)).collect();
         let range_width = lines.iter().map(|(range, _)| range.len()).max().unwrap_or(0);
         let count_width = largest.to_string().len();
-        // A line is range, count and bar, with 5 characters between and around them. The bar gets shorter if
-        // the numbers are long.
+        // A line has the range, the count and the bar, and 5 characters between and around them. The bar is
+        // shorter if the numbers are long.
         let bar_width = BAR_WIDTH.min((75usize.saturating_sub(range_width + count_width)) as u64);
         for (range, count) in lines {
             let bar = (u128::from(count) * u128::from(bar_width)).div_ceil(u128::from(largest)) as usize;

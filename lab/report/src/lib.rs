@@ -1,26 +1,26 @@
-//! Rows, tables and exports of pageset results.
+//! Tables of results, and their export in several formats.
 //!
 //! A result is a [`Table`]: typed columns, one [`Row`] per policy or recording, notes, and a [`Provenance`],
-//! the origin of the numbers. A table does not know files or terminals. An [`Exporter`] writes it in one
-//! [`Format`].
+//! the origin of the numbers. A table does not depend on files or terminals. An [`Exporter`] writes the table
+//! in one [`Format`].
 //!
-//! A result meets the modules in this order:
+//! The modules, in the order of their use for a result:
 //!
 //! - `cell`, `table`: the values. Numbers stay numbers until an exporter writes them.
 //! - `foreign`: text from outside, made safe to show.
-//! - `number`: numbers written for people.
-//! - `relative`: the same table as percentages of its first row.
+//! - `number`: numbers in the form that people read.
+//! - `relative`: a table as percentages of its first row.
 //! - `spread`: the statistics of several runs of one measurement.
-//! - `histogram`, `matrix`: two results that are not rows, and their conversion to tables.
+//! - `histogram`, `matrix`: two kinds of results that are not rows, and their conversion to tables.
 //! - `provenance`: command, version, machine, policies and `seeds` of a result.
 //! - `origin`: whether a number was published, measured, simulated or fitted.
-//! - `comparison`: published values beside ours, and their agreement.
+//! - `comparison`: published values beside ours, and the agreement between both.
 //! - `plot`: results as pictures.
 //! - `page`: results as one HTML file.
-//! - `format`, `export`: one exporter per format.
-//! - `progress`: how far the work is that has no result yet.
+//! - `format`, `export`: an exporter for each format.
+//! - `progress`: the progress of work whose result is not ready.
 //!
-//! The crate depends on no other crate of the workspace.
+//! This crate depends on no other crate of the workspace.
 
 mod cell;
 pub mod comparison;

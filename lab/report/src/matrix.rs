@@ -1,30 +1,30 @@
-//! Counts between two sets of numbered things, such as allocating and freeing CPUs.
+//! Counts by two kinds of numbered things, such as allocating CPUs and freeing CPUs.
 
 use std::fmt::{self, Write as _};
 
 use crate::number::count;
 use crate::{Cell, Column, Row, Table};
 
-/// Maximum number of rows and columns that are drawn. More are combined in groups.
+/// Maximum number of rows and columns that are drawn. If there are more, several are drawn as one group.
 const DRAWN: usize = 16;
 
 /// A matrix of counts.
 ///
-/// Its `Display` form draws each row in percent of the row's total. More than 16 rows or columns are drawn in
-/// groups of equal size. [`to_table`](Self::to_table) keeps all of them.
+/// The `Display` form of a matrix draws each row in percent of the row's total. If there are more than 16
+/// rows or columns, groups of equal size are drawn. [`to_table`](Self::to_table) keeps all rows and columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Matrix {
     row_name: String,
     column_name: String,
     value_name: String,
     columns: usize,
-    /// One entry per row. A row ends with its last nonzero count.
+    /// The rows. A row ends with its last nonzero count.
     counts: Vec<Vec<u64>>,
 }
 
 impl Matrix {
-    /// A matrix of zeros. The names describe a row, a column and a value: "allocating CPU", "freeing CPU",
-    /// "pages".
+    /// Makes a matrix of zeros. The names describe a row, a column and a value, such as "allocating CPU",
+    /// "freeing CPU" and "pages".
     #[must_use]
     pub fn new(row_name: &str, rows: usize, column_name: &str, columns: usize, value_name: &str) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Matrix {
         counts[column] = counts[column].saturating_add(amount);
     }
 
-    /// One count. 0 outside the matrix.
+    /// Returns one count. The count is 0 outside the matrix.
     #[must_use]
     pub fn get(&self, row: usize, column: usize) -> u64 {
         self.counts.get(row).and_then(|counts| counts.get(column)).copied().unwrap_or(0)
@@ -75,7 +75,7 @@ impl Matrix {
         self.counts.iter().flatten().fold(0, |sum, value| sum.saturating_add(*value))
     }
 
-    /// One row for each nonzero count, for machine formats.
+    /// Returns a table with a row for each nonzero count, for machine formats.
     #[must_use]
     pub fn to_table(&self, title: &str) -> Table {
         let columns =
@@ -89,26 +89,26 @@ impl Matrix {
         table
     }
 
-    /// Sum over a group of rows and a group of columns.
+    /// The sum of counts over a group of rows and a group of columns.
     fn group(&self, rows: &Group, columns: &Group) -> u64 {
         let pairs = rows.members().flat_map(|row| columns.members().map(move |column| (row, column)));
         pairs.fold(0, |sum, (row, column)| sum.saturating_add(self.get(row, column)))
     }
 }
 
-/// Turns a name into a key: lower case, words joined by `_`.
+/// Turns a name into a key, in lower case, with words joined by `_`.
 fn key(name: &str) -> String {
     name.to_ascii_lowercase().replace(' ', "_")
 }
 
-/// Adjacent rows or columns that are drawn as one.
+/// Adjacent rows or columns that are drawn as one row or column.
 struct Group {
     first: usize,
     end: usize,
 }
 
 impl Group {
-    /// At most [`DRAWN`] groups of equal size, a power of two. The last group may be smaller.
+    /// Makes at most [`DRAWN`] groups. The size of a group is a power of two; the last group may be smaller.
     fn all(count: usize) -> Vec<Self> {
         let size = count.div_ceil(DRAWN).next_power_of_two();
         (0..count).step_by(size).map(|first| Self { first, end: (first + size).min(count) }).collect()
@@ -119,7 +119,8 @@ impl Group {
     }
 }
 
-/// A share in at most three characters. `.` means none, `<1` means below half a percent.
+/// Writes a share in percent with at most three characters. `.` means none, and `<1` means below half a
+/// percent.
 fn share(part: u64, whole: u64) -> String {
     if part == 0 {
         return ".".to_owned();

@@ -1,9 +1,9 @@
-//! Numbers written for people.
+//! Writes numbers in the form that people read.
 //!
-//! Counts up to 999 999 999 are written with all digits and without separators: two policies often differ in
-//! the fifth digit, and a reader must be able to paste a value into another tool. From 10^9 on, a count is
-//! rounded to three decimals of `G`, `T`, `P` or `E` (powers of 1000). [`SHORT_FORM_NOTE`] then stands below
-//! the table. Machine formats never round.
+//! Counts up to 999 999 999 are written with all digits and without separators. Two policies often differ
+//! only in the fifth digit, and a reader must be able to paste a value into another tool. A count from 10^9
+//! on is rounded to three decimals of `G`, `T`, `P` or `E` (powers of 1000). [`SHORT_FORM_NOTE`] is then
+//! printed below the table. Machine formats never round.
 
 use crate::Cell;
 
@@ -17,7 +17,7 @@ pub(crate) const SHORT_FORM_NOTE: &str =
 /// Smallest count that is rounded.
 const SHORT_FROM: u64 = 1_000_000_000;
 
-/// The cell's text for people.
+/// Returns the cell's text in the form that people read.
 pub(crate) fn text_of(cell: &Cell) -> String {
     match cell {
         Cell::Count(value) => count(*value),
@@ -32,7 +32,7 @@ pub(crate) fn is_short(cell: &Cell) -> bool {
     matches!(cell, Cell::Count(value) if *value >= SHORT_FROM)
 }
 
-/// A count: all digits, or a short form from 10^9 on.
+/// Writes a count with all digits, or rounded from 10^9 on.
 pub(crate) fn count(value: u64) -> String {
     let mut divisor = SHORT_FROM;
     if value < divisor {
@@ -48,7 +48,7 @@ pub(crate) fn count(value: u64) -> String {
     short(thousandths(value, divisor), "E")
 }
 
-/// `value / divisor` in thousandths, rounded to the nearest.
+/// Returns `value / divisor` in thousandths, rounded to the nearest integer.
 fn thousandths(value: u64, divisor: u64) -> u64 {
     let milli = divisor / 1000;
     value / milli + u64::from(value % milli >= milli / 2)
@@ -58,7 +58,7 @@ fn short(milli: u64, suffix: &str) -> String {
     format!("{}.{:03}{suffix}", milli / 1000, milli % 1000)
 }
 
-/// A real number with `digits` decimal places and no negative zero.
+/// Writes a real number with `digits` decimal places. Negative zero is written as zero.
 fn real(value: f64, digits: u8) -> String {
     let text = format!("{value:.*}", usize::from(digits));
     match text.strip_prefix('-') {

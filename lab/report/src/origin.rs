@@ -4,22 +4,23 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// The origin of a number. Every table and plot that mixes origins shows which is which.
+/// The origin of a number. Every table and plot with numbers of several origins shows the origin of each
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// Printed in a source that is named.
+    /// The number is printed in a source, which is named.
     Published,
-    /// Observed on a real machine.
+    /// The number was observed on a real machine.
     Measured,
-    /// Computed by running the code on a modelled machine.
+    /// The number was computed by running the code on a modelled machine.
     Simulated,
-    /// Used to choose a parameter, so agreement means nothing.
+    /// The number was used to choose a parameter, so its agreement shows nothing.
     Fitted,
 }
 
 impl Origin {
-    /// The word used in tables and legends.
+    /// The name of the origin in tables and legends.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

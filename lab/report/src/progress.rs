@@ -7,25 +7,25 @@ use thiserror::Error;
 
 /// Receives the progress of long work, and may cancel it. The work may have several stages.
 pub trait Progress: Send {
-    /// A stage begins. `what` names it, and `unit` is the unit of its counts. `total` is the final count, if
-    /// known.
+    /// Begins a stage. `what` is the name of the stage, and `unit` is the unit of its counts. `total` is the
+    /// final count, if it is known.
     fn begin(&mut self, what: &'static str, unit: &'static str, total: Option<u64>);
 
-    /// Reports the count since the stage began.
+    /// Reports the count since the beginning of the stage.
     ///
     /// # Errors
     ///
-    /// [`Cancelled`] if the work must end. The work then returns this as its own error as soon as it can.
+    /// [`Cancelled`] if the work must end. The work then returns this error as soon as possible.
     fn update(&mut self, done: u64) -> Result<(), Cancelled>;
 
-    /// A flag that is set once the work must end. Work on any thread can read it between two distant updates.
+    /// A flag that is set when the work must end. Any thread can read the flag between two calls of `update`.
     /// The default flag is never set.
     fn cancel(&self) -> Arc<AtomicBool> {
         Arc::default()
     }
 }
 
-/// Ignores progress and never cancels.
+/// Ignores the progress of work, and never cancels the work.
 impl Progress for () {
     fn begin(&mut self, _: &'static str, _: &'static str, _: Option<u64>) {}
 
@@ -34,7 +34,7 @@ impl Progress for () {
     }
 }
 
-/// The [`Progress`] cancelled the work. Results written before stay.
+/// The [`Progress`] has cancelled the work. Results that were written before stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("cancelled")]
 pub struct Cancelled;

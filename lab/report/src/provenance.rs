@@ -4,29 +4,29 @@ use serde::Serialize;
 
 use crate::Seeds;
 
-/// Everything needed to get the same numbers again.
+/// All facts that a reader needs to get the same numbers again.
 ///
-/// The date is left out on purpose: the same seed and commit must give the same bytes.
+/// The date is left out on purpose, because the same seed and commit must give the same bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Provenance {
     /// The command line, as a reader would type it.
     pub command: String,
-    /// Program and version.
+    /// Name and version of the program.
     pub version: String,
-    /// Commit that the program was built from, if known.
+    /// Commit that the program was built from. `None` if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The machine on one line: CPUs, nodes, memory, kernel.
     pub machine: String,
     /// Names of the policies, in the order of the rows.
     pub policies: Vec<String>,
-    /// Seeds of all random choices, if there were any.
+    /// Seeds of all random choices. `None` if there were no random choices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seeds: Option<Seeds>,
 }
 
 impl Provenance {
-    /// Name and value of each known fact, in printing order.
+    /// Returns the name and value of each known fact, in the order of printing.
     #[must_use]
     pub fn facts(&self) -> Vec<(&'static str, String)> {
         let mut facts = vec![("command", self.command.clone()), ("version", self.version.clone())];

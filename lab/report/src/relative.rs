@@ -1,25 +1,26 @@
-//! The same table, relative to its first row.
+//! Turns a table into a table relative to its first row.
 //!
-//! This is how patches to the page allocator are posted: the unpatched kernel first, then each patch against
-//! it.
+//! Authors of patches to the page allocator post such tables: the first row is the unpatched kernel, and each
+//! patch is compared with the first row.
 
 use crate::{Cell, Kind, Row, Table};
 
-/// Computes a value's replacement from the value and the first row's value.
+/// A function from a value and the first row's value to the relative value.
 type Relation = fn(f64, f64) -> f64;
 
-/// The columns named by `keys` as percentages of the first row, which itself becomes 100.
+/// Turns the columns named by `keys` into percentages of the first row. The first row itself becomes 100.
 ///
-/// A value becomes absent if it or the first row's value is not a number, or if the first row's value is 0; a
-/// note reports the latter. Unknown keys and label columns are ignored.
+/// A value becomes absent if the value or the first row's value is not a number, or if the first row's value
+/// is 0. A note reports a first row's value of 0. Unknown keys and label columns are ignored.
 #[must_use]
 pub fn relative_to_first(table: &Table, keys: &[&str]) -> Table {
     relate(table, keys, "First row = 100", |value, base| value / base * 100.0)
 }
 
-/// The columns named by `keys` as changes from the first row, in percent. The first row itself becomes 0.
+/// Turns the columns named by `keys` into changes from the first row, in percent. The first row itself
+/// becomes 0.
 ///
-/// Absent values and ignored keys as in [`relative_to_first`].
+/// Values become absent, and keys are ignored, as in [`relative_to_first`].
 #[must_use]
 pub fn change_from_first(table: &Table, keys: &[&str]) -> Table {
     relate(table, keys, "Change from the first row in percent", |value, base| (value - base) / base * 100.0)
@@ -50,7 +51,8 @@ fn relate(table: &Table, keys: &[&str], unit_note: &str, relation: Relation) -> 
     result
 }
 
-/// Replaces one column. Returns true if it has no relative values because the first row is 0.
+/// Replaces one column. Returns true if the first row's value is 0, so that the column has no relative
+/// values.
 fn relate_column(rows: &mut [Row], index: usize, relation: Relation) -> bool {
     let base = rows.first().and_then(|row| row.cells[index].number());
     for row in rows {

@@ -4,12 +4,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Consecutive seeds. Each run is repeated with each seed.
+/// Consecutive seeds. A simulation is repeated with each seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seeds {
     /// The first seed.
     pub first: u64,
-    /// Number of seeds. The sequence ends at the largest number.
+    /// Number of seeds. The sequence stops at the largest 64-bit number.
     pub count: u64,
 }
 

@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-/// Median, extremes and variation of a set of values.
+/// Median, extreme values and variation of a set of values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// Number of values.
     pub runs: u64,
     /// Smallest value.
     pub min: f64,
-    /// Middle value. Of an even number of values, the mean of the two middle ones.
+    /// Middle value. If the number of values is even, this is the mean of the two middle values.
     pub median: f64,
     /// Largest value.
     pub max: f64,
@@ -20,7 +20,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// The spread of `values`. `None` if there are none, or if one is not finite.
+    /// Computes the spread of `values`. `None` if there are no values, or if a value is not finite.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
@@ -44,10 +44,10 @@ impl Spread {
         (self.mean != 0.0).then(|| self.stddev / self.mean.abs() * 100.0)
     }
 
-    /// Whether all runs here are on the same side of all runs of `other`.
+    /// Whether all runs of `self` are on the same side of all runs of `other`.
     ///
-    /// With at least four runs on each side, chance alone does this in less than 3 % of cases (2 of 70
-    /// orders).
+    /// With at least four runs on each side, chance alone separates the runs in less than 3 % of cases (2 of
+    /// 70 orders).
     #[must_use]
     pub fn is_apart_from(&self, other: &Self) -> bool {
         self.max < other.min || other.max < self.min

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use crate::export::{Exporter as _, Text};
 use crate::{Cell, Provenance};
 
-/// Where a text table aligns a column's values.
+/// The side of a column where a text table aligns its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     /// Names.
@@ -21,9 +21,9 @@ pub enum Align {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Names the row. Never turned into a percentage.
+    /// A name of the row. A label is never turned into a percentage.
     Label,
-    /// A whole number of things.
+    /// A number of things, which is whole.
     Count,
     /// A measured quantity.
     Measure,
@@ -34,60 +34,61 @@ pub enum Kind {
 /// One column.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Column {
-    /// Name in JSON and CSV: lower case, words joined by `_`, the unit last. Stable between versions.
+    /// Name in JSON and CSV: lower case, words joined by `_`, the unit last. The name does not change between
+    /// versions.
     pub key: String,
-    /// Name in tables, in words. Text tables stack the words to save width.
+    /// Name in tables, in words. Text tables put the words of a name on several lines to save width.
     pub heading: String,
-    /// Unit shown under the heading. Empty if the heading contains it.
+    /// Unit that is shown under the heading. Empty if the heading contains the unit.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub unit: String,
-    /// The side where its values stand.
+    /// The side where the column's values are aligned.
     #[serde(skip)]
     pub align: Align,
-    /// The kind of its values.
+    /// The kind of the column's values.
     pub kind: Kind,
 }
 
 impl Column {
-    /// A column that names the rows.
+    /// Makes a column that names the rows.
     #[must_use]
     pub fn label(key: &str, heading: &str) -> Self {
         Self::new(key, heading, Align::Left, Kind::Label)
     }
 
-    /// A column of whole numbers.
+    /// Makes a column of whole numbers.
     #[must_use]
     pub fn count(key: &str, heading: &str) -> Self {
         Self::new(key, heading, Align::Right, Kind::Count)
     }
 
-    /// A column of measured quantities.
+    /// Makes a column of measured quantities.
     #[must_use]
     pub fn measure(key: &str, heading: &str) -> Self {
         Self::new(key, heading, Align::Right, Kind::Measure)
     }
 
-    /// A column of rates, percentages or quotients.
+    /// Makes a column of rates, percentages or quotients.
     #[must_use]
     pub fn ratio(key: &str, heading: &str) -> Self {
         Self::new(key, heading, Align::Right, Kind::Ratio)
     }
 
-    /// The same column with another heading.
+    /// Returns the column with another heading.
     #[must_use]
     pub fn with_heading(mut self, heading: &str) -> Self {
         heading.clone_into(&mut self.heading);
         self
     }
 
-    /// The same column with a unit.
+    /// Returns the column with a unit.
     #[must_use]
     pub fn with_unit(mut self, unit: &str) -> Self {
         unit.clone_into(&mut self.unit);
         self
     }
 
-    /// Heading and unit on one line, as in Markdown.
+    /// Returns heading and unit on one line, as in Markdown.
     #[must_use]
     pub fn heading_with_unit(&self) -> String {
         let mut text = self.heading.clone();
@@ -102,7 +103,7 @@ impl Column {
     }
 }
 
-/// The values of one row, one per column.
+/// The values of one row. There is one value for each column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// The cells in the order of the table's columns.
@@ -110,7 +111,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// A row of these cells.
+    /// Makes a row of these cells.
     #[must_use]
     pub fn new(cells: impl IntoIterator<Item = Cell>) -> Self {
         Self { cells: cells.into_iter().collect() }
@@ -143,7 +144,7 @@ impl Table {
             let repeated = columns[..index].iter().any(|earlier| earlier.key == column.key);
             assert!(!repeated, "two columns have the key `{}`", column.key);
         }
-        // INVARIANT: keys are distinct as checked above; there are no rows yet.
+        // INVARIANT: keys are distinct, as checked above, and there are no rows yet.
         Self { title: title.into(), columns, rows: Vec::new(), notes: Vec::new(), provenance: None }
     }
 
@@ -158,19 +159,19 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// Adds a sentence below the table that readers need to understand it.
+    /// Adds a sentence below the table. The sentence should be necessary to understand the table.
     pub fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
 
-    /// The same table with its provenance.
+    /// Returns the table with its provenance.
     #[must_use]
     pub fn with_provenance(mut self, provenance: Provenance) -> Self {
         self.provenance = Some(provenance);
         self
     }
 
-    /// The same table without these columns. Unknown keys are ignored.
+    /// Returns the table without these columns. Unknown keys are ignored.
     #[must_use]
     pub fn without(mut self, keys: &[&str]) -> Self {
         let kept: Vec<bool> =
@@ -181,11 +182,11 @@ impl Table {
             let mut kept_cells = kept.iter();
             row.cells.retain(|_| *kept_cells.next().unwrap_or(&true));
         }
-        // INVARIANT: each row loses the cells of the removed columns.
+        // INVARIANT: each row has lost the cells of the removed columns.
         self
     }
 
-    /// The same table without columns that have no value in any row.
+    /// Returns the table without columns that have no value in any row.
     #[must_use]
     pub fn without_empty_columns(self) -> Self {
         let is_empty = |at: usize| self.rows.iter().all(|row| row.cells[at] == Cell::Absent);
@@ -195,7 +196,7 @@ impl Table {
         self.without(&keys.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// The table as plain text, in lines of at most `width` columns, but at least 20.
+    /// Returns the table as plain text, in lines of at most `width` columns. A `width` below 20 counts as 20.
     #[must_use]
     pub fn to_text(&self, width: usize) -> String {
         Text { width: width.max(20) }.to_string(self)
@@ -225,7 +226,7 @@ impl Table {
         &self.notes
     }
 
-    /// The origin of the numbers, if it was set.
+    /// The origin of the numbers. `None` if the origin was not set.
     #[must_use]
     pub fn provenance(&self) -> Option<&Provenance> {
         self.provenance.as_ref()
@@ -237,14 +238,14 @@ impl Table {
         self.columns.iter().position(|column| column.key == key)
     }
 
-    /// The columns and rows, for transformations that keep their numbers.
+    /// The columns and rows. The caller may change values, but not the numbers of columns and rows.
     pub(crate) fn parts_mut(&mut self) -> (&mut [Column], &mut [Row]) {
         (&mut self.columns, &mut self.rows)
     }
 }
 
-/// `{"title": …, "columns": […], "rows": [{key: value}], "notes": […], "provenance": {…}}`. The keys of a row
-/// are in column order. Empty notes and missing provenance are left out.
+/// Writes `{"title": …, "columns": […], "rows": [{key: value}], "notes": […], "provenance": {…}}`. The keys
+/// of a row are in the order of the columns. Empty notes and missing provenance are left out.
 impl Serialize for Table {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_struct("Table", 5)?;

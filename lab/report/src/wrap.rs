@@ -2,17 +2,17 @@
 
 use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
 
-/// The treatment of a word longer than a line.
+/// What happens to a word that is longer than a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LongWord {
     /// The word is broken.
     Broken,
-    /// The word gets its own line, which is too long.
+    /// The word gets its own line, which is longer than the others.
     Whole,
 }
 
-/// Lines of at most `width` characters, broken at spaces if possible. A text without words gives one empty
-/// line.
+/// Breaks text into lines of at most `width` characters, at spaces if possible. A text without words becomes
+/// one empty line.
 #[must_use]
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     wrap_with(text, width, LongWord::Broken)

@@ -1,9 +1,10 @@
-//! Converts a trace of any known format to a native file and measures reading both.
+//! Converts a trace of any known format to a native file, and measures the speed of reading both files.
 //!
 //! ```text
 //! cargo run --release -p pageset-trace --example pack -- IN OUT.pgtrace [LEVEL]
 //! ```
-//! Prints the sizes, and the events per second of reading each file (best of five, file cached, one thread).
+//! Prints the sizes of both files, and the events per second of reading each (best of five, file cached, one
+//! thread).
 
 use std::{
     env,

@@ -1,17 +1,17 @@
-//! Generates a recording of a large server, to see what reading one costs: 64 CPUs, two nodes of 256 GiB, and
-//! any number of events. Page sets in the recording have the size of Linux's page sets, but other rules, so a
-//! replay of this recording has no meaning.
+//! Generates a recording of a large server, to measure the cost of reading such a recording. The server has
+//! two nodes of 256 GiB and 64 CPUs; the number of events is an argument. Page sets in the recording have the
+//! size of Linux's page sets, but other rules, so a replay of this recording has no meaning.
 //!
-//! Each CPU maps memory in bursts of single pages and frees it. Each CPU passes blocks of eight pages to a
-//! CPU of the other node, which frees these blocks. Each CPU keeps file pages until other file pages replace
-//! them. The same arguments give the same recording.
+//! Each CPU maps memory in bursts of single pages, and then frees these pages. Each CPU passes blocks of
+//! eight pages to a CPU of the other node, which frees the blocks. Each CPU keeps file pages until other file
+//! pages replace these pages. The same arguments give the same recording.
 //!
 //! ```text
 //! cargo run --release -p pageset-trace --example server -- OUT EVENTS [CPUS]
 //! ```
 //!
-//! OUT is a .pgtrace file. If its name ends in `.txt`, it is text as ftrace prints it, with the layout in
-//! `OUT.toml`.
+//! OUT is a .pgtrace file. If the name OUT ends in `.txt`, the file is text as ftrace prints it, and
+//! `OUT.toml` has the layout.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -32,7 +32,8 @@ const HIGH: usize = 500;
 const FILE_PAGES: usize = 1 << 12;
 const EVENTS_OF_BLOCK: usize = 32 << 10;
 
-/// A generator of pseudo-random numbers, the same in each run. George Marsaglia, "Xorshift RNGs", 2003.
+/// A generator of pseudo-random numbers that are the same in each run. Source: George Marsaglia, "Xorshift
+/// RNGs", 2003.
 struct Random(u64);
 
 impl Random {
@@ -76,7 +77,7 @@ struct Cpu {
     files: VecDeque<u64>,
 }
 
-/// A node's zone: the blocks that were returned to it, by size, and the first frame that was never used.
+/// The zone of a node: its free blocks by size, and the first frame that was never used.
 struct Zone {
     free: [VecDeque<u64>; 2],
     next: u64,
@@ -153,7 +154,7 @@ impl Server {
         }
     }
 
-    /// The work that a CPU does before the next CPU continues.
+    /// Lets one CPU work, until the next CPU continues.
     fn step(&mut self) {
         let count = self.cpus.len() as u64;
         let cpu = self.random.below(count) as usize;

@@ -1,5 +1,5 @@
 //! Reads and decompresses the next blocks of a recording on a separate thread, while the caller works on the
-//! last one.
+//! last block.
 
 use std::{
     collections::VecDeque,
@@ -15,8 +15,8 @@ use crate::{
     reader::TraceReader,
 };
 
-/// Blocks that the thread may hold: one that it fills, and one that waits for the caller. A block takes 2
-/// MiB.
+/// Number of blocks that the thread may hold: one block that it fills, and one that waits for the caller. A
+/// block takes 2 MiB.
 const BLOCKS_AHEAD: usize = 2;
 
 /// A reader that reads blocks ahead of the caller.
@@ -25,26 +25,25 @@ pub(crate) struct AheadReader {
     /// The reader. `None` while a thread has the reader.
     reader: Option<Box<dyn TraceReader>>,
     ahead: Option<Ahead>,
-    /// Whether the first block was read. The first block is often the only one, so it is read without a
-    /// thread.
+    /// Whether the first block was read. Many recordings have only one block, so the first block is read
+    /// without a thread.
     is_begun: bool,
     /// Blocks that the thread had read before it was stopped.
     waiting: VecDeque<Block>,
-    /// Losses up to the last block that the caller received.
+    /// Events that were lost up to the last block that the caller received.
     lost: LostEvents,
 }
 
-/// A block of events, and the reader's losses after it read the block.
+/// A block of events, and the number of events that were lost up to the end of this block.
 type Block = Result<(Vec<Event>, LostEvents), TraceError>;
 
 struct Ahead {
     blocks: Receiver<Block>,
-    /// Sends the caller's used buffers to the thread, which reads one block into each. The thread ends when
-    /// this sender is dropped.
+    /// Sends empty buffers to the thread, which fills each buffer with one block. The thread ends when this
+    /// sender is dropped.
     buffers: Sender<Vec<Event>>,
     thread: JoinHandle<Box<dyn TraceReader>>,
-    /// Id of the process that started the thread. A forked child process does not have the thread that reads
-    /// ahead.
+    /// The process that started the thread. In a forked child process, the thread does not exist.
     process: u32,
 }
 
@@ -54,8 +53,8 @@ impl AheadReader {
         Self { info, reader: Some(reader), ahead: None, is_begun: false, waiting: VecDeque::new(), lost }
     }
 
-    /// Takes the reader back. If a thread has the reader, the thread is stopped. The blocks that the thread
-    /// has read stay available to the caller.
+    /// Takes the reader back from the thread, and stops the thread. The caller still gets all blocks that the
+    /// thread has read.
     fn here(&mut self) -> Result<&mut Box<dyn TraceReader>, TraceError> {
         if let Some(ahead) = &self.ahead {
             check_process(ahead, &self.info)?;
@@ -68,7 +67,8 @@ impl AheadReader {
         Ok(self.reader.as_mut().expect("no thread has the reader"))
     }
 
-    /// Gives the reader to a thread. If the system starts no thread, the caller keeps the reader.
+    /// Starts a thread that reads ahead, and gives the reader to the thread. If the system starts no thread,
+    /// the caller keeps the reader.
     fn go_ahead(&mut self) {
         let (give, given) = channel::<Box<dyn TraceReader>>();
         let (buffers, to_fill) = channel::<Vec<Event>>();
@@ -79,9 +79,9 @@ impl AheadReader {
                 let read = reader.read_block(&mut events);
                 let is_last = !matches!(read, Ok(1..));
                 let block = read.map(|_| (events, reader.lost()));
-                // Race: the caller stops this thread while the thread reads a block. The block stays in the
-                // channel, and the caller takes it from there, so no block is lost. If the caller has dropped
-                // this reader, the block is not needed.
+                // Race: the caller stops this thread while the thread reads a block. No block is lost: the
+                // block stays in the channel, and the caller takes it from there. If the caller has dropped
+                // the reader, no block is needed.
                 if filled.send(block).is_err() || is_last {
                     break;
                 }
@@ -90,7 +90,7 @@ impl AheadReader {
         };
         let Ok(thread) = Builder::new().name("read".to_owned()).spawn(work) else { return };
         let Some(reader) = self.reader.take() else { return };
-        // The thread waits for the reader first, and for a buffer next, so no send fails.
+        // The thread first waits for the reader, and then for a buffer, so both sends succeed.
         drop(give.send(reader));
         for _ in 0..BLOCKS_AHEAD {
             drop(buffers.send(Vec::new()));
@@ -182,7 +182,7 @@ mod tests {
         next: u64,
         end: u64,
         fails_at: Option<u64>,
-        /// A counter that shows whether this reader still exists.
+        /// A counter that shows whether this test's reader still exists.
         _alive: Arc<()>,
     }
 

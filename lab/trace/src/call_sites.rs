@@ -1,9 +1,9 @@
-//! Names of the kernel's functions and locks, looked up while recording: addresses mean nothing on another
-//! machine.
+//! Names of the kernel's functions and locks. Names are looked up while recording, because addresses mean
+//! nothing on another machine.
 
 use serde::{Deserialize, Serialize};
 
-/// The names that events of a recording refer to.
+/// Names of functions and locks that the events of a recording refer to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallSites {
     /// Functions. [`Event::call_site`](crate::Event::call_site) is an index into this list.
@@ -26,11 +26,11 @@ pub struct NamedLock {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LockName {
-    /// The lock is this variable of the kernel, or a part of it.
+    /// The lock is this variable of the kernel, or a part of this variable.
     Variable(String),
     /// The lock has no name. A CPU waited for the lock in this function.
     TakenIn(String),
-    /// The wait has no call chain, so nothing is known.
+    /// Nothing is known, because the wait has no call chain.
     Unknown,
 }
 

@@ -1,4 +1,4 @@
-//! Conversion of any readable trace to a native file.
+//! Converts any readable trace to a native file.
 
 use std::io::Write;
 
@@ -9,14 +9,14 @@ use crate::{
     reader::TraceReader,
 };
 
-/// The `action` of [`TraceError::Io`] if writing the native file failed. Any other `action` means that
+/// The `action` of [`TraceError::Io`] for a failed write of the native file. Any other `action` means that
 /// reading the trace failed.
 pub const CONVERT_WRITES: &str = "write the native file of";
 
 /// The result of a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvertSummary {
-    /// Events written.
+    /// Number of events written.
     pub events: u64,
     /// Bytes written.
     pub bytes: u64,
@@ -24,11 +24,11 @@ pub struct ConvertSummary {
     pub lost: LostEvents,
 }
 
-/// Writes the remaining events of `reader`, and its information about the trace, to `out`. Only one block is
-/// in memory at a time. `progress` receives the number of events written so far, after each block.
+/// Writes the remaining events of `reader`, and the trace's information, to `out`. Only one block is in
+/// memory at a time. After each block, `progress` receives the number of events written so far.
 ///
 /// # Errors
-/// The trace is damaged, or `out` cannot be written.
+/// An error if the trace is damaged, or if `out` cannot be written.
 pub fn convert(
     reader: &mut dyn TraceReader,
     out: impl Write,
@@ -38,7 +38,7 @@ pub fn convert(
     let path = reader.info().path.clone();
     let refused = |error| TraceError::io(&path, CONVERT_WRITES, error);
     let mut info = reader.info().clone();
-    // The number of events is not known yet; the index at the file's end has it.
+    // The number of events is not known yet. The index at the file's end will contain the number.
     info.events = None;
     info.lost = LostEvents::default();
     let mut writer = NativeWriter::new(out, &info, options).map_err(refused)?;

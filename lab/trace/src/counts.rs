@@ -1,4 +1,4 @@
-//! Counts made by the kernel, for recordings without events.
+//! Counts that the kernel makes, for recordings without events.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,24 +7,23 @@ use crate::call_sites::LockName;
 /// Hits of tracepoints on all recorded CPUs, with their accuracy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
-    /// How long events were counted, in nanoseconds.
+    /// How long hits were counted, in nanoseconds.
     pub elapsed_ns: u64,
     /// Number of CPUs that were counted.
     pub cpus: u32,
-    /// One entry for each counted tracepoint that the kernel has.
+    /// The counted tracepoints. A tracepoint that the kernel does not have is left out.
     pub tracepoints: Vec<TracepointCount>,
     /// Visits to zones: refills and drains of page sets, and blocks that bypassed page sets. `None` if the
     /// number is not known.
     #[serde(default)]
     pub visits: Option<HitEstimate>,
-    /// The number of visits that were seen in some segments of time. In these segments, each hit was recorded
-    /// with its time.
+    /// The number of visits in the segments of time that were recorded in detail: with the time of each hit.
     #[serde(default)]
     pub visits_counted: u64,
-    /// Total length of the segments of `visits_counted`, in nanoseconds: the mean over the CPUs.
+    /// Total length of the segments of `visits_counted`, in nanoseconds, averaged over the CPUs.
     #[serde(default)]
     pub visits_counted_ns: u64,
-    /// Waits for zone locks. `None` if they are not known.
+    /// Waits for zone locks. `None` if waits are not known.
     #[serde(default)]
     pub zone_waits: Option<ZoneWaits>,
     /// The activity of each task, most visits first. Empty if tasks were not distinguished.
@@ -41,11 +40,11 @@ pub struct Counts {
     pub is_command_known: bool,
 }
 
-/// Activity of one task, by its number. If names were requested, the name is in
-/// [`TraceInfo::tasks`](crate::TraceInfo::tasks).
+/// Activity of one task, which is identified by its number. If names were requested,
+/// [`TraceInfo::tasks`](crate::TraceInfo::tasks) has the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountedTask {
-    /// The task's number. `None` stands for interrupts and all tasks that are not listed.
+    /// The task's number. `None` stands for interrupts and for all tasks that are not listed.
     pub tid: Option<u32>,
     /// Whether the task belongs to the recorded command, to the recorder, or to neither.
     pub party: Party,
@@ -53,31 +52,31 @@ pub struct CountedTask {
     pub visits: u64,
     /// The task's part of [`Counts::zone_waits`].
     pub waits: u64,
-    /// Time of these waits in nanoseconds.
+    /// Time of `waits`, in nanoseconds.
     pub wait_ns: u64,
 }
 
 /// Activity of a call site: a function that requested or freed pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountedSite {
-    /// The function's name. `None` for call chains that do not show the function.
+    /// The function's name. `None` stands for call chains that do not show the function.
     pub function: Option<String>,
     /// The call site's part of [`Counts::visits`]. `None` if visits have no call chains.
     pub visits: Option<u64>,
-    /// The call site's part of [`Counts::zone_waits`]. `None` if waits were not seen.
+    /// The call site's part of [`Counts::zone_waits`]. `None` if waits were not recorded.
     pub waits: Option<u64>,
-    /// Time of these waits in nanoseconds.
+    /// Time of `waits`, in nanoseconds.
     pub wait_ns: Option<u64>,
 }
 
-/// Waits for a lock that is not a zone's, or for several locks with the same name.
+/// Waits for a lock other than a zone lock, or for several locks with the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountedLock {
     /// The lock's name.
     pub lock: LockName,
     /// Number of waits.
     pub waits: u64,
-    /// Time of these waits in nanoseconds.
+    /// Time of `waits`, in nanoseconds.
     pub wait_ns: u64,
 }
 
@@ -98,9 +97,9 @@ pub enum Party {
 pub struct ZoneWaits {
     /// Number of waits.
     pub waits: u64,
-    /// Time of these waits in nanoseconds.
+    /// Time of `waits`, in nanoseconds.
     pub wait_ns: u64,
-    /// Waits for spinning locks whose call chain does not say which lock it was.
+    /// Number of waits for spinning locks whose call chain does not show the lock.
     pub unknown_waits: u64,
     /// Time of the waits in `unknown_waits`, in nanoseconds.
     pub unknown_wait_ns: u64,
@@ -111,11 +110,12 @@ pub struct ZoneWaits {
 pub struct TracepointCount {
     /// Group and name of the tracepoint, as a path below tracefs' `events`.
     pub name: String,
-    /// Hits that were counted.
+    /// Number of hits that were counted.
     pub counted: u64,
-    /// How long the tracepoint was switched on, in nanoseconds: the mean over the CPUs.
+    /// How long the tracepoint was switched on, in nanoseconds, averaged over the CPUs.
     pub counted_ns: u64,
-    /// Estimated hits in the whole time. `None` if the tracepoint was switched on too rarely for an estimate.
+    /// Estimate of the hits in the whole time. `None` if the tracepoint was switched on too rarely for an
+    /// estimate.
     pub hits: Option<HitEstimate>,
 }
 
@@ -124,16 +124,16 @@ impl TracepointCount {
     pub const ZONE_LOCKED: &str = "kmem/mm_page_alloc_zone_locked";
     /// A page set gives a block back to its zone.
     pub const PCPU_DRAIN: &str = "kmem/mm_page_pcpu_drain";
-    /// A CPU begins to wait for a lock. Only locks that spin are counted.
+    /// A CPU begins to wait for a lock. Only spinning locks are counted.
     pub const CONTENTION: &str = "lock/contention_begin";
     /// The background reclaimer is woken.
     pub const KSWAPD_WAKE: &str = "vmscan/mm_vmscan_kswapd_wake";
-    /// A task begins to reclaim memory itself.
+    /// A task begins to reclaim memory for itself.
     pub const DIRECT_RECLAIM: &str = "vmscan/mm_vmscan_direct_reclaim_begin";
 }
 
-/// Estimate of the number of hits in the whole time, with 95 % confidence. The three numbers are equal if all
-/// hits were counted.
+/// Estimate of the number of hits in the whole time, with its 95 % confidence interval. The three numbers are
+/// equal if all hits were counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HitEstimate {
     /// The lower end of the interval.
@@ -145,13 +145,13 @@ pub struct HitEstimate {
 }
 
 impl HitEstimate {
-    /// Makes an estimate from hits that were all counted.
+    /// Makes an estimate for a tracepoint with every hit counted.
     #[must_use]
     pub const fn exact(hits: u64) -> Self {
         Self { low: hits, hits, high: hits }
     }
 
-    /// Whether each hit was counted.
+    /// Whether every hit was counted, so that the number is exact.
     #[must_use]
     pub const fn is_exact(self) -> bool {
         self.low == self.high
@@ -159,14 +159,14 @@ impl HitEstimate {
 }
 
 impl Counts {
-    /// Hits of this tracepoint. `None` if the kernel does not have the tracepoint, or if it was switched on
-    /// too rarely.
+    /// Hits of the tracepoint called `name`. `None` if the kernel does not have the tracepoint, or if it was
+    /// switched on too rarely.
     #[must_use]
     pub fn hits(&self, name: &str) -> Option<HitEstimate> {
         self.tracepoints.iter().find(|tracepoint| tracepoint.name == name)?.hits
     }
 
-    /// The number of blocks that left a zone or returned to it. `None` if it is not known.
+    /// The number of blocks that left a zone or returned to a zone. `None` if this number is not known.
     #[must_use]
     pub fn moved_blocks(&self) -> Option<HitEstimate> {
         let [out, back] =
@@ -179,7 +179,8 @@ impl Counts {
         })
     }
 
-    /// The number of visits to zones, which is at most the number of moved blocks. `None` if it is not known.
+    /// The number of zone visits, limited to the number of moved blocks. `None` if the number of visits is
+    /// not known.
     #[must_use]
     pub fn zone_visits(&self) -> Option<HitEstimate> {
         let (visits, most) = (self.visits?, self.moved_blocks()?.high);

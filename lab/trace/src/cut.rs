@@ -1,5 +1,5 @@
-//! Compressed files that end early or are damaged. The reader delivers everything before the damage, and
-//! reports the loss.
+//! Reads compressed files that end early or are damaged. The reader delivers all events before the damage,
+//! and reports that events are lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,8 +9,8 @@ use crate::event::Event;
 use crate::info::{LostEvents, TraceInfo};
 use crate::reader::TraceReader;
 
-/// A reader of a file that ends early or is damaged. Once the reader has met the damage, its losses include a
-/// gap of unknown size.
+/// A reader of a file that ends early or is damaged. After the reader has reached the damage, its losses
+/// include a gap of unknown size.
 pub(crate) struct CutReader {
     pub(crate) reader: Box<dyn TraceReader>,
     pub(crate) is_cut: Arc<AtomicBool>,
@@ -53,7 +53,8 @@ mod tests {
     fn text(events: u32) -> Vec<u8> {
         let mut text = b"# tracer: nop\n#\n".to_vec();
         for number in 0..events {
-            // Page numbers differ, so that the text stays long when it is compressed.
+            // Use different page numbers in all lines, so that compression does not shorten the text too
+            // much.
             let pfn = number.wrapping_mul(2_654_435_761) >> 8;
             writeln!(
                 text,

@@ -1,38 +1,39 @@
-//! Options for reading damaged files, and a reader for the undamaged beginning of a compressed file.
+//! Options for reading damaged files, and a reader that delivers a compressed file up to its damage.
 
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How a reader treats a malformed line of a known event, or a malformed sample or page of a binary file.
+/// How a reader handles a malformed line of a known event, or a malformed sample or page of a binary
+/// file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strictness {
-    /// The line or sample is an error, because a replay without it would mislead.
+    /// Return an error, because a replay without this line or sample would mislead.
     #[default]
     Strict,
-    /// The line or sample is skipped, and counted in
-    /// [`LostEvents::malformed_lines`](crate::LostEvents::malformed_lines) or as a gap of unknown size.
+    /// Skip the line or sample. Count the line or sample in
+    /// [`LostEvents::malformed_lines`](crate::LostEvents::malformed_lines), or as a gap of unknown size.
     Lenient,
 }
 
-/// How a reader treats a damaged native file.
+/// How a reader handles a damaged native file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
     /// An error.
     #[default]
     Refuse,
-    /// The reader delivers the events before the first damage, and counts the others as lost.
+    /// Deliver the events before the first damage, and count all later events as lost.
     UpToDamage,
 }
 
-/// A decompressed stream, up to the first damage.
+/// A stream of decompressed bytes that ends at the first damage.
 pub(crate) struct UpToTheCut<R> {
     stream: R,
     is_cut: Arc<AtomicBool>,
 }
 
 impl<R> UpToTheCut<R> {
-    /// Becomes true when the stream meets damage.
+    /// Makes the stream. `is_cut` becomes true when the stream reaches damage.
     pub(crate) const fn new(stream: R, is_cut: Arc<AtomicBool>) -> Self {
         Self { stream, is_cut }
     }
@@ -54,7 +55,7 @@ impl<R: Read> Read for UpToTheCut<R> {
     }
 }
 
-/// Whether a read failed because compressed data is damaged, and not because of the system.
+/// Whether a read failed because compressed data is damaged. `false` if the system failed.
 pub(crate) fn is_damage(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
     match error.kind() {

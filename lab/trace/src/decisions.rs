@@ -1,13 +1,12 @@
-//! Combines the recorded kernel's events into its decisions. A refill is a run of fetched blocks. A drain is
-//! a run of blocks that a page set gave back.
+//! Combines the recorded kernel's events into refills and drains. A refill is a run of blocks that a page set
+//! fetched. A drain is a run of blocks that a page set gave back.
 
 use crate::{Event, EventKind, PFN_NONE};
 
 /// A refill or drain of the recorded kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Order and migratetype number of the blocks, if the page set fetched them. `None` if the page set gave
-    /// blocks back.
+    /// For a refill, the order and the migratetype's number of its blocks. `None` for a drain.
     pub refill: Option<(u8, i8)>,
     /// The number of pages in all blocks of the decision.
     pub pages: u64,
@@ -19,7 +18,7 @@ pub struct Decision {
     pub last_ns: u64,
     /// The task that ran when the first block moved.
     pub pid: u32,
-    /// Whether an interrupt, which had interrupted this task, moved the block.
+    /// Whether the first block was moved by an interrupt, while the task was interrupted.
     pub in_interrupt: bool,
 }
 
@@ -30,7 +29,7 @@ pub struct Decisions {
 }
 
 impl Decisions {
-    /// Adds an event. If this event ends the run of its CPU, returns the decision.
+    /// Adds an event. If the event ends the CPU's current run, returns this run as a decision.
     #[inline]
     pub fn record(&mut self, event: &Event) -> Option<Decision> {
         let pages = event.block_pages();
@@ -40,8 +39,8 @@ impl Decisions {
                 Some((event.order, event.migratetype))
             }
             EventKind::MmPagePcpuDrain => None,
-            // These events do not end a run: a fallback is a part of a refill, and a wait for the zone lock
-            // may come before each slice of a drain.
+            // Fallbacks and waits do not end a run. A fallback is part of a refill, and a wait for the zone
+            // lock may come before each slice of a drain.
             EventKind::MmPageAllocExtfrag | EventKind::ContentionBegin | EventKind::ContentionEnd => {
                 return None;
             }
@@ -60,7 +59,7 @@ impl Decisions {
         open.replace(Decision { refill, pages, pfn: event.pfn, first_ns, last_ns, pid, in_interrupt })
     }
 
-    /// The runs that have not ended, with their CPUs.
+    /// Returns the runs that no event has ended, each with its CPU.
     pub fn finish(self) -> impl Iterator<Item = (u16, Decision)> {
         self.open.into_iter().enumerate().filter_map(|(cpu, run)| Some((cpu as u16, run?)))
     }

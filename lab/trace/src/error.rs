@@ -1,4 +1,4 @@
-//! Errors about traces: the file, the place in it, the problem and the remedy.
+//! Errors about traces. Each error has the file, the place in the file, the problem and the remedy.
 
 use std::{
     io,
@@ -16,7 +16,8 @@ pub enum TraceError {
     Io {
         /// The file.
         path: PathBuf,
-        /// The action that failed, to follow "cannot", such as "read".
+        /// The action that failed, such as "read". In the error message, the action follows the word
+        /// "cannot".
         action: &'static str,
         /// The system's reason.
         source: io::Error,
@@ -38,7 +39,8 @@ pub enum TraceError {
     Offset {
         /// The file.
         path: PathBuf,
-        /// Offset in bytes from the file's start (after decompression, if it is compressed as a whole).
+        /// Offset in bytes from the file's start. If the whole file is compressed, the offset in the
+        /// decompressed bytes.
         offset: u64,
         /// The problem.
         problem: String,
@@ -55,7 +57,7 @@ pub enum TraceError {
         /// The problem.
         problem: String,
     },
-    /// The whole file is unusable, not only one place in it.
+    /// The whole file is unusable.
     #[error("{}: {problem}; {remedy}", path.display())]
     File {
         /// The file.

@@ -1,8 +1,8 @@
-//! A page event: a flat struct of 32 bytes. Every reader delivers such events, and the native file stores
-//! them.
+//! A page event: a struct of 32 bytes without pointers. Every reader delivers such events, and the native
+//! file stores them.
 //!
 //! The meaning of a field depends on the [`EventKind`]. Some kinds (extfrag, contention, bulk allocation)
-//! reuse fields for other values; the accessors here name these values.
+//! reuse fields for other values. Methods of [`Event`] return the other values under their own names.
 
 mod caller;
 mod kind;
@@ -12,14 +12,14 @@ pub use kind::EventKind;
 
 use pageset_core::{CpuId, MigrateType, Order, Pfn};
 
-/// The value of [`Event::pfn`] for a failed allocation: the kernel records `-1UL`.
+/// The value of [`Event::pfn`] for a failed allocation. The kernel records `-1UL` in this case.
 pub const PFN_NONE: u64 = u64::MAX;
 
-/// The value of [`Event::migratetype`] for an event without one.
+/// The value of [`Event::migratetype`] for an event without a migratetype.
 pub const MIGRATETYPE_NONE: i8 = -1;
 
-/// Bits of [`Event::irq_flags`], equal to `common_flags` of every trace event. Source: their names are in the
-/// heading above ftrace's text; their numbers were observed in recordings of Linux 6.1 to 6.18.
+/// Bits of [`Event::irq_flags`], equal to `common_flags` of every trace event. Source: ftrace prints the
+/// names of the bits above its text, and recordings of Linux 6.1 to 6.18 show their numbers.
 pub mod irq_flag {
     /// Interrupts were off.
     pub const IRQS_OFF: u8 = 0x01;
@@ -43,26 +43,27 @@ pub mod irq_flag {
 pub struct Event {
     /// Time in nanoseconds of the trace's clock.
     pub ts_ns: u64,
-    /// Page frame number, or the value that [`EventKind`] documents. [`PFN_NONE`]: the allocation failed.
+    /// Page frame number, or the value that [`EventKind`] documents. [`PFN_NONE`] marks a failed allocation.
     pub pfn: u64,
     /// Allocation flags in the numbering of the trace's kernel, or the value that [`EventKind`] documents.
     pub gfp: u32,
     /// Thread that was running; 0 is the idle task.
     pub pid: u32,
-    /// CPU that ran the thread. The number is not checked against the machine, because a damaged or malicious
-    /// trace may hold any number.
+    /// CPU that ran the thread. Readers do not check this number against the machine, and a damaged or
+    /// malicious trace may hold any number.
     pub cpu: u16,
     /// Kind of the event.
     pub kind: EventKind,
-    /// Size class of the block, or the value that [`EventKind`] documents. The number is not checked, because
-    /// a damaged or malicious trace may hold any number.
+    /// Order of the block, or the value that [`EventKind`] documents. Readers do not check this number, and a
+    /// damaged or malicious trace may hold any number.
     pub order: u8,
     /// The kernel's migratetype number, or [`MIGRATETYPE_NONE`]. For [`EventKind::ContentionBegin`], this
     /// field and `refill` hold [`Event::call_site`].
     pub migratetype: i8,
-    /// The meaning of this field depends on the kind. [`EventKind::MmPageAllocZoneLocked`]: 1 if a per-CPU
-    /// page set could hold the block. [`EventKind::MmPageAllocExtfrag`]: the fallback order.
-    /// [`EventKind::MmPageFreeBatched`]: 1 if no [`EventKind::MmPageFree`] reported the free. Otherwise 0.
+    /// The meaning of this field depends on the kind. [`EventKind::MmPageAllocZoneLocked`]: 1 if a page set
+    /// could hold the block. [`EventKind::MmPageAllocExtfrag`]: the fallback order.
+    /// [`EventKind::MmPageFreeBatched`]: 1 if no [`EventKind::MmPageFree`] reported the free. All other kinds
+    /// have 0.
     pub refill: u8,
     /// Interrupt state, bits of [`irq_flag`].
     pub irq_flags: u8,
@@ -73,7 +74,7 @@ pub struct Event {
 const _: () = assert!(size_of::<Event>() == 32);
 
 impl Event {
-    /// Makes an event of `kind` at `ts_ns` on `cpu`. All other fields have their values for "unknown".
+    /// Makes an event of `kind` at `ts_ns` on `cpu`. All other fields get the value that means "unknown".
     #[must_use]
     pub const fn new(kind: EventKind, ts_ns: u64, cpu: u16) -> Self {
         Self {
@@ -103,13 +104,13 @@ impl Event {
         CpuId(self.cpu as u32)
     }
 
-    /// The block's order, or `None` if the number is too large for an order.
+    /// The block's order, or `None` if the field is no possible order.
     #[must_use]
     pub const fn block_order(&self) -> Option<Order> {
         Order::new(self.order)
     }
 
-    /// Frames of the block that the event is about; 0 if no block has its order.
+    /// The number of frames in the event's block, or 0 if the field is no possible order.
     #[must_use]
     pub const fn block_pages(&self) -> u64 {
         match self.block_order() {
@@ -118,7 +119,7 @@ impl Event {
         }
     }
 
-    /// The migratetype, or `None` if the event has none or an unknown one.
+    /// The migratetype, or `None` if the event has no migratetype or an unknown one.
     #[must_use]
     pub const fn block_type(&self) -> Option<MigrateType> {
         if self.migratetype < 0 || matches!(self.kind, EventKind::ContentionBegin) {
@@ -128,14 +129,14 @@ impl Event {
         }
     }
 
-    /// Whether an allocation failed.
+    /// Whether the event is an allocation that failed.
     #[must_use]
     pub const fn is_failed_allocation(&self) -> bool {
         matches!(self.kind, EventKind::MmPageAlloc) && self.pfn == PFN_NONE
     }
 
-    /// Whether the event reports a new free. True for `mm_page_free`, and for `mm_pagevec_free` of Linux
-    /// before 3.3.
+    /// Whether the event reports a free that no earlier event reported. True for `mm_page_free`, and for
+    /// `mm_pagevec_free` of Linux before 3.3.
     #[must_use]
     pub const fn is_free(&self) -> bool {
         match self.kind {
@@ -145,13 +146,13 @@ impl Event {
         }
     }
 
-    /// Whether a page set could hold a block taken from the zone (zone-locked events).
+    /// Whether a page set could hold the block, for an event about a block taken from a zone.
     #[must_use]
     pub const fn is_pcp_refill(&self) -> bool {
         matches!(self.kind, EventKind::MmPageAllocZoneLocked) && self.refill != 0
     }
 
-    /// Whether the event happened in interrupt context, hard or soft.
+    /// Whether the event happened in a soft, hard or non-maskable interrupt.
     #[must_use]
     pub const fn in_interrupt(&self) -> bool {
         self.interrupt_level() > 0
@@ -188,7 +189,7 @@ impl Event {
         })
     }
 
-    /// Stores extfrag fields where [`Event::extfrag`] reads them.
+    /// Stores the fields of `extfrag` where [`Event::extfrag`] reads them.
     pub const fn set_extfrag(&mut self, extfrag: Extfrag) {
         self.order = extfrag.alloc_order;
         self.refill = extfrag.fallback_order;
@@ -196,8 +197,8 @@ impl Event {
         self.gfp = extfrag.fallback_migratetype as u8 as u32 | (extfrag.change_ownership as u32) << 8;
     }
 
-    /// Address of the contended lock, for the contention kinds. Some text formats print a hash of the
-    /// address, or zero.
+    /// Address of the contended lock, if the event begins or ends a wait. Some text formats print a hash of
+    /// the address, or zero.
     #[must_use]
     pub const fn lock_address(&self) -> Option<u64> {
         match self.kind {
@@ -228,7 +229,7 @@ impl Event {
     }
 
     /// Stores a call site where [`Event::call_site`] reads it. A site of [`Event::CALL_SITES_MAX`] or more
-    /// does not fit and is not stored.
+    /// does not fit, and is not stored.
     pub const fn set_call_site(&mut self, site: u16) {
         if site < Self::CALL_SITES_MAX {
             let [low, high] = site.to_le_bytes();
@@ -240,7 +241,7 @@ impl Event {
     /// Number of different call sites that an event can store.
     pub const CALL_SITES_MAX: u16 = 0xff00;
 
-    /// Frames that a bulk allocation requests (at its beginning) or has allocated (at its end).
+    /// Number of frames that a bulk allocation requests (at its beginning) or has allocated (at its end).
     #[must_use]
     pub const fn bulk_frames(&self) -> Option<u64> {
         match self.kind {
@@ -249,14 +250,14 @@ impl Event {
         }
     }
 
-    /// Whether a CPU's periodic work starts: its `vmstat_update`.
+    /// Whether the event starts a CPU's periodic work, `vmstat_update`.
     #[must_use]
     pub const fn is_tick(&self) -> bool {
         matches!(self.kind, EventKind::WorkqueueExecuteStart)
             && matches!(self.work(), Some(Work::VmstatUpdate))
     }
 
-    /// The work item, for the workqueue kinds.
+    /// The work item, if the event starts or ends one.
     #[must_use]
     pub const fn work(&self) -> Option<Work> {
         match (self.kind, self.order) {
@@ -272,7 +273,7 @@ impl Event {
     }
 }
 
-/// The fields of `mm_page_alloc_extfrag`: a request got memory from another migratetype's free blocks.
+/// The fields of `mm_page_alloc_extfrag`: a request took memory from the free blocks of another migratetype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extfrag {
     /// Requested order.

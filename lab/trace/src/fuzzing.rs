@@ -1,8 +1,8 @@
-//! Entry points to every parser for arbitrary bytes. The smoke tests and the targets in `fuzz/` use them. Not
-//! a public interface.
+//! Functions that pass arbitrary bytes to every parser. The smoke tests and the targets in `fuzz/` use these
+//! functions. The functions are not a public interface.
 //!
-//! Each function accepts any bytes and may return the text of an error. The functions must not panic, and
-//! their memory is bounded by the number of bytes and the documented limits.
+//! Each function accepts any bytes and may return the text of an error. A function must not panic, and its
+//! memory is bounded by the number of bytes and the documented limits.
 
 use std::path::Path;
 
@@ -17,11 +17,11 @@ use crate::{
 /// A name that no file has.
 const NAME: &str = "\u{0}fuzz";
 
-/// Opens and reads `bytes` in the format that they seem to have. Returns the number of events. If `recovery`
-/// allows damage, the function first asks the reader whether there are ticks.
+/// Opens and reads `bytes` in the format that [`crate::open`] would detect, and returns the number of events.
+/// If `recovery` allows damage, first asks the reader whether the trace has ticks.
 ///
 /// # Errors
-/// Returns the error's text, after checking that it names the file.
+/// The text of an error. This function checks that the text names the file.
 pub fn trace(bytes: &[u8], strictness: Strictness, recovery: Recovery) -> Result<usize, String> {
     let options = OpenOptions::new().strictness(strictness).recovery(recovery).spool_bytes_max(64 << 20);
     let check = |error: crate::TraceError| {
@@ -53,7 +53,7 @@ pub fn trace(bytes: &[u8], strictness: Strictness, recovery: Recovery) -> Result
     Ok(count)
 }
 
-/// Decodes `bytes` as the payload of a block, with correct checksums.
+/// Decodes `bytes` as the payload of a block, as if its checksum were correct.
 ///
 /// # Errors
 /// The error's text.
@@ -61,7 +61,7 @@ pub fn block(bytes: &[u8], events: u32) -> Result<Vec<Event>, &'static str> {
     native::decode_payload(bytes, events)
 }
 
-/// Parses `text` as the names of tasks in a description, and queries all of them.
+/// Parses `text` as the names of tasks in a description, and looks up every task.
 ///
 /// # Errors
 /// The error's text.
@@ -95,8 +95,8 @@ pub fn layout(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Parses `text` as each of the `/proc` files. A layout that is made from such a copy must stay the same when
-/// it is written and parsed again.
+/// Parses `text` as each of the `/proc` files. A layout from a copy of `/proc/zoneinfo` must stay the same
+/// when it is written and parsed again.
 pub fn procfs(text: &str) {
     for options in [LayoutOptions::new(), LayoutOptions::new().page_size(65_536)] {
         let Ok(machine) = options.read_zoneinfo(Path::new(NAME), text) else { continue };

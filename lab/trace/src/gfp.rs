@@ -1,13 +1,14 @@
-//! Allocation flags: the names that text traces print, and their bits.
+//! Allocation flags: their names in text traces, and their bits.
 //!
-//! Bits are those of Linux 6.12 on x86-64 (`/sys/kernel/tracing/events/kmem/mm_page_alloc/format` lists
-//! them); raw and named reports of the bundled traces agree with them. Linux 6.1 and 6.18 number bits 0 to 23
-//! in the same way, except 0x200, which is `__GFP_ATOMIC` in 6.1 and unused later. Bits from 24 up depend on
-//! the configuration, so their names are not in the table. Composite names, such as `GFP_KERNEL`, come from
-//! the same file. `GFP_NOWAIT` contains `__GFP_NOWARN` in 6.12 but not in 6.1: so for text of 6.1, this crate
-//! sets that bit although the kernel did not.
+//! The bits are those of Linux 6.12 on x86-64, as `/sys/kernel/tracing/events/kmem/mm_page_alloc/format`
+//! lists them. Raw and named reports of the bundled traces agree with the table's bits. Linux 6.1 and 6.18
+//! number bits 0 to 23 in the same way, except 0x200, which is `__GFP_ATOMIC` in 6.1 and unused later. Bits
+//! from 24 up depend on the configuration, so their names are not in the table. Composite names, such as
+//! `GFP_KERNEL`, come from the same file. `GFP_NOWAIT` contains `__GFP_NOWARN` in 6.12 but not in 6.1. For
+//! text of 6.1, this crate therefore sets `__GFP_NOWARN` although the kernel did not.
 
-/// Names and bits. The kernel prints the composite name with the most bits, so this comes first.
+/// Names and bits. Names of more bits come first, because the kernel prints the composite name with the most
+/// bits.
 const NAMES: [(&str, u32); 40] = [
     ("GFP_TRANSHUGE", 0x1c_24ca | 0x400),
     ("GFP_TRANSHUGE_LIGHT", 0x1c_20ca),
@@ -51,8 +52,8 @@ const NAMES: [(&str, u32); 40] = [
     ("none", 0),
 ];
 
-/// Parses `text`: names joined by `|`, or one number. Bits without a name are written as numbers. Returns the
-/// bits, and the number of unknown names.
+/// Parses `text`: names joined by `|`, or a single number. The kernel prints a bit without a name as a
+/// number. Returns the bits, and the number of unknown names.
 #[must_use]
 pub fn gfp_bits(text: &[u8]) -> (u32, u32) {
     let (mut bits, mut unknown) = (0, 0);
@@ -65,7 +66,7 @@ pub fn gfp_bits(text: &[u8]) -> (u32, u32) {
     (bits, unknown)
 }
 
-/// The names of `bits`, as the kernel prints them. Bits without a name form one number.
+/// The names of `bits`, as the kernel prints them. All bits without a name are printed as one number.
 #[must_use]
 pub fn gfp_names(bits: u32) -> String {
     let mut rest = bits;
@@ -84,7 +85,7 @@ pub fn gfp_names(bits: u32) -> String {
 
 fn bits_of(name: &[u8]) -> Option<u32> {
     let find = |name: &[u8]| NAMES.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, bits)| *bits);
-    // Kernels before 4.6 printed single flags without the underscores.
+    // Kernels before 4.6 printed single flags without the leading underscores.
     find(name).or_else(|| find(&[b"__", name.strip_prefix(b"__").unwrap_or(name)].concat()))
 }
 
@@ -104,7 +105,7 @@ mod tests {
 
     #[test]
     fn names_have_the_bits_that_raw_reports_show() {
-        // Tests two reports of one recording, with names and with `-R`: the allocations are the same.
+        // Tests that two reports of one recording, with names and with `-R`, show the same allocation flags.
         for (names, bits) in [
             ("GFP_HIGHUSER_MOVABLE|__GFP_COMP", 0x14_0cca),
             ("GFP_KERNEL_ACCOUNT|__GFP_ZERO", 0x40_0dc0),

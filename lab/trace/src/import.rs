@@ -1,4 +1,4 @@
-//! Importers of other programs' formats, one file each.
+//! Importers of other programs' formats. Each format has its own file.
 
 mod blocks;
 mod bytes;

@@ -1,4 +1,5 @@
-//! A trace's information about itself: its origin, the machine, the states before and after, and its losses.
+//! A trace's information about itself: its origin, the machine, the states before and after, and the lost
+//! events.
 
 use std::path::PathBuf;
 
@@ -16,8 +17,8 @@ pub enum SourceFormat {
     /// This project's own file (`.pgtrace`).
     #[default]
     Native,
-    /// A column file (`.pcpt`). Such files are no longer read, but a file that was converted from one keeps
-    /// this origin.
+    /// A column file (`.pcpt`). No current reader reads such files, but a file that was converted from one
+    /// keeps this origin.
     Pcpt,
     /// Text of `/sys/kernel/tracing/trace`.
     Ftrace,
@@ -47,43 +48,45 @@ impl SourceFormat {
     }
 }
 
-/// Events that are missing or could not be used, by reason. Every dropped event is counted here.
+/// Events that are missing or could not be used, by reason. The counts include every dropped event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LostEvents {
-    /// Events overwritten in the ring before they were read. For `perf.data`: all events that it reports as
-    /// lost.
+    /// Number of events that were overwritten in the ring before they were read. For `perf.data`: all events
+    /// that the file reports as lost.
     pub overrun: u64,
-    /// Events rejected because the ring was full.
+    /// Number of events that the kernel rejected because the ring was full.
     pub dropped: u64,
-    /// Events that `LOST` lines in the text report.
+    /// Number of events that `LOST` lines in the text report.
     pub lost_in_text: u64,
-    /// The number of `LOST` lines and pages that do not say how many events are missing. Lenient reading also
-    /// counts pages that contradict themselves.
+    /// The number of `LOST` lines and pages that do not give the number of missing events. Lenient reading
+    /// also counts pages that contradict themselves.
     pub gaps_of_unknown_size: u64,
-    /// Lines, records and samples of events that this crate does not know, and repeated lines of one free
-    /// (Linux 2.6.32).
+    /// Number of lines, records and samples of events that this crate does not know. Also second lines of a
+    /// free that Linux 2.6.32 prints twice.
     pub unknown_events: u64,
-    /// Lines that are not events, comments, parts of call chains or reports of losses.
+    /// Number of lines that are neither events, nor comments, nor parts of call chains, nor reports of
+    /// losses.
     pub unrecognised_lines: u64,
-    /// Malformed lines and samples of known events (only lenient reading counts them; otherwise they are
-    /// errors).
+    /// Number of malformed lines and samples of known events. Only lenient reading counts them; for strict
+    /// reading, they are errors.
     pub malformed_lines: u64,
-    /// Lines longer than the limit.
+    /// Number of lines longer than the limit.
     pub oversized_lines: u64,
-    /// Names of allocation flags that are not in the table. The event is kept without the flag.
+    /// Number of names of allocation flags that are not in the table. The event is kept without such a flag.
     pub unknown_gfp_names: u64,
-    /// Events with an earlier time than the event before them. Such events are kept unchanged.
+    /// Number of events whose time is earlier than the time of the event before them. Such events are kept
+    /// unchanged.
     pub out_of_order: u64,
-    /// Blocks of a damaged native file that were not read (only with recovery).
+    /// Number of blocks of a damaged native file that were not read. Only reading with recovery counts them.
     pub damaged_blocks: u64,
-    /// Events written into the ring, but read by another program.
+    /// Number of events that another program read from the ring.
     #[serde(default)]
     pub taken: u64,
 }
 
 impl LostEvents {
-    /// Events known to be missing from the trace. A gap of unknown size counts as one event.
+    /// The number of events that are known to be missing. A gap of unknown size counts as one event.
     #[must_use]
     pub const fn missing(&self) -> u64 {
         self.overrun
@@ -101,24 +104,26 @@ impl LostEvents {
 pub struct Gap {
     /// The CPU.
     pub cpu: u16,
-    /// Time of the last event before the gap. If there is none, the time when recording was switched on.
+    /// Time of the last event before the gap. If there is no such event, the time when recording was switched
+    /// on.
     pub after_ns: u64,
     /// Time of the first event after the gap.
     pub before_ns: u64,
-    /// Number of missing events. `None` if the kernel does not say.
+    /// Number of missing events. `None` if the kernel does not give this number.
     pub events: Option<u64>,
 }
 
-/// Everything known about a trace before its first event is read. Times are nanoseconds of the events' clock.
-/// Readers ignore unknown fields, since a later minor version of the native file may add some.
+/// Everything that is known about a trace before its first event is read. Times are nanoseconds of the
+/// events' clock. Readers ignore unknown fields, because a later minor version of the native file may add
+/// fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TraceInfo {
-    /// Format of the trace's first file. Conversion does not change this field.
+    /// Format of the original trace file. Conversion does not change this field.
     pub source: SourceFormat,
-    /// The format of the file that the trace was read from. Not stored.
+    /// The path of the file that the trace was read from. The native file does not store this path.
     #[serde(skip)]
     pub path: PathBuf,
-    /// The trace's name, e.g. the workload.
+    /// The trace's name, for example the name of the workload.
     pub name: Option<String>,
     /// Kernel release, as `uname -r`.
     pub kernel: Option<String>,
@@ -132,7 +137,7 @@ pub struct TraceInfo {
     pub t_end_ns: Option<u64>,
     /// Time when recording was switched off.
     pub t_off_ns: Option<u64>,
-    /// Number of CPUs, if the source has it outside its machine description.
+    /// Number of CPUs, if the source gives this number outside a machine description.
     pub cpus: Option<u32>,
     /// The machine.
     pub machine: Option<Layout>,
@@ -140,47 +145,50 @@ pub struct TraceInfo {
     pub before: Option<Snapshot>,
     /// State after the last event.
     pub after: Option<Snapshot>,
-    /// Samples of page sets, each taken by the CPU itself while recording, by time.
+    /// Samples of page sets by time. Each CPU sampled its own page sets while recording.
     pub samples: Vec<Sample>,
-    /// Losses known before reading. [`TraceReader::lost`](crate::TraceReader::lost) adds losses found while
-    /// reading.
+    /// Losses that are known before reading. [`TraceReader::lost`](crate::TraceReader::lost) adds the losses
+    /// that are found while reading.
     pub lost: LostEvents,
     /// Number of events. `None` if this number is not known before the file is read.
     pub events: Option<u64>,
-    /// Frames allocated between `before` and `after`, according to `/proc/vmstat`.
+    /// Number of frames allocated between `before` and `after`, according to `/proc/vmstat`.
     pub pgalloc_delta: Option<u64>,
-    /// Frames freed between `before` and `after`, according to `/proc/vmstat`.
+    /// Number of frames freed between `before` and `after`, according to `/proc/vmstat`.
     pub pgfree_delta: Option<u64>,
-    /// Threads of the recorder, whose events do not belong to the recorded load.
+    /// Threads of the recorder. Events of these threads do not belong to the recorded load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recorder_pids: Vec<u32>,
-    /// Names of tasks, if the recorder was asked to keep them. `None`: the file holds no task name.
+    /// Names of tasks, if the recorder was asked to keep them. `None` if the file has no names of tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<Tasks>,
-    /// Tracepoints that were switched on, by the kernel's names. Empty if the source does not say. If a
-    /// tracepoint is not in the list, the trace does not show whether its events happened.
+    /// Tracepoints that were switched on, by the kernel's names. Empty if the source does not name its
+    /// tracepoints. If a non-empty list lacks a tracepoint, the trace does not show whether its events
+    /// happened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recorded: Vec<String>,
-    /// Kernel settings that changed while recording, by time. [`TraceInfo::machine`] has the initial values.
+    /// Kernel settings that changed while recording, by time. [`TraceInfo::machine`] has the values at the
+    /// beginning.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub setting_changes: Vec<SettingChange>,
-    /// Things that the recorder could not record, each with the reason.
+    /// Events and facts that the recorder could not record. Each entry has the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_recorded: Vec<String>,
-    /// Assumptions about facts that the file lacks, each a sentence without its full stop.
+    /// Assumptions about facts that the file lacks. Each entry is a sentence without its full stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumed: Vec<String>,
-    /// The gaps in the recorded events, sorted by time. If there are very many, the recorder keeps only the
-    /// first ones.
+    /// Gaps in the recorded events, by time. If there are very many gaps, the recorder keeps only the first
+    /// of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
-    /// How much recording slowed the command down, if it was measured.
+    /// How much recording slowed the command down. `None` if this was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_cost: Option<RecordingCost>,
-    /// Total busy time of all CPUs while recording, including the recorder's.
+    /// Busy time of all CPUs together while recording, including the recorder's own time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy_ns: Option<u64>,
-    /// Cost of visits to the zones on the recorded machine, if this cost was measured before the recording.
+    /// Cost of zone visits on the recorded machine. `None` if this cost was not measured before the
+    /// recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visit_cost: Option<VisitCost>,
     /// The kernel's counts, if they were recorded instead of events.
@@ -192,8 +200,8 @@ pub struct TraceInfo {
 }
 
 impl TraceInfo {
-    /// Sentences about facts that are missing both in the trace and in `machine`, which may come from another
-    /// file.
+    /// Sentences about facts that are missing both in the trace and in `machine`. The machine's description
+    /// may come from another file.
     #[must_use]
     pub fn assumptions(&self, machine: Option<&Layout>) -> Vec<String> {
         let of_machine = machine.into_iter().flat_map(|machine| &machine.assumed);

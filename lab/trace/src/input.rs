@@ -1,4 +1,5 @@
-//! Input bytes: plain or compressed files, bounded texts, and the spool for formats that need seeking.
+//! Reads the bytes of plain or compressed files. If a format needs seeking, a compressed file is first
+//! decompressed to a temporary file.
 
 use std::{
     fs::File,
@@ -11,26 +12,26 @@ use crate::damage::{Strictness, UpToTheCut, is_damage};
 use crate::error::TraceError;
 use crate::packing::{self, ByteStream, Packing};
 
-/// Number of bytes that are examined to distinguish formats.
+/// Number of bytes that are examined to find a file's format.
 pub(crate) const HEAD_BYTES: usize = 64 << 10;
 
 /// A source of bytes with random access.
 pub(crate) trait Seekable: Read + Seek + Send {}
 impl<T: Read + Seek + Send> Seekable for T {}
 
-/// A trace's decompressed bytes: the examined head, and all bytes, still unread.
+/// A trace's decompressed bytes. The head was examined; the caller still reads all bytes, including the head.
 pub(crate) struct Input {
     /// Up to [`HEAD_BYTES`] bytes from the start.
     pub(crate) head: Vec<u8>,
     body: Body,
-    /// Becomes true when damage is met and skipped. `None` if damage is an error.
+    /// Becomes true when the reader meets damage and stops there. `None` if damage is an error.
     is_cut: Option<Arc<AtomicBool>>,
 }
 
 enum Body {
     /// Not compressed.
     Plain(Box<dyn Seekable>),
-    /// The decompressed bytes after the head, if the file is compressed.
+    /// The decompressed bytes after the head of a compressed file.
     Packed(Box<dyn ByteStream>),
 }
 
@@ -48,7 +49,7 @@ impl Input {
             return Err(TraceError::file(path, "is a directory", "name a file"));
         }
         if !kind.is_file() {
-            // A pipe cannot be read twice, so treat it like the output of a decompressor.
+            // A pipe cannot be read twice, so treat the pipe like the output of a decompressor.
             return Self::from_stream(path, Box::new(file), strictness);
         }
         Self::from_seekable(path, Box::new(file), strictness)
@@ -100,7 +101,7 @@ impl Input {
         Ok(Self { head, body: Body::Packed(stream), is_cut })
     }
 
-    /// Whether damage was met and skipped so far. `None` if damage is an error.
+    /// A flag that shows whether damage was met so far. `None` if damage is an error.
     pub(crate) fn is_cut(&self) -> Option<Arc<AtomicBool>> {
         self.is_cut.clone()
     }
@@ -113,8 +114,8 @@ impl Input {
         }
     }
 
-    /// All bytes of the source, with random access. Compressed bytes are written to an unlinked temporary
-    /// file of at most `bytes_max` bytes.
+    /// Returns all bytes of the source, with random access. Compressed bytes are written to an unlinked
+    /// temporary file of at most `bytes_max` bytes.
     pub(crate) fn into_seekable(self, path: &Path, bytes_max: u64) -> Result<Box<dyn Seekable>, TraceError> {
         let rest = match self.body {
             Body::Plain(file) => return Ok(file),
@@ -138,20 +139,19 @@ impl Input {
 }
 
 /// Maximum bytes of a text that a person writes: a machine to simulate, a plan, parameters. Such texts have
-/// some kilobytes. Descriptions of recorded machines may be larger.
+/// some kilobytes.
 pub const DESCRIPTION_BYTES_MAX: u64 = 1 << 20;
 
-/// The text of a description, decompressed if needed. All descriptions are read by this function or by
-/// [`Layout`](crate::Layout). So if the file is a device or a sparse file, memory is still bounded by the
-/// limit.
+/// Reads the text of a description, and decompresses it if needed. The text may be no larger than
+/// [`DESCRIPTION_BYTES_MAX`], even if the file is a device or a sparse file.
 ///
 /// # Errors
-/// The file cannot be read, is larger than [`DESCRIPTION_BYTES_MAX`], or is not UTF-8.
+/// An error if the file cannot be read, is larger than [`DESCRIPTION_BYTES_MAX`], or is not UTF-8.
 pub fn read_description(path: &Path) -> Result<String, TraceError> {
     read_text(path, DESCRIPTION_BYTES_MAX)
 }
 
-/// A whole text file of at most `bytes_max` bytes, decompressed if needed.
+/// Reads a whole text file of at most `bytes_max` bytes, and decompresses it if needed.
 pub(crate) fn read_text(path: &Path, bytes_max: u64) -> Result<String, TraceError> {
     let mut bytes = Vec::new();
     Input::open(path)?
@@ -176,7 +176,7 @@ pub(crate) fn read_text(path: &Path, bytes_max: u64) -> Result<String, TraceErro
     })
 }
 
-/// The error for a failed read: damaged compression and errors of the system have different remedies.
+/// Makes the error for a failed read. Damaged compressed data has another remedy than an error of the system.
 pub(crate) fn unreadable(path: &Path, error: io::Error) -> TraceError {
     unreadable_or(path, error, ", or read leniently up to the damage")
 }
@@ -199,7 +199,7 @@ fn read_head(path: &Path, source: &mut dyn Read) -> Result<Vec<u8>, TraceError> 
     Ok(head)
 }
 
-/// Does the same as `io::copy`, but the error says whether reading or writing failed.
+/// Does the same as `io::copy`. The error also shows whether reading or writing failed.
 fn copy(
     from_path: &Path,
     to_path: &Path,

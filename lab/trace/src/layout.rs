@@ -1,4 +1,4 @@
-//! The machine of a recording, or one that the user describes instead (`--layout FILE`).
+//! The machine of a recording, or a machine that the user describes (`--layout FILE`).
 
 mod build;
 mod copied;
@@ -16,14 +16,15 @@ pub use build::LayoutSource;
 pub use options::LayoutOptions;
 pub(crate) use zoneinfo::is_zoneinfo;
 
-/// Largest number of bytes of a machine file. A machine of 8192 CPUs needs about 10 MB.
+/// Largest number of bytes of a machine file. The description of a machine with 8192 CPUs takes about 10 MB.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// A machine: CPUs, caches, nodes, zones, and the sysctls that affect per-CPU page sets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
-    /// Kernel release, as `uname -r`. A replay uses this kernel's policy, unless the user gives another.
+    /// Kernel release, as `uname -r` prints it. A replay uses this kernel's policy, unless the user names
+    /// another policy.
     pub kernel: String,
     /// The architecture, as `uname -m` prints it.
     #[serde(default = "x86_64")]
@@ -31,9 +32,9 @@ pub struct Layout {
     /// Bytes in a frame.
     #[serde(default = "four_kibibytes")]
     pub page_size: u32,
-    /// One more than the last CPU's number. A CPU that is on no node is offline.
+    /// The largest number of a CPU, plus 1. A CPU that belongs to no node is offline.
     pub cpus: u32,
-    /// Assumptions about facts that the source lacks, each a sentence without its full stop.
+    /// Assumptions about facts that the source lacks. Each entry is a sentence without its full stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumed: Vec<String>,
     /// Settings of `/proc/sys/vm`.
@@ -41,7 +42,8 @@ pub struct Layout {
     pub sysctls: Sysctls,
     /// NUMA nodes, by id.
     pub nodes: Vec<Node>,
-    /// Caches, each as one CPU sees it. Empty if cache sharing is unknown.
+    /// Caches. A cache that several CPUs share has an entry for each CPU. Empty if the sharing of caches is
+    /// unknown.
     #[serde(default)]
     pub caches: Vec<Cache>,
     /// Zones that have frames, by node and kind.
@@ -64,13 +66,13 @@ pub struct Node {
     pub id: u16,
     /// CPUs that belong to the node.
     pub cpus: Vec<u32>,
-    /// Distance to each node by id; 10 is the node itself. Empty if unknown: then each other node counts as
-    /// 20.
+    /// Distance to each node by id. A node's distance to itself is 10. Empty if distances are unknown; each
+    /// other node then counts as 20.
     #[serde(default)]
     pub distances: Vec<u8>,
 }
 
-/// One cache, as one CPU sees it.
+/// One cache, as one of its CPUs sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cache {
@@ -97,12 +99,12 @@ pub enum CacheKind {
     Unified,
 }
 
-/// Settings of `/proc/sys/vm`. `None` where the source does not say.
+/// Settings of `/proc/sys/vm`. A setting is `None` if the source does not have it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sysctls {
-    /// `percpu_pagelist_high_fraction`: 0 lets the kernel tune `high` itself. With another value, the page
-    /// sets of a zone may hold its managed pages divided by this value.
+    /// `percpu_pagelist_high_fraction`. With 0 the kernel tunes `high` itself. With another value, all page
+    /// sets of a zone together may hold the zone's managed pages divided by this value.
     pub percpu_pagelist_high_fraction: Option<u32>,
     /// `min_free_kbytes`: kibibytes that the kernel keeps free.
     pub min_free_kbytes: Option<u64>,
@@ -110,7 +112,7 @@ pub struct Sysctls {
     pub watermark_scale_factor: Option<u32>,
     /// The rise of watermarks after fragmentation, in 1/10 000 of the high watermark.
     pub watermark_boost_factor: Option<u32>,
-    /// Divisors of the reserve for lower zones, by zone index.
+    /// Divisors that give the size of each zone's reserve, by zone index.
     pub lowmem_reserve_ratio: Vec<u32>,
     /// Seconds between two runs of `vmstat_update`, which decays page sets.
     pub stat_interval_s: Option<u32>,
@@ -118,7 +120,8 @@ pub struct Sysctls {
     pub numa_stat: Option<u8>,
 }
 
-/// A zone, with the watermarks and page sets that it had when it was described. Counts are frames.
+/// A zone, with the watermarks and page sets that it had at the time of the description. All counts are
+/// frames.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZoneDescription {
@@ -129,16 +132,16 @@ pub struct ZoneDescription {
     pub kind: ZoneKind,
     /// First frame.
     pub start_pfn: u64,
-    /// Frames from first to last, holes included.
+    /// Number of frames from the first to the last frame of the zone, including holes.
     pub spanned: u64,
-    /// Frames that exist.
+    /// Number of frames that exist.
     pub present: u64,
-    /// Frames that the allocator manages.
+    /// Number of frames that the allocator manages.
     pub managed: u64,
-    /// Free frames.
+    /// Number of free frames.
     #[serde(default)]
     pub free: u64,
-    /// Min watermark (boost included, as the kernel prints it).
+    /// Min watermark, including the boost, as the kernel prints it.
     pub min: u64,
     /// Low watermark.
     pub low: u64,
@@ -147,7 +150,8 @@ pub struct ZoneDescription {
     /// Watermark boost.
     #[serde(default)]
     pub boost: u64,
-    /// Lowmem reserve by zone index.
+    /// Pages that this zone keeps back from requests that may use a higher zone, by the index of that zone
+    /// (lowmem reserve).
     #[serde(default)]
     pub protection: Vec<u64>,
     /// Page sets, by CPU.
@@ -189,11 +193,11 @@ impl ZoneDescription {
 pub struct PcpSample {
     /// The CPU.
     pub cpu: u32,
-    /// Frames held.
+    /// Number of frames held.
     pub count: u32,
     /// Current limit.
     pub high: u32,
-    /// Frames moved by a plain refill or drain.
+    /// Number of frames moved by a plain refill or drain.
     pub batch: u32,
     /// Lower bound of `high`. Kernels 6.1 and 6.12 do not print this bound.
     #[serde(default)]
@@ -212,10 +216,10 @@ impl Layout {
         LayoutOptions::new().load(path)
     }
 
-    /// The text of a file for [`LayoutOptions::parse`], of at most 64 MiB.
+    /// Reads the text of a file for [`LayoutOptions::parse`]. The text has at most 64 MiB.
     ///
     /// # Errors
-    /// The file cannot be read, is too large, or is not UTF-8.
+    /// An error if the file cannot be read, is too large, or is not UTF-8.
     pub fn text(path: &Path) -> Result<String, TraceError> {
         input::read_text(path, FILE_BYTES_MAX)
     }
@@ -231,18 +235,18 @@ impl Layout {
         Ok(machine)
     }
 
-    /// The description as TOML that [`Layout::load`] reads back.
+    /// Writes the description as TOML that [`Layout::load`] can read again.
     ///
     /// # Errors
-    /// An error for a number that TOML cannot hold (above 2^63 - 1).
+    /// An error if a number is too large for TOML (above 2^63 - 1).
     pub fn to_toml(&self) -> Result<String, String> {
         toml::to_string(self).map_err(|error| error.to_string())
     }
 
-    /// Checks that the parts fit together.
+    /// Checks that the parts of the description do not contradict each other.
     ///
     /// # Errors
-    /// An error with a sentence about the contradiction.
+    /// A sentence about the contradiction.
     pub fn check(&self) -> Result<(), String> {
         if !self.page_size.is_power_of_two() || self.page_size < 1024 {
             return Err(format!("page_size {} is not a power of two from 1024 up", self.page_size));
@@ -261,7 +265,7 @@ impl Layout {
                 return Err(format!("node {} has CPU {cpu}, but cpus is {}", node.id, self.cpus));
             }
         }
-        // CPUs before the last one may be on no node, because they are offline.
+        // A CPU before the last CPU may belong to no node, because it is offline.
         let last = self.cpus - 1;
         if self.node_of_cpu(last).is_none() {
             return Err(format!(
@@ -293,7 +297,7 @@ impl Layout {
         (0..self.cpus).filter(|cpu| self.node_of_cpu(*cpu).is_some()).count() as u32
     }
 
-    /// The node that `cpu` is local to. `None` if the CPU is offline.
+    /// The node that `cpu` belongs to. `None` if the CPU is offline.
     #[must_use]
     pub fn node_of_cpu(&self, cpu: u32) -> Option<u16> {
         self.nodes.iter().find(|node| node.cpus.contains(&cpu)).map(|node| node.id)
@@ -318,7 +322,7 @@ impl ZoneDescription {
     }
 }
 
-/// `4 KiB` for 4096.
+/// Writes a size, for example `4 KiB` for 4096.
 fn size_name(bytes: u32) -> String {
     format!("{} KiB", bytes >> 10)
 }

@@ -1,8 +1,8 @@
-//! Page events of Linux kernels: event model, native file, importers.
+//! Page events of Linux kernels: the event model, the native file, and importers of other formats.
 //!
 //! [`open`] detects a file's format and returns a [`TraceReader`], which delivers [`Event`]s in blocks, in
-//! bounded memory. The trace's information about machine and states is in its [`TraceInfo`]. [`convert`]
-//! writes any trace as a native file (`.pgtrace`).
+//! bounded memory. The reader's [`TraceInfo`] describes the machine and its states. [`convert`] writes any
+//! trace as a native file (`.pgtrace`).
 //!
 //! ```text
 //! ftrace, perf script, trace-cmd text ─┐
@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Input may be damaged or malicious. On such input, every parser returns a [`TraceError`] with file, place
-//! and remedy, and never panics. Before memory is reserved for a length in a file, the length is checked.
+//! and remedy, and never panics. A length in a file is checked before memory is reserved for it.
 #![forbid(unsafe_code)]
 
 mod ahead;
@@ -51,7 +51,7 @@ mod workers;
 mod xz;
 mod zone_name;
 
-// Public functions of this crate have types of `pageset_core` in their signatures.
+// Signatures of this crate's public functions contain types of `pageset_core`.
 pub use pageset_core;
 
 pub use call_sites::{CallSites, LockName, NamedLock};

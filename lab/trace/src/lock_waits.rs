@@ -1,11 +1,10 @@
-//! Pairs the beginnings and ends of waits for contended locks.
+//! Matches the beginnings and ends of waits for contended locks.
 
 use std::collections::HashMap;
 
 use crate::event::{Caller, Event};
 
-/// Maximum number of waits that have begun and not ended. Only a damaged or malicious recording has more
-/// waiting tasks.
+/// Maximum number of unfinished waits. Only a damaged or malicious recording has more waiting tasks.
 const OPEN_MAX: usize = 64 << 10;
 
 /// The tracepoint's flag for spinning locks. Source:
@@ -17,7 +16,7 @@ const FLAG_SPIN: u32 = 1;
 pub struct LockWait {
     /// Length of the wait.
     pub wait_ns: u64,
-    /// Whether CPUs spin for the lock.
+    /// Whether the lock is a spinning lock.
     pub is_spin: bool,
     /// The part of the kernel that waited, if the call chain was recorded.
     pub caller: Option<Caller>,
@@ -25,20 +24,20 @@ pub struct LockWait {
     pub call_site: Option<u16>,
 }
 
-/// Finds the end of each wait for its beginning.
+/// Matches the beginning of each wait with its end.
 #[derive(Debug, Default)]
 pub struct LockWaits {
     open: HashMap<Waiter, Open>,
     unpaired: u64,
 }
 
-/// A task and the lock that it waits for. A task may have two entries: its own, and one of an interrupt that
-/// came while the task waited.
+/// A task and the lock that the task waits for. A task may have two entries: its own wait, and the wait of an
+/// interrupt that came meanwhile.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Waiter {
     pid: u32,
-    /// The CPU of an idle task, because all idle tasks have pid 0. 0 for any other task, which may wait on
-    /// one CPU and continue on another.
+    /// The CPU of an idle task, because all idle tasks have pid 0. For any other task 0, because the task may
+    /// begin to wait on one CPU and continue on another.
     cpu: u16,
     lock: u64,
 }
@@ -81,7 +80,7 @@ impl LockWaits {
         Some(LockWait { wait_ns: event.ts_ns.saturating_sub(since_ns), is_spin, caller, call_site })
     }
 
-    /// Number of beginnings without an end so far, and of ends without a beginning.
+    /// Number of beginnings without an end, and of ends without a beginning, so far.
     #[must_use]
     pub fn unpaired(&self) -> u64 {
         self.unpaired + self.open.len() as u64

@@ -1,4 +1,4 @@
-//! Opens traces. The content of a file determines its format, not the file's name.
+//! Opens traces. The content of a file determines its format; the file's name does not matter.
 
 mod detect;
 
@@ -23,7 +23,7 @@ use crate::{
 /// Opens a trace of any known format. The content of the file determines the format.
 ///
 /// # Errors
-/// The file cannot be read, has an unknown format, or its head is damaged.
+/// An error if the file cannot be read, has an unknown format, or has a damaged head.
 pub fn open(path: &Path) -> Result<Box<dyn TraceReader>, TraceError> {
     OpenOptions::new().open(path)
 }
@@ -36,7 +36,7 @@ pub fn open_with(path: &Path, options: &OpenOptions) -> Result<Box<dyn TraceRead
     options.open(path)
 }
 
-/// Options for opening a trace. The default options are right for complete traces.
+/// Options for opening a trace. The default options are for complete and undamaged traces.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     layout: Option<GivenLayout>,
@@ -45,7 +45,7 @@ pub struct OpenOptions {
     spool_bytes_max: u64,
 }
 
-/// A layout that replaces the trace's own.
+/// A layout that is used instead of the trace's own layout.
 #[derive(Clone, Debug)]
 enum GivenLayout {
     Whole(Box<Layout>),
@@ -59,7 +59,7 @@ impl Default for OpenOptions {
             layout: None,
             strictness: Strictness::Strict,
             recovery: Recovery::Refuse,
-            // Enough for about 600 million events of 28 bytes.
+            // 16 GiB suffice for about 600 million events of 28 bytes.
             spool_bytes_max: 16 << 30,
         }
     }
@@ -72,15 +72,15 @@ impl OpenOptions {
         Self::default()
     }
 
-    /// Uses this layout of the machine instead of the trace's own.
+    /// Uses this layout of the machine instead of the trace's own layout.
     #[must_use]
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = Some(GivenLayout::Whole(Box::new(layout)));
         self
     }
 
-    /// Takes the layout of the machine from the text of the file at `path`: see [`LayoutOptions::parse`].
-    /// Facts that the layout lacks come from the trace.
+    /// Uses the layout in the text of the file at `path`, which [`LayoutOptions::parse`] parses. Facts that
+    /// the layout lacks come from the trace.
     #[must_use]
     pub fn layout_text(mut self, path: impl Into<PathBuf>, text: String, options: LayoutOptions) -> Self {
         self.layout = Some(GivenLayout::Text(path.into(), text, options));
@@ -101,8 +101,7 @@ impl OpenOptions {
         self
     }
 
-    /// Sets the maximum size of the spool file in the temporary directory, which a compressed binary trace
-    /// needs.
+    /// Sets the maximum size of the temporary file that a compressed binary trace needs (the spool).
     #[must_use]
     pub const fn spool_bytes_max(mut self, bytes: u64) -> Self {
         self.spool_bytes_max = bytes;
@@ -118,7 +117,7 @@ impl OpenOptions {
         self.open_input(path, input)
     }
 
-    /// Reads a trace in memory. `path` is only for messages.
+    /// Reads a trace in memory. `path` is used only in messages.
     ///
     /// # Errors
     /// The errors of [`OpenOptions::open`].
@@ -177,7 +176,7 @@ impl OpenOptions {
 }
 
 fn unrecognised(path: &Path, head: &[u8]) -> TraceError {
-    // A line with a page event is more informative than other lines.
+    // An error about a line with a page event helps the user more than an error about other lines.
     let lines = (1..).zip(head.split(|byte| *byte == b'\n'));
     if let Some((number, line)) =
         lines.take(4096).find_map(|(number, line)| Some((number, unreadable(line)?)))

@@ -1,11 +1,11 @@
-//! Recognises files that are given as a trace or a layout but are neither, and tells the user which file to
-//! give.
+//! Recognises files that a user gave as a trace or a layout but that are neither, and tells the user which
+//! file to give.
 
 use std::path::Path;
 
 use crate::{error::TraceError, input::Input, layout, opening};
 
-/// A file of a known form that is not the requested one.
+/// A file that has a known form, but not the requested form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OtherFile {
     /// A part of a log: `Mem-Info` and the lines after it.
@@ -18,7 +18,7 @@ pub(crate) enum OtherFile {
     Trace(&'static str),
 }
 
-/// Texts that show the kind of a file: each occurs in only one kind.
+/// Texts that show the kind of a file. Each text occurs in only one kind.
 const SIGNS: [(&str, OtherFile); 10] = [
     ("Mem-Info:", OtherFile::MemInfo),
     ("Mem-info:", OtherFile::MemInfo),
@@ -32,7 +32,7 @@ const SIGNS: [(&str, OtherFile); 10] = [
     ("nr_free_pages ", OtherFile::Proc("/proc/vmstat")),
 ];
 
-/// Recognises the form of a file by its beginning, `head`. `None` if the file has another form.
+/// Recognises the form of a file by its first bytes, `head`. `None` if the file has none of these forms.
 pub(crate) fn what_is(head: &[u8]) -> Option<OtherFile> {
     let text = String::from_utf8_lossy(&head[..head.len().min(64 << 10)]);
     if layout::is_zoneinfo(&text) {

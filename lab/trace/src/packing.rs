@@ -1,5 +1,4 @@
-//! Compressed files: the first bytes show which program compressed the file, and the file is decompressed
-//! while it is read.
+//! Decompresses files while they are read. The first bytes of a file show its compression format.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,11 +8,11 @@ use flate2::read::MultiGzDecoder;
 use crate::error::TraceError;
 use crate::xz::{self, unxz};
 
-/// Number of first bytes that show which program compressed a file.
+/// Number of first bytes that show the compression format of a file.
 pub(crate) const MAGIC_BYTES: usize = 6;
 
 /// Window of the zstd decoder, as a power of two: 128 MiB, which `zstd --long` needs. A header that asks for
-/// more is rejected.
+/// a larger window is rejected.
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 
 /// A source of bytes that can be handed to another thread.
@@ -29,7 +28,7 @@ pub(crate) enum Packing {
 }
 
 impl Packing {
-    /// The compression format of a file that begins with `head`. `None` if the file is not compressed.
+    /// Finds the compression format of a file that begins with `head`. `None` if the file is not compressed.
     pub(crate) fn of(head: &[u8]) -> Option<Self> {
         if head.starts_with(xz::MAGIC) {
             Some(Self::Xz)
@@ -45,7 +44,7 @@ impl Packing {
     }
 
     /// Decompresses all members of a file. A file may consist of several compressed members, one after
-    /// another. Read all of them, because no member may be lost silently.
+    /// another. All members must be read, so that no event is lost silently.
     pub(crate) fn unpack(
         self,
         path: &Path,

@@ -1,8 +1,8 @@
 //! Parsers of the texts under `/proc` that describe the page allocator.
 //!
 //! Every parser takes the whole text and returns a struct, or a [`ProcError`] with file and line. The texts
-//! have some kilobytes, and the caller limits their length. Limits on CPUs, nodes and zones bound the result
-//! of a damaged or malicious text.
+//! have some kilobytes, and the caller limits their length. Limits on CPUs, nodes and zones bound the memory
+//! for a damaged or malicious text.
 
 mod buddyinfo;
 mod pagetypeinfo;
@@ -42,7 +42,7 @@ impl ProcError {
     }
 }
 
-/// The parts of a line `Node 0, zone    DMA32 …`: node, zone name, and the rest.
+/// The parts of a line such as `Node 0, zone    DMA32 …`: node, zone name, and the rest.
 pub(crate) struct ZoneLine<'text> {
     pub(crate) node: u16,
     pub(crate) name: &'text str,
@@ -60,13 +60,13 @@ impl<'text> ZoneLine<'text> {
         if name.is_empty() { None } else { Some(Self { node, name, rest }) }
     }
 
-    /// The zone's kind. `None` for a zone that never holds frames of the allocator (`Device`).
+    /// The kind of the zone. `None` for a zone that never holds frames of the allocator, such as `Device`.
     pub(crate) fn kind(&self) -> Option<ZoneKind> {
         ZoneKind::from_name(self.name)
     }
 }
 
-/// `text` shortened for an error message, so that a very long line does not fill the screen.
+/// Shortens `text` for an error message, so that a very long line does not fill the screen.
 pub(crate) fn excerpt(text: &str) -> String {
     let cut: String = text.chars().take(40).flat_map(char::escape_debug).collect();
     if cut.len() < text.len() { format!("\"{cut}…\"") } else { format!("\"{cut}\"") }

@@ -1,4 +1,4 @@
-//! The interface to read all formats.
+//! The interface of the readers of all formats.
 
 use crate::{
     error::TraceError,
@@ -6,8 +6,7 @@ use crate::{
     info::{LostEvents, TraceInfo},
 };
 
-/// Maximum number of events per block: 2 MiB of [`Event`]s, which stay in a level-2 cache while they are
-/// used.
+/// Maximum number of events per block. A block of this size takes 2 MiB, which fit into a level-2 cache.
 pub const BLOCK_EVENTS_MAX: usize = 64 << 10;
 
 /// A trace that is read from its first to its last event, in bounded memory.
@@ -16,17 +15,17 @@ pub trait TraceReader: Send {
     fn info(&self) -> &TraceInfo;
 
     /// Replaces the contents of `events` by the next events, at most [`BLOCK_EVENTS_MAX`], and returns their
-    /// number; 0 is the end. The memory of `events` is reused.
+    /// number. The number is 0 at the end. The memory of `events` is reused.
     ///
     /// # Errors
-    /// The trace is damaged or cannot be read. A further read after an error returns the end or the error
-    /// again.
+    /// An error if the trace is damaged or cannot be read. A further read after an error returns the end or
+    /// the error again.
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError>;
 
     /// Whether one of the remaining events is a tick ([`Event::is_tick`]). Looks ahead as far as needed, in
     /// bounded memory. This call does not change what the next read returns. [`TraceReader::lost`] includes
-    /// losses met while looking ahead. Text can be read only once, so the events before the first tick wait
-    /// in a temporary file.
+    /// losses that were met while looking ahead. Text can be read only once, so the events before the first
+    /// tick are kept in a temporary file.
     ///
     /// # Errors
     /// The errors of reading all events.
@@ -35,10 +34,10 @@ pub trait TraceReader: Send {
     /// Events that are missing or could not be used, so far.
     fn lost(&self) -> LostEvents;
 
-    /// Moves to the first event at or after `ts_ns`. A reader without an index returns an error.
+    /// Moves to the first event at or after `ts_ns`. Only readers with an index can do this.
     ///
     /// # Errors
-    /// This format can only be read from the beginning, or the trace is damaged.
+    /// An error if this format can only be read from the beginning, or if the trace is damaged.
     fn seek_ns(&mut self, ts_ns: u64) -> Result<(), TraceError> {
         let info = self.info();
         Err(TraceError::file(

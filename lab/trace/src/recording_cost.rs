@@ -1,39 +1,39 @@
-//! The cost of recording for the recorded command.
+//! How much recording slows the recorded command down.
 
 use serde::{Deserialize, Serialize};
 
-/// How much longer a command takes while it is recorded, measured in pairs of runs with and without a
-/// recorder.
+/// How much longer a command takes while it is recorded. The cost is measured with pairs of runs: one run
+/// with a recorder, and one run without.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordingCost {
     /// Pairs of runs.
     pub rounds: u32,
     /// Additional elapsed time, in per cent.
     pub wall_percent: Option<CostRange>,
-    /// Additional CPU time of the whole machine, including the recorder's, in per cent.
+    /// Additional CPU time of the whole machine in per cent, including the recorder's CPU time.
     pub cpu_percent: Option<CostRange>,
 }
 
-/// Minimum, median and maximum of some values.
+/// Minimum, median and maximum of several values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CostRange {
     /// Smallest value.
     pub min: f64,
-    /// The median. If the number of values is even, this is the larger of the two middle values.
+    /// The median. If the number of values is even, the larger of the two middle values is used.
     pub median: f64,
     /// Largest value.
     pub max: f64,
 }
 
 impl CostRange {
-    /// Whether the measurement is uncertain: its range includes 0, or the ends of the range differ by more
-    /// than a factor of three.
+    /// Whether the measurement is uncertain. A measurement is uncertain if its range includes 0, or if the
+    /// ends of the range differ by more than a factor of three.
     #[must_use]
     pub fn is_wide(&self) -> bool {
         self.min <= 0.0 || self.max > 3.0 * self.min
     }
 
-    /// The range of `values`, which are sorted here. `None` if there are no values.
+    /// Returns the range of `values`, which this function sorts. `None` if there are no values.
     #[must_use]
     pub fn of(values: &mut [f64]) -> Option<Self> {
         values.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! Samples of a CPU's own page sets, taken every few milliseconds while recording.
+//! Samples of page sets. A CPU samples its own page sets every few milliseconds while recording.
 
 use pageset_core::ZoneKind;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub struct Sample {
     pub t1_ns: u64,
     /// The CPU that sampled itself.
     pub cpu: u32,
-    /// This CPU's page set in each populated zone.
+    /// The page set of this CPU in each populated zone.
     pub zones: Vec<ZoneSample>,
 }
 
@@ -26,14 +26,14 @@ pub struct ZoneSample {
     /// Kind of the zone.
     #[serde(with = "crate::zone_name")]
     pub kind: ZoneKind,
-    /// Free frames of the zone, as the kernel counts them: without changes that CPUs have not yet added to
-    /// the zone's count.
+    /// Number of free frames of the zone, as the kernel counts them. Changes that CPUs have not yet added to
+    /// the zone's count are missing.
     pub free: u64,
-    /// Frames in this CPU's page set.
+    /// Number of frames in this CPU's page set.
     pub count: u32,
     /// The page set's current limit, in frames.
     pub high: u32,
-    /// Frames moved by a plain refill or drain.
+    /// Number of frames that a plain refill or drain moves.
     pub batch: u32,
     /// Lower bound of `high`. Kernels 6.1 and 6.12 do not print this bound.
     pub high_min: Option<u32>,

@@ -12,17 +12,18 @@ pub struct Snapshot {
     pub zoneinfo: Zoneinfo,
     /// Free blocks by zone and order.
     pub buddyinfo: Buddyinfo,
-    /// Free blocks by zone, migratetype and order. Only root can read them, so they may be missing.
+    /// Free blocks by zone, migratetype and order. `None` if the recorder was not root, because only root can
+    /// read these counts.
     pub pagetypeinfo: Option<Pagetypeinfo>,
     /// Counters.
     pub vmstat: Vmstat,
 }
 
 impl Snapshot {
-    /// Parses the four texts. An empty `pagetypeinfo` means "not readable" and is not an error.
+    /// Parses the four texts. An empty `pagetypeinfo` means "not readable", and is not an error.
     ///
     /// # Errors
-    /// An error with the first malformed line and the name of the `/proc` file.
+    /// An error with the name of the `/proc` file and the first malformed line.
     pub fn parse(
         zoneinfo: &str,
         buddyinfo: &str,

@@ -1,4 +1,4 @@
-//! Names of tasks, and their control groups. A recorder keeps them only on request.
+//! Names of tasks, and their control groups. A recorder keeps names of tasks only on request.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The named tasks of a recording. Each name and each control group is stored once.
 ///
-/// A file may contain any text as a name, because a process can choose its name. An index in a file may be
+/// A process can choose its name, so a file may contain any text as a name. An index in a damaged file may be
 /// out of range, and then the accessors return `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tasks {
@@ -19,15 +19,16 @@ pub struct Tasks {
     left_out: u64,
 }
 
-/// A task: a thread, as the kernel sees it. A file stores a task as an array of its fields.
+/// A task: a thread, as the kernel sees it. A file stores a task as an array of the task's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Fields", into = "Fields")]
 pub struct Task {
     /// The task's number, as in [`Event::pid`](crate::Event::pid).
     pub tid: u32,
-    /// The number of the task's process, which equals the number of the process's first thread.
+    /// The number of the task's process, which is the number of the process's first thread.
     pub process: u32,
-    /// Time when the task began, in nanoseconds of the events' clock. 0 if it existed before the recording.
+    /// Time when the task began, in nanoseconds of the events' clock. 0 if the task existed before the
+    /// recording.
     pub since_ns: u64,
     name: u32,
     cgroup: Option<u32>,
@@ -48,7 +49,7 @@ impl From<Task> for Fields {
 }
 
 impl Tasks {
-    /// Maximum number of tasks. With so many tasks, the description in the file stays far below its size
+    /// Maximum number of tasks. With this many tasks, the description in the file stays far below its size
     /// limit.
     pub const TASKS_MAX: usize = 1 << 18;
 
@@ -58,20 +59,21 @@ impl Tasks {
         &self.tasks
     }
 
-    /// Number of observed tasks that are not in the file, because there were more than [`Tasks::TASKS_MAX`].
+    /// Number of observed tasks that are not in the file, because there were more tasks than
+    /// [`Tasks::TASKS_MAX`].
     #[must_use]
     pub const fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// The task's name. Escape the name before printing: it may contain any characters, including control
-    /// characters.
+    /// The task's name. Escape the name before printing, because it may contain any characters, including
+    /// control characters.
     #[must_use]
     pub fn name(&self, task: &Task) -> Option<&str> {
         self.names.get(task.name as usize).map(String::as_str)
     }
 
-    /// The control group, if the recorder could read it.
+    /// The control group of a task, if the recorder could read it.
     #[must_use]
     pub fn cgroup(&self, task: &Task) -> Option<&str> {
         self.cgroups.get(task.cgroup? as usize).map(String::as_str)
@@ -95,7 +97,7 @@ impl Tasks {
     }
 }
 
-/// Finds tasks.
+/// Finds tasks by number and time.
 #[derive(Clone, Debug)]
 pub struct TaskIndex<'a> {
     tasks: &'a Tasks,
@@ -103,7 +105,7 @@ pub struct TaskIndex<'a> {
 }
 
 impl<'a> TaskIndex<'a> {
-    /// The task that had this number at this time. The time is needed because the kernel reuses numbers.
+    /// The task that had this number at this time. The kernel reuses numbers, so the time is needed.
     #[must_use]
     pub fn find(&self, tid: u32, at_ns: u64) -> Option<&'a Task> {
         let found = self.by_tid.get(&tid)?;
@@ -117,8 +119,8 @@ impl<'a> TaskIndex<'a> {
         self.tasks.name(task)
     }
 
-    /// The name of a task's process, which is the name of its first thread. If the first thread is unknown,
-    /// returns the task's own name.
+    /// The name of a task's process, which is the name of the process's first thread. If the first thread is
+    /// unknown, returns the task's own name.
     #[must_use]
     pub fn process_name(&self, task: &'a Task) -> Option<&'a str> {
         let first = self.find(task.process, task.since_ns.max(1)).unwrap_or(task);
@@ -137,7 +139,7 @@ pub struct TaskBook {
 }
 
 impl TaskBook {
-    /// Adds a task, or updates the task that began at this time with this number. `name` has the kernel's
+    /// Adds a task, or updates the task with this number that began at this time. `name` has the kernel's
     /// bytes. Invalid UTF-8 becomes replacement characters.
     pub fn add(&mut self, tid: u32, process: u32, since_ns: u64, name: &[u8]) {
         let name = number(&mut self.tasks.names, &mut self.names, &String::from_utf8_lossy(name));
@@ -171,8 +173,8 @@ impl TaskBook {
         }
     }
 
-    /// Gives the last task with number `tid` the control group of the last task with number `from`, if it is
-    /// known.
+    /// Gives the last task with number `tid` the control group of the last task with number `from`, if this
+    /// control group is known.
     pub fn inherit_cgroup(&mut self, tid: u32, from: u32) {
         let cgroup = self.get(from).and_then(|task| task.cgroup);
         if let (Some(at), Some(cgroup)) = (self.last.get(&tid), cgroup) {
@@ -193,7 +195,7 @@ impl TaskBook {
     }
 }
 
-/// The index of a text in a list without duplicates. Adds the text if needed.
+/// Returns the index of a text in a list without duplicates. Adds the text if the list does not contain it.
 fn number(list: &mut Vec<String>, numbers: &mut HashMap<String, u32>, text: &str) -> u32 {
     if let Some(number) = numbers.get(text) {
         return *number;

@@ -1,17 +1,18 @@
-//! The cost of visits to the zones on the recorded machine, measured before the recording.
+//! The cost of zone visits on the recorded machine, measured before the recording.
 
 use serde::{Deserialize, Serialize};
 
 use crate::recording_cost::CostRange;
 
-/// CPU time of a visit to a zone, measured with a fault loop under two limits of page sets. Only the limit
-/// differs, so the visits cause the whole difference in CPU time. The cost per visit is this difference
-/// divided by the number of visits. The cost per page is the difference divided by the number of moved pages.
+/// CPU time of a zone visit, measured with a loop of page faults under two limits of page sets. Only the
+/// limit differs, so the visits cause the whole difference in CPU time. The cost per visit is this difference
+/// divided by the number of additional visits. The cost per page is the difference divided by the number of
+/// additional pages that visits moved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VisitCost {
-    /// CPU time of a visit with all its pages, in nanoseconds.
+    /// CPU time of a visit in nanoseconds, including the time to move its pages.
     pub visit_ns: CostRange,
-    /// CPU time per page that a visit moves, in nanoseconds.
+    /// CPU time of a visit, divided by the pages that the visit moves, in nanoseconds.
     pub page_ns: CostRange,
     /// Pages per visit during the measurement.
     pub pages_per_visit: f64,
@@ -26,7 +27,7 @@ pub struct VisitCost {
 }
 
 impl VisitCost {
-    /// Whether the numbers are possible. A damaged file may contain any numbers.
+    /// Whether the numbers are possible. A damaged file may contain impossible numbers.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         [self.visit_ns, self.page_ns].iter().all(|range| {
@@ -52,7 +53,7 @@ mod tests {
             kernel: "6.18".into(),
             date: "2026-11-26".into(),
         };
-        // The minimum may be negative because of noise.
+        // Noise can make the minimum negative.
         assert!(cost(range(-5.0, 2.0, 9.0)).is_sound());
         for wrong in [range(3.0, 2.0, 9.0), range(-9.0, -2.0, 9.0), range(1.0, f64::NAN, 2.0)] {
             assert!(!cost(wrong).is_sound(), "{wrong:?}");

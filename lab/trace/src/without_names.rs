@@ -1,4 +1,4 @@
-//! A trace without the names of tasks.
+//! Reads a trace without the names of tasks.
 
 use crate::{
     error::TraceError,
@@ -7,14 +7,14 @@ use crate::{
     reader::TraceReader,
 };
 
-/// A reader that removes [`TraceInfo::tasks`], and nothing else.
+/// A reader that removes [`TraceInfo::tasks`], and changes nothing else.
 pub struct WithoutNames {
     reader: Box<dyn TraceReader>,
     info: TraceInfo,
 }
 
 impl WithoutNames {
-    /// Filters the rest of `reader`.
+    /// Makes a reader that passes on the remaining events of `reader`.
     #[must_use]
     pub fn new(reader: Box<dyn TraceReader>) -> Self {
         let info = TraceInfo { tasks: None, ..reader.info().clone() };

@@ -1,4 +1,4 @@
-//! A trace without its recorder's pages.
+//! Reads a trace without the recorder's own pages.
 
 use std::collections::HashSet;
 
@@ -9,11 +9,11 @@ use crate::{
     reader::TraceReader,
 };
 
-/// Removes the pages that [`TraceInfo::recorder_pids`] allocated: their allocations, and their frees by any
-/// task.
+/// Removes the events of pages that the threads in [`TraceInfo::recorder_pids`] allocated: the allocations,
+/// and the frees by any task.
 ///
 /// Events of refills and drains are not removed, even if the recorder caused them, because they also moved
-/// pages of other tasks. The filter keeps the set of the recorder's frames in memory.
+/// pages of other tasks. The reader keeps the recorder's frames in memory.
 pub struct WithoutRecorder<R> {
     reader: R,
     info: TraceInfo,
@@ -22,11 +22,11 @@ pub struct WithoutRecorder<R> {
     left_out: u64,
 }
 
-/// If a recorder does not know its threads, an entry of [`TraceInfo::not_recorded`] begins with this text.
-/// The reason follows.
+/// First words of the entry in [`TraceInfo::not_recorded`] of a recorder that does not know its own threads.
+/// The reason follows these words.
 pub const RECORDER_UNKNOWN: &str = "which threads are the recorder's";
 
-/// Frames that the recorder holds.
+/// Frames that the recorder has allocated.
 #[derive(Debug, Default)]
 struct Frames {
     /// Frames in use, by the first frame of their block.
@@ -36,7 +36,8 @@ struct Frames {
 }
 
 impl<R: TraceReader> WithoutRecorder<R> {
-    /// Filters the rest of `reader`. A trace that names no recorder threads stays unchanged.
+    /// Makes a reader that filters the remaining events of `reader`. A trace that names no recorder threads
+    /// stays unchanged.
     pub fn new(reader: R) -> Self {
         let mut info = reader.info().clone();
         let pids: HashSet<u32> = std::mem::take(&mut info.recorder_pids).into_iter().collect();
@@ -65,7 +66,7 @@ impl Frames {
                 if is_own && event.frame().is_some() {
                     self.held.insert(pfn);
                 } else if !is_own {
-                    // Another task allocates the frame, so the event of its free was lost.
+                    // Another task allocates the frame, so the event of the recorder's free was lost.
                     self.held.remove(&pfn);
                 }
                 is_own
@@ -120,7 +121,7 @@ mod tests {
         }
 
         fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
-            // Events are read one at a time, so a block without any remaining event is empty.
+            // Events are read one at a time here, so a block may be empty after the filter.
             events.clear();
             if !self.1.is_empty() {
                 events.push(self.1.remove(0));

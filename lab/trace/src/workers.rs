@@ -1,5 +1,5 @@
-//! Threads that share one queue of work. Each piece of work comes with the place where its result belongs, so
-//! the results keep the order of the pieces.
+//! Threads that share one queue of work. Each piece of work comes with the place for its result, so the
+//! results keep the order of the work.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -12,7 +12,7 @@ pub(crate) type Queue<W, R> = Arc<Mutex<Receiver<(W, SyncSender<R>)>>>;
 /// Starts a thread that works until the queue ends.
 ///
 /// # Errors
-/// The system cannot start a thread.
+/// An error if the system cannot start a thread.
 pub(crate) fn start<W: Send + 'static, R: Send + 'static>(
     name: &str,
     queue: &Queue<W, R>,
@@ -23,8 +23,7 @@ pub(crate) fn start<W: Send + 'static, R: Send + 'static>(
         loop {
             let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok((piece, place)) = next else { return };
-            // The send fails only if the caller has dropped the receiver. In that case, the result is not
-            // needed.
+            // The send fails only if the caller has dropped the receiver. The result is then not needed.
             drop(place.send(work(piece)));
         }
     };

@@ -8,12 +8,12 @@ use crate::error::TraceError;
 /// The bytes that `.xz` files start with. Source: the .xz file format 1.2.1, section 2.1.1.1.
 pub(crate) const MAGIC: &[u8] = b"\xfd7zXZ\0";
 
-/// Maximum memory of the decoder. `xz -9` needs 65 MiB. A header that asks for more is rejected.
+/// Maximum memory of the decoder. `xz -9` needs 65 MiB. A header that asks for more memory is rejected.
 #[cfg(feature = "xz")]
 const MEMORY_BYTES_MAX: u64 = 100 << 20;
 
-/// Decompresses all streams of a file. A file may consist of several streams, one after another. Read all of
-/// them, because no stream may be lost silently.
+/// Decompresses all streams of a file. A file may consist of several streams, one after another. All streams
+/// must be read, so that no event is lost silently.
 #[cfg(feature = "xz")]
 pub(crate) fn unxz<R: Read>(path: &Path, source: R) -> Result<impl Read + use<R>, TraceError> {
     use liblzma::{
@@ -26,7 +26,7 @@ pub(crate) fn unxz<R: Read>(path: &Path, source: R) -> Result<impl Read + use<R>
     Ok(XzDecoder::new_stream(source, stream))
 }
 
-/// Returns an error with the remedy.
+/// Returns an error that says how to read the file.
 #[cfg(not(feature = "xz"))]
 pub(crate) fn unxz<R: Read>(path: &Path, _: R) -> Result<R, TraceError> {
     let remedy = "unpack it with `xz -dk`, or build pageset with `--features xz`";

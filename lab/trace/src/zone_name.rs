@@ -1,4 +1,4 @@
-//! Serialises the core's enums by name, because the core does not depend on serde.
+//! Serialises enums of the core by name, because the core does not depend on serde.
 
 use pageset_core::ZoneKind;
 use serde::{Deserialize, Deserializer, Serializer, de};
@@ -8,7 +8,7 @@ pub(crate) fn serialize<S: Serializer>(kind: &ZoneKind, serializer: S) -> Result
     serializer.serialize_str(kind.name())
 }
 
-/// Reads a name that `kind` was written as. The error lists the valid names.
+/// Reads a kind by its name. The error lists the valid names.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ZoneKind, D::Error> {
     let name = String::deserialize(deserializer)?;
     ZoneKind::from_name(&name).ok_or_else(|| {

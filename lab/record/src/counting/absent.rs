@@ -1,10 +1,10 @@
-//! A build without the feature `perf` counts nothing.
+//! Replaces the counters in a build without the feature `perf`, which cannot count.
 
 use super::{Seen, Slice};
 use crate::cpus::CpuList;
 use crate::error::RecordError;
 
-/// Counters that are never made.
+/// Counters that [`Counters::open`] never makes.
 #[derive(Debug)]
 pub(crate) struct Counters(());
 

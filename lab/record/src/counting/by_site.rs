@@ -6,26 +6,26 @@ use pageset_trace::{CountedLock, CountedSite, HitEstimate, LockName};
 
 use crate::lock_watch::Waited;
 
-/// Maximum number of call sites and locks in a file. The rest is counted as unknown.
+/// Maximum number of call sites and locks in a file. All further call sites are counted together as unknown.
 const LISTED_MAX: usize = 1024;
 
-/// Visits by call site. Each visit is weighted by the inverse of its sampling chance. A kernel has fewer call
-/// sites than functions.
+/// Visits by call site. Each visit has the inverse of its sampling chance as weight. A kernel has fewer call
+/// sites than functions, so this table stays small.
 #[derive(Debug, Default)]
 pub(super) struct VisitsBySite {
     weights: HashMap<Option<u32>, f64>,
 }
 
 impl VisitsBySite {
-    /// Adds the visits in a segment that was sampled with the chance `chance`.
+    /// Adds the visits of a segment. `chance` was the chance that the segment was sampled.
     pub(super) fn add(&mut self, seen: HashMap<Option<u32>, f64>, chance: f64) {
         for (site, weight) in seen {
             *self.weights.entry(site).or_default() += weight / chance;
         }
     }
 
-    /// All call sites, most visits first. Their visits add up to the estimate. `waits` is `None` if waits
-    /// were not recorded.
+    /// Returns all call sites, sorted by visits, largest number first. The visits of all call sites add up to
+    /// the estimate. `waits` is `None` if waits were not recorded.
     pub(super) fn list(
         self,
         estimate: Option<HitEstimate>,
@@ -42,7 +42,7 @@ impl VisitsBySite {
         };
         let mut parts: HashMap<Option<String>, f64> = HashMap::new();
         for (site, weight) in self.weights {
-            // Functions with the same name become one.
+            // Call sites with the same function name become one call site.
             *parts.entry(site.map(&name)).or_default() += weight;
         }
         let mut sites: HashMap<Option<String>, CountedSite> = HashMap::new();
@@ -56,7 +56,7 @@ impl VisitsBySite {
         }
         let mut sites: Vec<_> = sites.into_values().collect();
         sites.sort_by(|a, b| {
-            // Unknown comes last.
+            // The unknown call site comes last.
             let rank = |site: &CountedSite| (site.function.is_some(), site.visits, site.wait_ns);
             rank(b).cmp(&rank(a)).then_with(|| a.function.cmp(&b.function))
         });
@@ -76,7 +76,7 @@ impl VisitsBySite {
     }
 }
 
-/// All locks, longest waits first.
+/// Returns all locks, sorted by the time of waits, longest time first.
 pub(super) fn locks(waits: HashMap<LockName, Waited>) -> Vec<CountedLock> {
     let counted =
         |(lock, Waited { waits, wait_ns }): (LockName, Waited)| CountedLock { lock, waits, wait_ns };

@@ -9,7 +9,7 @@ use crate::task_watch::TaskWatch;
 
 /// Maximum number of tasks that are distinguished while counting.
 const TASKS_MAX: usize = 1 << 16;
-/// Maximum number of tasks in a file. The others share one entry.
+/// Maximum number of tasks in a file. All further tasks share one entry.
 const LISTED_MAX: usize = 4096;
 
 /// The numbers of a task and its process.
@@ -19,7 +19,7 @@ pub(crate) struct TaskNumbers {
     pub(crate) process: u32,
 }
 
-/// Visits by task. Each visit is weighted by the inverse of its sampling chance.
+/// Visits by task. Each visit has the inverse of its sampling chance as weight.
 #[derive(Debug, Default)]
 pub(super) struct VisitsByTask {
     weights: HashMap<TaskNumbers, f64>,
@@ -27,7 +27,7 @@ pub(super) struct VisitsByTask {
 }
 
 impl VisitsByTask {
-    /// Adds the visits in a segment that was sampled with the chance `chance`.
+    /// Adds the visits of a segment. `chance` was the chance that the segment was sampled.
     pub(super) fn add(&mut self, seen: HashMap<TaskNumbers, f64>, chance: f64) {
         for (task, weight) in seen {
             if self.weights.len() < TASKS_MAX || self.weights.contains_key(&task) {
@@ -38,8 +38,8 @@ impl VisitsByTask {
         }
     }
 
-    /// All tasks that visited zones or waited for their locks, most visits first. Their visits add up to the
-    /// estimate.
+    /// Returns all tasks that visited zones or waited for zone locks, sorted by visits, largest number first.
+    /// The visits of all tasks add up to the estimate.
     pub(super) fn list(
         self,
         estimate: Option<HitEstimate>,

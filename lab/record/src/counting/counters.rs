@@ -23,36 +23,36 @@ use crate::cpus::CpuList;
 use crate::error::RecordError;
 use crate::tracefs::{Tracefs, read};
 
-/// The filter for contended locks: `flags` is `SPIN`, or with real-time locks `RT`. Waiters for other locks
-/// sleep.
+/// Selects waits for spinning locks: `flags` is `SPIN`, or `RT` for real-time locks. Waiters for all other
+/// locks sleep.
 const SPIN: &std::ffi::CStr = c"flags == 1 || flags == 8";
 /// Number of tracepoints whose hits are sampled.
 const SAMPLED: usize = 2;
-/// Buffers have 2^6 pages, for fifteen hundred hits with call chains.
+/// Exponent of a buffer's length: 2^6 pages hold fifteen hundred hits with call chains.
 const BUFFER_EXPONENT: u8 = 6;
-/// Maximum number of functions kept of a call chain. A dozen are the allocators' own. More would make each
-/// hit slower.
+/// Maximum number of functions that are kept of a call chain. A dozen functions belong to the allocators.
+/// Longer chains would make each hit slower.
 const CHAIN_MAX: u16 = 16;
 /// The error number for too many open files.
 const EMFILE: i32 = 24;
 
-/// Counters of some CPUs. All are off at first.
+/// Counters of some CPUs. All counters are off at first.
 pub(crate) struct Counters {
-    /// Empty for tracepoints that the kernel does not have.
+    /// The counters of each tracepoint. Empty for a tracepoint that the kernel does not have.
     of_tracepoint: [Vec<OfCpu>; TRACEPOINT_COUNT],
     /// Ids of the tracepoints that the kernel has.
     ids: [Option<u64>; TRACEPOINT_COUNT],
     cpus: CpuList,
-    /// Samplers that keep each moved block with its time, by CPU. Empty if a tracepoint is missing or the
-    /// kernel gives no buffers.
+    /// Buffers with each moved block and its time, by CPU. Empty if a tracepoint is missing or the kernel
+    /// gives no buffers.
     samples: Vec<[Samples; SAMPLED]>,
-    /// The kernel's functions. `None` if it does not keep call chains.
+    /// The kernel's functions. `None` if the kernel does not keep call chains.
     callers: Option<Callers>,
 }
 
 /// The sampled hits of one tracepoint on one CPU.
 struct Samples {
-    // The buffer is dropped first.
+    // The buffer must be dropped before the counter.
     buffer: Sampler,
     of_cpu: OfCpu,
     moved: Moved,
@@ -60,14 +60,14 @@ struct Samples {
 
 struct OfCpu {
     counter: Counter,
-    /// Count at the previous reading.
+    /// The counter's value at the previous reading.
     hits: u64,
     enabled_ns: u64,
 }
 
 impl Counters {
     /// # Errors
-    /// The kernel refuses.
+    /// An error if the kernel refuses the counters.
     pub(crate) fn open(cpus: &CpuList) -> Result<Self, RecordError> {
         let tracefs = Tracefs::find()?;
         let mut of_tracepoint = [const { Vec::new() }; TRACEPOINT_COUNT];
@@ -104,10 +104,10 @@ impl Counters {
         self.ids[tracepoint].is_some()
     }
 
-    /// Reopens the counters of a tracepoint. All are off.
+    /// Opens the counters of a tracepoint again. All of them are off.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// An error if the kernel refuses the counters.
     pub(crate) fn attach(&mut self, tracepoint: usize) -> Result<(), RecordError> {
         if let Some(id) = self.ids[tracepoint].filter(|_| self.of_tracepoint[tracepoint].is_empty()) {
             self.of_tracepoint[tracepoint] = of_cpus(id, &self.cpus, TRACEPOINTS[tracepoint])?;
@@ -115,12 +115,12 @@ impl Counters {
         Ok(())
     }
 
-    /// Closes the counters of a tracepoint, so that its hits cost nothing. Counts that were not taken are
-    /// lost.
+    /// Closes the counters of a tracepoint, so that its hits cost nothing. Hits since the last call of `take`
+    /// are lost.
     pub(crate) fn detach(&mut self, tracepoint: usize) {
         let counters = std::mem::take(&mut self.of_tracepoint[tracepoint]);
         if !counters.is_empty() {
-            // Closing waits some 50 ms in the kernel until no CPU uses the counters, so a thread does it.
+            // Closing waits some 50 ms in the kernel until no CPU uses the counters. Let another thread wait.
             thread::spawn(move || drop(counters));
         }
     }
@@ -128,7 +128,7 @@ impl Counters {
     /// Switches a tracepoint on or off, on all CPUs.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// An error if the kernel refuses.
     pub(crate) fn switch(&mut self, tracepoint: usize, is_on: bool) -> Result<(), RecordError> {
         for of_cpu in &self.of_tracepoint[tracepoint] {
             let counter = &of_cpu.counter;
@@ -140,12 +140,12 @@ impl Counters {
         Ok(())
     }
 
-    /// The hits since the last call.
+    /// Returns the hits of a tracepoint since the last call.
     pub(crate) fn take(&mut self, tracepoint: usize) -> Slice {
         let mut slice = Slice::default();
         let mut enabled = Mean::default();
         for of_cpu in &mut self.of_tracepoint[tracepoint] {
-            // A CPU that went offline no longer has a counter.
+            // A CPU that went offline does not have a counter any more.
             let Some((hits, here_ns)) = of_cpu.take() else { continue };
             slice.hits += hits;
             enabled.add(here_ns);
@@ -165,7 +165,7 @@ impl Counters {
     /// Switches sampling on or off, on all CPUs.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// An error if the kernel refuses.
     pub(crate) fn switch_samples(&mut self, is_on: bool) -> Result<(), RecordError> {
         for samples in self.samples.iter().flatten() {
             let counter = &samples.of_cpu.counter;
@@ -185,7 +185,7 @@ impl Counters {
         self.callers.as_ref().map_or_else(String::new, |callers| callers.name(site).to_owned())
     }
 
-    /// The visits to zones since the last call.
+    /// Returns the zone visits since the last call.
     pub(crate) fn take_samples(&mut self) -> Seen {
         let (mut by_task, mut by_site) = (HashMap::new(), HashMap::new());
         let mut chains: Vec<Vec<Chain>> = Vec::new();
@@ -215,7 +215,7 @@ impl Counters {
                 }
             }
             let kept = all.len() as u64;
-            // Hits that found the buffer full are assumed to be like the others.
+            // Hits were lost if the buffer was full. Assume that lost hits are distributed as the kept hits.
             let weight = if kept > 0 { happened.max(kept) as f64 / kept as f64 } else { 1.0 };
             let mut here = 0.0;
             for block in visits(&mut all) {
@@ -243,7 +243,7 @@ fn addresses(chain: &[Chain]) -> impl Iterator<Item = u64> {
 }
 
 impl OfCpu {
-    /// Hits and time since the last call.
+    /// Returns the hits and the time since the last call.
     fn take(&mut self) -> Option<(u64, u64)> {
         let stat = self.counter.stat().ok()?;
         let now_ns = stat.time_enabled.unwrap_or(0);
@@ -270,7 +270,7 @@ impl Mean {
     }
 }
 
-/// `None` if the kernel lacks a tracepoint or gives no buffer.
+/// Opens the buffers of a CPU. `None` if the kernel lacks a tracepoint or gives no buffer.
 fn samples(ids: &[Option<u64>; TRACEPOINT_COUNT], cpu: u32, has_chains: bool) -> Option<[Samples; SAMPLED]> {
     let mut all = Vec::new();
     for (name, moved) in

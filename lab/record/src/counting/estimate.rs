@@ -1,28 +1,28 @@
-//! Estimates the hits in the whole time from counts in slices of time.
+//! Estimates the number of hits in the whole time from counts in some segments of time.
 //!
 //! Time is cut into segments. In each segment, a random draw with a known chance decides whether a tracepoint
-//! is on. The draw does not depend on the segment's length, so a recorder that wakes up late causes no bias.
-//! The rate comes from the segments that were on, each weighted by the inverse of its chance (Hajek's
-//! estimator). The spread comes from their deviations from this rate.
+//! is on. The draw does not depend on the segment's length, so late wake-ups of the recorder cause no bias.
+//! The rate comes from the segments with the tracepoint on, and each segment has the inverse of its chance as
+//! weight (Hajek's estimator). The spread comes from the deviations of the segments from the rate.
 
 use pageset_trace::HitEstimate;
 
-/// With fewer segments, the spread cannot be estimated.
+/// Smallest number of segments for an estimate of the spread.
 const SEGMENTS_MIN: u64 = 5;
-/// Student's t at 95 %, for up to so many segments. Counts of bursts have long tails, so it is chosen rather
-/// wide for many segments.
+/// Student's t at 95 %, for up to this many segments. Counts of bursts have long tails, so the values for
+/// many segments are larger than Student's.
 const STANDARD_ERRORS: [(u64, f64); 4] = [(5, 2.8), (8, 2.4), (15, 2.2), (u64::MAX, 2.1)];
-/// With fewer segments that have hits, the spread is unreliable.
+/// With fewer segments that have hits than this, the spread is unreliable.
 const FEW_BURSTS: u64 = 5;
 
 /// A segment with the tracepoint switched on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
-    /// Hits on all CPUs.
+    /// Number of hits on all CPUs.
     pub(crate) hits: u64,
-    /// Its time on, in nanoseconds, the mean of the CPUs.
+    /// How long the tracepoint was on in the segment, in nanoseconds, averaged over the CPUs.
     pub(crate) on_ns: u64,
-    /// The chance of being on: above 0, up to 1.
+    /// The chance that the tracepoint was on in the segment: above 0, up to 1.
     pub(crate) chance: f64,
 }
 
@@ -31,19 +31,20 @@ pub(crate) struct Segment {
 pub(crate) struct Sum {
     counted: u64,
     counted_ns: u64,
-    /// Hits counted with chance 1.
+    /// Number of hits in segments with chance 1.
     whole: u64,
-    /// Time with a chance below 1, whether on or off.
+    /// Length of all segments with a chance below 1, whether the tracepoint was on or off.
     drawn_ns: u64,
-    /// Number of drawn segments that were on, and of those with hits.
+    /// Number of segments with a chance below 1 and the tracepoint on. The next fields are the number of such
+    /// segments with hits, and the number of their hits.
     segments: u64,
     segments_with_hits: u64,
     hits_drawn: u64,
     on_ns: u64,
-    /// Sums of hits and times, divided by the chance.
+    /// Sum of hits, each divided by the chance of its segment. The next field is the same sum of times.
     hits: f64,
     ns: f64,
-    /// Sums of squares and products, with the weights of the variance.
+    /// Weighted sums of squares and products, for the variance.
     hits_hits: f64,
     hits_ns: f64,
     ns_ns: f64,
@@ -72,7 +73,7 @@ impl Sum {
         self.ns_ns += weight * ns * ns;
     }
 
-    /// Adds the length of a segment that had a chance to be on.
+    /// Adds the length of a segment with a chance below 1.
     pub(crate) const fn add_drawn(&mut self, length_ns: u64) {
         self.drawn_ns += length_ns;
     }
@@ -85,7 +86,7 @@ impl Sum {
         self.counted_ns
     }
 
-    /// Estimates the hits in the whole time.
+    /// Estimates the hits in the whole time. `None` if the tracepoint was never on.
     pub(crate) fn estimate(&self) -> Option<HitEstimate> {
         if self.drawn_ns == 0 {
             let hits = self.counted;
@@ -103,11 +104,12 @@ impl Sum {
             .iter()
             .find(|(most, _)| self.segments <= *most)
             .map_or(2.1, |(_, errors)| *errors);
-        // Hits come in bursts. If n segments show none, there are fewer bursts than 3 per n segments (95 %).
-        // If few segments show bursts, as many may have been missed.
+        // Hits come in bursts. If n segments have no hits, there are with 95 % confidence fewer than 3 bursts
+        // per n segments. If only few segments have hits, as many bursts may have been missed.
         let burst = self.hits_drawn as f64 / self.segments_with_hits.max(1) as f64;
         let chance = self.on_ns as f64 / self.ns;
-        // Drawn time must not count as quieter than the rest only because nothing was seen in it.
+        // Segments with a chance below 1 must not count as quieter than the others only because no hit was
+        // seen in them.
         let whole_ns = self.counted_ns.saturating_sub(self.on_ns).max(1) as f64;
         let as_the_rest = 3.0 * self.whole as f64 / whole_ns * all_ns;
         let missed = (3.0 / chance * burst.max(1.0)).max(as_the_rest);
@@ -123,7 +125,7 @@ impl Sum {
 mod tests {
     use super::*;
 
-    /// Reproducible numbers from 0 to 1.
+    /// A generator of reproducible random numbers from 0 to 1.
     struct Random(u64);
 
     impl Random {
@@ -152,7 +154,7 @@ mod tests {
     #[test]
     fn few_segments_say_nothing() {
         assert_eq!(sum(&[(5, 1, 0.1); 4], 40).estimate(), None);
-        // Time that was never observed has no estimate either.
+        // There is no estimate for time that was never observed.
         assert_eq!(sum(&[(5, 10, 1.0)], 10).estimate(), None);
     }
 
@@ -166,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_segment_counts_by_its_chance() {
-        // Busy segments are on less often, so a plain sum would be too low.
+        // The tracepoint is on less often in busy segments, so a sum without weights would be too low.
         let busy = vec![(1000, 10, 0.01); 10];
         let idle = vec![(10, 10, 0.1); 100];
         let estimate = sum(&[busy, idle].concat(), 20_000).estimate().unwrap();
@@ -180,8 +182,8 @@ mod tests {
         assert!((25..=35).contains(&estimate.high), "{estimate:?}");
     }
 
-    /// In about 95 % of many runs with bursts, the interval contains the true number. This also holds if
-    /// segments get longer when more happens.
+    /// In about 95 % of many simulated runs with bursts, the interval contains the true number. The interval
+    /// also contains this number if segments get longer when more hits come.
     #[test]
     fn the_interval_holds_the_truth() {
         for (chance, segments) in [(0.02, 3000), (0.1, 1000), (0.25, 300)] {
@@ -191,7 +193,7 @@ mod tests {
                 let (mut all, mut sum) = (0, Sum::default());
                 let mut is_burst = false;
                 for _ in 0..segments {
-                    // A burst lasts for some segments.
+                    // A burst lasts for several segments.
                     is_burst = if is_burst { random.next() < 0.7 } else { random.next() < 0.05 };
                     let rate = 50.0 * random.next() + if is_burst { 300.0 } else { 0.0 };
                     let length = 1.0 + random.next() + if is_burst { 4.0 * random.next() } else { 0.0 };

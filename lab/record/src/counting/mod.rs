@@ -1,13 +1,13 @@
-//! Counts the hits of tracepoints in the kernel instead of recording each hit. This costs little and suffices
-//! for a verdict.
+//! Counts the hits of tracepoints in the kernel instead of recording each hit. Counting costs little, and
+//! counts suffice for a verdict.
 //!
-//! A rare tracepoint is always on. A frequent one would slow the load too much. So it is on for slices of
-//! time at random places, and only in some periods (`window`). `plan` chooses the share of time. `estimate`
-//! computes the total from the slices. `counters` are the kernel's counters.
+//! A rare tracepoint is always on. A frequent tracepoint would slow the load too much. A frequent tracepoint
+//! is therefore on only in random segments of time, and only in some periods (`window`). `plan` chooses the
+//! share of time. `estimate` computes the total from the segments. `counters` are the kernel's counters.
 //!
-//! A count of blocks does not tell the number of visits to zones. `visits` finds it in separate slices, in
-//! which the kernel keeps each hit with its time, task and call chain: `by_task`, `by_site`. `waits` times
-//! the waits for zone locks.
+//! The number of moved blocks does not show the number of zone visits. `visits` finds the number of visits in
+//! separate segments. In such separate segments, the kernel keeps each hit with its time, task and call chain
+//! (`by_task`, `by_site`). `waits` measures the times of waits for zone locks.
 
 mod by_site;
 mod by_task;
@@ -65,29 +65,30 @@ pub(crate) const TRACEPOINTS: [&str; TRACEPOINT_COUNT] = [
     TracepointCount::DIRECT_RECLAIM,
 ];
 const TRACEPOINT_COUNT: usize = 10;
-/// The first tracepoints of the list are as frequent as allocations and frees.
+/// Number of tracepoints at the beginning of the list that are as frequent as allocations and frees.
 const FREQUENT: usize = 3;
-/// It was posted in 2026, and Linux 7.3.4 does not have it. Only its own count is reported.
+/// A tracepoint that was posted in 2026, and that Linux 7.3.4 does not have. Only its number of hits is
+/// reported.
 const PCPU_REFILL: &str = "kmem/mm_page_pcpu_refill";
 
 /// Mean length of a segment. In each segment, a frequent tracepoint is on or off.
 const SEGMENT: Duration = Duration::from_millis(5);
-/// Additional length per CPU, since switching a tracepoint takes a call for each CPU.
+/// Additional length of a segment per CPU, because switching a tracepoint takes a call for each CPU.
 const SEGMENT_OF_CPU: Duration = Duration::from_millis(1);
-/// Number of segments after which the shares are chosen anew.
+/// Number of segments in a period. After each period, the shares of time are chosen again.
 const SEGMENTS: u32 = 16;
-/// Waits are read once in this many periods, since a reading takes a millisecond.
+/// Waits are read once in this many periods, because a reading takes a millisecond.
 const PERIODS_OF_WAITS: u32 = 4;
 /// Rates are averaged over about this many periods.
 const PERIODS_OF_MEAN: f64 = 8.0;
-/// A frequent tracepoint is counted in slices for at least this many periods. With fewer, the spread is
-/// unknown.
+/// Minimum number of periods with a frequent tracepoint switched on and off. With fewer periods, the spread
+/// is unknown.
 const PERIODS_IN_SLICES: u32 = 16;
 
-/// Writes a recording without events to `out`. Calls `tell` with the progress a hundred times a second.
+/// Writes a recording of counts to `out`. Calls `tell` with the progress a hundred times a second.
 ///
 /// # Errors
-/// The kernel refuses to count, the command cannot be started, or `out` cannot be written.
+/// An error if the kernel refuses to count, if the command cannot be started, or if `out` cannot be written.
 pub fn count(
     options: &Options,
     out: impl Write,
@@ -141,14 +142,14 @@ pub fn count(
     let lost = LostEvents::default();
     let is_over = matches!(ending, Ending::Command(_));
     let still_running = child.filter(|_| !is_over).map(|child| child.id());
-    // A file of counts has no block of events that could be recovered.
+    // If writing fails, nothing can be recovered, because a file of counts has no block of events.
     let failed = |source| RecordError::Output { source, bytes: 0, still_running };
     let writer = NativeWriter::new(out, &head, WriteOptions::new()).map_err(failed)?;
     let (_, bytes) = writer.finish(lost).map_err(failed)?;
     Ok(Recording { info: head, events: 0, bytes, lost, duration: elapsed, ending, still_running })
 }
 
-/// Follows tasks if their names are wanted, or if a command's tasks must be distinguished.
+/// Follows tasks if their names are wanted, or if the command's tasks must be distinguished from others.
 fn watch_tasks(options: &Options, head: &mut TraceInfo) -> Option<TaskWatch> {
     if !options.with_names && options.command.is_empty() {
         return None;
@@ -186,9 +187,10 @@ struct Counting {
     rates: [f64; TRACEPOINT_COUNT],
     sums: [Sum; TRACEPOINT_COUNT],
     is_on: [bool; TRACEPOINT_COUNT],
-    /// Number of further periods with slices.
+    /// Number of further periods with the tracepoint switched on and off.
     in_slices: [u32; TRACEPOINT_COUNT],
-    /// Rate of the busiest CPU in this period's slices (hits per second), and the number of slices.
+    /// Sum of the rates of the busiest CPU in this period's segments, in hits per second, and the number of
+    /// segments.
     seen: [(f64, u32); TRACEPOINT_COUNT],
     sample_share: f64,
     is_sampling: bool,
@@ -209,7 +211,8 @@ impl Counting {
             counters,
             waits,
             load: AllPages { before: None },
-            // Rare tracepoints have no slices. The rates of the others are known after the first period.
+            // Rare tracepoints are always on. The rates of frequent tracepoints are known after the first
+            // period.
             shares: [1.0; TRACEPOINT_COUNT],
             rates: [0.0; TRACEPOINT_COUNT],
             sums: [Sum::default(); TRACEPOINT_COUNT],
@@ -225,7 +228,7 @@ impl Counting {
             windows: [Window::OPEN; FREQUENT],
             periods: 0,
             segment: SEGMENT + SEGMENT_OF_CPU * cpus.len() as u32,
-            // Slices must not follow the rhythm of a load. Better random numbers are not needed.
+            // Segments must not follow the rhythm of a load. For this purpose, simple random numbers suffice.
             random: RandomState::new().hash_one(now_ns()) | 1,
         }
     }
@@ -238,7 +241,7 @@ impl Counting {
         on: Instant,
         tell: &mut dyn FnMut(&Status) -> Going,
     ) -> Result<Ending, RecordError> {
-        // Segments follow each other without a gap. The first one has begun.
+        // Segments follow each other without a gap. The first segment has begun.
         let (mut begun, mut segments) = (on, 0_u32);
         loop {
             let left = options.duration.map(|duration| duration.saturating_sub(on.elapsed()));
@@ -271,7 +274,7 @@ impl Counting {
         }
     }
 
-    /// Draws which tracepoints are on.
+    /// Draws which tracepoints are on in the next segment.
     fn begin_segment(&mut self) -> Result<(), RecordError> {
         let draw = self.random();
         for tracepoint in 0..TRACEPOINT_COUNT {
@@ -280,7 +283,7 @@ impl Counting {
                 self.is_on[tracepoint] = true;
             }
         }
-        // Sample in segments other than the counted ones: sampling costs time and would slow down the counted
+        // Do not sample in segments that are counted, because sampling takes time and would slow the counted
         // load.
         if self.counters.can_sample() && 1.0 - draw < self.sample_share {
             self.counters.switch_samples(true)?;
@@ -289,7 +292,7 @@ impl Counting {
         Ok(())
     }
 
-    /// Switches off all that is not always on, and adds the counts.
+    /// Switches off all tracepoints that are not always on, and adds their counts.
     fn end_segment(&mut self, length_ns: u64) -> Result<(), RecordError> {
         for tracepoint in 0..TRACEPOINT_COUNT {
             let chance = self.chance(tracepoint);
@@ -334,7 +337,7 @@ impl Counting {
             let window = &mut self.windows[tracepoint];
             window.draw(self.periods, self.shares[tracepoint], draw);
             if window.is_open() {
-                // If a counter cannot be opened, nothing is seen of the tracepoint in this period.
+                // If a counter cannot be opened, hits of the tracepoint are not seen in this period.
                 drop(self.counters.attach(tracepoint));
             } else {
                 self.counters.detach(tracepoint);
@@ -355,7 +358,7 @@ impl Counting {
         *slices += 1;
     }
 
-    /// Adds the tracepoints that are always on, and chooses the next segments' shares.
+    /// Adds the counts of the tracepoints that are always on, and chooses the shares for the next period.
     fn end_period(&mut self) {
         for tracepoint in 0..FREQUENT {
             let chance = self.chance(tracepoint);
@@ -369,7 +372,7 @@ impl Counting {
             }
             let (sum, slices) = std::mem::take(&mut self.seen[tracepoint]);
             let seen = if slices > 0 { Some(sum / f64::from(slices)) } else { None };
-            // The cost of counting depends on the mean rate: a burst costs only its own hits.
+            // The cost of counting depends on the mean rate, because a burst costs only its own hits.
             let before = self.rates[tracepoint];
             if let Some(rate) = load.filter(|_| tracepoint < FREQUENT).or(seen) {
                 let part = if before > 0.0 { PERIODS_OF_MEAN } else { 1.0 };
@@ -393,8 +396,9 @@ impl Counting {
             }
         }
         for tracepoint in 0..TRACEPOINT_COUNT {
-            // From now on a draw decides whether it is on. If it cannot be switched off, it continues to
-            // count, which costs time but gives correct numbers.
+            // From now on a draw decides whether the tracepoint is on. A tracepoint that cannot be switched
+            // off continues to count. The numbers of such a tracepoint are correct, but counting slows the
+            // load.
             if self.is_on[tracepoint] && self.shares[tracepoint] < 1.0 {
                 drop(self.counters.switch(tracepoint, false));
                 self.is_on[tracepoint] = false;
@@ -404,7 +408,7 @@ impl Counting {
         self.begin_period();
     }
 
-    /// Adds the hits that came after the counter was read and before it was switched off.
+    /// Adds the hits that came after the counter was read, but before the tracepoint was switched off.
     fn add_rest(&mut self, tracepoint: usize) {
         let slice = self.counters.take(tracepoint);
         self.sums[tracepoint].add(Segment { hits: slice.hits, on_ns: slice.mean_ns, chance: 1.0 });
@@ -450,14 +454,16 @@ impl Counting {
     }
 }
 
-/// The machine's page allocations, from the kernel's own counters. The share must not depend on hits seen in
-/// the slices: it would then depend on the draw, and estimates would be too low after each observed burst.
+/// The machine's page allocations, from `/proc/vmstat`. The number of page allocations determines the share
+/// of time of a frequent tracepoint. If hits seen in segments determined the share, the share would depend on
+/// the draw. Estimates would then be too low after each observed burst.
 struct AllPages {
     before: Option<(Vmstat, Instant)>,
 }
 
 impl AllPages {
-    /// Pages per second since the last call, as if one CPU had allocated them all. `None` if unknown.
+    /// Pages allocated per second since the last call, as if one CPU had allocated all of them. `None` if the
+    /// number is unknown.
     fn look(&mut self) -> Option<f64> {
         let state = Vmstat::parse(&fs::read_to_string("/proc/vmstat").ok()?).ok()?;
         let (before, now) = (self.before.take(), Instant::now());
@@ -474,17 +480,17 @@ pub(crate) struct Seen {
     slice: Slice,
     /// Visits of each task.
     by_task: HashMap<TaskNumbers, f64>,
-    /// Visits of each call site. Empty if call chains are not kept.
+    /// Visits of each call site. Empty if the kernel keeps no call chains.
     by_site: HashMap<Option<u32>, f64>,
 }
 
-/// Counts since the last reading.
+/// Hits of a tracepoint since the last reading.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Slice {
-    /// Hits on all CPUs.
+    /// Number of hits on all CPUs.
     hits: u64,
-    /// Its time on, the mean of the CPUs.
+    /// How long the tracepoint was on, in nanoseconds, averaged over the CPUs.
     mean_ns: u64,
-    /// The highest rate of any CPU.
+    /// The rate of the CPU with the highest rate, in hits per second.
     busiest_per_second: f64,
 }

@@ -1,20 +1,23 @@
-//! The share of time that each tracepoint is on.
+//! Chooses the share of time when each tracepoint is on.
 
-/// The part of its time that a CPU may spend on counting if it only hits tracepoints.
+/// The largest part of a CPU's time that counting may take, even if the CPU only hits tracepoints.
 const BUDGET: f64 = 0.01;
-/// The cost of one counted hit. Chosen: about three times the 25 to 50 ns per hit of a page-fault loop on a
-/// busy 2-CPU guest (allocations and frees always counted, 9 and 25 rounds), since switching costs time too.
+/// The assumed cost of one counted hit. Chosen: about three times the 25 to 50 ns per hit of a page-fault
+/// loop on a busy 2-CPU guest (allocations and frees always counted, 9 and 25 rounds). The factor allows for
+/// switching, which costs time too.
 const HIT_NS: f64 = 150.0;
-/// Minimum share of a tracepoint. With less, too few segments would be on.
+/// Minimum share of time of a tracepoint. With a smaller share, too few segments would be on.
 pub(crate) const SHARE_MIN: f64 = 0.02;
-/// Maximum share of a tracepoint that is not always on, since each switch takes a call to each CPU.
+/// Maximum share of time of a tracepoint that is not always on, because each switch takes a call for each
+/// CPU.
 pub(crate) const SHARE_MAX: f64 = 0.25;
 
-/// Hits that a CPU should keep per second. At about 0.5 us each, this is a quarter of a percent of its time.
+/// Hits that a CPU should keep per second. Each takes about 0.5 us, so all take a quarter of a percent of the
+/// CPU's time.
 const SAMPLES_PER_SECOND: f64 = 5000.0;
 
-/// The shares of time for tracepoints with these rates (hits per second on the busiest CPU). The budget is
-/// divided evenly. Frequent tracepoints get what rare ones do not use.
+/// Returns the shares of time for tracepoints with these rates, in hits per second on the busiest CPU. The
+/// budget is divided evenly. Frequent tracepoints also get the part that rare tracepoints do not use.
 pub(crate) fn shares<const N: usize>(rates: [f64; N]) -> [f64; N] {
     let mut order: [usize; N] = std::array::from_fn(|index| index);
     order.sort_by(|a, b| rates[*a].total_cmp(&rates[*b]));
@@ -31,7 +34,7 @@ pub(crate) fn shares<const N: usize>(rates: [f64; N]) -> [f64; N] {
     shares
 }
 
-/// The share of time for sampling hits, if the busiest CPU has this rate.
+/// Returns the share of time for keeping hits, for this rate on the busiest CPU.
 pub(crate) fn sample_share(rate: f64) -> f64 {
     (SAMPLES_PER_SECOND / rate.max(1.0)).clamp(SHARE_MIN, SHARE_MAX)
 }

@@ -1,4 +1,4 @@
-//! Finds the number of visits to zones from the times at which blocks moved.
+//! Finds the number of zone visits from the times when blocks moved.
 
 use super::by_task::TaskNumbers;
 
@@ -11,8 +11,8 @@ pub(crate) enum Moved {
     Back,
 }
 
-/// Two blocks that are further apart in time belong to different visits. Under one hold of a zone's lock, the
-/// next block follows within about 0.1 us, or 0.5 us while hits are sampled.
+/// Two blocks that move further apart in time belong to different visits. Under one hold of a zone lock, the
+/// next block follows within about 0.1 us, or 0.5 us while hits are kept.
 const GAP_NS: u64 = 10_000;
 
 /// A block that moved.
@@ -20,15 +20,15 @@ const GAP_NS: u64 = 10_000;
 pub(crate) struct Block {
     pub(crate) time_ns: u64,
     pub(crate) moved: Moved,
-    /// The task that ran.
+    /// The task that ran when the block moved.
     pub(crate) task: TaskNumbers,
-    /// A number for the call chain.
+    /// A number that stands for the call chain.
     pub(crate) chain: usize,
 }
 
-/// The visits in one CPU's moved blocks: each is the first block of a run in one direction. A visit that
-/// began before the first block is counted. If the host of a virtual machine interrupts a visit, each part is
-/// counted. Two visits within [`GAP_NS`] look like one.
+/// Finds the visits in one CPU's moved blocks. Returns the first block of each run in one direction. A visit
+/// that began before the first block is counted. If the host of a virtual machine interrupts a visit, each
+/// part is counted. Two visits within [`GAP_NS`] count as one.
 pub(crate) fn visits(blocks: &mut [Block]) -> impl Iterator<Item = &Block> {
     blocks.sort_by_key(|block| block.time_ns);
     let mut before: Option<Block> = None;

@@ -1,4 +1,4 @@
-//! Times the waits for zone locks as long as they are rare, since each wait costs a record with its call
+//! Measures the times of waits for zone locks while waits are rare. Each wait costs a record with its call
 //! chain.
 
 use std::collections::HashMap;
@@ -7,11 +7,11 @@ use pageset_trace::{Caller, ZoneWaits};
 
 use crate::lock_watch::{LockWatch, NamedWaits, WaitTotals, Waited};
 
-/// Rate of waits on a CPU, per second, at which timing stops. Guess: at 2 us each, this is one percent of the
-/// CPU's time.
+/// Rate of waits on a CPU, per second, at which measuring stops. Guess: a wait costs 2 us, so this rate costs
+/// one percent of the CPU's time.
 const TOO_MANY: f64 = 5000.0;
 
-/// Times waits until they become too frequent.
+/// Measures waits until they become too frequent.
 pub(crate) struct Waits {
     watch: Option<LockWatch>,
     totals: WaitTotals,
@@ -19,7 +19,7 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    /// Starts, or adds the reason for a failure to `not_recorded`.
+    /// Starts to measure. If this fails, adds the reason to `not_recorded`.
     pub(crate) fn begin(not_recorded: &mut Vec<String>) -> Self {
         let watch = match LockWatch::begin() {
             Ok(watch) => Some(watch),
@@ -31,7 +31,8 @@ impl Waits {
         Self { watch, totals: WaitTotals::default(), missing: None }
     }
 
-    /// Adds the waits that have ended. `rate` is the number of waits per second on the CPU with the most.
+    /// Adds the waits that have ended. `rate` is the number of waits per second on the CPU with the most
+    /// waits.
     pub(crate) fn look(&mut self, rate: f64) {
         let Some(watch) = &mut self.watch else { return };
         let is_over = match watch.totals() {
@@ -47,23 +48,23 @@ impl Waits {
         }
     }
 
-    /// The reason why timing stopped early, if it did.
+    /// The reason why measuring stopped before the end. `None` if it did not.
     pub(crate) fn missing(&self) -> Option<String> {
         self.missing.clone()
     }
 
-    /// Waits of each task, as far as tasks are known.
+    /// Waits of each task. Waits without a known task have the key `None`.
     pub(crate) fn by_task(&self) -> HashMap<Option<u32>, Waited> {
         self.watch.as_ref().map(|watch| watch.by_task().clone()).unwrap_or_default()
     }
 
-    /// Waits for zone locks by call site, and waits for other locks. `None` if some were missed.
+    /// Waits for zone locks by call site, and waits for other locks. `None` if some waits were missed.
     pub(crate) fn by_name(&self) -> Option<NamedWaits> {
         let watch = self.watch.as_ref().filter(|_| self.totals.lost == 0)?;
         Some(watch.by_name())
     }
 
-    /// All waits. `None` if some were missed.
+    /// The number and time of all waits. `None` if some waits were missed.
     pub(crate) fn counts(&self) -> Option<ZoneWaits> {
         self.watch.as_ref()?;
         let of_zone =

@@ -1,20 +1,21 @@
-//! Chooses the periods with open counters for a frequent tracepoint.
+//! Chooses the periods when the counters of a frequent tracepoint are open.
 //!
-//! An open counter costs each hit of its tracepoint some nanoseconds, even while it is switched off: 1 % of a
-//! page-fault loop for allocations and frees. So after a while, a draw decides whether a period has open
-//! counters are open. Each such period counts as one observation, since its segments are on or off together.
+//! An open counter makes each hit of its tracepoint some nanoseconds slower, even while the counter is
+//! switched off. For allocations and frees, this is 1 % of the time of a page-fault loop. To save this time,
+//! a draw decides after the first periods whether counters are open in a period. Each such period counts as
+//! one observation, because a draw opens or closes the counters for all its segments together.
 
 use super::estimate::Segment;
 
-/// Counters are open in the first periods (about 2 s), so that short recordings have enough segments.
+/// Number of first periods with open counters (about 2 s), so that short recordings have enough segments.
 const PERIODS_FIRST: u32 = 16;
-/// The chance of each later period.
+/// The chance that counters are open in a later period.
 const CHANCE: f64 = 0.1;
 
 /// The state of one tracepoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
-    /// The chance of the current period.
+    /// The chance that counters are open in the current period.
     chance: f64,
     is_open: bool,
     hits: u64,
@@ -24,7 +25,8 @@ pub(super) struct Window {
 impl Window {
     pub(super) const OPEN: Self = Self { chance: 1.0, is_open: true, hits: 0, on_ns: 0 };
 
-    /// Draws for this period. `draw` is a random number from 0 to 1. A tracepoint with share 1 is always on.
+    /// Decides whether counters are open in this period. `draw` is a random number from 0 to 1. A tracepoint
+    /// with share 1 is always on.
     pub(super) fn draw(&mut self, period: u32, share: f64, draw: f64) {
         self.chance = if share < 1.0 && period >= PERIODS_FIRST { CHANCE } else { 1.0 };
         self.is_open = draw < self.chance;
@@ -34,7 +36,8 @@ impl Window {
         self.is_open
     }
 
-    /// The chance of a segment in this period, for a tracepoint with this share of the whole time.
+    /// The chance that the tracepoint is on in a segment of this period. With this chance, the tracepoint is
+    /// on for `share` of the whole time.
     pub(super) fn share(&self, share: f64, most: f64) -> f64 {
         match (self.is_open, self.chance < 1.0) {
             (false, _) => 0.0,
@@ -43,7 +46,7 @@ impl Window {
         }
     }
 
-    /// Adds a segment with its counts. Returns a segment if it is an observation on its own.
+    /// Adds the counts of a segment. Returns the segment if it is an observation on its own.
     pub(super) fn add(&mut self, segment: Segment) -> Option<Segment> {
         if self.chance >= 1.0 {
             return Some(segment);
@@ -53,7 +56,7 @@ impl Window {
         None
     }
 
-    /// The period as one observation. `chance` is the chance of its segments.
+    /// Returns the period as one observation. `chance` is the chance of a segment in the period.
     pub(super) fn end(&mut self, chance: f64) -> Option<Segment> {
         let (hits, on_ns) = (std::mem::take(&mut self.hits), std::mem::take(&mut self.on_ns));
         (on_ns > 0).then_some(Segment { hits, on_ns, chance: self.chance * chance })
@@ -65,7 +68,7 @@ mod tests {
     use super::*;
     use crate::counting::estimate::Sum;
 
-    /// Reproducible numbers from 0 to 1.
+    /// A generator of reproducible random numbers from 0 to 1.
     struct Random(u64);
 
     impl Random {
@@ -75,8 +78,8 @@ mod tests {
         }
     }
 
-    /// If bursts last longer than a period, segments of one period are alike. The interval still contains the
-    /// true number.
+    /// If bursts last longer than a period, segments of one period are alike. Tests that the interval still
+    /// contains the true number.
     #[test]
     fn periods_are_observations() {
         let (share, most, segments) = (0.05, 0.25, 16);

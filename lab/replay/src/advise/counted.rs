@@ -1,5 +1,5 @@
-//! Findings from a recording of counts. Counts suffice to say whether page sets matter, but not which setting
-//! would help.
+//! Findings from a recording of counts. Counts show whether page sets matter, but not which setting would
+//! help.
 
 use pageset_trace::{Counts, HitEstimate, TraceInfo, TracepointCount};
 
@@ -7,8 +7,8 @@ use super::findings::{CountedTime, Doubts, Evidence, Waiting};
 use super::spending::{Figure, Load, Spending};
 use crate::untimed;
 
-/// Makes the findings from counts. Numbers that were counted for only a part of the time are estimates, and
-/// `spending` has their ranges.
+/// Makes the findings from counts. A number that was counted for only part of the time is an estimate, and
+/// `spending` has its range.
 pub(super) fn findings(info: &TraceInfo, counts: &Counts, part_of_machine: Option<String>) -> Evidence {
     let cpus = info.machine.as_ref().map(|machine| machine.cpus).or(info.cpus);
     let all_ns = counts.elapsed_ns.saturating_mul(u64::from(counts.cpus));
@@ -16,7 +16,7 @@ pub(super) fn findings(info: &TraceInfo, counts: &Counts, part_of_machine: Optio
     let (visits, moved) = (counts.zone_visits(), counts.moved_blocks());
     let load =
         Load { cpu_time_ns: None, visits: visits.map(figure), moved_pages: moved.map(figure), wait_ns: None };
-    // A CPU holds the zone lock for nearly the whole visit, so the time of all visits is an upper bound for
+    // A CPU holds the zone lock only during a visit. The time of all visits is therefore an upper bound for
     // the time that the locks were held.
     let held_ns = Spending::visits_ns_of(info, load).map(|held| held.high);
     let is_never = counts.hits(TracepointCount::CONTENTION).is_some_and(|hits| hits.high == 0);
@@ -89,7 +89,7 @@ pub(super) fn findings(info: &TraceInfo, counts: &Counts, part_of_machine: Optio
 }
 
 fn time(counts: &Counts) -> CountedTime {
-    // `elapsed_ns` was read before the last segment ended, so the sum of segments may exceed it.
+    // `elapsed_ns` was read before the last segment ended, so the segments' total may exceed `elapsed_ns`.
     let percent = |ns: u64| 100.0 * (ns as f64 / counts.elapsed_ns.max(1) as f64).min(1.0);
     let moved = |name: &str| counts.tracepoints.iter().find(|tracepoint| tracepoint.name == name);
     let moved = moved(TracepointCount::ZONE_LOCKED).zip(moved(TracepointCount::PCPU_DRAIN));
@@ -184,7 +184,8 @@ mod tests {
         let (verdict, said) = found(&unknown, true);
         assert_eq!(verdict, Verdict::Unknown { why: Why::NotRecorded });
         assert!(said.contains("visits to the zones there were is not known"), "{said}");
-        // If the cost of a visit is known, the time that locks were held is an upper bound for the waits.
+        // If the cost of a visit is known, the time that locks were held is an upper bound for the time of
+        // waits.
         let no_waits = Counts { zone_waits: None, ..counts(100, 5000) };
         assert_eq!(found(&no_waits, true).0, Verdict::LeaveAlone);
         assert_eq!(found(&no_waits, false).0, Verdict::Unknown { why: Why::NotRecorded });

@@ -7,19 +7,19 @@ use super::spending::{Figure, Load, Spending};
 use crate::recorded::needs;
 use crate::{Replay, Survey, untimed};
 
-/// Figures from one recording. `None` is a figure that the recording does not have. The name of each
+/// Figures from one recording. A figure is `None` if the recording does not have it. The name of each
 /// percentage says what 100 % is.
 #[derive(Clone, Debug, Serialize)]
 pub struct Evidence {
     /// Whether the recording has counts, and no events.
     pub is_counted: bool,
-    /// In how much of the time events were counted; `None` in a recording of events.
+    /// The part of the time when events were counted; `None` in a recording of events.
     pub counted_time: Option<CountedTime>,
-    /// CPUs of the machine.
+    /// Number of CPUs of the machine.
     pub cpus: Option<u32>,
     /// Time recorded.
     pub seconds: f64,
-    /// Events read.
+    /// Number of events read.
     pub events: u64,
     /// Number of events that are known to be missing.
     pub lost_events: u64,
@@ -28,17 +28,17 @@ pub struct Evidence {
     pub is_cut: bool,
     /// Tracepoints that figures need, and that are not known to be recorded.
     pub not_recorded: Vec<&'static str>,
-    /// Pages allocated.
+    /// Number of pages allocated.
     pub allocated_pages: Option<u64>,
-    /// Pages that left a zone: fetched by a page set, or handed out without one.
+    /// Number of pages that left a zone: fetched by a page set, or handed out without one.
     pub zone_pages: Option<u64>,
-    /// Refills and drains.
+    /// Number of refills and drains.
     pub visits: Option<u64>,
     /// How long CPUs waited for zone locks, as a share of all CPUs' time.
     pub waiting: Option<Waiting>,
     /// The share of the CPU time that visits to zones and waits for locks took.
     pub spending: Spending,
-    /// How long CPUs waited for all other spinning locks, in percent of all CPUs' time.
+    /// How long CPUs waited for spinning locks other than zone locks, in percent of all CPUs' time.
     pub other_spin_percent: Option<f64>,
     /// The largest part of `other_spin_percent` that belongs to a single lock.
     pub other_longest_percent: Option<f64>,
@@ -47,26 +47,26 @@ pub struct Evidence {
     pub remote_percent: Option<f64>,
     /// The most pages that page sets held at one time, in a replay under the recorded kernel's policy.
     pub held_pages_peak: Option<u64>,
-    /// The pages that page sets held when the recording ended, in the same replay.
+    /// The pages that page sets held at the end, in a replay under the recorded kernel's policy.
     pub held_pages_end: Option<u64>,
-    /// Pages that the machine's zones manage.
+    /// Number of pages that the machine's zones manage.
     pub managed_pages: Option<u64>,
     /// Number of times that the background reclaimer was woken.
     pub kswapd_wakes: Option<u64>,
     /// How many times a task had to reclaim memory itself.
     pub direct_reclaims: Option<u64>,
-    /// How much the visits in a replay of the recorded kernel differ from the visits that this kernel made,
-    /// in percent.
+    /// The difference between the visits that the recorded kernel made and the visits in a replay under its
+    /// policy, in percent.
     pub own_off_percent: Option<f64>,
     /// Whether `own_off_percent` is so large that forecasts are not reliable.
     #[serde(skip)]
     pub is_own_far_off: bool,
-    /// Reasons why the recording may say nothing about its machine.
+    /// Reasons why the recording may not represent its machine.
     #[serde(skip)]
     pub doubts: Doubts,
 }
 
-/// Reasons, in words, why a recording may say nothing about its machine.
+/// Reasons, in words, why a recording may not represent its machine.
 #[derive(Clone, Debug, Default)]
 pub struct Doubts {
     /// Events that a verdict needs were not recorded.
@@ -92,13 +92,13 @@ impl Doubts {
     }
 }
 
-/// For what part of the time events were counted, in percent. Frequent events are counted only in some
-/// segments of time, so that counting slows the load little.
+/// The parts of the time when frequent events were counted, in percent. Frequent events are counted only in
+/// some segments of time, so that counting slows the load little.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CountedTime {
-    /// How long visits to zones were counted, as a part of the time. `None` if they were not counted.
+    /// The part of the time when zone visits were counted; `None` if they were not counted.
     pub visits_percent: Option<f64>,
-    /// How long moved blocks were counted, as a part of the time. `None` if they were not counted.
+    /// The part of the time when moved blocks were counted; `None` if they were not counted.
     pub moved_percent: Option<f64>,
 }
 
@@ -106,15 +106,15 @@ pub struct CountedTime {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "source", rename_all = "snake_case")]
 pub enum Waiting {
-    /// The recording has the waits, so the share is exact.
+    /// The recording has the events of waits, so the share is exact.
     Measured {
         /// Share of all CPUs' time.
         percent: f64,
         /// The number of waits.
         waits: u64,
     },
-    /// The recording has no waits, so this is a bound: a CPU waits for a lock only while another CPU holds
-    /// it.
+    /// The recording does not have the events of waits, so this share is an upper bound. A CPU waits for a
+    /// lock only while another CPU holds the lock.
     AtMost {
         /// Share of all CPUs' time.
         percent: f64,
@@ -209,7 +209,7 @@ impl Evidence {
         percent(self.zone_pages? as f64, self.allocated_pages? as f64)
     }
 
-    /// The most pages in page sets, in percent of the machine's pages.
+    /// The most pages that page sets held at one time, in percent of the machine's pages.
     #[must_use]
     pub fn held_percent(&self) -> Option<f64> {
         percent(self.held_pages_peak.max(self.held_pages_end)? as f64, self.managed_pages? as f64)

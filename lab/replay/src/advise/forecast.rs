@@ -9,25 +9,25 @@ use crate::{Candidate, Outcome};
 /// One row: a forecast, and its 80 % interval.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Forecast {
-    /// The kernel's policy, if it differs from the recorded kernel's.
+    /// The name of the forecast's policy, if it is not the recorded kernel's policy.
     pub kernel: Option<String>,
-    /// The settings that differ from the recorded ones, in the form that `sysctl` takes. Empty if none
-    /// differ.
+    /// The settings that differ from the recorded settings, in the form that `sysctl` takes. Empty if no
+    /// setting differs.
     pub settings: String,
-    /// Refills and drains.
+    /// Number of refills and drains.
     pub visits: u64,
     /// The 80 % interval of `visits`.
     pub visits_range: Range,
-    /// The interval in percent of the recorded kernel's visits; `None` if that kernel made none.
+    /// The 80 % interval in percent of the recorded kernel's visits; `None` if that kernel made no visits.
     pub visits_percent: Option<(f64, f64)>,
     /// The CPU time that this forecast saves, in percent: least and most. `None` if the cost of a visit is
     /// not known.
     pub saved_percent: Option<(f64, f64)>,
-    /// Most pages in page sets at once.
+    /// The most pages that page sets held at one time.
     pub held_pages_peak: u64,
-    /// Pages in page sets after a minute without work.
+    /// Number of pages in page sets after a minute without work.
     pub held_pages_idle: u64,
-    /// Whether the kernel would no longer tune the limits of its page sets.
+    /// Whether this setting would stop the kernel from tuning the limits of its page sets.
     pub ends_tuning: bool,
 }
 
@@ -41,8 +41,8 @@ pub struct Range {
 }
 
 impl Forecast {
-    /// Returns `None` if the recording does not show its kernel's visits, because a forecast is compared with
-    /// these.
+    /// Makes the row. A forecast is compared with the recorded kernel's visits, so the result is `None` if
+    /// the recording does not show these visits.
     pub(super) fn new(
         candidate: &Candidate,
         outcome: &Outcome,

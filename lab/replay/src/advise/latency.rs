@@ -7,11 +7,11 @@ use serde::Serialize;
 use super::forecast::Forecast;
 
 /// The type of a function that simulates a recording twice: under the policy with this name, and under the
-/// settings or kernel of a forecast. Arguments are the recording's path and the number of CPUs. The function
-/// returns `None` if it cannot simulate the recording; the advice is then printed without these times.
+/// settings or kernel of a forecast. The first two arguments are the recording's path and the number of CPUs.
+/// The result is `None` if the recording cannot be simulated; the advice is then printed without these times.
 pub type Simulate = fn(&Path, u32, &str, &Forecast) -> Option<Latency>;
 
-/// Times of an allocation in virtual time, under the recorded settings and under the advised ones.
+/// Times of an allocation in virtual time, under the recorded settings and under the advised settings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Latency {
     /// The machine that was simulated.

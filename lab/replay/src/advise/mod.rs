@@ -1,10 +1,10 @@
 //! Advice about a machine's page sets, from one recording of its load. Most advice is to change nothing.
 //!
-//! `findings` has the figures of a recording of events, and `counted` has the figures of a recording of
-//! counts. `spending` computes how much CPU time page sets cost. `options` chooses kernels and settings to
-//! try, `forecast` has the results, and `verdict` decides on the advice. `latency` has times of an allocation
-//! under the advice, and `wording` writes the sentences. `run_times` compares runs of a command before and
-//! after a change. Each sentence of the advice names the figures behind it.
+//! `findings` makes figures from a recording of events, and `counted` from a recording of counts. `spending`
+//! computes how much CPU time page sets cost. `options` chooses kernels and settings to try, `forecast` has
+//! the results, and `verdict` decides on the advice. `latency` has times of an allocation under the advice.
+//! `wording` writes the advice as sentences that name its figures. `run_times` compares runs of a command
+//! before and after a change.
 
 mod counted;
 mod findings;
@@ -49,42 +49,42 @@ pub struct Advice {
     pub kernel: Option<String>,
     /// The policy that describes the kernel.
     pub policy: Option<String>,
-    /// The recorded command and its arguments; empty if it is not known.
+    /// The recorded command and its arguments; empty if the command is not known.
     pub command: Vec<String>,
     /// The recording's figures.
     pub findings: Evidence,
     /// Forecasts for other settings and kernels: settings first.
     pub forecasts: Vec<Forecast>,
-    /// The verdict on these figures and forecasts.
+    /// The verdict on `findings` and `forecasts`.
     pub verdict: Verdict,
-    /// Times of an allocation, if a change is advised and the recording is a file.
+    /// Times of an allocation, if a change of settings or kernel is advised and the recording is a file.
     pub latency: Option<Latency>,
     /// Pages and visits of each task. `None` if the recording does not tell tasks apart.
     pub who: Option<Who>,
     /// Call sites of visits and waits; `None` if the recording has no call chains.
     pub sites: Option<Sites>,
-    /// The verdict in words, a sentence or two each.
+    /// The verdict in words. Each entry is a sentence or two.
     pub sentences: Vec<String>,
     /// Consequences of the advice that are easily overlooked.
     pub warnings: Vec<String>,
 }
 
-/// Advice, with its sources.
+/// Advice, with the data that the advice is made from.
 #[derive(Clone, Debug)]
 pub struct Examined {
     /// The advice.
     pub advice: Advice,
     /// The recording's description of itself.
     pub info: TraceInfo,
-    /// The survey: counts of the recording's contents.
+    /// The survey, which counts the recording's contents.
     pub survey: Survey,
     /// The replay under other settings and kernels; `None` if the recording lacks events for a replay.
     pub replay: Option<Replay>,
 }
 
-/// Chooses the part of a recording that advice is about: the longest part without a change of a setting. If a
-/// setting changed at an unknown time, this is the whole recording; its events are counted, but no forecast
-/// is made.
+/// Chooses the part of a recording that the advice is about: the longest part without a change of a setting.
+/// If a setting changed at an unknown time, the whole recording is chosen, and its events are counted without
+/// a forecast.
 pub(crate) fn part<R: TraceReader>(reader: R) -> Result<OneSetting<R>, TraceError> {
     if untimed(reader.info()).is_some() { Ok(OneSetting::whole(reader)) } else { OneSetting::new(reader) }
 }
@@ -115,7 +115,7 @@ fn play(
     Ok(replayed)
 }
 
-/// Reads a recording once: counts its events and, if `asked` says so, prepares them for a replay.
+/// Reads a recording once. Counts its events and, if `asked` says so, prepares them for a replay.
 fn read(
     reader: impl TraceReader,
     asked: Option<&ReplayOptions>,
@@ -141,9 +141,9 @@ fn read(
     Ok((counted.finish(), Some(read?)))
 }
 
-/// Opens a recording. A recording that has the events of visits but does not describe its machine is refused
-/// before all of it is read, because it needs a layout. A recording that also lacks the events of visits
-/// allows no forecast, so its events are only counted.
+/// Opens a recording. A recording that has the events of visits must describe its machine. If it does not,
+/// returns an error that asks for a layout, before all events are read. Without the events of visits there is
+/// no forecast, so no layout is needed.
 fn open_placed<R: TraceReader>(open: &mut impl FnMut() -> anyhow::Result<R>) -> anyhow::Result<R> {
     let mut reader = open()?;
     if reader.info().machine.is_some() || reader.info().counts.is_some() {
@@ -157,7 +157,7 @@ fn open_placed<R: TraceReader>(open: &mut impl FnMut() -> anyhow::Result<R>) -> 
     open()
 }
 
-/// The figures of a recording, without a replay.
+/// The figures of a recording. This function makes no replay.
 #[must_use]
 pub fn findings(info: &TraceInfo, survey: &Survey) -> Evidence {
     match &info.counts {
@@ -167,7 +167,7 @@ pub fn findings(info: &TraceInfo, survey: &Survey) -> Evidence {
 }
 
 /// Reads a recording once, and gives advice. If the recording does not describe its machine, `open` is called
-/// twice, and the first time only one block of events is read.
+/// twice, and only one block of events is read after the first call.
 ///
 /// # Errors
 /// The errors of [`examine`].
@@ -223,7 +223,7 @@ fn examine_repeats<R: TraceReader>(
     let candidates: Vec<Candidate> = settings.into_iter().flatten().chain(kernels).collect();
 
     let asked = ReplayOptions { candidates, cancel: progress.cancel(), ..ReplayOptions::default() };
-    // A recording in text form shows only at its end whether it has all kinds of events.
+    // A recording in text form shows only at its end whether any kind of event is missing.
     let is_denied = needs::VISITS
         .iter()
         .any(|kind| RecordedKinds::new(&info, &[0; EventKind::COUNT]).of(*kind) == Recorded::No);

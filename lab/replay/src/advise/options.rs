@@ -6,18 +6,18 @@ use pageset_trace::Layout;
 
 use crate::{Candidate, VmSettings};
 
-/// Values of `vm.percpu_pagelist_high_fraction`: with 0 the kernel chooses the limit; the smallest other
-/// value is 8.
+/// Values of `vm.percpu_pagelist_high_fraction`. With 0 the kernel chooses the limit; the smallest value
+/// above 0 is 8.
 const FRACTIONS: [u32; 9] = [0, 8, 16, 32, 64, 128, 256, 512, 1024];
 /// Factors for `vm.min_free_kbytes`.
 const MIN_FREE_TIMES: [u64; 2] = [2, 4];
 /// Values of `vm.watermark_scale_factor`, in 10 000ths; the kernel's default is 10.
 const SCALE_FACTORS: [u32; 3] = [50, 100, 200];
-/// Chosen: the kernels from 6.1 to 6.18 with long-term support, and the 5.14 of distributions for
-/// enterprises.
+/// Kernels to try. Chosen: the kernels from 6.1 to 6.18 with long-term support, and 5.14, which enterprise
+/// distributions use.
 const KERNELS: [&str; 5] = ["linux-5.14", "linux-6.1", "linux-6.6", "linux-6.12", "linux-6.18"];
 
-/// Settings of `/proc/sys/vm` that differ from the recorded ones, for the recorded kernel.
+/// Settings of `/proc/sys/vm` that differ from the recorded settings, for the recorded kernel.
 pub(super) fn settings(policy: Policy, machine: &Layout) -> Vec<Candidate> {
     let recorded = &machine.sysctls;
     let fraction = recorded.percpu_pagelist_high_fraction.unwrap_or(0);

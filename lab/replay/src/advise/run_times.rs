@@ -1,12 +1,13 @@
-//! Compares the times of a command before and with a setting: do they differ by more than repeated runs
-//! differ anyway?
+//! Compares the times of a command before and with a setting: does the setting change the times more than
+//! chance does?
 
 use serde::Serialize;
 
-/// A change is claimed only if chance alone would separate the two groups of runs at most this often.
+/// A change is claimed only if chance alone would separate the two groups of runs with at most this
+/// probability.
 const CHANCE_MAX: f64 = 0.05;
 
-/// Seconds that each recorded run of a command took.
+/// The times in seconds that the recorded runs of a command took.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RunTimes {
     /// Times before the setting was changed.
@@ -15,28 +16,28 @@ pub struct RunTimes {
     pub after_s: Vec<f64>,
 }
 
-/// The effect of a setting, as far as run times show it.
+/// The effect of a setting on run times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Difference {
     /// One of the two groups has only one run, which does not show how much runs differ.
     OneRun,
-    /// All runs with the setting were faster, or all were slower, than the runs before. But there are so few
-    /// runs that chance alone often has the same effect.
+    /// All runs with the setting were faster, or all were slower, than the runs before. But with so few runs,
+    /// chance alone often separates the two groups like this.
     TooFew,
     /// The times before and with the setting overlap.
     WithinNoise,
-    /// The change of the median, and how often chance alone would separate the two groups of runs.
+    /// The two groups of runs do not overlap, and chance alone seldom separates groups like these.
     Shown {
         /// The change in percent. Below 0 if the setting saves time.
         percent: f64,
-        /// Chance alone separates the groups once in this many times.
+        /// If the setting has no effect, the groups are separated like this once in this many times.
         one_in: u64,
     },
 }
 
 impl RunTimes {
-    /// The difference that these times show. If the setting changes nothing, all ways to sort the runs by
-    /// time are equally likely, and in only two of them the two groups do not overlap.
+    /// The effect of the setting that the run times show. If the setting changes nothing, all orders of the
+    /// runs by time are equally likely. In only two of all orders the two groups do not overlap.
     #[must_use]
     pub fn difference(&self) -> Difference {
         let (Some(before), Some(after)) = (Range::of(&self.before_s), Range::of(&self.after_s)) else {
@@ -84,14 +85,14 @@ impl RunTimes {
         })
     }
 
-    /// The smallest number of runs before, and with, the setting that can show a change.
+    /// The smallest number of runs in each group that can show a change.
     fn enough() -> usize {
         let apart = |runs: usize| Self { before_s: vec![1.0; runs], after_s: vec![2.0; runs] };
         (1..).find(|runs| matches!(apart(*runs).difference(), Difference::Shown { .. })).unwrap_or(1)
     }
 }
 
-/// The median of some times, and their range.
+/// The median of several run times, and their range.
 struct Range {
     median: f64,
     low: f64,

@@ -1,8 +1,8 @@
 //! The share of the CPUs' time that zone visits and waits for zone locks take.
 //!
-//! [`Load`] holds what was measured, from a whole recording or from counts. [`Spending`] adds the cost of a
-//! visit, which the recording contains. The cost of a visit on the machine that reads the recording is not
-//! used.
+//! [`Load`] holds the measured figures, from a whole recording or from counts. [`Spending`] combines the
+//! figures with the cost of a visit. The cost of a visit comes from the recording, not from the machine that
+//! reads the recording.
 
 use pageset_trace::{TraceInfo, VisitCost};
 use serde::Serialize;
@@ -49,10 +49,11 @@ impl Figure {
     }
 }
 
-/// A load as it was recorded. `None` stands for a figure that was not recorded.
+/// A load as it was recorded. A figure is `None` if it was not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Load {
-    /// The busy time of all CPUs. If the recording does not say, the time of all CPUs, busy or idle.
+    /// The busy time of all CPUs. If the recording does not have the busy time, this is the time of all CPUs,
+    /// busy or idle.
     pub cpu_time_ns: Option<Figure>,
     /// Zone visits.
     pub visits: Option<Figure>,
@@ -62,33 +63,33 @@ pub struct Load {
     pub wait_ns: Option<Figure>,
 }
 
-/// The most that a visit may cost on a machine whose cost is unknown. Guess: a drain of the largest size that
-/// Linux makes moves 2016 pages, at 50 ns each.
+/// The highest cost of a visit that is assumed if the cost was not measured. Guess: the largest drain of
+/// Linux moves 2016 pages, at 50 ns each.
 const VISIT_NS_MAX: f64 = 100_000.0;
 
 /// The share of the CPUs' time that visits and waits took.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Spending {
-    /// The figures of the load. All shares are computed from these figures.
+    /// The figures that all shares are computed from.
     pub load: Load,
-    /// Whether `cpu_time_ns` is busy time only.
+    /// Whether `load.cpu_time_ns` is busy time only.
     pub is_busy_time: bool,
-    /// The cost of a visit; `None` if it was not measured before the recording.
+    /// The cost of a visit; `None` if the cost was not measured before the recording.
     pub cost: Option<VisitCost>,
     /// Waits for zone locks, in percent of the CPU time.
     pub waits_percent: Option<Figure>,
     /// Zone visits, in percent of the CPU time.
     pub visits_percent: Option<Figure>,
-    /// The most that any setting could save, in percent of the CPU time: the upper ends of `waits_percent`
-    /// and `visits_percent` together.
+    /// The most CPU time that any setting could save, in percent: the sum of the upper ends of
+    /// `waits_percent` and `visits_percent`.
     pub most_percent: Option<f64>,
 }
 
 impl Spending {
     /// Computes the shares for a recording. `all_ns` is the time of all CPUs, busy or idle.
     pub(super) fn of_recording(info: &TraceInfo, all_ns: Option<u64>, load: Load) -> Self {
-        // Ignore a busy time of 0, or of more than twice the time of all CPUs: such a time is wrong, because
-        // the clock was set.
+        // Ignore a busy time of 0, or of more than twice the time of all CPUs. The busy time is wrong if the
+        // clock was set during the recording.
         let busy_ns =
             info.busy_ns.filter(|busy_ns| *busy_ns > 0 && all_ns.is_none_or(|all| *busy_ns <= 2 * all));
         let time = busy_ns.or(all_ns).map(|ns| Figure::exact(ns as f64));
@@ -96,7 +97,8 @@ impl Spending {
         Self { is_busy_time: busy_ns.is_some(), ..Self::new(Load { cpu_time_ns: time, ..load }, cost) }
     }
 
-    /// Time that visits took; `None` if the recording has no cost of a visit.
+    /// Estimates the CPU time of all visits in `load`, from their number, their pages, and the cost of a
+    /// visit. `None` if the recording has no plausible cost of a visit, or no number of visits.
     pub(super) fn visits_ns_of(info: &TraceInfo, load: Load) -> Option<Figure> {
         visits_ns(&load, info.visit_cost.as_ref().filter(|cost| cost.is_sound())?)
     }
@@ -111,14 +113,15 @@ impl Spending {
         Self { load, is_busy_time: false, cost, waits_percent, visits_percent, most_percent }
     }
 
-    /// `most_percent` with the highest possible cost of a visit, for machines whose cost is unknown.
+    /// Computes `most_percent` with the highest possible cost of a visit, for a recording without a measured
+    /// cost.
     pub(super) fn most_percent_at_any_cost(&self) -> Option<f64> {
         let visits_ns = self.load.visits?.times(Figure::exact(VISIT_NS_MAX));
         Some(self.waits_percent?.high + visits_ns.percent_of(self.load.cpu_time_ns?)?.high)
     }
 
-    /// The CPU time that a forecast saves, in percent: least and most. `left` is the range of the visits that
-    /// remain, as parts of all visits. Waits are assumed to fall in proportion to visits. In reality they
+    /// The least and the most CPU time that a forecast saves, in percent. `left` is the range of the visits
+    /// that remain, as parts of all visits. Assumes that waits fall in proportion to visits. In reality waits
     /// fall faster, because queues become shorter.
     pub(super) fn saved_percent(&self, left: (f64, f64)) -> Option<(f64, f64)> {
         let all = self.waits_percent?.plus(self.visits_percent?);
@@ -128,8 +131,8 @@ impl Spending {
     }
 }
 
-/// Computes the time from the cost of a visit and from the cost of a page. Takes the wider of the two ranges,
-/// because visits that move more pages than the measured ones cost more.
+/// Computes the time of visits in two ways: from the cost of a visit and from the cost of a page. The
+/// result's range covers both ranges, because visits that move more pages than the measured visits cost more.
 fn visits_ns(load: &Load, cost: &VisitCost) -> Option<Figure> {
     let each = |range: pageset_trace::CostRange| Figure {
         value: range.median,
@@ -152,7 +155,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A cost of 2 us for each visit of 50 pages.
+    /// A cost of 2 us for each visit, measured with visits of 50 pages.
     pub(crate) fn cost() -> VisitCost {
         VisitCost {
             visit_ns: CostRange { min: 1500.0, median: 2000.0, max: 2500.0 },

@@ -6,12 +6,12 @@ use serde::Serialize;
 use super::findings::Evidence;
 use super::forecast::Forecast;
 
-/// A change of settings is worth it if it saves at least this percentage of the CPU time. Two runs of one
-/// benchmark differ by about this percentage.
+/// A change of settings is advised only if the change saves at least this percentage of the CPU time. Two
+/// runs of one benchmark differ by about this percentage.
 pub const SAVED_PERCENT: f64 = 1.0;
-/// If memory is short, page sets matter once they hold this share of all memory, in percent.
+/// If memory is short, page sets matter once they hold this percentage of all memory.
 const HELD_PERCENT: f64 = 1.0;
-/// A setting is advised only if page sets hold at most this share of all memory under it, in percent.
+/// A setting is advised only if page sets under this setting hold at most this percentage of all memory.
 const HELD_PERCENT_MAX: f64 = 5.0;
 /// If at least this percentage of the events is missing, the figures do not describe the load.
 const LOST_PERCENT: f64 = 5.0;
@@ -24,27 +24,27 @@ const SECONDS_MIN: f64 = 0.5;
 pub enum Verdict {
     /// Page sets are not the machine's problem.
     LeaveAlone,
-    /// A setting of `/proc/sys/vm` helps, and can be changed without a reboot.
+    /// A setting of `/proc/sys/vm` helps; such a setting takes effect without a reboot.
     Set {
         /// The effect of page sets that the advised change improves.
         matter: Matter,
         /// The advised forecast: an index into [`Advice::forecasts`](super::Advice::forecasts).
         forecast: usize,
     },
-    /// No setting certainly helps, but another kernel does.
+    /// No setting is certain to help, but another kernel is.
     ChangeKernel {
         /// The effect of page sets that the advised change improves.
         matter: Matter,
         /// The advised forecast: an index into [`Advice::forecasts`](super::Advice::forecasts).
         forecast: usize,
     },
-    /// An effect of page sets matters, but no forecast certainly helps.
+    /// An effect of page sets matters, but no setting or kernel is certain to help.
     NothingHelps {
         /// The effect that matters.
         matter: Matter,
     },
-    /// One effect of page sets is large enough to matter. The recording has only counts, which do not say
-    /// which setting helps.
+    /// One effect of page sets is large enough to matter. The recording has only counts, and counts do not
+    /// show which setting helps.
     Matters {
         /// The effect that matters.
         matter: Matter,
@@ -70,7 +70,7 @@ pub enum Matter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// The recording lacks events that the answer needs.
+    /// The recording lacks events that the verdict needs.
     NotRecorded,
     /// A setting changed at an unknown time.
     SettingChanged,
@@ -82,13 +82,13 @@ pub enum Why {
     EventsLost,
     /// The replay under the recorded kernel's policy differs too much from that kernel's own counts.
     OwnKernelMissed,
-    /// No policy is known for the kernel.
+    /// The recorded kernel's policy is not known.
     UnknownKernel,
     /// Waits for zone locks were not recorded, and may be long.
     WaitsNotRecorded,
-    /// The cost of a visit was not measured before the recording, and there are many visits.
+    /// There are many visits, and the cost of a visit was not measured before the recording.
     CostNotMeasured,
-    /// The recording has only counts, page sets may matter, and a forecast needs events.
+    /// Page sets may matter, but the recording has only counts, and a forecast needs events.
     EventsNeeded,
 }
 
@@ -102,7 +102,7 @@ pub(super) fn find(findings: &Evidence, forecasts: &[Forecast]) -> Verdict {
     }
 }
 
-/// The reason why there can be no verdict, whether or not page sets matter.
+/// Returns the reason why no verdict is possible, whether or not page sets matter.
 fn doubt(findings: &Evidence) -> Option<Why> {
     let lost_percent =
         100.0 * findings.lost_events as f64 / (findings.events + findings.lost_events).max(1) as f64;
@@ -119,7 +119,7 @@ fn doubt(findings: &Evidence) -> Option<Why> {
     checks.into_iter().find(|(is_so, _)| *is_so).map(|(_, why)| why)
 }
 
-/// The effect of page sets that matters. `None` if no effect matters.
+/// Finds the effect of page sets that matters; `None` if no effect matters.
 fn matter(findings: &Evidence) -> Result<Option<Matter>, Why> {
     let spending = &findings.spending;
     if spending.most_percent.is_some_and(|percent| percent >= SAVED_PERCENT) {
@@ -127,8 +127,8 @@ fn matter(findings: &Evidence) -> Result<Option<Matter>, Why> {
     }
     let is_cheap = spending.most_percent.or_else(|| spending.most_percent_at_any_cost());
     let is_cheap = is_cheap.is_some_and(|percent| percent < SAVED_PERCENT);
-    // A recording of counts has the pages in page sets only at its end. There may have been more while memory
-    // was short.
+    // A recording of counts has the number of pages in page sets only at its end. Page sets may have held
+    // more pages while memory was short.
     if findings.is_counted && findings.is_memory_short() == Some(true) {
         return Err(Why::EventsNeeded);
     }
@@ -142,7 +142,7 @@ fn matter(findings: &Evidence) -> Result<Option<Matter>, Why> {
     }
 }
 
-/// The verdict from counts: it is Yes only if the lower ends of the intervals suffice.
+/// Makes the verdict from counts. An effect matters only if the lower ends of the intervals are large enough.
 fn certainly(findings: &Evidence, matter: Matter) -> Verdict {
     let spending = &findings.spending;
     let least =
@@ -170,10 +170,9 @@ fn what_helps(findings: &Evidence, forecasts: &[Forecast], matter: Matter) -> Ve
     }
 }
 
-/// Finds the forecast to advise. Only forecasts that certainly help count. Forecasts whose intervals overlap
-/// the interval of the best one are taken to be as good as the best. Among these, a forecast that keeps the
-/// kernel's own tuning is preferred, then the one with the fewest held pages, then the one with the fewest
-/// visits.
+/// Finds the forecast to advise, among the forecasts that certainly help. A forecast counts as equal to the
+/// best forecast if the intervals of both overlap. Among equal forecasts, a forecast that keeps the kernel's
+/// own tuning comes first. After that, fewer held pages decide, and then fewer visits.
 fn best(findings: &Evidence, forecasts: &[Forecast], matter: Matter, is_kernel: bool) -> Option<usize> {
     let visits = findings.visits?;
     let held_max = (findings.managed_pages? as f64 * HELD_PERCENT_MAX / 100.0) as u64;
@@ -202,7 +201,7 @@ pub(super) mod tests {
     use super::super::{Figure, Load, Range, Spending, Waiting};
     use super::*;
 
-    /// 10 s of 4 CPUs.
+    /// A load on 4 CPUs that lasts 10 s.
     pub(crate) fn load(percent: f64) -> Load {
         Load {
             cpu_time_ns: Some(Figure::exact(4e10)),
@@ -352,7 +351,7 @@ pub(super) mod tests {
         assert_eq!(find(&findings, &[saved]), Verdict::Set { matter, forecast: 0 });
     }
 
-    /// Page sets hold too little to matter, whether or not memory was short.
+    /// In this test, page sets hold too little to matter, whether or not memory was short.
     #[test]
     fn a_shortage_that_was_not_recorded_does_not_hide_that_page_sets_hold_little() {
         let findings = Evidence { kswapd_wakes: None, direct_reclaims: None, ..waiting(0.0) };

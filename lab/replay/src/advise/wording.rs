@@ -1,4 +1,4 @@
-//! Writes the verdict in words. Every sentence names the figures behind it.
+//! Writes the verdict as sentences that name the figures behind it.
 
 use pageset_core::Policy;
 
@@ -219,7 +219,7 @@ fn reached(findings: &Evidence) -> String {
     }
 }
 
-/// The counts of a recording without events, each with its interval.
+/// The counts of a recording of counts, each with its interval.
 fn counted(findings: &Evidence) -> String {
     let load = &findings.spending.load;
     let of = |figure: Option<Figure>, what: &str| match figure {
@@ -238,7 +238,7 @@ fn counted(findings: &Evidence) -> String {
     )
 }
 
-/// How long events were counted, as parts of the time.
+/// The parts of the time when events were counted.
 fn counted_time(findings: &Evidence) -> Option<String> {
     let time = findings.counted_time?;
     let of = |what: &str, percent: Option<f64>| percent.map(|percent| format!("{what} in {percent:.1} %"));
@@ -249,7 +249,7 @@ fn counted_time(findings: &Evidence) -> Option<String> {
     })
 }
 
-/// The text with a capital letter at its beginning.
+/// Returns the text with a capital letter at its beginning.
 fn sentence(text: String) -> String {
     match text.strip_prefix("an ") {
         Some(rest) => format!("An {rest}"),
@@ -387,7 +387,7 @@ fn share(percent: f64) -> String {
     }
 }
 
-/// Writes a range of two numbers, or one number if both are written alike.
+/// Writes a range of two numbers, or a single number if both numbers are written alike.
 fn shares(low: f64, high: f64) -> String {
     match (share(low), share(high)) {
         (low, high) if low == high => low,
@@ -397,7 +397,7 @@ fn shares(low: f64, high: f64) -> String {
 }
 
 fn lowered(sentence: String) -> String {
-    // Tests that a sentence that begins with "CPUs" keeps its capital letters.
+    // A sentence that begins with "CPUs" must keep its capital letters.
     match sentence.strip_prefix("Page") {
         Some(rest) => format!("page{rest}"),
         None => sentence,

@@ -1,4 +1,4 @@
-//! Acts: the requests of a recorded load to page sets, in order. An act takes eight bytes.
+//! Acts: the recorded requests to page sets, in order. An act takes eight bytes.
 
 use pageset_core::policy::SplitFrees;
 use pageset_core::{MigrateType, Order};
@@ -8,31 +8,34 @@ use pageset_core::{MigrateType, Order};
 pub(super) struct Act {
     pub(super) kind: ActKind,
     pub(super) block: BlockKind,
-    /// Number of blocks. The number is 1, except for bulk allocations and for the acts that are added between
-    /// two repetitions of a load.
+    /// Number of blocks. The number is 1, except for bulk allocations and for acts that are added between two
+    /// repetitions of a load.
     pub(super) count: u16,
-    /// The number of a page set: `zone * CPUs + CPU`. If the act is a tick, this is the number of a CPU
-    /// instead. If a reclaimer starts or stops, this is the number of a node instead.
+    /// The meaning of this field depends on the kind of act. For a request, the field is the number of a page
+    /// set: `zone * CPUs + CPU`. For a tick, the field is the number of a CPU. For the start or stop of a
+    /// reclaimer, the field is the number of a node.
     pub(super) at: u32,
 }
 
 /// The kind of act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ActKind {
-    /// An act without effect. A moved free leaves this act behind, if a later event shows that the free
-    /// belongs to another place in the order of acts.
+    /// An act without effect. A free leaves this act behind if a later event shows that the free has another
+    /// place in the order of acts.
     Nothing,
     /// Allocate a block.
     Alloc,
-    /// Allocate pages in bulk. A bulk allocation does not change the history of frees.
+    /// Allocate pages in bulk. Unlike other allocations, a bulk allocation does not change the count of
+    /// recent frees.
     BulkAlloc,
     /// Free a block.
     Free,
-    /// Free a page of a block that was allocated as a whole and is freed page by page, at once.
+    /// Free a page of a block that was allocated as a whole. The pages of the block are freed one directly
+    /// after the other.
     FreePart,
-    /// Free the last page of such a block. The act has the order of the whole block.
+    /// Free the last page of a block that is freed page by page. This act has the order of the whole block.
     FreeLastPart,
-    /// A block is freed directly to its zone, because the lock of its page set was busy.
+    /// Free a block directly to its zone, because the lock of its page set was busy.
     PastSet,
     /// A CPU's periodic work.
     Tick,
@@ -69,8 +72,8 @@ impl ActKind {
 }
 
 impl Act {
-    /// The block that a free puts into its page set, under a policy with this rule. `None`: the act puts
-    /// nothing there, because the pages of a split block enter together, with the last of them.
+    /// The block that a free puts into its page set, under a policy with this rule. `None` if the free puts
+    /// nothing there: the pages of a split block may enter together, with the last page.
     #[inline]
     pub(super) fn freed(self, split_frees: SplitFrees) -> Option<BlockKind> {
         match (self.kind, split_frees) {

@@ -1,8 +1,8 @@
 //! All acts of a recording, in order. Memory is bounded: if there are many acts, some of them are in a file.
 //!
 //! Acts are kept in portions. The first portions stay in memory. While a recording is read, the last portions
-//! stay in memory too, because later events still correct their acts. The other portions go to a nameless
-//! file below `$TMPDIR`; correcting an act in them writes to the file.
+//! also stay in memory, because later events still correct their acts. The other portions go to a nameless
+//! file below `$TMPDIR`. A correction of an act in such a portion writes to the file.
 
 use std::fs::File;
 use std::io;
@@ -16,15 +16,15 @@ use crate::memory;
 pub(super) const PORTION: usize = 1 << 18;
 const ACT_BYTES: usize = size_of::<Act>();
 const PORTION_BYTES: usize = PORTION * ACT_BYTES;
-/// Maximum bytes of the bundles of a portion (`bundles`): a third of the acts' bytes.
+/// Maximum bytes of the bundles of a portion (`bundles`): a third of the bytes that its acts take.
 pub(super) const BUNDLES_BYTES_MAX: usize = PORTION_BYTES / 3;
-/// Maximum number of portions in memory. With their bundles, they take 128 MiB, half of the memory that a
-/// subcommand may use for a recording.
+/// Maximum number of portions in memory. So many portions take 128 MiB with their bundles, half of the memory
+/// that a subcommand may use for a recording.
 const IN_MEMORY_MAX: usize = 48;
 /// Minimum number of portions in memory: 8 MiB, without bundles.
 const IN_MEMORY_MIN: usize = 4;
-/// For each multiple of this number of free bytes, one portion may stay in memory. So all portions take at
-/// most a quarter of the free memory.
+/// Free bytes for each portion that may stay in memory. With this number, all portions in memory take at most
+/// a quarter of the free memory.
 const BYTES_FOR_ONE: usize = 4 * (PORTION_BYTES + BUNDLES_BYTES_MAX);
 
 /// All acts.
@@ -36,9 +36,9 @@ pub(super) struct Acts {
     in_memory_max: usize,
     in_memory: usize,
     file: Option<File>,
-    /// Portions in the file.
+    /// Number of portions in the file.
     in_file: usize,
-    /// The first error of the file. After this error, acts are missing.
+    /// The first error of the file. After such an error, acts are missing.
     error: Option<io::Error>,
 }
 
@@ -110,7 +110,7 @@ impl Acts {
         self.in_memory += 1;
     }
 
-    /// Moves the middle one of the portions in memory to the file, and returns its buffer.
+    /// Moves the middle portion of all portions in memory to the file, and returns its buffer.
     fn write_one(&mut self) -> io::Result<Vec<Act>> {
         let candidates =
             self.portions.iter().enumerate().filter(|(_, portion)| matches!(portion, Portion::Memory(_)));
@@ -137,7 +137,7 @@ impl Acts {
         Ok(freed)
     }
 
-    /// Changes an act, in memory or in the file.
+    /// Corrects an act, in memory or in the file.
     #[inline]
     pub(super) fn mend<R>(&mut self, at: usize, mend: impl FnOnce(&mut Act) -> R) -> Option<R> {
         match self.portions.get_mut(at / PORTION)? {
@@ -160,7 +160,7 @@ impl Acts {
         }
     }
 
-    /// Changes every act.
+    /// Corrects every act.
     pub(super) fn mend_all(&mut self, mut mend: impl FnMut(&mut Act)) {
         let mut bytes = Vec::new();
         for portion in &mut self.portions {
@@ -194,7 +194,7 @@ impl Acts {
         self.error.take().map_or(Ok(()), Err)
     }
 
-    /// Passes the acts of `range` to `each`, in order, at most a portion at a time, until `each` returns
+    /// Passes the acts of `range` to `each`, in order, at most a portion at a time. Stops when `each` returns
     /// false.
     ///
     /// # Errors
@@ -228,7 +228,7 @@ impl Acts {
         Ok(())
     }
 
-    /// The acts of each portion; `None` if these acts are in the file.
+    /// The acts of each portion; `None` if the portion is in the file.
     pub(super) fn portions_in_memory(&self) -> Vec<Option<&[Act]>> {
         let acts = self.portions.iter().map(|portion| match portion {
             Portion::Memory(acts) => Some(acts.as_slice()),
@@ -237,7 +237,7 @@ impl Acts {
         acts.collect()
     }
 
-    /// Passes all acts on, one by one.
+    /// Passes all acts to `each`, one by one.
     pub(super) fn each_act(&self, mut each: impl FnMut(&Act)) -> io::Result<()> {
         self.each(0..self.len, |acts| {
             acts.iter().for_each(&mut each);
@@ -296,8 +296,8 @@ mod tests {
         Act { kind: ActKind::ALL[at % ActKind::ALL.len()], block, count: (at % 70_000) as u16, at: at as u32 }
     }
 
-    /// Tests with few portions in memory and most in the file: the acts and their order are the same, also
-    /// after corrections.
+    /// In this test, few portions are in memory and most are in the file. Tests that the acts and their order
+    /// are the same, also after corrections.
     #[test]
     fn acts_are_the_same_wherever_they_are() {
         const ALL: usize = 9 * PORTION + 5;

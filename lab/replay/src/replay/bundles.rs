@@ -1,9 +1,9 @@
-//! Bundles: up to 32 acts that follow one another, added up by page set and list.
+//! Bundles: the sums of up to 32 consecutive acts, by page set and list.
 //!
 //! A page set refills or drains once in dozens or thousands of acts. All other acts only change counts of the
-//! page set, by the same amounts under each policy and on each CPU. So acts are added up once, and each play
-//! passes whole bundles (`PageSets::pass`). Where a page set cannot pass a bundle, its acts are played one by
-//! one.
+//! page set, by the same amounts under each policy and on each CPU. Acts are therefore added up once, and
+//! each play applies whole bundles (`PageSets::pass`). If an act of a bundle may cause a refill or drain, the
+//! play plays the acts one by one.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use rayon::iter::{IndexedParallelIterator as _, IntoParallelIterator as _, Paral
 use super::act::{Act, ActKind, BlockKind};
 use super::acts::{Acts, BUNDLES_BYTES_MAX, PORTION};
 
-/// Smallest number of acts in a bundle: fewer acts are faster to play one by one.
+/// Smallest number of acts in a bundle. Fewer acts are faster to play one by one.
 const ACTS_MIN: usize = 4;
 
 /// The bundles of a portion of acts.
@@ -24,10 +24,11 @@ pub(super) struct Bundles {
     lists: Vec<OfList>,
 }
 
-/// Acts that follow one another, added up over all page sets.
+/// The sums of consecutive acts, over all page sets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bundle {
-    /// The acts' places in their portion.
+    /// The index of the bundle's first act in the portion. The next field is the index after the bundle's
+    /// last act.
     from: u32,
     to: u32,
     /// The index of the bundle's first page set in [`Bundles::sets`], and the number of its page sets.
@@ -37,7 +38,7 @@ pub(super) struct Bundle {
     pub(super) frees: u8,
     /// Number of pages that all acts of the bundle allocate or free.
     pub(super) asked_pages: u16,
-    /// The largest number of pages that all page sets together have gained after any act of the bundle.
+    /// The highest number of pages that all page sets together have gained at any moment within the bundle.
     pub(super) most: i16,
 }
 
@@ -58,15 +59,15 @@ pub(super) struct OfSet {
 pub(super) struct OfList {
     /// Order and type.
     pub(super) block: BlockKind,
-    /// Number of blocks that the list must hold before the bundle.
+    /// Number of blocks that the list must hold before the bundle, so that the list does not become empty.
     pub(super) needed: u8,
     /// Number of blocks that the list gains in the bundle.
     pub(super) gained: i8,
 }
 
 impl Bundles {
-    /// Makes the bundles of each portion that is in memory. No bundle crosses one of the `borders`, which are
-    /// sorted indices of acts.
+    /// Makes the bundles of each portion that is in memory. `borders` are sorted indices of acts. No bundle
+    /// lies on both sides of a border.
     pub(super) fn of_portions(acts: &Acts, borders: &[usize]) -> Vec<Self> {
         let portions = acts.portions_in_memory().into_par_iter().enumerate();
         let bundles = portions.map(|(at, acts)| match acts {
@@ -76,7 +77,7 @@ impl Bundles {
         bundles.collect()
     }
 
-    /// Makes the bundles of `acts`. The first of these acts is act number `first` of the recording.
+    /// Makes the bundles of `acts`. The first entry of `acts` is act number `first` of the recording.
     pub(super) fn of(acts: &[Act], first: usize, borders: &[usize]) -> Self {
         let mut all = Self::default();
         let mut borders = borders.iter().map(|border| border.saturating_sub(first)).peekable();
@@ -103,7 +104,7 @@ impl Bundles {
         size_of_val(&*self.bundles) + size_of_val(&*self.sets) + size_of_val(&*self.lists)
     }
 
-    /// The bundles within `range` of the portion, in order.
+    /// Returns the bundles of the portion that lie within `range`, in order.
     pub(super) fn within(&self, range: Range<usize>) -> &[Bundle] {
         let from = self.bundles.partition_point(|bundle| (bundle.from as usize) < range.start);
         let to = self.bundles.partition_point(|bundle| (bundle.to as usize) <= range.end);
@@ -122,21 +123,21 @@ impl Bundles {
 }
 
 impl Bundle {
-    /// The acts' places in their portion.
+    /// The range of the bundle's acts in their portion.
     pub(super) fn range(&self) -> Range<usize> {
         self.from as usize..self.to as usize
     }
 }
 
-/// Whether a bundle may contain an act: an act without effect, or an allocation or free of at most 32 blocks
-/// of a small order.
+/// Whether an act may be part of a bundle. An act in a bundle has no effect, or allocates or frees at most 32
+/// blocks of a small order.
 fn is_passable(act: Act) -> bool {
     match act.kind {
         ActKind::Nothing => true,
         ActKind::Alloc | ActKind::BulkAlloc | ActKind::Free => {
             act.block.order().index() <= Traffic::ORDER_MAX && usize::from(act.count) <= Traffic::BLOCKS_MAX
         }
-        // Policies differ in the blocks that the parts of a block become.
+        // Policies differ in the blocks that enter the page set when a block is freed page by page.
         ActKind::FreePart | ActKind::FreeLastPart => false,
         ActKind::PastSet | ActKind::Tick | ActKind::ReclaimStarts | ActKind::ReclaimStops => false,
     }
@@ -153,7 +154,7 @@ struct Open {
     pages: i16,
     most: i16,
     sets: Vec<OfSet>,
-    /// The lists, each with the place of its page set in `sets`.
+    /// The lists, each with the index of its page set in `sets`.
     lists: Vec<(usize, OfList)>,
 }
 
@@ -209,7 +210,7 @@ impl Open {
         }
     }
 
-    /// Ends the bundle before act `to`.
+    /// Ends the bundle. `to` is the first act after the bundle.
     fn close(&mut self, all: &mut Bundles, to: usize) {
         if to - self.from.min(to) >= ACTS_MIN && self.blocks > 0 {
             let first_set = all.sets.len() as u32;
@@ -290,7 +291,7 @@ mod tests {
         assert_eq!(within(40..45), []);
     }
 
-    /// Tests that a bundle needs as many blocks on a list as it takes before it puts any back.
+    /// Tests that a bundle needs two blocks on a list if it takes two blocks before it frees a block.
     #[test]
     fn a_bundle_needs_what_a_list_lacks_on_the_way() {
         let kinds = [ActKind::Alloc, ActKind::Alloc, ActKind::Free, ActKind::Free, ActKind::Free];

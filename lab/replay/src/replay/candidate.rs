@@ -1,4 +1,4 @@
-//! A candidate: a kernel and settings to replay under.
+//! A candidate: a kernel policy and settings for a replay.
 
 use pageset_core::policy::LINUX_6_6;
 use pageset_core::{POLICIES, Policy};
@@ -11,12 +11,12 @@ use super::vm_settings::VmSettings;
 pub struct Candidate {
     /// The rules of the kernel's page sets.
     pub policy: Policy,
-    /// Settings that differ from the recorded ones.
+    /// Settings that differ from the recorded settings.
     pub settings: VmSettings,
 }
 
 impl Candidate {
-    /// The policy's name, and the settings that differ from the recorded ones.
+    /// The policy's name, and the settings that differ from the recorded settings.
     #[must_use]
     pub fn name(&self) -> String {
         if self.settings.is_unchanged() {
@@ -46,7 +46,7 @@ pub(super) fn check(candidate: &Candidate) -> Result<(), ReplayError> {
 }
 
 /// The policy without the parts that no play depends on: its name, how long a drain holds locks, and the
-/// zone's free lists. The rules that compute limits are left out too, because the limits are known.
+/// zone's free lists. The rules for limits are also left out, because the limits are already computed.
 pub(super) fn rules_in_play(mut policy: Policy) -> Policy {
     let any = &LINUX_6_6;
     (policy.name, policy.kernel, policy.summary, policy.source) =

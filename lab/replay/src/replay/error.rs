@@ -13,18 +13,18 @@ pub enum ReplayError {
     /// The recording is damaged or unreadable, or lacks events for a replay.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// [`ReplayOptions::cancel`](crate::ReplayOptions::cancel) was set.
+    /// The caller set [`ReplayOptions::cancel`](crate::ReplayOptions::cancel).
     #[error("cancelled")]
     Cancelled,
-    /// There is no recording of a side, or no policy is known for its kernel.
+    /// A side of the comparison has no recording, or no policy is known for its kernel.
     #[error("{0}")]
     NoMachine(String),
-    /// The caller asked for fewer CPUs than the machine has. CPUs of the recording cannot be left out.
+    /// The caller asked for fewer CPUs than the machine has, but a replay cannot leave out recorded CPUs.
     #[error("the machine has {there} CPUs: its memory cannot be shared between fewer ({asked})")]
     TooFewCpus {
-        /// CPUs asked for.
+        /// Number of CPUs asked for.
         asked: u32,
-        /// CPUs of the machine.
+        /// Number of CPUs of the machine.
         there: u32,
     },
     /// The policy's page sets depend on the zone's lists, but a replay has no zone (decision 0010).
@@ -45,14 +45,14 @@ pub enum ReplayError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// There is no memory for the notes about the frames of a zone.
+    /// There is no memory for the notes about a zone's frames.
     #[error(
         "replaying this recording needs more than {} MiB for notes about the pages of one zone, and there is no memory; \
          free some memory, or raise the limit (`ulimit -v`, the control group)",
         wanted >> 20
     )]
     NoMemory {
-        /// Bytes of the notes so far, and the next piece.
+        /// Bytes of the notes so far, plus the bytes of the next piece.
         wanted: u64,
     },
     /// A recording that was given as a repeat has another kernel, machine or setting.
@@ -74,7 +74,7 @@ impl ReplayError {
     }
 }
 
-/// Returns an error once the caller has cancelled the replay.
+/// Returns an error if the caller has cancelled the replay.
 pub(super) fn go_on(cancel: &AtomicBool) -> Result<(), ReplayError> {
     if cancel.load(Relaxed) { Err(ReplayError::Cancelled) } else { Ok(()) }
 }

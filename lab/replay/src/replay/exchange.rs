@@ -1,20 +1,21 @@
-//! Acts of a recording on exchanged CPUs, as if the scheduler had given tasks to other CPUs.
+//! Moves the acts of a recording to other CPUs, as if the scheduler had given tasks to other CPUs.
 //!
-//! The recording is divided into stretches of equal length. In each stretch, a CPU's acts go to another CPU
-//! of its node, which is a random number of places further in the list of the node's CPUs. Ticks stay: they
-//! are work of the CPU, and not of a task.
+//! The recording is divided into stretches of equal length. In each stretch, all CPUs of a node are shifted
+//! by the same random number of places in the list of the node's CPUs. The allocations and frees of a CPU go
+//! to the CPU at its new place. Ticks stay with their CPU, because they do not depend on the tasks that the
+//! CPU runs.
 
-/// The CPU that plays the part of each CPU, stretch by stretch.
+/// Chooses the CPU that gets each CPU's acts, anew in each stretch of the recording.
 pub(super) struct Exchange {
     /// CPUs of each node.
     nodes: Vec<Vec<usize>>,
-    /// For each recorded page set, the page set that gets its acts in the current stretch of the recording.
+    /// For each recorded page set, the page set that gets its acts in the current stretch.
     places: Vec<u32>,
     cpus: usize,
     stretches: usize,
-    /// Stretches that began.
+    /// Number of stretches that have begun.
     begun: usize,
-    /// Acts of the whole recording, and the act that the next stretch begins with.
+    /// The number of acts in the whole recording. The next field is the first act of the next stretch.
     all: usize,
     next: usize,
 }
@@ -37,8 +38,8 @@ impl Exchange {
         }
     }
 
-    /// Returns the page set that plays the part of each page set from act `at` on, and the first act of
-    /// the next stretch. Acts are asked for in the order of the recording.
+    /// For each recorded page set, returns the page set that gets its acts from act `at` on. Also returns the
+    /// first act of the next stretch. Calls must be in the order of the recording.
     pub(super) fn places_from(&mut self, at: usize) -> (&[u32], usize) {
         while at == self.next && self.begun < self.stretches {
             self.draw(random(self.stretches + self.begun));
@@ -48,7 +49,7 @@ impl Exchange {
         (&self.places, self.next)
     }
 
-    /// Moves each CPU `turn` places further on its node.
+    /// Moves each CPU `turn` places further in the list of its node's CPUs.
     fn draw(&mut self, turn: u64) {
         for cpus in &self.nodes {
             let turn = (turn % cpus.len() as u64) as usize;
@@ -61,12 +62,12 @@ impl Exchange {
     }
 }
 
-/// The act that a stretch of the recording begins with.
+/// The index of the first act of a stretch.
 pub(super) fn border(stretch: usize, stretches: usize, all: usize) -> usize {
     (stretch as u128 * all as u128 / stretches as u128) as usize
 }
 
-/// A number that looks random, the same in each replay: SplitMix64 of `seed`.
+/// A pseudo-random number that is the same in each replay: SplitMix64 of `seed`.
 fn random(seed: usize) -> u64 {
     let mixed = (seed as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -78,7 +79,8 @@ fn random(seed: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// Four CPUs, two on each node, and two zones: the page set that plays the part of CPU 1's, for each act.
+    /// Returns, for each act, the page sets in two zones that get the acts of CPU 1. The machine has four
+    /// CPUs, two on each node.
     fn places(portion: usize) -> Vec<[u32; 2]> {
         let (mut exchange, mut at, mut places) = (Exchange::new(&[0, 0, 1, 1], 8, 64, 6400), 0, Vec::new());
         while at < 6400 {
@@ -102,7 +104,7 @@ mod tests {
         assert!(seen.iter().all(|stretches| *stretches > 16), "{seen:?}");
     }
 
-    /// Acts come from memory or from a file, in portions of any length.
+    /// Tests that the length of the portions of acts does not change the exchange.
     #[test]
     fn portions_change_nothing() {
         assert_eq!(places(6400), places(77));
@@ -119,8 +121,8 @@ mod tests {
         }
     }
 
-    /// Bundles end at the borders of the shortest stretches. Tests that these include the borders of all
-    /// longer stretches.
+    /// Bundles end at the borders of the shortest stretches. Tests that the borders of all longer stretches
+    /// are among these borders.
     #[test]
     fn stretches_begin_where_shorter_ones_begin() {
         for all in [1, 1000, 1025, 98_761] {

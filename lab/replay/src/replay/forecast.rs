@@ -1,13 +1,13 @@
-//! Makes the forecast for one policy. Several plays of the recording show how certain the forecast is.
+//! Makes the forecast for one policy. The spread of several plays shows how certain the forecast is.
 //!
 //! A *play* repeats the recording's acts on page sets. Under the recorded kernel's own policy, page sets
 //! begin with the contents that the kernel's page sets had. Under any other policy, page sets begin in a
 //! steady state: the recording is played twice, and only the second play is counted.
 //!
 //! Another run of the load would differ a little, so the recording is played several more times.
-//! - In another run, the scheduler gives tasks to other CPUs. So in five plays, the CPUs of a node exchange
-//!   their acts at random, anew in each stretch of the recording (`exchange`).
-//! - One play begins with the contents that the recorded kernel's page sets had.
+//! - In another run, the scheduler gives tasks to other CPUs. To model this, five plays let the CPUs of a
+//!   node exchange their acts at random, anew in each stretch of the recording (`exchange`).
+//! - One play under another policy begins with the contents that the recorded kernel's page sets had.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -34,13 +34,13 @@ use super::vm_settings::VmSettings;
 use super::window::Window;
 use crate::limits::{computed, printed_or_computed};
 
-/// For each further play with exchanged CPUs: the number of stretches that the recording is divided into.
-/// Chosen: with these numbers, the plays of a load differ much where recorded runs of the load differ much. A
-/// 64th to a 1024th of a recording of two seconds is 30 to 2 ms.
+/// For each further play with exchanged CPUs: the number of stretches in the recording. Chosen: with these
+/// numbers, plays of a load differ much if recorded runs of the load differ much. In a recording of two
+/// seconds, a stretch is 30 to 2 ms long.
 const STRETCHES: [usize; 5] = [64, 128, 256, 512, 1024];
 
 /// The most acts that are played to bring page sets into their steady state. If a recording has more acts,
-/// its last ones are played. Chosen: 65 000 acts for each CPU of a server with 64 CPUs, where about a hundred
+/// its last acts are played. Chosen: a server with 64 CPUs gets 65 000 acts for each CPU. About a hundred
 /// acts replace the contents of a page set. Recordings of small machines have fewer acts.
 const STEADY_ACTS_MAX: usize = 4 << 20;
 
@@ -49,19 +49,19 @@ pub(super) struct Forecaster<'r> {
     pub(super) machine: &'r Machine,
     pub(super) before: Option<&'r Snapshot>,
     pub(super) load: &'r PageSetLoad,
-    /// Bundles of each portion of acts; empty if all acts are played one by one.
+    /// Bundles of each portion of acts. The list is empty if all acts are played one by one.
     pub(super) bundles: &'r [Bundles],
     pub(super) window: Window,
-    /// The recorded kernel's policy, and the contents of its page sets at the beginning; `None` if either is
-    /// not known.
+    /// The recorded kernel's policy, and the contents of its page sets at the beginning. `None` if the policy
+    /// or the contents are not known.
     pub(super) recorded: Option<(Policy, &'r [SetStart])>,
-    /// A flag that stops a play. The play reads the flag before each portion of acts, about every ten
-    /// milliseconds. A play that was stopped gives no forecast.
+    /// A flag that stops a play. A play reads the flag before each portion of acts, about every ten
+    /// milliseconds. A stopped play gives no forecast.
     pub(super) cancel: &'r AtomicBool,
 }
 
-/// The facts that decide a forecast. If these facts are equal for two candidates, the forecasts of both are
-/// equal, too.
+/// The facts that decide a forecast. If these facts are equal for two candidates, both candidates have the
+/// same forecast.
 #[derive(PartialEq)]
 pub(super) struct Deciding {
     kind: Kind,
@@ -80,13 +80,13 @@ pub(super) struct Forecast {
     pub(super) others: Vec<Totals>,
 }
 
-/// The range of acts that are played to bring page sets into their steady state, of `all` acts: all of them,
-/// or the last ones if there are many.
+/// The range of acts that are played to bring page sets into their steady state. `all` is the number of acts.
+/// The range contains all acts, or only the last acts if there are many.
 fn steady_range(all: usize) -> Range<usize> {
     all.saturating_sub(STEADY_ACTS_MAX)..all
 }
 
-/// Bundles the acts of a load, for all plays of it.
+/// Makes the bundles of a load's acts, for all plays of the load.
 pub(super) fn bundles(load: &PageSetLoad, window: Window) -> Vec<Bundles> {
     let all = load.acts.len();
     let shortest = STRETCHES[STRETCHES.len() - 1];
@@ -97,8 +97,8 @@ pub(super) fn bundles(load: &PageSetLoad, window: Window) -> Vec<Bundles> {
 }
 
 impl Forecaster<'_> {
-    /// Which run of the load the candidate's forecast is for. A candidate may also name a setting with its
-    /// recorded value.
+    /// Returns which run of the load the candidate's forecast is for. A setting that has its recorded value
+    /// counts as unchanged.
     pub(super) fn kind(&self, candidate: &Candidate) -> Kind {
         let layout = &self.machine.layout;
         let changed = VmSettings::between(layout, &candidate.settings.applied(layout));
@@ -161,7 +161,7 @@ impl Forecaster<'_> {
         Machine::new(candidate.settings.applied(&self.machine.layout)).map(Cow::Owned)
     }
 
-    /// The candidate's page sets when the recording begins.
+    /// Returns the candidate's page sets as they are when the recording begins.
     pub(super) fn begin<'m>(
         &self,
         machine: &'m Machine,
@@ -177,10 +177,10 @@ impl Forecaster<'_> {
         }
     }
 
-    /// The candidate's page sets, filled with the pages that the recorded kernel's page sets held.
+    /// Returns the candidate's page sets, filled with the pages that the recorded kernel's page sets held.
     fn recorded_start<'m>(&self, machine: &'m Machine, candidate: &Candidate) -> Option<PageSets<'m>> {
         let (_, starts) = self.recorded?;
-        // Leave out the tuning of the recorded kernel's page sets, because it does not apply to another
+        // Leave out the tuned values of the recorded kernel's page sets, because they do not apply to another
         // kernel.
         let start = |start: &SetStart| SetStart { high: None, alloc_factor: 0, ..start.clone() };
         let starts: Vec<SetStart> = starts.iter().map(start).collect();
@@ -189,7 +189,8 @@ impl Forecaster<'_> {
         Some(sets)
     }
 
-    /// Page sets in their steady state: after a play of the recording, or of its end if it is long.
+    /// Returns page sets in their steady state: after a play of the recording, or of its last acts if it is
+    /// long.
     fn steady<'m>(&self, machine: &'m Machine, candidate: &Candidate) -> Result<PageSets<'m>, ReplayError> {
         let mut sets = self.empty(machine, candidate);
         self.play(&mut sets, steady_range(self.load.acts.len()), None)?;
@@ -212,8 +213,8 @@ impl Forecaster<'_> {
         Ok(Forecast { totals, held_idle: sets.rest(), others })
     }
 
-    /// Plays the whole recording, and counts only from the beginning of the window. With `stretches`, CPUs
-    /// exchange their acts in so many stretches of the recording.
+    /// Plays the whole recording, and counts only from the beginning of the window. If `stretches` is given,
+    /// CPUs exchange their acts in this many stretches of the recording.
     fn play_window(&self, sets: &mut PageSets<'_>, stretches: Option<usize>) -> Result<(), ReplayError> {
         let (first, all) = (self.window.first_act(), self.load.acts.len());
         let (nodes, of_all) = (&self.machine.nodes, self.machine.sets());

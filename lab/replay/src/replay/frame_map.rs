@@ -1,10 +1,11 @@
-//! A table with a value for each frame, which takes memory only near frames that have a value.
+//! A table with a value for each frame. The table takes memory only near frames that have a value.
 
 use std::num::NonZeroU32;
 
 use crate::memory;
 
-/// Frames per chunk: 4 KiB of values, so that a stray frame costs little.
+/// Frames per chunk. A chunk has 4 KiB of values, so that a single frame far from all others takes little
+/// memory.
 const CHUNK_FRAMES: usize = 1024;
 
 /// Chunks without values that are kept for reuse.
@@ -16,7 +17,7 @@ pub(super) struct FrameMap {
     start_pfn: u64,
     chunks: Vec<Option<Chunk>>,
     spare: Vec<Chunk>,
-    /// Chunks with values.
+    /// Number of chunks with values.
     used: usize,
     is_short_of_memory: bool,
 }
@@ -24,7 +25,7 @@ pub(super) struct FrameMap {
 #[derive(Debug)]
 struct Chunk {
     values: Box<[Option<NonZeroU32>]>,
-    /// Frames with a value.
+    /// Number of frames with a value.
     used: u32,
 }
 
@@ -43,7 +44,8 @@ impl FrameMap {
         Self { start_pfn, chunks, ..Self::default() }
     }
 
-    /// Bytes of all values that the map has, and one chunk more. `None` unless the map once got no memory.
+    /// The bytes of all chunks with values, plus one more chunk. `None` unless the map has failed to get
+    /// memory.
     pub(super) fn wanted_bytes(&self) -> Option<u64> {
         let bytes = ((self.used + 1) * CHUNK_FRAMES * size_of::<Option<NonZeroU32>>()) as u64;
         self.is_short_of_memory.then_some(bytes)

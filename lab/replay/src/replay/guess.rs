@@ -1,12 +1,12 @@
-//! Makes up a machine for a recording that does not describe its own: CPUs and frames come from the events,
-//! the rest from Linux's defaults.
+//! Guesses the machine of a recording that does not describe its machine. CPUs and frames come from the
+//! events, the rest from Linux's defaults.
 
 use pageset_core::ZoneKind;
 use pageset_trace::{Event, EventKind, Layout, Node, Sysctls, TraceError, TraceReader, ZoneDescription};
 
-/// Reads a recording to its end and makes up a machine that could have made it: as many CPUs and frames as
-/// occur, one node, x86-64's zones, half of the memory free. A page has 4 KiB unless `page_size` says
-/// otherwise.
+/// Reads a recording to its end and guesses a machine that could have made it. The machine has the CPUs and
+/// frames that events name, one node, x86-64's zones, and half of its memory free. A page has 4 KiB unless
+/// `page_size` says otherwise.
 ///
 /// # Errors
 /// An error if the recording is damaged.
@@ -35,7 +35,7 @@ fn last_frame(event: &Event) -> u64 {
             | EventKind::MmPagePcpuDrain
             | EventKind::MmPageAllocZoneLocked
     );
-    // Frames beyond 64 TiB are damage, not memory.
+    // A frame beyond 64 TiB is damage, not memory.
     event.frame().filter(|pfn| is_block && pfn.0 < 1 << 34).map_or(0, |pfn| pfn.0)
 }
 

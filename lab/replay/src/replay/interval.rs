@@ -1,27 +1,30 @@
 //! The 80 % interval of each forecast value, made from several plays of the recording.
 //!
-//! The recording is played under the candidate several times (`forecast`): as it is, with CPUs that exchange
-//! their acts, and from the contents of the recorded kernel's page sets. Each play stands for many runs of
-//! the load. The play whose counts are printed stands for half of all runs, and the other plays share the
-//! other half. The model is that the logarithms of the runs' values are normally distributed around the value
-//! of the play. The interval goes from the 10th to the 90th percentile of all modelled runs.
+//! The recording is played under the candidate several times (`forecast`). One play is unchanged. In further
+//! plays, CPUs exchange their acts, or page sets begin with the contents of the recorded kernel's page sets.
+//! Each play stands for many runs of the load. The play with the printed counts stands for half of all runs,
+//! and the other plays share the other half. In the model, the logarithms of the runs' values are normally
+//! distributed around the logarithm of the play's value. The interval goes from the 10th to the 90th
+//! percentile of all modelled runs.
 //!
 //! The spread around a play has three independent parts.
-//! - The error of the replay under the recorded kernel's own policy, which is known because the recording
-//!   shows what the kernel did.
+//! - The error of the replay under the recorded kernel's own policy. The error of the replay is known,
+//!   because the recording shows what the kernel did.
 //! - The effect of another setting ([`SETTING`]) or kernel ([`POLICY`]) on the load itself.
-//! - The share of the load's pages that page sets keep, squared. If all pages pass to and from the zone, a
-//!   load varies little. If page sets keep nearly all pages, the number of visits depends on a small difference
-//!   of two large numbers, allocations and frees. Then one standard deviation is a factor of e (2.7). Several
-//!   recordings of one load replace this estimate by the differences that they show.
+//! - The share of the load's pages that page sets keep, squared. If all pages pass to and from the zone, runs
+//!   of a load vary little. If page sets keep nearly all pages, the number of visits depends on the small
+//!   difference between allocations and frees. If page sets keep all pages, one standard deviation is a
+//!   factor of e (2.7). If there are several recordings of the load, the differences between them replace
+//!   this estimate.
 //!
-//! The two constants were chosen on pairs of recordings, and checked on loads that were left out. The
-//! example `coverage` measures how they hold; the book's pages `forecasts` and `guide/advise` have the
-//! results.
+//! The two constants were chosen with some pairs of recordings, and checked with loads that were not used for
+//! the choice. The example `coverage` measures how often intervals hold the true value. The book's pages
+//! `forecasts` and `guide/advise` have the results.
 
 use serde::{Deserialize, Serialize};
 
-/// Says how many true values an interval is meant to hold, and how many it held in measurements.
+/// Says how many true values an interval is meant to hold, and how many values intervals held in
+/// measurements.
 pub const INTERVAL_COVERAGE: &str = "An interval is meant to hold 80 % of the true values. Measured, it held 83 % of the runs \
 of loads whose repeats agree within 25 %, and 85 % of those of other loads. In trials of settings it held 87 % on a quiet \
 machine, and 55 % on a busy one, where an earlier rule computed it.";
@@ -29,11 +32,11 @@ machine, and 55 % on a busy one, where an earlier rule computed it.";
 /// Which run of the load a forecast is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The forecast is for the recorded run itself.
+    /// The forecast is for the recorded run of the load.
     Recorded,
-    /// The forecast is for another run, under other settings.
+    /// The forecast is for a run of the load under other settings.
     Setting,
-    /// The forecast is for another run, under another policy.
+    /// The forecast is for a run of the load under another policy.
     Policy,
 }
 
@@ -44,10 +47,10 @@ const SETTING: f64 = 0.05;
 /// How much another kernel changes the load itself, as a standard deviation of logarithms.
 const POLICY: f64 = 0.15;
 
-/// The upper half of 20 values that are spread evenly over a normal distribution: its quantiles at 0.525,
+/// The upper half of 20 values that divide a normal distribution into equal parts: its quantiles at 0.525,
 /// 0.575, ... 0.975.
 const NORMAL: [f64; 10] = [0.063, 0.189, 0.319, 0.454, 0.598, 0.755, 0.935, 1.150, 1.440, 1.960];
-/// Share of all runs below the interval, and share above it.
+/// Share of all runs below the interval, and also the share above the interval.
 const OUTSIDE: f64 = 0.1;
 
 /// An interval that is wider than this factor is too wide for a useful forecast of a count.
@@ -71,8 +74,8 @@ impl Interval {
         (self.1 as f64 + 1.0) / (self.0 as f64 + 1.0) > WIDE
     }
 
-    /// Makes the interval from the values of the printed plays, which stand for half of all runs, and of the
-    /// other plays, with this spread around each.
+    /// Makes the interval. `rows` are the values of the printed plays, which stand for half of all runs.
+    /// `others` are the values of the other plays. `spread` is the spread around each value.
     pub(super) fn of(rows: &[u64], others: &[u64], spread: f64) -> Self {
         let mut runs = Vec::with_capacity((rows.len() + others.len()) * 2 * NORMAL.len());
         for plays in [rows, others] {
@@ -93,8 +96,9 @@ impl Interval {
     }
 }
 
-/// Returns the value below which `part` of the weight lies, or 0 if there are no values. Values are sorted,
-/// and each has a weight and stands in the middle of it. Between two values, the percentile rises evenly.
+/// Returns the value below which `part` of the weight lies, or 0 if there are no values. `values` are pairs
+/// of a value and its weight, sorted by value. Half of a value's weight counts as below the value. Between
+/// two values, the percentile rises evenly.
 fn percentile(values: &[(f64, f64)], part: f64) -> f64 {
     let all: f64 = values.iter().map(|(_, weight)| weight).sum();
     let (mut below, mut last) = (0.0, None);
@@ -109,21 +113,21 @@ fn percentile(values: &[(f64, f64)], part: f64) -> f64 {
     last.map_or(0.0, |(value, _)| value)
 }
 
-/// Values that give all intervals of a row of the result.
+/// The values that the spread of all intervals in a row depends on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Basis {
     pub(super) kind: Kind,
     /// Number of pages that page sets handed out and took back, summed over all plays whose counts are
     /// printed.
     pub(super) asked_pages: u64,
-    /// How many of `asked_pages` did not stay in page sets: they came from a zone or went to one.
+    /// The pages among `asked_pages` that page sets fetched from a zone or gave back to a zone.
     pub(super) passed_pages: u64,
 }
 
 impl Basis {
-    /// Spread of a play's runs around the play's own value, as a standard deviation of logarithms.
-    /// `own_distance` is the error of the replay under the recorded kernel's own policy. `rows` has the
-    /// forecast value from each repeat of the recording, including the first recording.
+    /// Spread of runs around the value of a play, as a standard deviation of logarithms. `own_distance` is
+    /// the error of the replay under the recorded kernel's own policy. `rows` has the forecast value from
+    /// each repeat of the recording, including the first recording.
     pub(super) fn spread(self, own_distance: f64, rows: &[u64]) -> f64 {
         let of_change = match self.kind {
             Kind::Recorded => RECORDED,
@@ -143,8 +147,7 @@ impl Basis {
     }
 }
 
-/// Standard deviation of the mean of the counts' logarithms, for at least two counts. This deviation is only
-/// the uncertainty of a mean of so few counts, without the spread of the plays around each count.
+/// Standard error of the mean of the counts' logarithms, for at least two counts.
 fn deviation_of_mean(counts: &[u64]) -> f64 {
     let logs: Vec<f64> = counts.iter().map(|count| (*count as f64 + 1.0).ln()).collect();
     let n = logs.len() as f64;
@@ -153,8 +156,8 @@ fn deviation_of_mean(counts: &[u64]) -> f64 {
     (squares / (n - 1.0) / n).sqrt()
 }
 
-/// The distance of two counts: the logarithm of their ratio. 1 is added to each count, so that the distance
-/// is finite for a count of 0.
+/// The distance between two counts: the absolute logarithm of their ratio. Each count is increased by 1, so
+/// that a count of 0 has a finite distance.
 pub(super) fn distance(a: u64, b: u64) -> f64 {
     ((a as f64 + 1.0) / (b as f64 + 1.0)).ln().abs()
 }
@@ -173,8 +176,8 @@ mod tests {
         assert!(spread.0 < 600 && spread.1 > 1700, "{spread:?}");
     }
 
-    /// Tests that the interval of one play is 1.28 standard deviations wide on each side, which covers 80 %
-    /// of a normal distribution.
+    /// Tests that the interval of one play extends 1.28 standard deviations to each side. An interval of this
+    /// width covers 80 % of a normal distribution.
     #[test]
     fn one_play_has_the_interval_of_a_normal_distribution() {
         let Interval(low, high) = Interval::of(&[1_000_000], &[], 1.0);
@@ -206,8 +209,8 @@ mod tests {
         );
     }
 
-    /// Tests that one play of six does not decide an end of the interval: it stands for less than a tenth of
-    /// the runs.
+    /// Tests that one play of six does not decide an end of the interval. One of six plays stands for less
+    /// than a tenth of the runs.
     #[test]
     fn one_play_of_six_does_not_set_an_end() {
         let one = Interval::of(&[100], &[100, 100, 100, 100, 100, 900], 0.1);
@@ -217,8 +220,8 @@ mod tests {
 
     const BASIS: Basis = Basis { kind: Kind::Setting, asked_pages: 1000, passed_pages: 1000 };
 
-    /// Repeats of a load differ the more, the fewer of its pages reach the zone. Regression test: the model
-    /// made narrow intervals for every large load, however many pages the page sets kept.
+    /// Tests that repeats of a load differ more if fewer of its pages reach the zone. Regression test: the
+    /// model made narrow intervals for every large load, even if page sets kept nearly all pages.
     #[test]
     fn the_more_page_sets_keep_the_more_runs_differ() {
         let spread = |kind, passed_pages| Basis { kind, passed_pages, ..BASIS }.spread(0.0, &[1]);
@@ -239,9 +242,8 @@ mod tests {
         );
     }
 
-    /// Regression test: streams behave differently on another kernel. When forecasts for another kernel had
-    /// intervals as wide as forecasts for another setting, these intervals held only two thirds of the
-    /// recorded runs.
+    /// Regression test: forecasts for another kernel had intervals as wide as forecasts for another setting.
+    /// For network streams, such intervals held only two thirds of the recorded runs.
     #[test]
     fn another_kernel_changes_more_than_another_setting() {
         let [recorded, setting, policy] = [Kind::Recorded, Kind::Setting, Kind::Policy]

@@ -1,7 +1,8 @@
 //! The load of a recording: its acts, and the recorded kernel's decisions between them.
 //!
 //! Only later events show whether a freed block waits in a batch, whether it went past a busy page set, and
-//! which list it went to. The act is corrected when such an event comes, so the recording is read only once.
+//! which list it went to. When such an event comes, the act of the free is corrected. Corrections make a
+//! second reading of the recording unnecessary.
 
 mod reading;
 mod remainder;
@@ -20,37 +21,38 @@ use super::unplayed::Unreplayed;
 use crate::recorded::{self, RecordedKinds};
 use reading::Reading;
 
-/// A recording as a load for page sets.
+/// The load of a recording, and counts that were made while reading the recording.
 #[derive(Debug, Default)]
 pub(super) struct PageSetLoad {
     pub(super) acts: Acts,
     /// The time of each act, in nanoseconds. Empty with [`Times::Forget`].
     pub(super) times_ns: Vec<u64>,
-    /// Acts that make up for the difference between allocations and frees of the load. Play these acts before
-    /// each repetition of the load.
+    /// Acts that balance the load's allocations and frees. These acts are played before each repetition of
+    /// the load.
     pub(super) remainder: Vec<Act>,
     /// The recorded kernel's decisions.
     pub(super) decisions: Vec<Decided>,
     /// Blocks that the recorded kernel moved between zones and lists, in order.
     pub(super) moves: Vec<Moved>,
-    /// Events read.
+    /// Number of events read.
     pub(super) events: u64,
     /// Which kinds of events were recorded.
     pub(super) recorded: RecordedKinds,
     /// Events that the replay leaves out, by reason.
     pub(super) unreplayed: Unreplayed,
-    /// Allocations, pages of bulk allocations included.
+    /// Number of allocations, pages of bulk allocations included.
     pub(super) allocs: u64,
     pub(super) frees: u64,
-    /// Frees of pages whose allocation the recording does not show.
+    /// Number of frees of pages whose allocation the recording does not show.
     pub(super) unmatched_frees: u64,
-    /// Pages that were freed twice in a row, so they were allocated in between without an event.
+    /// Number of pages that were freed twice in a row. Each of these pages was allocated between the two
+    /// frees, without an event.
     pub(super) unseen_allocs: u64,
-    /// Blocks that were allocated as a whole and freed page by page, at once.
+    /// Number of blocks that were allocated as a whole and freed page by page, one directly after the other.
     pub(super) split_blocks: u64,
-    /// Pages for the stacks of forked tasks, if their allocations have no events.
+    /// Number of pages for the stacks of forked tasks, if their allocations have no events.
     pub(super) stack_pages: u64,
-    /// Frees that went past a busy page set.
+    /// Number of frees that went past a busy page set.
     pub(super) diverted_frees: u64,
     /// Seconds between two ticks of a CPU, if the recording has no events of ticks.
     pub(super) tick_interval_s: Option<u32>,
@@ -75,10 +77,11 @@ pub(super) struct Decided {
     pub(super) refill: Option<BlockKind>,
 }
 
-/// Blocks that entered (or, negative, left) one list of a page set by the recorded kernel's decision.
+/// Blocks that the recorded kernel moved into one list of a page set. The number is negative if the blocks
+/// left the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moved {
-    /// The act before which the blocks moved.
+    /// The index of the act that follows the move.
     pub(super) before: u32,
     pub(super) set: u32,
     pub(super) block: BlockKind,

@@ -7,7 +7,7 @@ use pageset_trace::{Layout, ZoneDescription};
 
 use super::error::ReplayError;
 
-/// Largest number of page sets of a machine. Each takes half a kibibyte for every policy.
+/// Largest number of page sets of a machine. Each page set takes half a kibibyte for every policy.
 const PAGE_SETS_MAX: usize = 1 << 18;
 
 /// A machine that has been checked.
@@ -43,7 +43,7 @@ impl Machine {
         Ok(Self { layout, zones, spans, nodes, is_online })
     }
 
-    /// Whether the machine has this CPU, and it is online.
+    /// Whether the machine has this CPU, and the CPU is online.
     #[inline]
     pub(super) fn has_cpu(&self, cpu: u16) -> bool {
         self.is_online.get(usize::from(cpu)).is_some_and(|is_online| *is_online)
@@ -75,7 +75,7 @@ impl Machine {
     }
 }
 
-/// A zone's number in the kernel on x86-64, which has no high memory (spec §1.13).
+/// The kernel's number of a zone on x86-64, where no zone is high memory (spec §1.13).
 pub(super) fn index_of(zone: &ZoneDescription) -> usize {
     match zone.kind {
         pageset_core::ZoneKind::Movable => 3,

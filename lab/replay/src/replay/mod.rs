@@ -1,4 +1,4 @@
-//! Replay: the load of a recording is repeated on the page sets of any policy.
+//! Replays the load of a recording on the page sets of any policy.
 //!
 //! The modules, in the order of their use:
 //! - `prepared` reads the recording, and `load` turns it into acts.
@@ -9,9 +9,9 @@
 //!   moves acts to other CPUs.
 //! - `interval` computes how certain the result is, and `outcome` has the counts of a row.
 //!
-//! `machine` and `vm_settings` describe the machine, and `guess` makes one up for recordings that describe
-//! none. `ticks` finds when a CPU does its periodic work. `frame_map` keeps a note for each frame. `steps`
-//! reports one play step by step.
+//! `machine` and `vm_settings` describe the machine, and `guess` guesses a machine for recordings that
+//! describe none. `ticks` finds when a CPU does its periodic work. `frame_map` keeps a note for each frame.
+//! `steps` reports each step of one play.
 
 mod act;
 mod acts;
@@ -65,17 +65,18 @@ use load::{PageSetLoad, Times};
 use outcome::OwnDistance;
 use prepared::Prepared;
 
-/// The kernels and the machine to replay under.
+/// The candidates and the machine of a replay.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayOptions {
-    /// The kernels to replay, in the order of the rows. All rows are compared with the first.
+    /// The kernels to replay, in the order of the rows. The first row is the base that the other rows are
+    /// compared with.
     pub candidates: Vec<Candidate>,
     /// The machine to replay on, instead of the recording's own.
     pub machine: Option<Layout>,
-    /// The number of CPUs between which the machine's memory is divided: the recorded CPUs, and others that
-    /// stay idle. Each CPU's share of the watermark, and so the limit of its page sets, gets smaller.
+    /// The number of CPUs that share the machine's memory: the recorded CPUs, and added CPUs that stay idle.
+    /// With more CPUs, each CPU's share of the watermark is smaller, and so is the limit of its page sets.
     pub cpus: Option<u32>,
-    /// A flag that ends the replay with [`ReplayError::Cancelled`].
+    /// A flag that ends the replay with [`ReplayError::Cancelled`] if the caller sets it.
     pub cancel: Arc<AtomicBool>,
 }
 
@@ -84,7 +85,7 @@ pub struct ReplayOptions {
 pub struct Replay {
     /// The machine that was replayed on.
     pub machine: Layout,
-    /// Events read.
+    /// Number of events read.
     pub events: u64,
     /// Events that the recording lacks.
     pub lost: LostEvents,
@@ -93,20 +94,20 @@ pub struct Replay {
     pub recorded: RecordedKinds,
     /// Events that could not be replayed, by reason; the same under every policy.
     pub unreplayed: Unreplayed,
-    /// Work that the replay adds: it has no events, but other events show it.
+    /// Work that the replay adds. This work has no events of its own, but other events show that it happened.
     pub unseen: Unseen,
     /// Seconds between two ticks of a CPU, if the recording has no events of ticks.
     pub tick_interval_s: Option<u32>,
     /// The part of the recording that is counted.
     pub window: Window,
-    /// The recorded kernel's own counts in that window, from its events.
+    /// The recorded kernel's own counts in the window, from its events.
     pub kernel_itself: KernelTotals,
-    /// The *own row*: the replay under the recorded kernel's policy and settings. `None` if that policy is
-    /// not known, or if the replay is on a different machine.
+    /// The *own row*: the replay under the recorded kernel's policy and settings. `None` if this policy is
+    /// not known, or if the replay is for a different machine.
     pub own: Option<Outcome>,
     /// One row per candidate, in the order asked for.
     pub outcomes: Vec<Outcome>,
-    /// Warnings in words: facts that the recording lacks, and which part of it is replayed.
+    /// Warnings in words: facts that the recording lacks, and the part of the recording that is replayed.
     pub warnings: Vec<String>,
     /// The memory that the replay took.
     #[serde(skip)]
@@ -118,30 +119,30 @@ pub struct Replay {
 pub struct Room {
     /// Bytes of all acts.
     pub acts_bytes: u64,
-    /// The part of these bytes that was in a file, because there are many acts or memory is short.
+    /// The number of bytes in a file. Acts go to a file if there are many acts or memory is short.
     pub file_bytes: u64,
-    /// How many plays ran at the same time, if memory did not suffice for more.
+    /// How many plays ran at the same time. `None` if memory sufficed for one play on each CPU.
     pub plays_at_once: Option<usize>,
 }
 
 impl Replay {
-    /// The difference between the own row's visits and the recorded kernel's, in percent; `None` if one of
-    /// the two numbers is not known.
+    /// The difference between the own row's visits and the recorded kernel's visits, in percent. `None` if
+    /// one of the two numbers is not known.
     #[must_use]
     pub fn own_off_percent(&self) -> Option<f64> {
         let (own, itself) = (self.own.as_ref()?.visits() as f64, self.kernel_itself.visits()? as f64);
         Some(100.0 * ((own + 1.0) / (itself + 1.0) - 1.0))
     }
 
-    /// The difference in words, such as `12 % more zone visits than it made`. A difference of more than a
-    /// factor of two is given as a factor.
+    /// The difference from the recorded kernel in words, such as `12 % more zone visits than it made`. A
+    /// difference of more than a factor of two is given as a factor.
     #[must_use]
     pub fn own_beside(&self) -> Option<String> {
         self.own_off_percent().map(visits_beside)
     }
 
-    /// Whether the difference is so large that forecasts cannot be trusted. If there are few visits, the
-    /// result is `false`, because the difference may be due to chance.
+    /// Whether the own row differs so much from the recorded kernel that forecasts cannot be trusted. With
+    /// few visits the result is `false`, because the difference may be due to chance.
     #[must_use]
     pub fn is_far_off(&self) -> bool {
         let visits = self.own.as_ref().map(Outcome::visits).max(self.kernel_itself.visits());
@@ -150,7 +151,7 @@ impl Replay {
     }
 }
 
-/// The replay's visits beside the kernel's, in words, from their difference in percent.
+/// Writes in words how the replay's visits differ from the kernel's. The difference is given in percent.
 fn visits_beside(off_percent: f64) -> String {
     match off_percent.round() {
         0.0 => "as many zone visits as it made".to_owned(),
@@ -162,10 +163,10 @@ fn visits_beside(off_percent: f64) -> String {
     }
 }
 
-/// With fewer zone visits than this, chance decides, so a comparison says little.
+/// With fewer zone visits than this, chance decides, so a comparison shows little.
 pub const FEW_VISITS: u64 = 20;
-/// If the replay under the recorded kernel's policy differs from the kernel by more than this, in percent, a
-/// forecast cannot be trusted.
+/// The largest difference in percent between a kernel and the replay under its own policy. If the difference
+/// is larger, a forecast cannot be trusted.
 pub const FAR_OFF_PERCENT: f64 = 25.0;
 
 /// Progress of a replay.
@@ -177,16 +178,16 @@ pub enum Stage {
     Played,
 }
 
-/// Replays a recording under each candidate. The recording is read once. Each allocation and free takes eight
-/// bytes: the first 96 MiB stay in memory, and all further bytes go to a file. Sums of allocations and frees
-/// take up to 32 MiB more. Several candidates are played at the same time. `progress` gets the number of
+/// Replays a recording under each candidate. The recording is read once, and several candidates are played at
+/// the same time. Each allocation and free takes eight bytes: the first 96 MiB stay in memory, and further
+/// bytes go to a file. Sums of allocations and frees take up to 32 MiB more. `progress` gets the number of
 /// events read, and each finished candidate.
 ///
 /// If a setting changed during the recording, the longest part without a change is replayed.
 ///
 /// # Errors
-/// An error if the recording is damaged or has no allocations or no frees, if no possible machine is known,
-/// if a setting changed at an unknown time, or if the replay is cancelled.
+/// An error if the recording is damaged, or has no allocations or no frees. Also an error if no possible
+/// machine is known, if a setting changed at an unknown time, or if the replay is cancelled.
 pub fn replay(
     reader: &mut dyn TraceReader,
     options: &ReplayOptions,
@@ -196,8 +197,8 @@ pub fn replay(
 }
 
 /// Does the same as [`replay`] with further recordings of the same load. The counts of a row come from the
-/// first recording, and its interval from plays of all recordings. The recordings also show how much runs of
-/// the load differ.
+/// first recording. The interval of a row comes from plays of all recordings, which also show how much runs
+/// of the load differ.
 ///
 /// # Errors
 /// The errors of [`replay`], and an error if a recording has another kernel, machine or setting than the
@@ -216,7 +217,7 @@ pub fn replay_repeats(
     replay_read(read, repeats, options, progress)
 }
 
-/// Replays a recording that was read.
+/// Replays a recording that was already read.
 pub(crate) fn replay_read(
     read: ReadRecording,
     repeats: &mut [Box<dyn TraceReader>],
@@ -258,12 +259,12 @@ fn warnings(replay: &Replay) -> Vec<String> {
     warnings
 }
 
-/// A recording that was read to its end, to be replayed.
+/// A recording that was read to its end and is ready for a replay.
 pub(crate) struct ReadRecording {
     prepared: Prepared,
     info: TraceInfo,
     lost: LostEvents,
-    /// Which part of the recording was read, in words.
+    /// The part of the recording that was read, in words.
     said: Option<String>,
 }
 
@@ -276,7 +277,7 @@ impl ReadRecording {
         progress: impl FnMut(u64) -> Result<(), ReplayError>,
     ) -> Result<Self, ReplayError> {
         let from = (options.machine.clone(), options.cpus);
-        // If the caller gives the machine, its settings hold for the whole recording.
+        // If the caller gives the machine, the settings of this machine hold for the whole recording.
         let (prepared, said) = if options.machine.is_some() {
             (Prepared::read(&mut reader, from, Times::Forget, progress)?, None)
         } else {
@@ -326,7 +327,7 @@ impl Played {
         };
         let (own, forecasts) = on_few(&mut || {
             let own = own.map(|own| forecaster.forecast(&own).map(|forecast| (own, forecast))).transpose()?;
-            // Candidates that decide alike in this recording are played once.
+            // Candidates whose forecasts must be equal for this recording are played once.
             let mut groups: Vec<(Candidate, Vec<usize>)> = Vec::new();
             let deciding = options.candidates.iter().map(|candidate| forecaster.deciding(candidate));
             let deciding = deciding.collect::<Result<Vec<_>, ReplayError>>()?;
@@ -409,8 +410,8 @@ impl Played {
 /// How many plays may run at the same time. `None` if memory suffices for one play on each CPU.
 fn room(prepared: &Prepared) -> (Option<usize>, Room) {
     let load = &prepared.load;
-    // A play needs memory for its page sets and for three buffers of acts: bytes read from the file, acts,
-    // and acts of exchanged CPUs.
+    // A play needs memory for its page sets and for three buffers of acts. The buffers hold bytes from the
+    // file, acts, and acts of exchanged CPUs.
     let play = prepared.machine.sets() * page_sets::SET_BYTES + 3 * acts::PORTION * size_of::<act::Act>();
     let plays = memory::to_be_had()
         .map_or(usize::MAX, |bytes| usize::try_from(bytes / 2 / play as u64).unwrap_or(usize::MAX).max(1));

@@ -11,39 +11,41 @@ use super::totals::Totals;
 /// [`Window`](super::Window).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Name of the policy, and settings that are not the recorded ones.
+    /// Name of the policy, and the settings that differ from the recorded settings.
     pub policy: String,
-    /// Whether this is the recorded kernel as it was recorded.
+    /// Whether this row is for the recorded kernel with its recorded settings.
     pub is_recorded_kernel: bool,
-    /// Blocks allocated: successful `mm_page_alloc` events and pages of bulk allocations.
+    /// Number of blocks allocated: successful `mm_page_alloc` events and pages of bulk allocations.
     pub allocs: u64,
-    /// Blocks freed.
+    /// Number of blocks freed.
     pub frees: u64,
-    /// Allocations that a page set served without fetching from its zone.
+    /// Number of allocations that a page set served without a refill.
     pub pcp_hits: u64,
-    /// Times a page set fetched blocks from its zone.
+    /// Number of times that a page set fetched blocks from its zone.
     pub refills: u64,
-    /// Pages that refills fetched: the 2023 series' *alloc_zone*.
+    /// Number of pages that refills fetched. The tables of the 2023 series call this number *alloc_zone*.
     pub refilled_pages: u64,
     /// Number of times that a page set gave blocks back. A drain in slices counts once.
     pub drains: u64,
-    /// Pages that drains gave back.
+    /// Number of pages that drains gave back.
     pub drained_pages: u64,
-    /// Drains because of consecutive high-order frees: the 2023 series' *free_high*.
+    /// Number of drains because of consecutive high-order frees. The tables of the 2023 series call these
+    /// drains *free_high*.
     pub free_high_drains: u64,
-    /// Pages that passed between zone and user without a page set.
+    /// Number of pages that went directly between a zone and a request, without a page set.
     pub direct_pages: u64,
-    /// Times a zone's lock was taken: for a refill, a slice of a drain, a block past the page sets.
+    /// Number of times that a zone's lock was taken: for a refill, for a slice of a drain, or for a block
+    /// past the page sets.
     pub zone_lock_acquisitions: u64,
-    /// Most pages that all page sets held together.
+    /// The most pages that all page sets held together at one time.
     pub pcp_pages_peak: u64,
-    /// Pages in page sets at the end.
+    /// Number of pages in page sets at the end.
     pub pcp_pages_end: u64,
-    /// Pages in page sets after a minute without work.
+    /// Number of pages in page sets after a minute without work.
     pub pcp_pages_idle: u64,
-    /// 80 % intervals; [`INTERVAL_COVERAGE`](crate::INTERVAL_COVERAGE) says how often they were found to
-    /// hold. `None` if the recording does not show its kernel's decisions, so that the error of a replay is
-    /// not known.
+    /// 80 % intervals. [`INTERVAL_COVERAGE`](crate::INTERVAL_COVERAGE) says how often measured values were in
+    /// such intervals. `None` if the recording does not show its kernel's decisions, because the error of the
+    /// replay is then unknown.
     pub interval: Option<Intervals>,
 }
 
@@ -60,7 +62,7 @@ pub struct Intervals {
     pub drained_pages: Interval,
 }
 
-/// The distance between the own row and the recorded kernel's counts, as logarithms of ratios.
+/// The distances between the own row's counts and the recorded kernel's counts, as logarithms of ratios.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OwnDistance {
     pub(super) visits: f64,
@@ -69,8 +71,8 @@ pub(super) struct OwnDistance {
 }
 
 impl Outcome {
-    /// Builds a row. Without an own distance, the row has no interval. `repeats` has the forecast from each
-    /// repeat of the recording.
+    /// Makes a row. Without an own distance, the row has no interval. `repeats` has the forecasts from the
+    /// other recordings of the load.
     pub(super) fn new(
         candidate: &Candidate,
         kind: Kind,

@@ -1,5 +1,5 @@
 //! A machine's page sets under one policy. These page sets decide as the core's page sets do, but their lists
-//! hold counts of blocks in place of the blocks. So a play needs no memory for frames.
+//! hold only the number of blocks. A play therefore needs no memory for frames.
 
 use std::ops::Range;
 
@@ -36,8 +36,8 @@ pub(super) struct PageSets<'m> {
 /// State that all page sets of one zone share.
 #[derive(Clone, Debug)]
 struct ZoneSets {
-    /// Pages that are in no page set. Only in a damaged or malicious recording do page sets hold all pages of
-    /// a zone.
+    /// Number of pages of the zone that are in no page set. Only in a damaged or malicious recording can this
+    /// number become 0.
     outside: u64,
     pressure: ZonePressure,
     /// Pages that are free or in page sets when the recording begins.
@@ -110,14 +110,14 @@ impl<'m> PageSets<'m> {
         }
     }
 
-    /// Sets the interval of ticks, if it differs from the recorded one.
+    /// Sets how often ticks come, if this differs from the recording.
     pub(super) fn with_ticks(self, recorded_s: Option<u32>, ours_s: Option<u32>) -> Self {
-        // Take a longer interval as an hour: ticks then hardly ever come.
+        // Treat a longer interval as an hour. With either interval, ticks hardly ever come.
         let seconds = |interval: Option<u32>| interval.unwrap_or(1).clamp(1, 3600);
         Self { tick_s: (seconds(recorded_s), seconds(ours_s)), ..self }
     }
 
-    /// Fills the page sets with the contents that the recorded kernel's page sets had.
+    /// Fills the page sets with the contents of the recorded kernel's page sets.
     pub(super) fn fill(&mut self, starts: &[SetStart]) {
         for (at, start) in starts.iter().enumerate() {
             for list in 0..self.policy.lists.lists() {
@@ -133,8 +133,8 @@ impl<'m> PageSets<'m> {
         self.begin();
     }
 
-    /// Sets all totals to zero. Each zone gets the number of free pages and of pages in page sets that it had
-    /// when the recording began.
+    /// Sets all totals to zero. In each zone, free pages and pages in page sets again add up to the number at
+    /// the beginning of the recording.
     pub(super) fn begin(&mut self) {
         let cpus = self.machine.cpus();
         for (zone, sets) in self.zones.iter_mut().zip(self.sets.chunks(cpus)) {
@@ -149,14 +149,14 @@ impl<'m> PageSets<'m> {
         &self.totals
     }
 
-    /// Pages that a page set holds, and its limit.
+    /// The number of pages that a page set holds, and its limit.
     pub(super) fn count_and_high(&self, at: usize) -> (i32, i32) {
         let pcp = &self.sets[at].pcp;
         (pcp.count, pcp.high)
     }
 
-    /// Plays a minute without allocations and frees. Returns the number of pages that page sets hold after
-    /// it.
+    /// Plays a minute without allocations and frees. Returns the number of pages that page sets hold
+    /// afterwards.
     pub(super) fn rest(&mut self) -> u64 {
         const TICKS: u32 = 60;
         for _ in 0..TICKS {
@@ -170,8 +170,8 @@ impl<'m> PageSets<'m> {
         acts.iter().for_each(|act| self.play_one(*act));
     }
 
-    /// Plays the acts at `range` of a portion. `acts` begins with act `first` of the portion. `places` names the
-    /// page set that plays the part of each page set.
+    /// Plays the acts at `range` of a portion. `acts` begins with act `first` of the portion. For each
+    /// recorded page set, `places` names the page set that gets its acts.
     pub(super) fn play_bundled(
         &mut self,
         (acts, first): (&[Act], usize),
@@ -223,8 +223,8 @@ impl<'m> PageSets<'m> {
         }
     }
 
-    /// Plays the acts of a bundle in one step. If an act could lead to a decision, nothing is played, and the
-    /// result is false.
+    /// Plays all acts of a bundle in one step. If an act could cause a refill or drain, plays nothing and
+    /// returns false.
     fn pass(&mut self, bundles: &Bundles, bundle: &Bundle, place: impl Fn(u32) -> u32) -> bool {
         let sets = bundles.sets_of(bundle);
         if !sets.iter().all(|of| self.can_pass(place(of.at) as usize, of, bundles.lists_of(of))) {
@@ -250,8 +250,8 @@ impl<'m> PageSets<'m> {
         true
     }
 
-    /// Whether a page set can play its acts of a bundle without a decision, and without an effect on its
-    /// zones.
+    /// Whether a page set can play its acts of a bundle without a refill or drain, and without an effect on
+    /// its zones.
     fn can_pass(&self, at: usize, of: &OfSet, lists: &[OfList]) -> bool {
         let number = at / self.machine.cpus();
         let (zone, set) = (&self.zones[number], &self.sets[at]);
@@ -268,7 +268,8 @@ impl<'m> PageSets<'m> {
                 return false;
             }
         }
-        // Other page sets of the zone take pages too, so there is room for all that a bundle may free.
+        // Other page sets of the zone may also take pages in this bundle. Require room for all pages that a
+        // bundle may free.
         if zone.outside < (Traffic::BLOCKS_MAX << Traffic::ORDER_MAX) as u64
             || !set.pcp.has_room_for(&self.policy, set.limits, zone.pressure.flags(), &of.traffic)
         {
@@ -276,7 +277,7 @@ impl<'m> PageSets<'m> {
         }
         let number = |list: &OfList| self.policy.lists.list(list.block.order(), list.block.migratetype());
         lists.iter().enumerate().all(|(at, list)| {
-            // Several types of a high order may share a list.
+            // Several migratetypes of a high order may share a list.
             let earlier = lists[..at].iter().filter(|earlier| number(earlier) == number(list));
             let needed = earlier.fold(u32::from(list.needed), |sum, list| sum + u32::from(list.needed));
             number(list).is_some_and(|number| set.pcp.has_blocks(number, needed))
@@ -311,8 +312,8 @@ impl<'m> PageSets<'m> {
         self.totals.note_held(at, set.pcp.count);
     }
 
-    /// Plays an allocation: checks the zones that it may use, beginning with the highest, and takes a block
-    /// from one of them (spec §2.9).
+    /// Plays an allocation. Checks the zones that the allocation may use, beginning with the highest zone,
+    /// and takes a block from one of them (spec §2.9).
     #[inline]
     fn walk(&mut self, at: usize, block: BlockKind) {
         let zone = at / self.machine.cpus();
@@ -328,7 +329,7 @@ impl<'m> PageSets<'m> {
         }
     }
 
-    /// Plays a block that moves between zone and user without a page set.
+    /// Plays a block that goes directly between a zone and a request, without a page set.
     fn past_set(&mut self, at: usize, block: BlockKind, direction: i64) {
         let (zone, cpu) = (at / self.machine.cpus(), at % self.machine.cpus());
         let pages = i64::from(block.order().frames());
@@ -465,7 +466,7 @@ mod tests {
         Act { kind, block: BlockKind::new(order, pageset_core::MigrateType::Movable, 1), count: 1, at }
     }
 
-    /// Worked example E2 of the specification, in a whole machine: seven refills serve 5000 allocations.
+    /// Tests worked example E2 of the specification on a whole machine: seven refills serve 5000 allocations.
     #[test]
     fn example_e2_refills_of_5000_allocations() {
         let machine = Machine::new(small_layout()).unwrap();
@@ -492,8 +493,8 @@ mod tests {
         assert_eq!(sets.totals().refills, 1);
     }
 
-    /// Tests a recording that ticks every second in a play that ticks every two seconds: nine recorded ticks
-    /// become four, and each lowers `high` by an eighth.
+    /// Tests a play with a tick every two seconds of a recording with a tick every second. Nine recorded
+    /// ticks become four ticks, and each of the four ticks lowers `high` by an eighth.
     #[test]
     fn ticks_come_at_the_interval_that_is_set() {
         let machine = Machine::new(small_layout()).unwrap();
@@ -512,7 +513,7 @@ mod tests {
     }
 
     proptest! {
-        /// Tests that no page appears or disappears: each page that came from a zone or a free is held, went
+        /// Tests that no page appears or disappears. Each page that came from a zone or a free is held, went
         /// back, or was allocated.
         #[test]
         fn pages_are_conserved(acts in prop::collection::vec((0..7_u8, 0..4_u32, 0..11_u8), 0..400), policy in 0..replayable().len()) {
@@ -541,8 +542,8 @@ mod tests {
             prop_assert!(totals.held_peak() >= totals.held_now());
         }
 
-        /// Tests that bundles, exchanged page sets and any division into portions change no count, under any
-        /// policy. Some tests have a zone that is short of free pages, or a reclaimer that runs.
+        /// Tests that bundles, exchanged page sets and the division into portions change no count, under any
+        /// policy. In some cases a zone is short of free pages, or a reclaimer runs.
         #[test]
         fn bundles_change_nothing(
             acts in any_acts(),
@@ -579,8 +580,8 @@ mod tests {
         }
     }
 
-    /// Plays acts one by one and in bundles, in two parts, and compares everything except what only `verify`
-    /// reads.
+    /// Plays acts one by one and in bundles, in two parts, and compares the results. Values that only
+    /// `verify` reads are not compared.
     #[track_caller]
     fn assert_bundles_change_nothing(
         policy: Policy,
@@ -626,22 +627,25 @@ mod tests {
             act.block = act.block.of_type(pageset_core::MigrateType::Unmovable);
             act
         };
-        // Two types share a list. The list has enough blocks for each type alone, but not for both together.
+        // Two types share a list. The list has enough blocks for each type alone, but not for both types
+        // together.
         let freed = runs(&[(ActKind::Free, 1, 3)]);
         let taken = runs(&[(ActKind::Alloc, 1, 2)]);
         let taken = taken.iter().copied().chain(taken.iter().copied().map(of_type));
         let acts: Vec<Act> = freed.into_iter().chain(taken).collect();
         let v5 = *Policy::named("linux-4.9-highorder-v5").unwrap();
         assert_bundles_change_nothing(v5, [start(100, 30_000); 2], &acts, 3, false);
-        // The zone is at its watermark before the first allocation, which finds a page in the page set.
+        // The zone is at its watermark before the first allocation, which takes a page that the page set
+        // holds.
         let acts = runs(&[(ActKind::Free, 0, 5), (ActKind::Alloc, 0, 5)]);
         assert_bundles_change_nothing(LINUX_6_12, [start(100, 150); 2], &acts, 5, false);
-        // The count of freed pages is at its cap, and is halved.
+        // The count of recently freed pages is at its maximum, and is halved.
         let acts = runs(&[(ActKind::Free, 0, 40), (ActKind::Alloc, 0, 2), (ActKind::Free, 0, 5)]);
         assert_bundles_change_nothing(LINUX_6_12, [start(1000, 30_000); 2], &acts, 40, false);
     }
 
-    /// Acts come in runs, as in recordings. Short runs end at decisions, and long runs are played as bundles.
+    /// Acts come in runs, as in recordings. Short runs end at refills and drains, and long runs are played as
+    /// bundles.
     fn any_acts() -> impl Strategy<Value = Vec<Act>> {
         let kinds = [ActKind::Alloc; 20].into_iter().chain([ActKind::Free; 20]);
         let kinds = kinds.chain([ActKind::BulkAlloc, ActKind::Nothing, ActKind::PastSet, ActKind::Tick]);

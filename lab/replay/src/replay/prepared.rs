@@ -1,4 +1,4 @@
-//! A recording that was read: its machine, its load, and the contents of page sets at its beginning.
+//! A recording that was read: its machine, its load, and the contents of page sets when the recording began.
 
 use std::sync::atomic::AtomicBool;
 
@@ -20,17 +20,17 @@ pub(super) struct Prepared {
     pub(super) machine: Machine,
     before: Option<Snapshot>,
     pub(super) load: PageSetLoad,
-    /// The recorded kernel's policy, if it is known and the machine is the recorded one.
+    /// The recorded kernel's policy, if the policy is known and the machine is the recorded machine.
     pub(super) policy: Option<Policy>,
-    /// The contents of the recorded kernel's page sets at the beginning, if known.
+    /// The contents of the recorded kernel's page sets when the recording began, if known.
     starts: Option<Vec<SetStart>>,
     pub(super) window: Window,
 }
 
 impl Prepared {
-    /// Reads a recording to its end, to be played on its own machine or on a given one. The memory of a given
-    /// machine may be shared between more CPUs. `progress` receives the number of events read, and may end
-    /// the reading.
+    /// Reads a recording to its end, for plays on its own machine or on a given machine. If the machine is
+    /// given, more CPUs may share its memory. `progress` receives the number of events read, and may end the
+    /// reading.
     pub(super) fn read(
         reader: &mut dyn TraceReader,
         (other_machine, cpus): (Option<Layout>, Option<u32>),
@@ -50,7 +50,8 @@ impl Prepared {
         let machine = Machine::new(layout)?;
         let load = PageSetLoad::read(reader, &machine, times, progress)?;
         let policy = policy_of_kernel(&kernel).copied().filter(|_| is_recorded_machine);
-        // If all decisions of the kernel were recorded, they show the contents of its lists.
+        // If all decisions of the kernel were recorded, these decisions show the contents of its lists when
+        // the recording began.
         let shows_kernel = load.recorded.has(needs::VISITS);
         let is_start_known = shows_kernel && start::is_known(&machine, before.as_ref());
         let no_room = |error| ReplayError::no_room(&load.acts, error);
@@ -70,8 +71,8 @@ impl Prepared {
         Ok(self.load.recorded.require(needs::LOAD, info)?)
     }
 
-    /// Makes a player of the recording, which stops when `cancel` is set. The player plays each of these
-    /// bundles of acts in one step where it can.
+    /// Makes a [`Forecaster`] of the recording, which stops when `cancel` is set. The forecaster plays a
+    /// bundle of acts in one step if possible.
     pub(super) fn forecaster<'r>(&'r self, bundles: &'r [Bundles], cancel: &'r AtomicBool) -> Forecaster<'r> {
         Forecaster {
             bundles,
@@ -85,7 +86,7 @@ impl Prepared {
     }
 }
 
-/// Returns the machine with idle CPUs added: one to each node in turn.
+/// Returns the machine with added idle CPUs. The nodes get the CPUs in turn.
 fn with_cpus(mut machine: Layout, cpus: u32) -> Result<Layout, ReplayError> {
     if cpus < machine.cpus {
         return Err(ReplayError::TooFewCpus { asked: cpus, there: machine.cpus });

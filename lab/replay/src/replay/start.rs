@@ -1,8 +1,8 @@
-//! The contents of the recorded kernel's page sets at the beginning of the recording.
+//! The contents of the recorded kernel's page sets when the recording began.
 //!
-//! `/proc/zoneinfo` says how many pages each page set held, and its `high`. The events show what each list
-//! held: a list was empty when the kernel refilled it, so it held the blocks that were taken from it until
-//! then.
+//! `/proc/zoneinfo` shows how many pages each page set held, and its `high`. Events show the contents of each
+//! list: a list is empty when the kernel refills it. When the recording began, a list therefore held the
+//! blocks that were taken from it before its first refill.
 
 use std::io;
 
@@ -17,10 +17,10 @@ use crate::limits::to_i32;
 
 /// Maximum number of lists in a page set.
 pub(super) const LISTS_MAX: usize = 16;
-/// List of movable pages of order 0 in every scheme. Source: spec §2.1.
+/// Index of the list of movable pages of order 0 in every scheme. Source: spec §2.1.
 const MOVABLE_PAGES: usize = 1;
 
-/// One page set at the beginning of the recording.
+/// One page set when the recording begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SetStart {
     /// Blocks on each list.
@@ -37,16 +37,17 @@ struct Tracked {
     balance: [i32; LISTS_MAX],
     /// The lowest value of `balance` for each list so far.
     least: [i32; LISTS_MAX],
-    /// Blocks that each list held at the beginning, once that is known.
+    /// Blocks that each list held at the beginning, as soon as this is known.
     known: [Option<i32>; LISTS_MAX],
     frees_before_refill: u32,
     first_refill_pages: Option<u32>,
 }
 
 impl SetStart {
-    /// Distributes pages that no refill explains over the lists whose contents at the beginning are not
-    /// known. Lists of order 0 are filled first, beginning with the movable one, because most pages are
-    /// movable. Higher orders follow, and huge pages are last, because few loads have them.
+    /// Distributes pages that no refill explains over the lists whose contents at the beginning are unknown.
+    /// Lists of order 0 are filled first. Of the lists of order 0, the list of movable pages is first,
+    /// because most pages are movable. Lists of higher orders follow. Lists of huge pages are last, because
+    /// few loads have huge pages.
     fn place(&mut self, mut pages: i32, known: &[Option<i32>; LISTS_MAX], policy: &Policy) {
         let scheme = policy.lists;
         let mut open: Vec<usize> = (0..scheme.lists()).filter(|list| known[*list].is_none()).collect();
@@ -64,7 +65,8 @@ impl SetStart {
     }
 }
 
-/// The zone's state at the beginning, from the snapshot or, without one, from the machine's description.
+/// The zone's state when the recording began. Comes from the snapshot or, without a snapshot, from the
+/// machine's description.
 pub(super) fn zone_before<'z>(
     before: Option<&'z Snapshot>,
     zone: &'z ZoneDescription,
@@ -72,12 +74,12 @@ pub(super) fn zone_before<'z>(
     before.and_then(|before| before.zoneinfo.zone(zone.node, zone.kind)).unwrap_or(zone)
 }
 
-/// Whether it is known how many pages the page sets held.
+/// Whether the number of pages in each page set is known.
 pub(super) fn is_known(machine: &Machine, before: Option<&Snapshot>) -> bool {
     machine.zones.iter().any(|zone| !zone_before(before, zone).pagesets.is_empty())
 }
 
-/// Finds the state of each page set at the beginning, by zone and CPU.
+/// Finds the state of each page set when the recording began, by zone and CPU.
 pub(super) fn find(
     machine: &Machine,
     before: Option<&Snapshot>,
@@ -156,10 +158,10 @@ impl Tracked {
         self.least[list] = self.least[list].min(self.balance[list]);
     }
 
-    /// Handles a refill of a list. The caller has added the blocks to the list already.
+    /// Handles a refill of a list. The caller has already added the blocks to the list.
     fn refilled(&mut self, list: usize, pages: u32, block_pages: u32) {
         let blocks = (pages / block_pages) as i32;
-        // A single block need not be a refill: it may have gone past a busy page set.
+        // A single block need not be a refill: the block may have gone past a busy page set.
         if blocks > 1 {
             let before = (blocks - self.balance[list]).max(0);
             self.known[list].get_or_insert(before);
@@ -186,8 +188,8 @@ mod tests {
         vec![Act { kind, block, count: 1, at: 0 }; count]
     }
 
-    /// Tests that a list held three pages if three are taken before the kernel refills it. A fourth page is
-    /// freed later and stays.
+    /// In this test, three pages are taken from a list before the kernel refills it, so the list held three
+    /// pages at the beginning. A fourth page is freed later and stays.
     #[test]
     fn a_refill_tells_what_its_list_held_at_the_beginning() {
         let mut layout = small_layout();
@@ -215,8 +217,8 @@ mod tests {
         assert_eq!(starts[1], SetStart::default());
     }
 
-    /// In this test, the kernel refilled all lists of order 0, so the contents of these lists are known. The
-    /// remaining pages of the printed count go to lists of higher orders.
+    /// In this test, the kernel refilled all lists of order 0, so their contents at the beginning are known.
+    /// The remaining pages of the printed count go to lists of higher orders.
     #[test]
     fn what_no_refill_explains_was_on_a_list_that_was_not_refilled() {
         let mut start = SetStart::default();

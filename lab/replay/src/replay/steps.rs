@@ -13,7 +13,8 @@ use super::page_sets::PageSets;
 use super::prepared::Prepared;
 use crate::stretch::OneSetting;
 
-/// A recording that can be played step by step, which needs 16 bytes of memory for each allocation and free.
+/// A recording that can be played step by step. Such a recording needs 16 bytes of memory for each allocation
+/// and free.
 pub struct Steps {
     prepared: Prepared,
 }
@@ -56,7 +57,7 @@ pub enum Made {
     },
 }
 
-/// A flag that is never set, because only an error of the callback ends a play that reports each step.
+/// A flag that is never set. A play that reports each step ends early only if the callback returns an error.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl Steps {
@@ -91,7 +92,7 @@ impl Steps {
 
     /// Plays the recording once under a candidate, and calls `each` for every step. The page sets begin with
     /// the same contents as in a [`replay`](super::replay) under this candidate. If `replay` counts the whole
-    /// recording, both functions give the same refills and drains.
+    /// recording, the steps have the same refills and drains.
     ///
     /// # Errors
     /// An error of `each`, or an error if the candidate's settings describe an impossible machine.

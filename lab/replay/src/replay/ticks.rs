@@ -1,5 +1,5 @@
-//! Ticks of a replay. Ticks come from the recording's events. If there are none, they come from the clock,
-//! but never from both.
+//! Finds the ticks of a replay. Ticks come from the recording's events. If the recording has no events of
+//! ticks, all ticks come from the clock.
 
 use pageset_core::CpuId;
 use pageset_trace::{Event, Layout, TraceError, TraceReader};
@@ -7,8 +7,8 @@ use pageset_trace::{Event, Layout, TraceError, TraceReader};
 use super::act::Act;
 use super::load::PageSetLoad;
 
-/// The most ticks that are played after a pause in the events. After so many ticks all page sets are idle, so
-/// more would change nothing.
+/// The most ticks that are played after a pause in the events. After this many ticks all page sets are idle,
+/// so more ticks would change nothing.
 const MOST_INTERVALS: u32 = 100;
 
 /// The periodic work of the CPUs.
@@ -16,7 +16,7 @@ const MOST_INTERVALS: u32 = 100;
 pub(super) enum Ticks {
     /// Ticks are the recorded starts of `vmstat_update`.
     Recorded,
-    /// Ticks come from the clock: one on every CPU in each interval.
+    /// Ticks come from the clock: in each interval, every CPU has one tick.
     Interval {
         interval_s: u32,
         /// The time of the next tick; `None` before the first event.
@@ -25,7 +25,7 @@ pub(super) enum Ticks {
 }
 
 impl Ticks {
-    /// Chooses recorded ticks if the recording has any, and ticks by the clock otherwise.
+    /// Chooses recorded ticks if the recording has any ticks, and ticks by the clock if it has none.
     pub(super) fn find(reader: &mut dyn TraceReader, machine: &Layout) -> Result<Self, TraceError> {
         Ok(if reader.has_ticks()? { Self::Recorded } else { Self::by_the_clock(machine) })
     }
@@ -42,7 +42,7 @@ impl Ticks {
         }
     }
 
-    /// If `event` is a tick of the recording, adds it. If ticks come from the clock, adds the ticks that were
+    /// If `event` is a recorded tick, adds this tick. If ticks come from the clock, adds the ticks that were
     /// due since the last event.
     pub(super) fn bring(&mut self, event: &Event, cpus: u32, acts: &mut impl Extend<Act>) {
         let (interval_ns, due_ns) = match self {
@@ -78,8 +78,8 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Returns the ticks of a recording of ten seconds. The recording has frees that fill more than a block,
-    /// and then `events`.
+    /// Returns the ticks of a recording of ten seconds. The recording has more frees than fit into a block of
+    /// events, and then the events `last`.
     fn ticks(last: &[Event]) -> (Ticks, Vec<Act>) {
         let step_ns = 10 * SECOND / BLOCK_EVENTS_MAX as u64;
         let frees =

@@ -8,19 +8,19 @@ pub(super) struct Totals {
     pub(super) allocs: u64,
     pub(super) frees: u64,
     pub(super) pcp_allocs: u64,
-    /// Pages that page sets handed out and took back.
+    /// Number of pages that page sets handed out and took back.
     pub(super) asked_pages: u64,
     pub(super) refills: u64,
     pub(super) refilled_pages: u64,
     pub(super) drains: u64,
     pub(super) drained_pages: u64,
     pub(super) free_high_drains: u64,
-    /// How many times a zone's lock was taken for drains: once for each slice.
+    /// How many times the lock of a zone was taken for drains, once for each slice.
     pub(super) drain_holds: u64,
     pub(super) direct_blocks: u64,
     pub(super) direct_pages: u64,
-    /// The number of pages in each page set now. The next two fields have the sum of these numbers, and the
-    /// largest sum so far.
+    /// The number of pages in each page set now. The next two fields have the current and the largest sum of
+    /// these numbers.
     held: Vec<i32>,
     held_now: i64,
     held_peak: i64,
@@ -56,7 +56,7 @@ impl Totals {
         self.held_peak = self.held_peak.max(self.held_now);
     }
 
-    /// Adds a bundle that needed no refill and no drain, before its page sets change.
+    /// Adds a bundle that needs no refill and no drain. Call this before the page sets change.
     #[inline]
     pub(super) fn passed(&mut self, bundle: &Bundle) {
         self.allocs += u64::from(bundle.allocs);
@@ -66,8 +66,8 @@ impl Totals {
         self.held_peak = self.held_peak.max(self.held_now + i64::from(bundle.most));
     }
 
-    /// Notes the number of pages that a page set holds after a bundle. The caller has noted the largest
-    /// number within the bundle before.
+    /// Notes the number of pages that a page set holds after a bundle. The caller has already noted the
+    /// largest number within the bundle.
     #[inline]
     pub(super) fn note_held_after(&mut self, set: usize, pages: i32) {
         self.held_now += i64::from(pages - std::mem::replace(&mut self.held[set], pages));
@@ -81,7 +81,7 @@ impl Totals {
         self.held_now.max(0) as u64
     }
 
-    /// Pages that page sets fetched from their zones and gave back.
+    /// Number of pages that page sets fetched from their zones, plus pages that page sets gave back.
     pub(super) fn passed_pages(&self) -> u64 {
         self.refilled_pages + self.drained_pages
     }
@@ -91,7 +91,7 @@ impl Totals {
         self.refills + self.drain_holds + self.direct_blocks
     }
 
-    /// Refills and drains.
+    /// Number of refills and drains.
     pub(super) fn visits(&self) -> u64 {
         self.refills + self.drains
     }

@@ -1,28 +1,29 @@
-//! Counts of events that a replay leaves out, and of work that a replay adds although it has no event.
+//! Counts events that a replay leaves out, and work that a replay adds although it has no event.
 
 /// Events of the recording that were not replayed, by reason. The counts are the same under every policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Unreplayed {
-    /// Allocations that failed in the recording already.
+    /// Number of allocations that failed in the recording.
     pub failed_in_recording: u64,
-    /// Events about frames outside the machine's zones.
+    /// Number of events about frames outside the machine's zones.
     pub foreign_frames: u64,
-    /// Events with an impossible order, CPU or node.
+    /// Number of events with an impossible order, CPU or node.
     pub impossible: u64,
-    /// Allocations of frames that the recording shows as in use: a free was lost.
+    /// Number of allocations of frames that were in use according to earlier events. The event of a free was
+    /// lost.
     pub allocated_twice: u64,
 }
 
 /// Work that a replay adds although it has no event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Unseen {
-    /// Frees of pages whose allocation the recording does not show.
+    /// Number of frees of pages whose allocation the recording does not show.
     pub unmatched_frees: u64,
-    /// The part of these pages that were already free according to the recording: they were allocated without
-    /// an event, for example in bulk.
+    /// The part of `unmatched_frees` that frees a page for the second time in a row. A page that is freed
+    /// twice in a row was allocated without an event, for example in bulk.
     pub allocations: u64,
-    /// Pages for the stacks of forked tasks, if the recording has no events of bulk allocations.
+    /// Number of pages for the stacks of forked tasks, if the recording has no events of bulk allocations.
     pub stack_pages: u64,
-    /// Frees that went past a page set whose lock was busy, as later events show.
+    /// Number of frees that went past a page set whose lock was busy, as later events show.
     pub diverted_frees: u64,
 }

@@ -1,4 +1,4 @@
-//! Settings of `/proc/sys/vm` that a user may set, and the machine that results from them.
+//! Settings of `/proc/sys/vm`, and the machine that results from a change of these settings.
 
 use std::str::FromStr;
 
@@ -11,7 +11,8 @@ const SCALE_FACTOR_MAX: u32 = 3000;
 /// The default of `watermark_scale_factor`.
 const SCALE_FACTOR: u32 = 10;
 
-/// Settings that differ from the recorded machine's. `None` keeps the recorded value.
+/// Settings that differ from the recorded machine's settings. A setting that is `None` keeps its recorded
+/// value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct VmSettings {
     /// `vm.percpu_pagelist_high_fraction`: 0 lets the kernel decide, and other values are at least 8.
@@ -39,7 +40,7 @@ impl VmSettings {
         *self == Self::default()
     }
 
-    /// Merges two sets of settings. If both have a value for a setting, that of `other` is used.
+    /// Merges two sets of settings. If both sets have a value for a setting, the value in `other` is used.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -81,7 +82,7 @@ impl VmSettings {
         Ok(())
     }
 
-    /// The settings of `other` that differ from those of `machine`.
+    /// The settings of `other` that differ from the settings of `machine`.
     #[must_use]
     pub fn between(machine: &Layout, other: &Layout) -> Self {
         let (from, to) = (&machine.sysctls, &other.sysctls);
@@ -99,7 +100,7 @@ impl VmSettings {
         }
     }
 
-    /// The machine with these settings. This computes watermarks from settings as the kernel does (spec
+    /// Returns the machine with these settings. Computes watermarks from settings as the kernel does (spec
     /// §1.9), and drops limits that the kernel printed under other settings.
     #[must_use]
     pub fn applied(&self, machine: &Layout) -> Layout {
@@ -118,7 +119,7 @@ impl VmSettings {
         for zone in &mut machine.zones {
             if moves_marks {
                 let min = zone.min.saturating_sub(zone.boost);
-                // Each zone's share of `min_free_kbytes` stays the same.
+                // Each zone keeps its share of `min_free_kbytes`.
                 let share =
                     |(old, new): (u64, u64)| u128::from(min) * u128::from(new) / u128::from(old.max(1));
                 let min = kbytes.map_or(min, |kbytes| u64::try_from(share(kbytes)).unwrap_or(zone.managed));

@@ -1,4 +1,4 @@
-//! The window: the part of a recording that is counted, for the kernel and for the replay alike.
+//! The window: the part of a recording that is counted, both for the kernel and for the replay.
 
 use std::io;
 
@@ -7,18 +7,18 @@ use serde::Serialize;
 use super::load::PageSetLoad;
 use super::machine::Machine;
 
-/// A page set matters if at least one in this many acts concerns it.
+/// A page set matters if at least one act in this many is for this page set.
 const PART_THAT_MATTERS: usize = 100;
 
-/// The window, which ends with the recording.
+/// The part of a recording that is counted. It ends with the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Window {
     /// The number of allocations, frees and ticks before the window.
     pub skipped: u64,
     /// The window's part of all acts, from 0 to 1.
     pub share: f64,
-    /// Whether the contents of the page sets at the window's beginning are known: from the recorded state of
-    /// the machine, or because each page set that matters was refilled or drained before.
+    /// Whether the contents of the page sets at the window's beginning are known. The contents are known from
+    /// the recorded state of the machine, or if each page set that matters was refilled or drained before.
     pub is_start_known: bool,
 }
 
@@ -27,7 +27,8 @@ impl Window {
     pub(super) const OF_LOAD: Self = Self { skipped: 0, share: 1.0, is_start_known: false };
 
     /// Finds the window. If the contents of page sets at the beginning are known, the window is the whole
-    /// recording. If not, the window begins when each page set that matters has been refilled or drained.
+    /// recording. If the contents are not known, the window begins when each page set that matters has been
+    /// refilled or drained.
     pub(super) fn find(machine: &Machine, load: &PageSetLoad, is_start_known: bool) -> io::Result<Self> {
         let whole = Self { skipped: 0, share: 1.0, is_start_known };
         if is_start_known {
@@ -48,8 +49,8 @@ impl Window {
         let matter = (0..sets).filter(|set| acts[*set] * PART_THAT_MATTERS >= all.max(1));
         let turned_over: Option<Vec<usize>> = matter.map(|set| first[set]).collect();
         let skipped = turned_over.and_then(|firsts| firsts.into_iter().max());
-        // If less than half of the recording would be left, count all of it, although the contents at its
-        // beginning are not known.
+        // If less than half of the recording would be left, count the whole recording. The contents of page
+        // sets at the beginning of the recording are then not known.
         Ok(match skipped.filter(|skipped| skipped * 2 <= load.acts.len()) {
             Some(skipped) => Self {
                 skipped: skipped as u64,

@@ -1,4 +1,4 @@
-//! Everything that a recording shows, gathered for a report: the advice and its sources, a timeline, and
+//! Gathers all data of a recording for a report. The data are the advice and its sources, a timeline, and
 //! groups of CPUs that share a node and a cache.
 //!
 //! `samples` has the contents of page sets and zones over time. `neighbours` has the order of CPUs in the
@@ -21,8 +21,8 @@ pub use samples::{CpuSamples, Extremes, Samples, ZoneSamples};
 pub struct ReportData {
     /// Advice, survey and replay.
     pub examined: Examined,
-    /// Settings that changed during the recording, by time. If there are any, the verdict covers only the
-    /// longest part under one setting; `timeline` and `samples` cover the whole recording.
+    /// Settings that changed during the recording, by time. If a setting changed, the verdict covers only the
+    /// longest part under one setting. `timeline` and `samples` cover the whole recording.
     pub changes: Vec<SettingChange>,
     /// Settings when the recording began. `None` if the recording does not describe its machine.
     pub settings: Option<Sysctls>,
@@ -34,8 +34,8 @@ pub struct ReportData {
     pub neighbours: Vec<Neighbours>,
 }
 
-/// Reads a recording twice, or three times if a setting changed during it, and gathers everything about it.
-/// `open` opens the recording each time.
+/// Reads a recording twice, or three times if a setting changed during the recording, and gathers all data
+/// for a report. `open` opens the recording each time.
 ///
 /// # Errors
 /// An error if the recording cannot be read or does not describe its machine, or
@@ -57,7 +57,7 @@ pub fn report_data<R: TraceReader>(
     let whole = if info.setting_changes.is_empty() {
         None
     } else {
-        // The verdict and its survey are about a part of the recording, so survey the whole recording too.
+        // The verdict's survey is about a part of the recording. Survey the whole recording too.
         progress.begin("reading all", "events", info.events);
         let mut going = Ok(());
         let whole = survey(&mut reader, &SurveyOptions::default(), |events| {

@@ -1,14 +1,14 @@
-//! Groups of CPUs that are near each other: by node, then by last-level cache.
+//! Groups CPUs that are near each other, by node and then by last-level cache.
 
 use std::collections::BTreeSet;
 
 use pageset_trace::{CacheKind, Layout};
 use serde::Serialize;
 
-/// CPUs that share a node and the last cache.
+/// CPUs that share a node and a last-level cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Neighbours {
-    /// The node of these CPUs. `None` if the machine's description does not contain them.
+    /// The node of these CPUs. `None` if the machine's description does not contain the CPUs.
     pub node: Option<u16>,
     /// The numbers of the CPUs.
     pub cpus: Vec<u32>,

@@ -1,5 +1,5 @@
-//! The counts and limits of page sets, and the free pages of zones, over time: the smallest and the largest
-//! value in each interval.
+//! The counts and limits of page sets, and the free pages of zones, over time. Each interval has the smallest
+//! and the largest sampled value.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use pageset_trace::TraceInfo;
 
 use crate::Timeline;
 
-/// For each interval: its beginning in nanoseconds from the first event on, the smallest value, and the
-/// largest value. Intervals without a sample are left out.
+/// For each interval: its beginning in nanoseconds after the first event, the smallest value, and the largest
+/// value. Intervals without a sample are left out.
 pub type Extremes = Vec<(u64, u64, u64)>;
 
 /// The samples of `/proc/zoneinfo`.
@@ -62,8 +62,8 @@ impl Samples {
         let interval_ns = timeline.interval_ns.max(1);
         let last = timeline.intervals.saturating_sub(1) as u64;
         for sample in &info.samples {
-            // A sample before the first event counts in the first interval, and a sample after the last event
-            // in the last interval.
+            // A sample before the first event counts in the first interval. A sample after the last event
+            // counts in the last interval.
             let interval = (sample.t0_ns.saturating_sub(timeline.first_ns) / interval_ns).min(last);
             let at_ns = interval * interval_ns;
             let cpu = cpus.entry(sample.cpu).or_default();
@@ -112,7 +112,7 @@ impl Samples {
     }
 }
 
-/// The samples of several CPUs are not perfectly sorted by time: a sample may be late by a few intervals.
+/// Samples are not perfectly sorted by time: a sample may be up to a few intervals late.
 fn widen(extremes: &mut Extremes, at_ns: u64, value: u64) {
     let place = extremes.partition_point(|interval| interval.0 < at_ns);
     match extremes.get_mut(place) {

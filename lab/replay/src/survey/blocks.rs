@@ -1,8 +1,8 @@
 //! A table of allocated blocks, each with the time and the CPU of its allocation.
 //!
-//! The table consists of chunks of 1024 frames. A chunk is made when one of its frames is allocated. Chunks
-//! without blocks are reused for other frames when chunks are short. Chunks are aligned and as large as the
-//! largest block, so no block lies in two chunks.
+//! The table consists of chunks of 1024 frames. A chunk is made when one of its frames is allocated. When
+//! memory for chunks is short, chunks without blocks are reused for other frames. Chunks are aligned and as
+//! large as the largest block, so no block lies in two chunks.
 
 use foldhash::HashMap;
 use pageset_core::{NR_ORDERS, Order, Pfn};
@@ -13,10 +13,10 @@ use crate::memory;
 const CHUNK_FRAMES: usize = 1024;
 const _: () = assert!(CHUNK_FRAMES >= 1 << pageset_core::MAX_ORDER);
 
-/// Chunks without blocks are looked for only if there are this many chunks.
+/// Smallest number of chunks at which the table is searched for chunks without blocks.
 const SWEEP_MIN: usize = 256;
 
-/// Bytes of one chunk, as counted against the limit.
+/// Bytes of one chunk, for the comparison with the memory limit.
 pub(super) const CHUNK_BYTES: u64 = (CHUNK_FRAMES * (size_of::<u64>() + size_of::<u32>())) as u64;
 
 /// A block whose allocation the recording shows.
@@ -33,28 +33,28 @@ pub(super) struct Block {
 /// The result of one free: the blocks that were released.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Blocks, or parts of a larger block, that were allocated in the recording.
+    /// Number of blocks that were released, or of parts of a larger block. Their allocation was recorded.
     pub(super) blocks: u32,
-    /// The number of frames in these blocks.
+    /// The number of frames in the released blocks.
     pub(super) frames: u32,
-    /// The freed block is a part of a larger one, whose other parts stay allocated.
+    /// Whether the freed block is a part of a larger block whose other parts stay allocated.
     pub(super) is_part: bool,
 }
 
-/// All blocks that are allocated and whose allocation was seen.
+/// All blocks that are allocated now and whose allocation was recorded.
 #[derive(Debug)]
 pub(super) struct LiveBlocks {
     chunks: Vec<Chunk>,
-    /// The index of the chunk with each number, which is the number of its first frame divided by the chunk
+    /// The index of each chunk, by the chunk's number. The number is the first frame divided by the chunk
     /// size.
     numbers: HashMap<u64, u32>,
     /// Indices of chunks without a number.
     spare: Vec<u32>,
-    /// Number of chunks at which chunks without blocks are looked for.
+    /// Number of chunks at which the table is searched again for chunks without blocks.
     sweep_at: usize,
-    /// Blocks that the full table did not take since chunks without blocks were looked for.
+    /// Number of blocks that the full table did not take since the last search for chunks without blocks.
     refused: usize,
-    /// The chunk that was used last: the number of its first frame divided by the chunk size, and its index.
+    /// The number and the index of the chunk that was used last.
     last: Option<(u64, u32)>,
     chunks_max: u64,
 }
@@ -62,11 +62,11 @@ pub(super) struct LiveBlocks {
 #[derive(Debug)]
 struct Chunk {
     number: u64,
-    /// Blocks that begin in this chunk.
+    /// Number of blocks that begin in this chunk.
     blocks: u32,
     since_ns: Box<[u64; CHUNK_FRAMES]>,
-    /// For the first frame of a block: the CPU that allocated it, and its order plus 1. 0 for all other
-    /// frames.
+    /// For the first frame of a block: the CPU that allocated the block, and the block's order plus 1. All
+    /// other frames have 0.
     tags: Box<[u32; CHUNK_FRAMES]>,
     /// Blocks of each order that begin in this chunk.
     live: [u16; NR_ORDERS],
@@ -86,8 +86,8 @@ impl LiveBlocks {
         }
     }
 
-    /// Adds an allocated block. Blocks that the table had at these frames are removed and counted in the
-    /// result. `None` if the table is full, or if memory is short.
+    /// Adds an allocated block. Removes the blocks that the table had at these frames, and returns their
+    /// number. `None` if the table is full, or if memory is short.
     #[inline]
     pub(super) fn insert(&mut self, pfn: Pfn, block: Block) -> Option<u32> {
         let index = frame_index(pfn);
@@ -97,8 +97,8 @@ impl LiveBlocks {
         Some(replaced)
     }
 
-    /// Removes the allocated blocks, or parts of a block, within the block of `order` at `pfn`. Calls `each`
-    /// with each removed block.
+    /// Removes the allocated blocks, or parts of a block, within the block of `order` at `pfn`. Passes each
+    /// removed block to `each`.
     #[inline]
     pub(super) fn remove(&mut self, pfn: Pfn, order: Order, each: impl FnMut(Block)) -> Found {
         match self.chunk(pfn) {
@@ -142,7 +142,7 @@ impl LiveBlocks {
         self.chunk(pfn)
     }
 
-    /// The index of a chunk without blocks and without a number.
+    /// Returns the index of a chunk without blocks and without a number.
     #[cold]
     fn place_of_new(&mut self) -> Option<u32> {
         if self.spare.is_empty() && (self.chunks.len() >= self.sweep_at || self.refused > self.chunks.len()) {
@@ -156,7 +156,7 @@ impl LiveBlocks {
             return None;
         }
         if memory::is_short_for(self.chunks.len()) {
-            // From now on, the table takes no more.
+            // Memory is short, so the table makes no further chunks.
             self.chunks_max = self.chunks.len() as u64;
             return None;
         }
@@ -166,9 +166,9 @@ impl LiveBlocks {
         Some(place)
     }
 
-    /// Takes the numbers of chunks without blocks away. If nearly all chunks have blocks, the next sweep comes
-    /// when their number has doubled. So the table is at most twice as large as needed, and all sweeps together
-    /// take little time.
+    /// Makes chunks without blocks spare. If nearly all chunks have blocks, the next sweep comes when the
+    /// number of chunks has doubled. The table is therefore at most twice as large as needed, and all sweeps
+    /// together take little time.
     fn sweep(&mut self) {
         for (place, chunk) in (0..).zip(&self.chunks) {
             if chunk.blocks == 0 {
@@ -348,7 +348,7 @@ mod tests {
         let pages = 3000 * CHUNK_FRAMES as u64;
         for pfn in 0..pages {
             assert_eq!(blocks.insert(Pfn(pfn), block(0)), Some(0));
-            // Only the last 5000 pages are allocated, and page 7, which stays.
+            // Keep only the last 5000 pages and page 7 allocated.
             if let Some(earlier) = pfn.checked_sub(5000).filter(|earlier| *earlier != 7) {
                 assert_eq!(removed(&mut blocks, earlier, 0).1, [block(0)]);
             }
@@ -357,7 +357,7 @@ mod tests {
         assert!(blocks.chunks.len() <= SWEEP_MIN, "{}", blocks.chunks.len());
         assert_eq!(blocks.numbers.len() + blocks.spare.len(), blocks.chunks.len());
         assert_eq!(removed(&mut blocks, 7, 0).1, [block(0)]);
-        // With chunks that all have blocks, the table grows.
+        // If all chunks have blocks, the table grows.
         let mut blocks = LiveBlocks::new(1 << 30);
         for chunk in 0..3000 {
             assert_eq!(blocks.insert(Pfn(chunk * CHUNK_FRAMES as u64), block(0)), Some(0));

@@ -1,11 +1,11 @@
-//! Bursts: how many pages a CPU allocates before its next free, and how many it frees before its next
+//! Bursts: how many pages a CPU allocates before its next free, and how many pages it frees before its next
 //! allocation.
 
 use serde::Serialize;
 
 use super::log2::Log2Counts;
 
-/// Length of the windows that are searched for the peak.
+/// Length of the intervals that are searched for the highest rate.
 const WINDOW_NS: u64 = 1_000_000;
 
 /// Runs of allocations and runs of frees. A run is a series of one kind of event on one CPU.
@@ -17,7 +17,7 @@ pub struct Bursts {
     pub frees: Runs,
     /// The most allocations and frees of all CPUs within one millisecond of the recording's clock.
     pub peak_per_ms: u64,
-    /// The beginning of the window with the peak.
+    /// The beginning of the millisecond with the most allocations and frees.
     pub peak_at_ns: u64,
 }
 
@@ -39,7 +39,7 @@ pub(super) enum Direction {
     Free,
 }
 
-/// The runs and the window that have not ended yet.
+/// The runs that have not ended yet, and the current interval of the search for the highest rate.
 #[derive(Debug, Default)]
 pub(super) struct BurstCounter {
     bursts: Bursts,

@@ -1,37 +1,39 @@
-//! Counts which CPU allocated each block, and which CPU freed it.
+//! Counts blocks by the CPU that allocated the block and the CPU that freed the block.
 
 /// The most CPUs that have a row and a column in the matrix. With more CPUs, the matrix would take more than
-/// 32 MiB; blocks of further CPUs are counted separately.
+/// 32 MiB. Blocks of CPUs with higher numbers are counted separately.
 pub const MATRIX_CPUS_MAX: usize = 2048;
 
-/// Blocks by the CPUs that allocated and freed them. Blocks that were allocated before the recording are not
-/// counted.
+/// Counts of blocks by allocating CPU and freeing CPU. Blocks that were allocated before the recording are
+/// not counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cpus {
-    /// Each CPU's totals, by id, up to the last CPU with an event.
+    /// Each CPU's totals, by number, up to the last CPU with an event.
     pub each: Vec<CpuTotals>,
-    /// Blocks by allocating CPU, then by freeing CPU. A row ends with its last entry that is not 0.
+    /// Blocks by allocating CPU, then by freeing CPU. A row has no entries after its last entry above 0.
     pub matrix: Vec<Vec<u64>>,
-    /// Blocks that a CPU with a number of [`MATRIX_CPUS_MAX`] or more freed or allocated.
+    /// Number of blocks that were allocated or freed by a CPU with the number [`MATRIX_CPUS_MAX`] or a higher
+    /// number.
     pub beyond_matrix: u64,
-    /// Blocks freed on the CPU that allocated them.
+    /// Number of blocks freed on the CPU that allocated them.
     pub local_blocks: u64,
-    /// The number of pages in these blocks.
+    /// The number of pages in `local_blocks`.
     pub local_pages: u64,
-    /// Blocks freed on another CPU.
+    /// Number of blocks that were allocated by one CPU and freed by another CPU.
     pub remote_blocks: u64,
-    /// The number of pages in these blocks.
+    /// The number of pages in `remote_blocks`.
     pub remote_pages: u64,
 }
 
-/// Pages that one CPU allocated and freed, including frees of pages that were allocated before the recording.
+/// Number of pages that one CPU allocated, and number of pages that this CPU freed. Frees of pages that were
+/// allocated before the recording are included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTotals {
-    /// Events of any kind.
+    /// Number of events of any kind.
     pub events: u64,
-    /// Pages allocated.
+    /// Number of pages allocated.
     pub allocated_pages: u64,
-    /// Pages freed.
+    /// Number of pages freed.
     pub freed_pages: u64,
 }
 

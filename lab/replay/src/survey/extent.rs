@@ -1,11 +1,11 @@
-//! The extent of a recording: whether it has the events of the whole machine, or of a part of it.
+//! Finds whether a recording has the events of the whole machine or only of a part.
 
 use pageset_trace::{Event, EventKind, SourceFormat, TraceInfo};
 
-/// With this many events, a recording of a whole machine has events of more than one thread.
+/// If a recording of a whole machine has this many events, more than one thread caused them.
 const EVENTS_MIN: u64 = 100;
 
-/// How a recorder's note begins that says that only some CPUs were recorded.
+/// The first words of a recorder's note that only some CPUs were recorded.
 const OTHER_CPUS: &str = "other CPUs than ";
 
 /// Counts that show whether a recording has the events of the whole machine.
@@ -29,8 +29,8 @@ impl Extent {
         }
     }
 
-    /// Says which part of the machine was recorded, and how to record all of it. `None` if nothing shows that
-    /// it is only a part.
+    /// Says which part of the machine was recorded, and how to record the whole machine. `None` if nothing
+    /// shows that a part is missing.
     #[must_use]
     pub fn part(&self, info: &TraceInfo) -> Option<String> {
         let cpus = info.not_recorded.iter().find_map(|what| what.strip_prefix(OTHER_CPUS));
@@ -38,8 +38,8 @@ impl Extent {
             let cpus = cpus.split(':').next().unwrap_or_default();
             return Some(format!("It has the events of CPUs {cpus} only. Record all CPUs."));
         }
-        // The recorders of this project record every thread. So if there is only one thread, the recording is
-        // still complete.
+        // The recorders of this project record every thread. A recording of these recorders is therefore
+        // complete even if it has only one thread.
         let is_ours =
             matches!(info.source, SourceFormat::Native | SourceFormat::Pcpt) && info.before.is_some();
         if is_ours {

@@ -1,4 +1,4 @@
-//! Groups of tasks: by the name of their process, by control group, or by owner.
+//! Groups tasks by the name of their process, by control group, or by owner.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,8 +9,8 @@ use super::who::{TaskShare, TaskTotals, Who};
 /// The name of a group of tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum GroupName {
-    /// The name of a process, or the path of a control group. Programs choose these texts, so they may hold
-    /// control characters.
+    /// The name of a process, or the path of a control group. Programs choose these texts, so a text may
+    /// contain control characters.
     Named(String),
     /// The recorded command's tasks.
     Command,
@@ -18,7 +18,7 @@ pub enum GroupName {
     Recorder,
     /// All other tasks.
     Rest,
-    /// Interrupts, whatever task they interrupted.
+    /// Interrupts. Events of an interrupt are not counted for the interrupted task.
     Interrupts,
     /// Tasks whose name is not known.
     Unknown,
@@ -27,21 +27,21 @@ pub enum GroupName {
 /// Tasks with the same name or control group, and their totals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// The name that these tasks share.
+    /// The name that all tasks of the group share.
     pub name: GroupName,
-    /// The number of processes; where names are not known, the number of tasks.
+    /// The number of processes. If names are not known, the number of tasks.
     pub processes: u64,
     /// The totals of these tasks.
     pub totals: TaskTotals,
 }
 
-/// The beginning of the names of kernel threads that run work items of any kind. The part of the name after
-/// this beginning does not tell the kind of work, so all these threads form one group.
+/// The first letters of the names of kernel threads that run work items of any kind. The rest of such a name
+/// does not show the kind of work, so all these threads form one group.
 const KERNEL_WORKERS: &str = "kworker/";
 
 impl Who {
-    /// Groups by the name of the process, those with the most pages first. Tasks of unknown processes come
-    /// last.
+    /// Groups by the name of the process, sorted by pages, largest number first. Tasks of unknown processes
+    /// come last.
     #[must_use]
     pub fn by_process(&self, tasks: &Tasks) -> Vec<Group> {
         let index = tasks.index();
@@ -54,8 +54,8 @@ impl Who {
         })
     }
 
-    /// Groups by control group, those with the most pages first. Tasks of unknown groups come last. Empty if
-    /// no control group is known.
+    /// Groups by control group, sorted by pages, largest number first. Tasks of unknown groups come last.
+    /// Empty if no control group is known.
     #[must_use]
     pub fn by_cgroup(&self, tasks: &Tasks) -> Vec<Group> {
         if !tasks.has_cgroups() {
@@ -93,7 +93,7 @@ impl Who {
         ])
     }
 
-    /// `name` gives a task's group, and its process.
+    /// Sums up tasks by group. `name` returns a task's group, and its process.
     fn grouped(&self, name: impl Fn(&TaskShare) -> Option<(String, (u32, u64))>) -> Vec<Group> {
         let mut groups: HashMap<String, (TaskTotals, HashSet<(u32, u64)>)> = HashMap::new();
         let mut unknown = Group { name: GroupName::Unknown, processes: 0, totals: self.unlisted };
@@ -122,8 +122,7 @@ impl Who {
             let size = |group: &Group| (group.totals.allocated_pages, group.totals.visits);
             size(b).cmp(&size(a)).then_with(|| a.name.cmp(&b.name))
         });
-        // Add the group of unknown names even if it is empty, because its total of 0 shows that all names are
-        // known.
+        // Add the group of unknown names even if its total is 0. A total of 0 shows that all names are known.
         all.push(unknown);
         all
     }

@@ -1,4 +1,4 @@
-//! The recorded kernel's own work: refills, drains, fallbacks, ticks, reclaim.
+//! The recorded kernel's own work: refills, drains, fallbacks, ticks and reclaim.
 
 use pageset_trace::{Decision, Decisions, Event, EventKind, LockWaits, PFN_NONE, TraceInfo, Work};
 
@@ -6,41 +6,42 @@ use super::log2::Log2Counts;
 use super::who::{Who, WhoCounter};
 use super::zone_lock::{ZoneLockCounter, ZoneLocks};
 
-/// The recorded kernel's own decisions, as far as its events show them.
+/// The recorded kernel's own decisions, as events show them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
     /// Refills of page sets, in pages. A refill is a run of `mm_page_alloc_zone_locked` events of one order
-    /// and type on one CPU. A single block that was allocated past a busy page set has the same events, so it
-    /// is counted too.
+    /// and type on one CPU. A single block that was allocated past a busy page set has the same events, so
+    /// this block counts as a refill too.
     pub refills: Log2Counts,
-    /// Blocks that are too large for page sets, so that they came directly from the zone.
+    /// Number of blocks that came directly from the zone, because they are too large for page sets.
     pub direct_blocks: u64,
-    /// The number of pages in these blocks.
+    /// The number of pages in `direct_blocks`.
     pub direct_pages: u64,
     /// Drains of page sets, in pages. A drain is a run of `mm_page_pcpu_drain` events on one CPU. All slices
     /// of a drain form one run.
     pub drains: Log2Counts,
-    /// Requests that were served from another migratetype (`mm_page_alloc_extfrag`).
+    /// Number of requests that were served from another migratetype (`mm_page_alloc_extfrag`).
     pub extfrag: u64,
-    /// Fallbacks that changed the migratetype of a pageblock.
+    /// Number of fallbacks that changed the migratetype of a pageblock.
     pub extfrag_ownership_changes: u64,
-    /// Calls of the bulk allocator.
+    /// Number of calls of the bulk allocator.
     pub bulk_calls: u64,
-    /// Pages that the bulk allocator was asked for.
+    /// Number of pages that the bulk allocator was asked for.
     pub bulk_pages_asked: u64,
-    /// Pages that the bulk allocator delivered. There are no allocation events for these pages.
+    /// Number of pages that the bulk allocator delivered. Pages of bulk allocations have no allocation
+    /// events.
     pub bulk_pages_got: u64,
-    /// Periodic ticks (`vmstat_update`), which decay page sets.
+    /// Number of periodic ticks (`vmstat_update`), which decay page sets.
     pub vmstat_ticks: u64,
-    /// Flushes of LRU batches on request (`lru_add_drain_per_cpu`).
+    /// Number of flushes of LRU batches on request (`lru_add_drain_per_cpu`).
     pub lru_drains: u64,
     /// Waits for contended spinning locks, including zone locks.
     pub spin_waits: Log2Counts,
     /// Waits for all other contended locks.
     pub other_waits: Log2Counts,
-    /// Counts about zone locks, as far as the recording shows which locks are zone locks.
+    /// Counts about zone locks. The recording may not show for each lock whether it is a zone lock.
     pub zone_locks: ZoneLocks,
-    /// Beginnings of waits without an end, and ends without a beginning.
+    /// Number of waits with a beginning but no end, or with an end but no beginning.
     pub unpaired_waits: u64,
     /// Times kswapd was woken.
     pub kswapd_wakes: u64,
@@ -48,16 +49,16 @@ pub struct Kernel {
     pub kswapd_sleeps: u64,
     /// Number of times that a task reclaimed memory for itself.
     pub direct_reclaims: u64,
-    /// Frames that these tasks reclaimed.
+    /// Number of frames that tasks reclaimed for themselves.
     pub direct_reclaimed_pages: u64,
-    /// Page faults from user mode.
+    /// Number of page faults from user mode.
     pub page_faults: u64,
-    /// Tasks forked.
+    /// Number of tasks forked.
     pub forks: u64,
 }
 
 /// Groups the kernel's events into refills, drains and waits. A program that reads a recording for another
-/// purpose can pass its events to this counter at the same time.
+/// purpose can pass the events to this counter at the same time.
 #[derive(Debug, Default)]
 pub struct KernelCounter {
     kernel: Kernel,
@@ -68,7 +69,7 @@ pub struct KernelCounter {
 }
 
 impl KernelCounter {
-    /// Makes a counter that knows the recorded command's tasks from the recording's description.
+    /// Makes a counter for a recording. The recording's description names the tasks of the recorded command.
     pub(super) fn of(info: &TraceInfo) -> Self {
         Self { who: WhoCounter::new(info), ..Self::default() }
     }

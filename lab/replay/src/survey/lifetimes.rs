@@ -1,4 +1,4 @@
-//! How long blocks stay allocated.
+//! Counts how long blocks stay allocated.
 
 use serde::Serialize;
 
@@ -7,26 +7,27 @@ use super::{blocks::Found, log2::Log2Counts};
 /// How long blocks stay allocated. A block that is freed in parts counts once for each part.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Lifetimes {
-    /// Nanoseconds from allocation to free. If the recording's clock went backwards in between, the value is
-    /// 0.
+    /// Nanoseconds from allocation to free. The value is 0 if the recording's clock went backwards between
+    /// the two events.
     pub ns: Log2Counts,
-    /// Blocks still allocated when the recording ends.
+    /// Number of blocks still allocated when the recording ends.
     pub alive_at_end: u64,
-    /// The number of pages in these blocks.
+    /// The number of pages in blocks that are still allocated when the recording ends.
     pub alive_pages_at_end: u64,
-    /// Frees of blocks whose allocation the recording does not show: older than the recording, allocated in
-    /// bulk, or the event is lost.
+    /// Number of frees of blocks whose allocation is not in the table. Such an allocation was in bulk, before
+    /// the recording, or while the table was full, or its event was lost.
     pub unmatched_frees: u64,
-    /// Pages freed without a known allocation, including the unknown part of blocks that are partly known.
+    /// Number of freed pages whose allocation is not in the table. A freed block may have such pages beside
+    /// known pages.
     pub unmatched_pages: u64,
-    /// Frees of a part of a larger block.
+    /// Number of frees of a part of a larger block.
     pub parts: u64,
-    /// Frees of several blocks at once.
+    /// Number of frees of a block that consists of several allocated blocks.
     pub freed_together: u64,
-    /// Blocks allocated at frames that, according to the recording, were still allocated: the earlier frees
-    /// were lost.
+    /// Number of blocks whose frames were allocated again although no free was recorded: the event of the
+    /// free was lost.
     pub allocated_twice: u64,
-    /// Allocations that were not followed, because the table of blocks was full.
+    /// Number of allocations that were not followed, because the table of blocks was full.
     pub not_followed: u64,
 }
 

@@ -3,7 +3,7 @@
 use pageset_report::Histogram;
 use serde::{Serialize, Serializer};
 
-/// One bucket for 0 and one for each bit length.
+/// Number of buckets: one for 0 and one for each bit length.
 const BUCKETS: usize = 65;
 
 /// How many values of each bit length occurred, with the sum and the largest value.
@@ -11,7 +11,7 @@ const BUCKETS: usize = 65;
 pub struct Log2Counts {
     /// Bucket 0 counts zeros; bucket n counts values of n bits.
     counts: [u64; BUCKETS],
-    /// Sum of all values. If the sum is too large for the type, it is the largest number of the type.
+    /// Sum of all values. If the sum is too large for the type, this is the type's largest number.
     pub sum: u64,
     /// Largest value; 0 without values.
     pub max: u64,
@@ -44,7 +44,8 @@ impl Log2Counts {
         (total > 0).then(|| self.sum as f64 / total as f64)
     }
 
-    /// The ranges that contain values: for each, its smallest possible value and the number of values.
+    /// Returns the ranges that contain values. Each range is given by its smallest possible value and its
+    /// number of values.
     pub fn ranges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let used = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         used.map(|(bits, count)| (if bits == 0 { 0 } else { 1 << (bits - 1) }, *count))
@@ -58,8 +59,8 @@ impl Log2Counts {
         histogram
     }
 
-    /// An upper bound for a percentile: the end of the range that contains it. The true percentile is at
-    /// least half as large. `None` without values.
+    /// An upper bound for a percentile: the end of the range that contains the percentile. The true
+    /// percentile is at least half as large as this bound. `None` without values.
     #[must_use]
     pub fn percentile_at_most(&self, percent: u64) -> Option<u64> {
         let wanted = (u128::from(self.total()) * u128::from(percent)).div_ceil(100).max(1);
@@ -75,7 +76,8 @@ impl Log2Counts {
     }
 }
 
-/// The JSON form of a distribution. A percentile is written as the end of the range that contains it.
+/// The JSON form of a distribution. Each percentile is written as the end of the range that contains the
+/// percentile.
 #[derive(Serialize)]
 struct Distribution {
     count: u64,

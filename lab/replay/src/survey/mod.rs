@@ -1,5 +1,5 @@
-//! The contents of a recording: allocations and frees by CPU and task, lifetimes of blocks, and the kernel's
-//! own work.
+//! Surveys a recording: allocations and frees by CPU and task, lifetimes of blocks, and the kernel's own
+//! work.
 //!
 //! [`survey`] reads a recording once, in bounded memory. The survey replays nothing: every number is about
 //! the recorded kernel.
@@ -12,10 +12,11 @@
 //!   zones before and after the recording.
 //! - `who` has totals of each task, `groups` combines tasks, and `extent` says whether only a part of the
 //!   machine was recorded.
-//! - `timeline` has counts over time, from a second reading. `blocks` is the table of allocated blocks.
+//! - `timeline` reads the recording again for counts over time. `blocks` is the table of
+//!   allocated blocks.
 //!
 //! All counts are of events. If [`Survey::recorded`] does not contain a kind of event, the count of this kind
-//! says nothing about the load.
+//! is 0 whatever the load did.
 
 mod blocks;
 mod bursts;
@@ -58,8 +59,8 @@ pub use zones::{PagesetState, ZoneState, ZoneSurvey};
 /// Options of a survey.
 #[derive(Clone, Debug)]
 pub struct SurveyOptions {
-    /// Bytes that the table of allocated blocks may use. The default of 1 GiB suffices for blocks in 350 GiB
-    /// of memory. Further allocations are counted as [`Lifetimes::not_followed`].
+    /// Bytes that the table of allocated blocks may use. The default of 1 GiB suffices for the blocks of 350
+    /// GiB of memory. Allocations that do not fit are counted as [`Lifetimes::not_followed`].
     pub table_bytes_max: u64,
 }
 
@@ -72,13 +73,13 @@ impl Default for SurveyOptions {
 /// The contents of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survey {
-    /// Events read.
+    /// Number of events read.
     pub events: u64,
     /// Events by kind.
     pub kinds: [(EventKind, u64); EventKind::COUNT],
     /// Which kinds of events were recorded.
     pub recorded: RecordedKinds,
-    /// Whether the events are of the whole machine.
+    /// Whether the events cover the whole machine.
     pub extent: Extent,
     /// When the events happened; `None` without events.
     pub time: Option<RecordedTime>,
@@ -100,11 +101,11 @@ pub struct Survey {
     pub zones: Vec<ZoneSurvey>,
 }
 
-/// Reads a recording to its end and makes its survey. `progress` receives the number of events read, block by
-/// block.
+/// Reads a recording to its end and makes its survey. After each block of events, `progress` receives the
+/// number of events read.
 ///
 /// # Errors
-/// The recording is damaged or unreadable.
+/// An error if the recording is damaged or unreadable.
 pub fn survey(
     reader: &mut dyn TraceReader,
     options: &SurveyOptions,
@@ -129,7 +130,7 @@ impl<R: TraceReader> Counted<R> {
         Self { counter: Counter::new(options, reader.info()), reader }
     }
 
-    /// The survey of the events that were read.
+    /// Returns the survey of all events that were read so far.
     pub(crate) fn finish(self) -> Survey {
         let info = self.reader.info();
         Survey { lost: self.reader.lost(), zones: zones::zones(info), ..self.counter.finish(info) }
@@ -186,8 +187,8 @@ impl Counter {
         }
     }
 
-    /// This loop is a separate function, so that it is compiled with this crate's optimisation. The generic
-    /// caller is compiled in the crate that calls it, with that crate's optimisation.
+    /// This loop is not generic, so it is compiled with this crate's optimisation level. A generic function
+    /// is compiled with the optimisation level of the crate that calls it.
     fn record_all(&mut self, events: &[Event]) {
         self.time.record(events);
         events.iter().for_each(|event| self.record(event));
@@ -205,7 +206,7 @@ impl Counter {
             EventKind::MmPageFree => self.freed(event),
             EventKind::MmPageFreeBatched => {
                 self.orders.freed_in_batches += 1;
-                // This is usually the second event of a free, and its first event was counted already.
+                // This is usually the second event of a free, whose first event was already counted.
                 if event.is_free() {
                     self.freed(event);
                 }
@@ -214,8 +215,8 @@ impl Counter {
         }
     }
 
-    /// The block that an event is about, if its order and frame are possible. Damaged or malicious recordings
-    /// may have any order and frame.
+    /// Returns the block that an event is about, if its order and frame are possible. Damaged or malicious
+    /// recordings may have any order and frame.
     #[inline]
     fn block_of(&mut self, event: &Event) -> Option<(pageset_core::Pfn, Order)> {
         let block = event.frame().zip(event.block_order()).filter(|(pfn, order)| pfn.is_aligned(*order));

@@ -9,17 +9,18 @@ pub const TYPE_COLUMNS: usize = MigrateType::COUNT + 1;
 /// Blocks by order and migratetype.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Orders {
-    /// Blocks allocated: a row for each order, and in it a column for each requested migratetype. The last
-    /// column counts blocks of unknown migratetype.
+    /// Blocks allocated: a row for each order, with a column for each requested migratetype. The last column
+    /// counts blocks of unknown migratetype.
     pub allocated: [[u64; TYPE_COLUMNS]; NR_ORDERS],
     /// Blocks freed, by order. Events of frees do not have the migratetype.
     pub freed: [u64; NR_ORDERS],
-    /// Blocks freed in a batch (`mm_page_free_batched`), which are of order 0; [`Self::freed`] has them, too.
+    /// Number of blocks freed in a batch (`mm_page_free_batched`), all of order 0. [`Self::freed`] includes
+    /// these blocks.
     pub freed_in_batches: u64,
-    /// Allocations that failed.
+    /// Number of allocations that failed.
     pub failed: u64,
-    /// Events whose order is impossible, or whose frame is not aligned to the order. The other counts leave
-    /// these events out.
+    /// Number of events with an impossible order, or with a frame that is not aligned to the order. All other
+    /// counts leave these events out.
     pub impossible: u64,
 }
 
@@ -30,25 +31,25 @@ impl Orders {
         self.allocated[order.index()][column] += 1;
     }
 
-    /// Blocks allocated.
+    /// Number of blocks allocated.
     #[must_use]
     pub fn allocated_blocks(&self) -> u64 {
         self.allocated.iter().flatten().sum()
     }
 
-    /// Frames allocated.
+    /// Number of frames allocated.
     #[must_use]
     pub fn allocated_pages(&self) -> u64 {
         frames(self.allocated.iter().map(|types| types.iter().sum()))
     }
 
-    /// Blocks freed.
+    /// Number of blocks freed.
     #[must_use]
     pub fn freed_blocks(&self) -> u64 {
         self.freed.iter().sum()
     }
 
-    /// Frames freed.
+    /// Number of frames freed.
     #[must_use]
     pub fn freed_pages(&self) -> u64 {
         frames(self.freed.iter().copied())

@@ -1,4 +1,4 @@
-//! Tests that a survey of any events ends, and that its numbers add up.
+//! Tests that a survey of arbitrary events ends, and that its numbers add up.
 
 use pageset_trace::{Event, EventKind, LostEvents, TraceError, TraceInfo, TraceReader};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! When each CPU visited its zones, and how long it waited for their locks: counts for intervals of time.
+//! Counts for intervals of time: how often each CPU visited its zones, and how long it waited for zone locks.
 //!
 //! The recording's whole time is divided into intervals of equal length, so the sums over all intervals equal
 //! the counts of the whole recording.
@@ -7,12 +7,12 @@ use pageset_trace::{Decision, Decisions, Event, EventKind, LockWaits, TraceError
 
 use super::Survey;
 
-/// The largest number of intervals of all CPUs together. More intervals would not be visible in a picture,
-/// and would make the report too large.
+/// The largest number of intervals of all CPUs together. More intervals would make the report too large, and
+/// would not be visible in its picture.
 const CELLS_MAX: usize = 80_000;
 /// The largest number of intervals of one CPU. A screen is not wide enough for more intervals.
 const INTERVALS_MAX: usize = 1000;
-/// The fewest intervals of one CPU, however many CPUs there are.
+/// The smallest number of intervals of one CPU, for any number of CPUs.
 const INTERVALS_MIN: usize = 16;
 
 /// Zone visits and waits of the CPUs over time.
@@ -22,28 +22,29 @@ pub struct Timeline {
     pub first_ns: u64,
     /// Length of an interval; 0 without events.
     pub interval_ns: u64,
-    /// Intervals.
+    /// Number of intervals.
     pub intervals: usize,
-    /// The timelines, by CPU. A list in a timeline is empty if the CPU had nothing to count in it.
+    /// The timelines, by CPU. A CPU without refills has an empty list of refills. Lists of drains and waits
+    /// are empty in the same way.
     pub cpus: Vec<CpuTimeline>,
 }
 
 /// One CPU's visits and waits in each interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimeline {
-    /// Refills, by the time of their last block.
+    /// Number of refills. A refill counts at the time of its last block.
     pub refills: Vec<u64>,
-    /// Drains, by the time of their last block.
+    /// Number of drains. A drain counts at the time of its last block.
     pub drains: Vec<u64>,
-    /// Nanoseconds of waits for zone locks, by the time of their end.
+    /// Nanoseconds of waits for zone locks. A wait counts at the time of its end.
     pub wait_ns: Vec<u64>,
 }
 
-/// Reads a recording that was surveyed, once more. `progress` receives the number of events read, block by
-/// block.
+/// Reads a surveyed recording once more, and makes its timeline. After each block of events, `progress`
+/// receives the number of events read.
 ///
 /// # Errors
-/// The recording is damaged or unreadable.
+/// An error if the recording is damaged or unreadable.
 pub fn timeline(
     reader: &mut dyn TraceReader,
     survey: &Survey,
@@ -81,8 +82,8 @@ impl<'s> Counter<'s> {
         }
     }
 
-    /// This loop is a separate function, so that it is compiled with this crate's optimisation. The generic
-    /// caller is compiled in the crate that calls it, with that crate's optimisation.
+    /// This loop is not generic, so it is compiled with this crate's optimisation level. A generic function
+    /// is compiled with the optimisation level of the crate that calls it.
     fn record_all(&mut self, events: &[Event]) {
         events.iter().for_each(|event| self.record(event));
     }

@@ -1,8 +1,8 @@
-//! Totals of each task: allocated pages, zone visits, waits for zone locks, and pageblocks that the task
-//! changed or mixed.
+//! Totals of each task: allocated pages, zone visits, waits for zone locks, and pageblocks that changed their
+//! migratetype or became mixed.
 //!
 //! Interrupts are counted separately, because the interrupted task did not cause them. The recorded command's
-//! tasks are the task that the recorder's thread forked, and all its descendants according to recorded forks.
+//! tasks are the task that the recorder's thread forked, and all descendants of this task.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,21 +15,21 @@ const TASKS_MAX: usize = 1 << 20;
 /// The number of recently used tasks that are found fast, without a search.
 const RECENT: usize = 64;
 
-/// Totals of one or more tasks. A total is 0 also if it is unknown, because the events for it were not
-/// recorded.
+/// Totals of one or more tasks. A total is also 0 if its events were not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskTotals {
-    /// Pages allocated.
+    /// Number of pages allocated.
     pub allocated_pages: u64,
-    /// Refills and drains of page sets.
+    /// Number of refills and drains of page sets.
     pub visits: u64,
-    /// Waits for zone locks.
+    /// Number of waits for zone locks.
     pub waits: u64,
     /// Time of the waits in nanoseconds.
     pub wait_ns: u64,
-    /// Requests after which a whole pageblock changed its migratetype.
+    /// Number of requests after which a whole pageblock changed its migratetype.
     pub pageblocks_changed: u64,
-    /// Requests that took a part of a pageblock of another migratetype, so that the pageblock became mixed.
+    /// Number of requests that took a part of a pageblock of another migratetype, so that the pageblock
+    /// became mixed.
     pub pageblocks_mixed: u64,
 }
 
@@ -44,7 +44,7 @@ impl TaskTotals {
         self.pageblocks_mixed = self.pageblocks_mixed.saturating_add(other.pageblocks_mixed);
     }
 
-    /// Pageblocks that changed their migratetype or became mixed.
+    /// Number of pageblocks that changed their migratetype or became mixed.
     #[must_use]
     pub const fn pageblocks(&self) -> u64 {
         self.pageblocks_changed.saturating_add(self.pageblocks_mixed)
@@ -56,8 +56,8 @@ impl TaskTotals {
 pub struct TaskShare {
     /// The task's number.
     pub tid: u32,
-    /// When the task was first seen. This distinguishes two tasks with the same number, because the kernel
-    /// reuses numbers.
+    /// When the task was first seen. The kernel reuses numbers of tasks, so this time distinguishes tasks
+    /// with the same number.
     pub first_ns: u64,
     /// Whether the task belongs to the recorded command, to the recorder, or to neither.
     pub party: Party,
@@ -89,7 +89,7 @@ impl Who {
     }
 }
 
-/// The owner of a total: a task, all interrupts, or all tasks without separate totals.
+/// The index of a total, which belongs to a task, to all interrupts, or to all tasks without separate totals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct TaskSlot(u32);
 
@@ -108,8 +108,8 @@ pub(super) struct WhoCounter {
     /// Tasks of the command, by number.
     command: HashSet<u32>,
     slots: HashMap<u32, TaskSlot>,
-    /// Tasks that were looked up recently, each at an index that follows from its number. Most events are of
-    /// few tasks.
+    /// Recently used tasks. The number of a task determines its index in this table. Most events are of few
+    /// tasks.
     recent: [Option<(u32, TaskSlot)>; RECENT],
 }
 
@@ -154,7 +154,7 @@ impl WhoCounter {
         self.totals(slot).visits += 1;
     }
 
-    /// Returns the index of the task that an event counts for.
+    /// Returns the index of the total that an event counts for.
     pub(super) fn slot_of(&mut self, event: &Event) -> TaskSlot {
         self.slot(event.pid, event.in_interrupt(), event.ts_ns)
     }

@@ -1,9 +1,9 @@
-//! Zone locks: how long they were held, and how long they were waited for.
+//! Measures how long CPUs held zone locks, and how long CPUs waited for them.
 //!
-//! No event names a lock. If a call chain was recorded, it shows the lock and the caller that waited for it.
-//! Without a call chain, the next event of the waiting task decides: if this event moves a block to or from a
-//! free list, the lock was a zone's. A lock is either a zone's lock in the whole recording or never. So if
-//! waits for one lock disagree, the majority decides.
+//! No event names a lock. A recorded call chain shows the lock and the caller that waited for it. Without a
+//! call chain, the next event of the waiting task decides. If this event moves a block to or from a free
+//! list, the lock was a zone lock. A lock is either always or never a zone lock. If waits for one lock
+//! disagree about this, the majority of the waits decides.
 
 use std::collections::HashMap;
 
@@ -14,8 +14,8 @@ use super::who::TaskSlot;
 /// Largest number of locks that are counted separately. No kernel has so many contended locks, but a damaged
 /// or malicious recording may name more.
 const LOCKS_MAX: usize = 64 << 10;
-/// Two blocks that move within this time count as moved while the lock was held once. After a longer gap, the
-/// lock was taken again: a kernel moves a block in 0.1 to 2 us.
+/// Two blocks that move within this time count as moved under one hold of the lock. After a longer gap, the
+/// lock was taken again. A kernel moves a block in 0.1 to 2 us.
 const GAP_NS_MAX: u64 = 20_000;
 /// The most pairs of a lock and a task with separate counts. Waits of all further pairs are counted together.
 const PAIRS_MAX: usize = 1 << 20;
@@ -23,26 +23,28 @@ const PAIRS_MAX: usize = 1 << 20;
 /// The zone locks of a recording. Times are sums over all CPUs, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZoneLocks {
-    /// Time that CPUs held zone locks to move blocks: for each hold, the time from its first to its last
-    /// block, plus the time of one more block.
+    /// Time that CPUs held zone locks to move blocks. For each hold, this is the time from its first to its
+    /// last block, plus an estimate for one more block.
     pub held_ns: u64,
-    /// Waits for zone locks. 0 if waits were not recorded.
+    /// Number of waits for zone locks. 0 if waits were not recorded.
     pub waits: u64,
     /// Nanoseconds that the waits for zone locks took.
     pub wait_ns: u64,
-    /// The waits whose call chain shows the caller, in the order of [`Caller::ALL`] without the last one.
+    /// Waits for zone locks whose call chain shows the caller, in the order of [`Caller::ALL`]. The last
+    /// entry of [`Caller::ALL`] has no counts here.
     pub callers: [CallerWaits; CALLERS],
-    /// Waits for zone locks by call site, the longest first. `None` stands for an unknown call site.
+    /// Waits for zone locks by call site, sorted by time, longest time first. `None` stands for an unknown
+    /// call site.
     pub sites: Vec<(Option<u16>, CallerWaits)>,
-    /// Waits for other spinning locks, the longest first.
+    /// Waits for other spinning locks, sorted by time, longest time first.
     pub others: Vec<OtherLock>,
-    /// Addresses of the locks that count as zone locks without a call chain, in ascending order.
+    /// Addresses of the locks that count as zone locks although no call chain shows that, in ascending order.
     pub addresses: Vec<u64>,
-    /// Waits for spinning locks other than zone locks.
+    /// Number of waits for spinning locks other than zone locks.
     pub other_waits: u64,
     /// Nanoseconds that the waits counted in `other_waits` took.
     pub other_wait_ns: u64,
-    /// The part of `other_wait_ns` that belongs to the lock with the longest waits.
+    /// The part of `other_wait_ns` that belongs to the lock with the longest total time of waits.
     pub other_longest_wait_ns: u64,
 }
 
@@ -60,7 +62,7 @@ pub struct OtherLock {
 /// The number of callers that can wait for zone locks.
 const CALLERS: usize = Caller::ALL.len() - 1;
 
-/// The number and time of waits, for example of one caller.
+/// The number of waits, and the sum of their times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallerWaits {
     /// The number of waits.
@@ -88,19 +90,20 @@ impl ZoneLocks {
     }
 }
 
-/// Finds out how long zone locks were held and waited for in a recording.
+/// Finds how long CPUs held zone locks and waited for zone locks.
 #[derive(Debug, Default)]
 pub(super) struct ZoneLockCounter {
     locks: HashMap<u64, Lock>,
     beyond: Lock,
     callers: [CallerWaits; CALLERS],
-    /// Waits for zone locks by call site, as call chains say.
+    /// Waits for zone locks by call site, according to call chains.
     by_site: HashMap<Option<u16>, CallerWaits>,
-    /// Waits for other locks by address and call site, as call chains say.
+    /// Waits for other locks by address and call site, according to call chains.
     elsewhere: HashMap<(Option<u64>, Option<u16>), CallerWaits>,
-    /// Waits for zone locks by task, as call chains say.
+    /// Waits for zone locks by task, according to call chains.
     by_task: HashMap<TaskSlot, CallerWaits>,
-    /// Pairs of a lock and a task without a call chain.
+    /// Number of pairs of a lock and a task with separate counts. Only waits without a call chain have such
+    /// counts.
     pairs: usize,
     /// The last event of each CPU. The lock may still be held at the CPU's next event.
     last: Vec<Last>,
@@ -112,12 +115,12 @@ pub(super) struct ZoneLockCounter {
 
 #[derive(Clone, Debug, Default)]
 struct Lock {
-    /// Waits without a call chain.
+    /// Number of waits without a call chain.
     waits: u64,
     wait_ns: u64,
     /// The part of `waits` after which the waiter moved a block.
     moved: u64,
-    /// Waits whose call chain says that the lock is no zone's.
+    /// Waits whose call chain shows that the lock is not a zone lock.
     elsewhere: CallerWaits,
     /// Waits without a call chain, by task.
     by_task: HashMap<TaskSlot, CallerWaits>,
@@ -142,8 +145,8 @@ impl ZoneLockCounter {
     /// Adds an event of any kind except the end of a wait.
     #[inline]
     pub(super) fn record(&mut self, event: &Event) {
-        // Skip the event of a fallback. This event comes before the event of the moved block, says nothing
-        // about locks, and is missing in many recordings.
+        // Skip the event of a fallback. The event of a fallback comes before the event of the moved block,
+        // shows nothing about locks, and is missing in many recordings.
         if event.kind == EventKind::MmPageAllocExtfrag {
             return;
         }
@@ -174,7 +177,7 @@ impl ZoneLockCounter {
         }
     }
 
-    /// Adds a task's wait for a spinning lock that has ended.
+    /// Adds a task's wait for a spinning lock. The wait has ended.
     pub(super) fn obtained(&mut self, event: &Event, wait: LockWait, task: TaskSlot) {
         let of_zone = wait.caller.filter(|caller| caller.is_of_zone());
         if let Some(caller) = of_zone {
@@ -265,7 +268,7 @@ impl ZoneLockCounter {
     }
 }
 
-/// Whether an event is of the same task, and follows so soon that the task still held the lock.
+/// Whether an event is of the same task, and comes so soon that the task still held the lock.
 fn is_next(pid: u32, since_ns: u64, event: &Event) -> bool {
     pid == event.pid && event.ts_ns.checked_sub(since_ns).is_some_and(|gap| gap <= GAP_NS_MAX)
 }

@@ -19,7 +19,7 @@ pub struct ZoneSurvey {
     pub before: Option<ZoneState>,
     /// The state after the recording.
     pub after: Option<ZoneState>,
-    /// The most pages that the page sets of all CPUs held together, according to the samples taken while
+    /// The most pages that the page sets of all CPUs held together, according to the samples of the
     /// recording.
     pub pcp_pages_peak: Option<u64>,
 }
@@ -27,9 +27,9 @@ pub struct ZoneSurvey {
 /// A zone at one moment. Counts are in pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ZoneState {
-    /// Pages that the allocator manages.
+    /// Number of pages that the allocator manages.
     pub managed: u64,
-    /// Free pages.
+    /// Number of free pages.
     pub free: u64,
     /// Min watermark.
     pub min: u64,
@@ -37,7 +37,7 @@ pub struct ZoneState {
     pub low: u64,
     /// High watermark.
     pub high: u64,
-    /// Pages in all page sets.
+    /// Number of pages in all page sets.
     pub pcp_pages: u64,
     /// Page sets, by CPU.
     pub pagesets: Vec<PagesetState>,
@@ -48,9 +48,9 @@ pub struct ZoneState {
 pub struct PagesetState {
     /// The CPU.
     pub cpu: u32,
-    /// Pages held.
+    /// Number of pages held.
     pub count: u32,
-    /// `high`, the limit, at this moment.
+    /// `high`, the limit of the page set, at this moment.
     pub high: u32,
     /// `batch`: the number of pages that a plain refill fetches, and the smallest number that a drain gives
     /// back.
@@ -85,8 +85,8 @@ fn name_of<S: Serializer>(kind: &ZoneKind, serializer: S) -> Result<S::Ok, S::Er
     serializer.serialize_str(kind.name())
 }
 
-/// The zones that appear in the state before or after the recording, by node and kind. If there are no
-/// states, the zones come from the machine's description.
+/// Returns the zones that appear in the state before or after the recording, by node and kind. If neither
+/// state was recorded, the zones come from the machine's description.
 pub(super) fn zones(info: &TraceInfo) -> Vec<ZoneSurvey> {
     let mut zones: BTreeMap<(u16, ZoneKind), ZoneSurvey> = BTreeMap::new();
     let mut note = |zone: &ZoneDescription, is_before: bool| {
@@ -113,8 +113,8 @@ pub(super) fn zones(info: &TraceInfo) -> Vec<ZoneSurvey> {
     zones.into_iter().map(|(key, zone)| ZoneSurvey { pcp_pages_peak: peaks.remove(&key), ..zone }).collect()
 }
 
-/// For each zone, the most pages that page sets held together. A moment's sum is made of the latest sample of
-/// each CPU.
+/// Finds, for each zone, the most pages that its page sets held together. The sum at each moment adds the
+/// latest samples of all CPUs.
 fn peaks(samples: &[Sample]) -> BTreeMap<(u16, ZoneKind), u64> {
     let mut latest: BTreeMap<(u16, ZoneKind, u32), u64> = BTreeMap::new();
     let mut sums: BTreeMap<(u16, ZoneKind), u64> = BTreeMap::new();

@@ -1,5 +1,4 @@
-//! The fate of a freed block, according to the next event about its frame: whether the block reached a page
-//! set, and which list.
+//! Finds whether a freed block reached a page set, and its list, from the next event about the block's frame.
 
 use pageset_core::{MigrateType, Order};
 use pageset_trace::EventKind;
@@ -10,12 +9,13 @@ use super::links::Chunk;
 pub(super) enum AfterFree {
     /// The block waits in a batch, and reaches its page set with a later event.
     Batched,
-    /// The block's next event takes it from the free lists, although no drain returned it there. So the block
-    /// had been freed directly to the zone, because the lock of its page set was busy.
+    /// The block's next event takes the block from the zone's free lists, although no drain returned it
+    /// there. The block was therefore freed directly to the zone, because the lock of its page set was busy.
     Diverted,
     /// The next event shows the block's migratetype, and so its list.
     Type(MigrateType),
-    /// No later event shows what happened: the block does not occur again, or was allocated without an event.
+    /// No later event shows where the block went. The block does not occur again, or was allocated without an
+    /// event.
     Unknown,
 }
 
@@ -35,8 +35,8 @@ pub(super) fn after_free(chunk: &Chunk, index: usize, (order, cpu): (Order, u16)
                 _ => AfterFree::Unknown,
             }
         }
-        // The block is freed again, so it was allocated without an event. A bulk allocation causes this, so
-        // the block's pageblock is taken to be unmovable.
+        // The block is freed again, so it was allocated without an event, for example in bulk. Assume that
+        // its pageblock is unmovable.
         EventKind::MmPageFree if order == Order::ZERO => AfterFree::Type(MigrateType::Unmovable),
         _ => AfterFree::Unknown,
     }

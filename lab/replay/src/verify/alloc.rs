@@ -1,4 +1,4 @@
-//! Compares allocations: a page comes from a list, or the page set is refilled first.
+//! Compares allocations. A page comes from a list, or the page set is refilled first.
 
 use pageset_core::policy::{Fallback, SplitFrees};
 use pageset_core::{FrameIndex, Order};
@@ -14,11 +14,11 @@ use super::page_set::Home;
 
 /// How many later events of a CPU are searched for the allocation that a refill served.
 const SEARCHED: usize = 512;
-/// The largest number of blocks above an allocated block on its list that are examined.
+/// The largest number of blocks above an allocated block on its list that the model examines.
 const LOOKED_AT: usize = 32;
 
 impl Engine {
-    /// Handles blocks that leave the free lists: either a refill, or an allocation without a page set.
+    /// Handles blocks that leave the zone's free lists: a refill, or an allocation without a page set.
     pub(super) fn fetched(&mut self, chunk: &mut Chunk, index: usize) {
         let first = chunk.events[index];
         let mut run = std::mem::take(&mut self.run);
@@ -29,8 +29,8 @@ impl Engine {
             let pfn = self.geometry.pfn(place.frame);
             let reports =
                 |at: &usize| chunk.events[*at].kind == EventKind::MmPageAlloc && chunk.events[*at].pfn == pfn;
-            // A task may be interrupted between its allocation and the event of it. An interrupted task
-            // reports the allocation much later, perhaps on another CPU.
+            // A task may be interrupted between its allocation and the event that reports it. The event then
+            // comes much later, perhaps on another CPU.
             let alloc = chunk.after(last).take(SEARCHED).find(reports);
             let alloc = alloc.or_else(|| chunk.next_in_task(last).filter(reports));
             if let Some(alloc) = alloc {
@@ -76,8 +76,8 @@ impl Engine {
         }
     }
 
-    /// Collects the blocks that a CPU fetched while it held the zone's lock once, each with the next event
-    /// about the block. Returns the index of the last event of the fetch.
+    /// Collects the blocks that a CPU fetched under one hold of the zone lock, each with the next event about
+    /// the block. Returns the index of the last event of the fetch.
     fn collect(&mut self, chunk: &mut Chunk, index: usize, run: &mut Vec<(Place, u32)>) -> usize {
         let first = chunk.events[index];
         let takes_stolen = self.takes_stolen();
@@ -116,8 +116,8 @@ impl Engine {
         }
     }
 
-    /// Whether a request that falls back to another migratetype takes the stolen block itself. In this case
-    /// no event of a fetch follows the event of the fallback.
+    /// Whether a request that falls back to another migratetype takes the block in the fallback's event
+    /// itself. If so, no event of a fetch follows the event of the fallback.
     pub(super) fn takes_stolen(&self) -> bool {
         self.policy.buddy.fallback == Fallback::ClaimOrTakeOne
     }
@@ -127,8 +127,8 @@ impl Engine {
         self.allocated(chunk, (index, index), None);
     }
 
-    /// Handles an allocation. `begin` is the index of its first event, `index` is the index of the allocation
-    /// event itself.
+    /// Handles an allocation. `begin` is the index of its first event, and `index` is the index of the event
+    /// that reports it.
     fn allocated(&mut self, chunk: &Chunk, (begin, index): (usize, usize), run: Option<&[(Place, u32)]>) {
         let event = chunk.events[index];
         if event.is_failed_allocation() {
@@ -143,8 +143,8 @@ impl Engine {
         if self.policy.split_frees == SplitFrees::Joined && order != Order::ZERO {
             self.split.insert(place.frame, order);
         }
-        // A block comes from the list of its pageblock's type, so this event shows the type. Earlier events
-        // may have shown another type.
+        // A block comes from the list of its pageblock's migratetype. The event of the allocation therefore
+        // shows the migratetype, if no earlier event has shown it.
         if self.block_type(place).is_none() {
             self.see_block_type(place, event.migratetype);
         }
@@ -187,16 +187,16 @@ impl Engine {
         }
     }
 
-    /// Returns the list of another CPU that the block came from. The task took the block on that CPU, moved
-    /// to this CPU, and only then reported the allocation.
+    /// Returns the list of another CPU that the block came from. In such a case, the task took the block on
+    /// the other CPU, moved to this CPU, and only then reported the allocation.
     fn taken_elsewhere(&self, chunk: &Chunk, index: usize, place: Place, home: Home) -> Option<Home> {
         let found = self.home(place).filter(|found| found.set != home.set && found.list == home.list)?;
         let before = chunk.events.get(chunk.links[index].before_in_task as usize)?;
         (found.set % self.cpus.len() == usize::from(before.cpu)).then_some(found)
     }
 
-    /// Whether a refill could consist of one block: the list is empty, and either the page set wants one
-    /// block, or the zone may have no second block.
+    /// Whether a refill could consist of one block. The list must be empty. In addition, the page set must
+    /// want one block, or the zone may have no second block.
     fn is_refill_of_one(&mut self, home: Home, order: Order) -> bool {
         let pressure = &self.geometry.zones[home.set / self.cpus.len()].pressure;
         let (flags, is_tight) = (pressure.flags(), pressure.is_tight());
@@ -223,7 +223,7 @@ impl Engine {
             _ => {
                 self.displace(place);
                 // The block was in another CPU's page set, or in no page set. This list may have lost a block
-                // without an event, so its count is reduced by one page.
+                // without an event, so reduce its count by the block's pages.
                 if self.has_bulk_events || !self.sets[home.set].is_warm(home.list) {
                     self.sets[home.set].pcp.count -= pages;
                 }
@@ -243,8 +243,8 @@ impl Engine {
     }
 
     /// Finds blocks that a task took before this free but reports only after it, and takes them off the list.
-    /// A list hands out first the block that was freed last. So an allocation of an older block, while this
-    /// free's block is still on the list, shows that the task took the older block before this free.
+    /// A list hands out the block that was freed last. If a later event allocates an older block while this
+    /// free's block is still on the list, the task took the older block before this free.
     pub(super) fn take_before_free(&mut self, chunk: &Chunk, index: usize, home: Home) {
         // The order of blocks on a list is reliable only if all pages have events.
         if !self.has_bulk_events {
@@ -272,8 +272,8 @@ impl Engine {
         self.sets[home.set].note_alloc(&self.policy);
     }
 
-    /// Removes the blocks that lie above the allocated block in the model. A list hands out its head first,
-    /// so these blocks were taken earlier, without an event.
+    /// Removes the blocks that lie above the allocated block on the model's list. The kernel's list hands out
+    /// its head first, so these blocks were taken earlier, without an event.
     fn drop_missed(&mut self, chunk: &Chunk, index: usize, place: Place, home: Home) {
         let frames = &self.geometry.frames;
         let set = &self.sets[home.set];
@@ -293,14 +293,15 @@ impl Engine {
             let missed = self.place(place.zone, frame);
             let is_gone = match self.future(chunk, missed.frame).map(|(at, event)| (at, *event)) {
                 Some((at, event)) if self.has_bulk_events && is_late(chunk, (index, at)) => {
-                    // A task took the block, and was interrupted before it reported the allocation.
+                    // A task took the block, but was interrupted before it reported the allocation.
                     self.take_early(missed, home, event.cpu);
                     continue;
                 }
                 Some((at, event)) => {
                     matches!(event.kind, EventKind::MmPageFree | EventKind::MmPageFreeBatched) && at > index
                 }
-                // The block never occurs again, so the model had put it on the wrong list.
+                // The block never occurs again, so it was never on this list: the model put it on the wrong
+                // list.
                 None => true,
             };
             if is_gone {

@@ -17,8 +17,8 @@ use crate::pressure::highest_zone;
 const SEARCHED: usize = 4096;
 
 impl Engine {
-    /// Handles the beginning of a bulk allocation, which first takes the blocks on the list. The refills that
-    /// follow deliver the rest of the pages.
+    /// Handles the beginning of a bulk allocation, which first takes the blocks on the list. Later refills
+    /// deliver the rest of the pages.
     pub(super) fn bulk_starts(&mut self, chunk: &Chunk, index: usize) {
         let entry = chunk.events[index];
         let Some((pages, zone)) = self.outcome_of_bulk(chunk, index) else { return };
@@ -49,8 +49,9 @@ impl Engine {
             Some(Bulk { home, left, nameless, wanted: Vec::new(), entry });
     }
 
-    /// The number of pages that a bulk allocation takes without events, and their zone. Pages that it takes
-    /// by ordinary allocations do have events.
+    /// Returns the number of pages that a bulk allocation takes without separate events, and their zone.
+    /// Pages that a bulk allocation takes by ordinary allocations have events of their own, and are not
+    /// counted.
     pub(super) fn outcome_of_bulk(&self, chunk: &Chunk, index: usize) -> Option<(u32, usize)> {
         let entry = &chunk.events[index];
         let (mut ordinary, mut zone) = (0, None);
@@ -90,7 +91,7 @@ impl Engine {
         (pages > 0).then_some((pages, zone))
     }
 
-    /// Takes up to `pages` pages off a list. Takes only blocks whose frames are known. Returns the number of
+    /// Takes up to `pages` pages off a list, but only blocks whose frames are known. Returns the number of
     /// pages taken.
     fn take_named(&mut self, home: Home, pages: u32) -> u32 {
         let zone = home.set / self.cpus.len();
@@ -110,7 +111,7 @@ impl Engine {
         bulk.as_ref().is_some_and(|bulk| same_context(&bulk.entry, event))
     }
 
-    /// Handles a refill for a bulk allocation: the list was empty, so the remaining pages are taken from the
+    /// Handles a refill for a bulk allocation. The list was empty, so the remaining pages are taken from the
     /// refill.
     pub(super) fn bulk_refilled(&mut self, chunk: &Chunk, index: usize, run: &[(Place, u32)]) {
         let cpu = usize::from(chunk.events[index].cpu);
@@ -123,7 +124,7 @@ impl Engine {
         }
         let mut rest = run;
         while !rest.is_empty() {
-            // Events do not show where one refill ends and the next begins.
+            // Events do not show where a refill ends and the next refill begins.
             let zone = bulk.home.set / self.cpus.len();
             let flags = self.geometry.zones[zone].pressure.flags();
             let set = &mut self.sets[bulk.home.set];
@@ -133,7 +134,7 @@ impl Engine {
             let is_last = bulk.left as usize <= wanted || rest.len() <= wanted;
             let (part, later) = rest.split_at(if is_last { rest.len() } else { wanted.max(1) });
             if !self.sets[bulk.home.set].is_warm(bulk.home.list) {
-                // The list was empty, so its contents are known from here on.
+                // The list was empty, so from now on its contents are known.
                 self.sets[bulk.home.set].warm_up(bulk.home.list);
                 self.out.refills.cold += 1;
                 self.sets[bulk.home.set].refill_size(&self.policy, flags, Order::ZERO);
@@ -141,8 +142,8 @@ impl Engine {
                     self.displace(place);
                     self.append(place, bulk.home, Order::ZERO, next);
                 }
-                // The first blocks of the refill went to the bulk allocation. No event reports the allocation
-                // of these blocks, but later events may report their frees.
+                // The bulk allocation took the first blocks of the refill. No event reports the allocation of
+                // such blocks, but later events may report their frees.
                 let gone = part.iter().take(bulk.nameless as usize).take_while(|(_, next)| {
                     chunk.events.get(*next as usize).is_none_or(|event| event.kind != EventKind::MmPageAlloc)
                 });
@@ -168,7 +169,7 @@ impl Engine {
             self.compare_sizes(chunk, index, bulk.home, (Some(wanted), None));
         }
         if bulk.left > 0 {
-            // The list held more blocks than the model knew.
+            // The kernel's list held more blocks than the model's list.
             self.out.refills.predicted += 1;
             self.sets[bulk.home.set].pcp.count -= bulk.left as i32;
             self.mismatch(chunk, index, Class::BulkAllocation, bulk.home.set, || {

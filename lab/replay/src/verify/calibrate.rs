@@ -1,8 +1,8 @@
-//! Finds the number of pages in each page set at the beginning: the number in its first sample, minus the
-//! changes by the events before that sample.
+//! Finds the number of pages in each page set when the recording began. The result is the number in the page
+//! set's first sample, minus the changes by earlier events.
 //!
-//! Errors are possible: the sample shows the page set at a slightly different time, and some pages may come
-//! or go without an event.
+//! The result may be wrong, because the sample shows the page set at a slightly different time. Also, some
+//! pages may come or go without an event.
 
 use pageset_trace::EventKind;
 
@@ -13,7 +13,7 @@ use super::links::Chunk;
 use crate::limits::to_i32;
 
 impl Engine {
-    /// Sets each page set's count from its CPU's first sample in this part of the trace.
+    /// Sets each page set's count from the first sample of its CPU in this chunk.
     pub(super) fn calibrate(&mut self, chunk: &Chunk) {
         let mut changes = vec![0_i64; self.sets.len()];
         let mut waiting: Vec<bool> = self.cpus.iter().map(|cpu| !cpu.samples.is_empty()).collect();

@@ -1,33 +1,33 @@
-//! Classes of mismatches: eleven reasons that are known to make a decision differ from the kernel's, and one
-//! for everything else.
+//! Classes of mismatches. Eleven classes are known reasons for a difference from the kernel's decision, and
+//! the last class has all other mismatches.
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-/// The reason why a prediction differs from the kernel's event. The first eleven reasons are facts that the
-/// recording does not show, or not exactly.
+/// The reason why a prediction differs from the kernel's event. Most reasons are facts that the recording
+/// does not show, or does not show exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Class {
-    /// A bulk allocation took pages. There are no separate events for these pages.
+    /// A bulk allocation took pages. Pages of bulk allocations have no separate events.
     BulkAllocation = 0,
     /// Pages were allocated or freed without any event.
     UnseenTraffic,
     /// The page set's lock was busy, so pages went past the page set.
     FailedTrylock,
-    /// An interrupt came between the moment when a task took a page and the event that reports it.
+    /// An interrupt came after a task took a page, but before the event that reports the allocation.
     EventOrder,
-    /// The type of a freed page's pageblock, and so its list, had to be guessed.
+    /// The list of a freed page had to be guessed, because the migratetype of its pageblock was not known.
     PageblockType,
-    /// Frees of a batch reached the page set later than their events.
+    /// Frees of a batch reached the page set later than their events show.
     BatchedCommit,
-    /// State from before the recording was not known yet.
+    /// A state from before the recording was not yet known.
     HiddenAtStart,
-    /// Whether the zone was below its high watermark, or being reclaimed, had to be guessed.
+    /// The model had to guess whether the zone was below its high watermark, or being reclaimed.
     ZonePressure,
     /// A drain that ends with a huge page takes up to 511 pages too many.
     HugeOvershoot,
     /// A drain ended after a whole slice although more slices were due, while another CPU visited the same
-    /// zone. No recorded event says why the drain ended.
+    /// zone. No recorded event shows why the drain ended.
     EndedEarly,
     /// The recorded kernel follows a rule that its policy does not have.
     KernelRule,

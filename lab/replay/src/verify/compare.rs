@@ -1,5 +1,5 @@
-//! Compares the drain that a free should cause with the kernel's drain. This is the main part of the
-//! verification.
+//! Compares the drain that a free should cause with the kernel's drain. This comparison is the main part of
+//! the verification.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ use super::geometry::Place;
 use super::links::Chunk;
 use super::page_set::{Home, Scalars};
 
-/// How many later events of a CPU are searched for the thread that an interrupt interrupted.
+/// How many later events of a CPU are searched for the next event of an interrupted thread.
 const SEARCHED: usize = 4096;
 
 /// How a drain ends, as events show it.
@@ -25,15 +25,15 @@ const SEARCHED: usize = 4096;
 pub(super) enum DrainEnds {
     /// The drain ends with the last collected block.
     Here,
-    /// Other tasks run before the drain continues. The drain continues with the event at this index.
+    /// The drain is not complete: other tasks run before its next slice, whose first event has this index.
     GoesOn(usize),
     /// The task continues on another CPU, so the rest of the drain is unknown.
     TaskMoved,
 }
 
 impl Engine {
-    /// Compares the kernel's drain after a free with the drain that the policy decides, then carries out the
-    /// kernel's drain. The page set already holds the freed block.
+    /// Compares the kernel's drain after a free with the policy's drain, then carries out the kernel's drain.
+    /// The page set already holds the freed block.
     pub(super) fn compare_free(
         &mut self,
         chunk: &Chunk,
@@ -60,8 +60,8 @@ impl Engine {
                 _ => None,
             };
             self.wait_for_slices(Slices { home, next, left });
-            // The drain agrees so far, and more slices follow. These slices are compared when the comparison
-            // reaches their events.
+            // The drain agrees so far, and more slices follow. Compare the further slices when their events
+            // are reached.
             if left.is_some() {
                 self.carry_out_drain(home, observed);
                 return;
@@ -75,8 +75,8 @@ impl Engine {
             self.note_ended_early(chunk, index, home, (due, observed));
         } else {
             let class = match self.class_of_free((home, order), (before, other), flags, (due, observed)) {
-                // The policy drains after this free of an interrupt, but the kernel did not. If the block
-                // never occurs again, it may have gone past the page set.
+                // Under the policy, this free of an interrupt causes a drain, but the kernel did not drain.
+                // If the block never occurs again, the free may have gone past the page set.
                 Class::Unexplained
                     if observed.is_empty()
                         && chunk.events[index].interrupt_level() > 0
@@ -141,8 +141,8 @@ impl Engine {
         self.carry_out_drain(home, observed);
     }
 
-    /// Whether the kernel's drain consists of whole slices of the due drain, and ended early while another
-    /// CPU visited the zone. The recording does not say why the drain ended (decision 0037).
+    /// Whether the kernel's drain consists of whole slices of the due drain, but ended early while another
+    /// CPU visited the zone. The recording does not show why the drain ended (decision 0037).
     fn ended_early(
         &self,
         chunk: &Chunk,
@@ -155,8 +155,8 @@ impl Engine {
         took_slices && self.is_accompanied(chunk, index, home)
     }
 
-    /// Whether another CPU had an event at the same zone between the free and the first event of this CPU
-    /// after the drain.
+    /// Whether another CPU had an event in the same zone during the drain: from the free to this CPU's first
+    /// event after the drain.
     fn is_accompanied(&self, chunk: &Chunk, index: usize, home: Home) -> bool {
         let zone = home.set / self.cpus.len();
         let is_drain = |at: &usize| chunk.events[*at].kind == EventKind::MmPagePcpuDrain;
@@ -201,8 +201,8 @@ impl Engine {
         pressure.drained();
     }
 
-    /// Whether the drained blocks are the whole due drain. If the task moved to another CPU, whole slices of
-    /// the due drain suffice.
+    /// Whether the kernel drained exactly the blocks of the due drain. If the task moved to another CPU,
+    /// whole slices of the due drain suffice.
     fn agrees_with(
         &self,
         home: Home,
@@ -218,7 +218,7 @@ impl Engine {
         }
     }
 
-    /// Whether the drained blocks are the whole due drain.
+    /// Whether the kernel drained exactly the blocks of the due drain.
     pub(super) fn agrees(
         &self,
         home: Home,
@@ -229,7 +229,7 @@ impl Engine {
         self.agrees_with(home, due, count, (observed, DrainEnds::Here))
     }
 
-    /// Compares the drained blocks with the due drain.
+    /// Finds how much of the due drain the kernel's drained blocks are.
     fn progress(&self, home: Home, due: DueDrain, count: i32, observed: &[(Place, Order)]) -> Progress {
         let is_whole = |is_it: bool| if is_it { Progress::Whole } else { Progress::Differs };
         let (rule, batch) = (self.policy.free_drain, self.sets[home.set].limits.batch);
@@ -256,8 +256,8 @@ impl Engine {
         }
     }
 
-    /// Repeats the decision with other values of the page set's numbers. If the result agrees with the
-    /// kernel, the page set keeps these values.
+    /// Repeats the policy's decision with other values of the page set's numbers. If the result agrees with
+    /// the kernel's decision, the page set keeps these values.
     fn retry(&mut self, (home, order): (Home, Order), from: Scalars, flags: Pressure) -> Option<DueDrain> {
         let policy = self.policy;
         let set = &mut self.sets[home.set];
@@ -266,7 +266,7 @@ impl Engine {
         due.filter(|due| set.pcp.is_due(&self.geometry.frames, policy.counting, home.list, due))
     }
 
-    /// Whether the decision agrees if the events are put in their true order: an interrupt may come between a
+    /// Whether the decisions agree after events are put in their true order. An interrupt may come between a
     /// thread's action and the event that reports it.
     fn explain_by_order(
         &mut self,
@@ -287,7 +287,7 @@ impl Engine {
             && let Some(place) = self.geometry.locate(chunk.events[at].pfn)
             && let Some(from) = self.home(place).filter(|from| from.set == home.set)
         {
-            // First try: assume that the interrupted thread had already taken its page.
+            // First attempt: assume that the interrupted thread had already taken its page.
             let pages = self.sets[home.set].pcp.scheme().order(from.list).frames() as i32;
             let popped =
                 Scalars { count: before.count - pages, free_count: before.free_count >> 1, ..before };
@@ -306,8 +306,8 @@ impl Engine {
             && earlier.interrupt_level() < depth
             && let Some(pages) = Order::new(chunk.links[last].order).map(|order| order.frames() as i32)
         {
-            // Second try: assume that the block that the interrupted thread freed was not in the page set
-            // yet.
+            // Second attempt: assume that the page set did not yet hold the block that the interrupted thread
+            // freed.
             let without = Scalars {
                 count: before.count - pages,
                 free_count: (before.free_count - pages).max(0),
@@ -328,7 +328,7 @@ impl Engine {
     }
 
     /// Whether late reports explain why the kernel did not drain. An interrupted task may have taken pages
-    /// that it reports later, and without these pages no drain is due.
+    /// and report them only later. Without the taken pages, no drain is due.
     fn explain_by_late_report(
         &mut self,
         chunk: &Chunk,
@@ -358,8 +358,8 @@ impl Engine {
         false
     }
 
-    /// Finds the reason why the drain after a free differs, and corrects the page set so that it fits the
-    /// kernel's decision.
+    /// Finds the reason why the drain after a free differs from the policy's drain. Corrects the page set so
+    /// that it fits the kernel's decision.
     fn class_of_free(
         &mut self,
         (home, order): (Home, Order),
@@ -376,8 +376,8 @@ impl Engine {
                 return Class::HiddenAtStart;
             }
         }
-        // The page set exceeds its limit by very little, and events say that the reclaimer is active. An
-        // error of one page in the count is more likely than an error in this flag.
+        // The page set exceeds its limit by very little, and events show that the reclaimer is active. A
+        // small error of the count is more likely than an error of this flag.
         let is_edge = flags.reclaim_active
             && observed.is_empty()
             && due.is_some_and(|due| due.limit > 0 && before.count - due.limit < order.frames() as i32);
@@ -396,9 +396,9 @@ impl Engine {
         self.sets[home.set].set_scalars(after);
         let class = self.count_class(home.set);
         let pages: i32 = observed.iter().map(|(_, order)| order.frames() as i32).sum();
-        // Correct the value that differs between model and kernel. If events do not show all pages, this is
-        // `count`. If events show all pages and memory may be short, it is `high`: the model was wrong about
-        // whether memory was short.
+        // Correct the value that probably differs between model and kernel. If some pages have no events,
+        // this value is `count`. If all pages have events and memory may be short, this value is `high`,
+        // because the model was wrong about the shortage.
         let is_high_wrong = self.has_bulk_events && class == Class::ZonePressure && !is_edge;
         let limits = self.sets[home.set].limits;
         let corrected = match due {
@@ -416,9 +416,9 @@ impl Engine {
         if let (Some((_, last)), FreeHistory::Count { .. }) = (observed.last(), self.policy.free_history)
             && !self.agrees(home, retried, corrected.count, observed)
         {
-            // The drain took as many pages as were freed recently (`free_count`), but at least a batch, and
-            // its last block may overshoot. So the number of drained pages gives a lower and an upper bound
-            // for `free_count`.
+            // A drain takes as many pages as were freed recently (`free_count`), but at least a batch, and
+            // its last block may overshoot. The number of drained pages therefore gives a lower and an upper
+            // bound for `free_count`.
             let set = &mut self.sets[home.set];
             let fewest = pages - last.frames() as i32 + 1;
             let least = if fewest <= set.limits.batch { 0 } else { fewest };
@@ -427,7 +427,7 @@ impl Engine {
         class
     }
 
-    /// Removes the drained blocks. If the contents of the lists are known, also compares which blocks the
+    /// Removes the drained blocks. If the contents of the lists are known, also compares the blocks that the
     /// kernel drained with the policy's choice.
     pub(super) fn carry_out(&mut self, home: Home, observed: &[(Place, Order)]) {
         let zone = home.set / self.cpus.len();
@@ -458,8 +458,8 @@ impl Engine {
             let drained: HashSet<FrameIndex> = observed.iter().map(|(place, _)| place.frame).collect();
             let is_drained = |(frame, _): &(FrameIndex, Order)| drained.contains(frame);
             let last = predicted.iter().rposition(is_drained).unwrap_or(0);
-            // Blocks that the kernel did not drain go back to the cold ends of their lists, in reverse order.
-            // A block that the kernel passed over, to drain a later one, was not on the list.
+            // Put blocks that the kernel did not drain back to the cold ends of their lists, in reverse
+            // order. A block was not on its list if the kernel drained a later block instead.
             for &(at, place, list, order) in wrong.iter().rev() {
                 if at > last || drained.contains(&place.frame) {
                     let next = self.next_of(place);
@@ -477,7 +477,7 @@ impl Engine {
     }
 }
 
-/// How the kernel's drain compares with the due drain.
+/// The result of comparing the kernel's drain with the due drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     /// The kernel's drain is the whole due drain.

@@ -11,18 +11,18 @@ use super::page_set::Home;
 pub(super) struct CpuState {
     /// Drains that are not complete: further slices will follow.
     pub(super) slices: Vec<Slices>,
-    /// Blocks that have reached their page set, but whose drain is delayed by an interrupt. For each block,
-    /// the index of its free's event, and the index of the drain's first event.
+    /// Blocks that have reached their page set, but whose drain an interrupt delays. For each block, the
+    /// index of the free's event, and the index of the drain's first event.
     pub(super) deferred: Vec<(usize, usize)>,
-    /// Blocks that the model has allocated before the event that reports the allocation.
+    /// Blocks that the model has already allocated. The event that reports the allocation comes later.
     pub(super) popped_early: Vec<FrameIndex>,
     pub(super) tick: Option<Tick>,
     pub(super) bulk: Option<Bulk>,
     /// The samples of this CPU that are still to be compared, in reverse order.
     pub(super) samples: Vec<usize>,
-    /// The sample that is being taken, and the event that began it.
+    /// The sample that is being taken, and the event at its beginning.
     pub(super) sampling: Option<usize>,
-    /// The last event of the CPU's thread, and of each level of interrupts.
+    /// The last event of a thread on this CPU, and the last event at each level of interrupts.
     pub(super) last_by_level: [Option<usize>; 4],
     /// The event of the last block that was drained on demand, and the page set that held the block.
     pub(super) drained_owner: Option<(usize, usize)>,
@@ -37,8 +37,7 @@ pub(super) struct Slices {
     pub(super) home: Home,
     /// The first event of the next slice.
     pub(super) next: usize,
-    /// The part of the due drain that is left. `None` after a mismatch, because the remaining part is then
-    /// unknown.
+    /// The part of the due drain that is left. `None` after a mismatch, because then this part is unknown.
     pub(super) left: Option<DueDrain>,
 }
 
@@ -56,10 +55,10 @@ pub(super) struct Tick {
 #[derive(Debug)]
 pub(super) struct Bulk {
     pub(super) home: Home,
-    /// Pages that the bulk allocation still has to take.
+    /// Number of pages that the bulk allocation still has to take.
     pub(super) left: u32,
-    /// Pages that count as taken from a list with unknown contents, although some may have come from a
-    /// refill.
+    /// Number of pages that count as taken from a list with unknown contents. Some of the pages may have come
+    /// from a refill.
     pub(super) nameless: u32,
     /// In mode `free`, the sizes of the refills that the model made for this allocation.
     pub(super) wanted: Vec<u32>,

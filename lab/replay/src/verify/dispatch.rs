@@ -1,5 +1,5 @@
-//! Passes each event to the part of the comparison that handles it, and does the work before the first event
-//! and after the last.
+//! Passes each event to the file that handles events of its kind. Also does the work before the first event
+//! and after the last event.
 //!
 //! Each kind of event has a file with methods of [`Engine`]. This file calls the methods of all kinds.
 
@@ -21,8 +21,8 @@ impl Engine {
         }
     }
 
-    /// Compares the events of a chunk up to `end`. Events after `end` are not compared, but comparisons may
-    /// search them. The chunk's links must be set.
+    /// Compares the events of a chunk up to `end`. Later events are not compared, but comparisons may search
+    /// them. The chunk's links must be set.
     pub(super) fn compare(&mut self, chunk: &mut Chunk, end: usize) {
         let has_begun = std::mem::replace(&mut self.has_begun, true);
         if has_begun {
@@ -79,7 +79,7 @@ impl Engine {
             EventKind::Marker => self.marker(chunk, index),
             EventKind::BulkAllocEntry => self.bulk_starts(chunk, index),
             EventKind::BulkAllocReturn => self.bulk_ends(chunk, index),
-            // The allocation failed in every zone that it may use.
+            // The allocation failed in every zone that its request may use.
             EventKind::DirectReclaimBegin => self.walk_past(None, event.gfp),
             EventKind::KswapdWake => self.reclaim(event.pfn, true),
             EventKind::KswapdSleep => self.reclaim(event.pfn, false),
@@ -94,7 +94,7 @@ impl Engine {
         }
     }
 
-    /// kswapd sleeps between two rounds without a sleep event; it runs on its own node's CPUs.
+    /// kswapd sleeps between two rounds without a sleep event, and runs on the CPUs of its own node.
     fn kswapd_naps(&mut self, event: &Event) {
         let node = self.geometry.nodes[usize::from(event.cpu)];
         self.reclaim(u64::from(node), false);

@@ -27,10 +27,10 @@ pub(super) struct Engine {
     pub(super) geometry: Geometry,
     /// The page sets, by zone and CPU.
     pub(super) sets: Vec<PageSet>,
-    /// For each frame: the list that holds it (low half; 0 for none), and the next event about it (high
-    /// half).
+    /// Two indices for each frame. The lower half is the list that holds the frame, or 0 if no list does. The
+    /// upper half is the next event about the frame.
     notes: Vec<u64>,
-    /// For each pageblock, the type that was seen last, plus one.
+    /// For each pageblock, the migratetype that was seen last, plus one.
     block_types: Vec<u8>,
     pub(super) cpus: Vec<CpuState>,
     pub(super) samples: Vec<Sample>,
@@ -86,7 +86,7 @@ impl Engine {
             block_types: Vec::new(),
             cpus,
             samples: info.samples.clone(),
-            // A recorder may record bulk allocations although none happens: kernels from 7.1 on allocate
+            // A recorder may record bulk allocations although none happens. Kernels from 7.1 on allocate
             // stacks as blocks, and may make no bulk allocation at all.
             has_bulk_events: RecordedKinds::new(info, &[0; EventKind::COUNT])
                 .has(&[EventKind::BulkAllocEntry]),
@@ -113,11 +113,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Models the zone checks of an allocation, which checks the zones of its node from the highest down to
-    /// the zone `taken`. `None` stands for an allocation that checked all zones and begins direct reclaim.
+    /// Models the zone checks of an allocation. The allocation checks the zones of its node from the highest
+    /// down to the zone `taken`. `None` stands for an allocation that checked all zones and begins direct
+    /// reclaim.
     pub(super) fn walk_past(&mut self, taken: Option<usize>, gfp: u32) {
         let highest = highest_zone(gfp);
-        // Movable memory has index 3 on x86-64, which has no high memory (spec §1.13).
+        // Zone `Movable` has index 3 on x86-64, where no zone is high memory (spec §1.13).
         let index = |zone: &Zone| match zone.description.kind {
             ZoneKind::Movable => 3,
             kind => kind.index(),
@@ -149,7 +150,7 @@ impl Engine {
         Place { zone, frame }
     }
 
-    /// The list that a frame is on, as far as events show.
+    /// Returns the list that a frame is on, according to earlier events.
     #[inline]
     pub(super) fn home(&self, place: Place) -> Option<Home> {
         let owner = self.notes[place.frame as usize] as u32;
@@ -162,7 +163,7 @@ impl Engine {
         Some((next, chunk.events.get(next)?))
     }
 
-    /// The index of the next event about a frame, for a frame that has just left its list.
+    /// Returns the index of the next event about a frame that has just left its list.
     pub(super) fn next_of(&self, place: Place) -> u32 {
         ((self.notes[place.frame as usize] >> 32) as u32).wrapping_sub(1)
     }
@@ -174,18 +175,18 @@ impl Engine {
         self.notes[place.frame as usize] = u64::from(next.wrapping_add(1)) << 32 | owner;
     }
 
-    /// For each frame, forgets the next event about it, but not the list that it is on.
+    /// Forgets the next event about each frame, but not the list that the frame is on.
     pub(super) fn forget_links(&mut self) {
         self.notes.iter_mut().filter(|note| **note >> 32 != 0).for_each(|note| *note &= u64::from(u32::MAX));
     }
 
-    /// Forgets which list a frame is on, without changing the list.
+    /// Forgets which list a frame is on. The list itself is not changed.
     #[inline]
     pub(super) fn forget(&mut self, frame: FrameIndex) {
         self.notes[frame as usize] = 0;
     }
 
-    /// Takes a frame off the list that it is on, as far as events show.
+    /// Takes a frame off the list that it is on, according to earlier events.
     pub(super) fn evict(&mut self, place: Place) -> Option<Home> {
         let home = self.home(place)?;
         self.forget(place.frame);
@@ -194,9 +195,9 @@ impl Engine {
         Some(home)
     }
 
-    /// Takes a frame off a list, because an event shows that the frame is not on it. If bulk allocations were
-    /// recorded, every page has events. So the list holds as many pages as before, and only the frame was
-    /// wrong. If bulk allocations were not recorded, the page left the list without an event.
+    /// Takes a frame off a list, because an event shows that the frame is not on the list. If bulk
+    /// allocations were recorded, every page has events. The list then keeps its number of pages, and only
+    /// the frame was wrong. If bulk allocations were not recorded, the page left the list without an event.
     pub(super) fn displace(&mut self, place: Place) -> Option<Home> {
         let home = self.evict(place)?;
         if self.has_bulk_events {
@@ -228,8 +229,8 @@ impl Engine {
         usize::from(self.block_types[place.frame as usize / PAGEBLOCK_FRAMES as usize]).checked_sub(1)
     }
 
-    /// Counts a mismatch. `what` describes the mismatch, and is called only if the user asked for this
-    /// mismatch.
+    /// Counts a mismatch. `what` describes the mismatch, and is called only if the user asked for its
+    /// description.
     pub(super) fn mismatch(
         &mut self,
         chunk: &Chunk,
@@ -251,7 +252,7 @@ impl Engine {
         }
     }
 
-    /// The class of a wrong page count if no more specific reason is known.
+    /// The class of a mismatch that a wrong page count causes, if no more specific reason is known.
     pub(super) fn count_class(&self, set: usize) -> Class {
         let pressure = &self.geometry.zones[set / self.cpus.len().max(1)].pressure;
         if !self.has_bulk_events {

@@ -10,10 +10,10 @@ use serde::Serialize;
 use super::classes::Class;
 use super::links::Chunk;
 
-/// Number of events of the same CPU that are shown before the mismatch, and after it.
+/// Number of events of the same CPU that are shown before the mismatch, and number of events shown after it.
 const AROUND: usize = 12;
 
-/// Which mismatch to show with the events around it.
+/// The mismatch that the user wants to see with the events around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExplainRequest {
     /// The number of the mismatch, from 1 on, in the order of the recording.
@@ -27,13 +27,13 @@ pub struct ExplainRequest {
 pub struct Explanation {
     /// The reason of the mismatch.
     pub class: &'static str,
-    /// How the decisions differ, in words.
+    /// The difference between the decisions, in words.
     pub what: String,
-    /// Events of the same CPU, in order. `>` marks the event that the decision belongs to.
+    /// Events of the same CPU, in order. `>` marks the event of the decision.
     pub events: Vec<String>,
 }
 
-/// Describes in words the drain that the policy makes.
+/// Describes the policy's drain in words.
 pub(super) fn describe(due: Option<DueDrain>) -> String {
     due.map_or_else(
         || "none".to_owned(),
@@ -57,7 +57,7 @@ impl Explainer {
         Self { request, ..Self::default() }
     }
 
-    /// Counts a mismatch, and returns whether the user asked for it.
+    /// Counts a mismatch, and returns whether it is the mismatch that the user asked for.
     pub(super) fn wants(&mut self, class: Class) -> bool {
         let Some(request) = self.request else { return false };
         if request.class.is_some_and(|wanted| wanted != class) {
@@ -84,7 +84,7 @@ impl Explainer {
     }
 }
 
-/// An event as one line; its time counts from `origin_ns`.
+/// Writes an event as one line. The time of the event counts from `origin_ns`.
 fn line(index: usize, event: &Event, origin_ns: u64) -> String {
     let apart = i128::from(event.ts_ns) - i128::from(origin_ns);
     let mut line = format!(

@@ -3,18 +3,19 @@
 use super::{PassedOver, Refills, Verification};
 
 /// Counts of fetches. A fetch is a run of blocks that a CPU took from a zone, with an order and type that
-/// page sets hold. The event `mm_page_alloc_zone_locked` marks all these blocks with `percpu_refill`. But
-/// this mark only says that a page set could hold the blocks, not that they went to a page set.
+/// page sets hold. The event `mm_page_alloc_zone_locked` marks these blocks with `percpu_refill`. But the
+/// mark `percpu_refill` only shows that a page set could hold the blocks, not that the blocks went to a page
+/// set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fetches {
     /// All runs.
     pub all: u64,
-    /// Fetches past the page set: a single block although its list had blocks, or although a refill would
-    /// have fetched several.
+    /// Number of fetches past the page set. A fetch past the page set takes a single block, although the list
+    /// had blocks, or although a refill would have taken several blocks.
     pub past_page_sets: u64,
-    /// Fetches that may be refills or blocks past the page set, because the events are the same. One case is
-    /// a single block for an empty list that wanted one block. This case counts as a refill. The other case
-    /// is a run that no allocation follows.
+    /// Number of fetches that may be refills or may have gone past the page set, because the events are the
+    /// same. In the first case, a single block is fetched for an empty list that wanted one block; this
+    /// counts as a refill. In the second case, no allocation follows the fetch.
     pub unknown: u64,
 }
 

@@ -9,8 +9,8 @@ use super::Verification;
 pub struct Fit {
     /// The policy's name.
     pub policy: String,
-    /// The number of decisions that agree: refills, drains and ticks that have the same number of pages under
-    /// the policy and in the kernel.
+    /// The number of decisions that agree. A refill, drain or tick agrees if it has the same number of pages
+    /// under the policy and in the kernel.
     pub right: u64,
     /// The number of all decisions: the kernel's refills, drains and ticks, and further decisions that only
     /// the policy makes.
@@ -32,7 +32,7 @@ impl Verification {
     }
 }
 
-/// The number of wrong decisions that one policy may have more than another by chance. Such decisions come
+/// The number of additional wrong decisions that a policy may have by chance. Wrong decisions by chance come
 /// from the first refills of lists, and from interrupts between an action and its event.
 const CHANCE: u64 = 4;
 
@@ -43,8 +43,8 @@ impl Fit {
         self.decisions.saturating_sub(self.right)
     }
 
-    /// Whether another policy fits the same recording better, and not only by chance: it must have less than
-    /// half as many wrong decisions, and at least 5 fewer.
+    /// Whether another policy fits the same recording better, and not only by chance. The other policy must
+    /// have less than half as many wrong decisions, and at least 5 fewer.
     #[must_use]
     pub const fn is_worse_than(&self, other: &Self) -> bool {
         self.wrong() > 2 * other.wrong() + CHANCE

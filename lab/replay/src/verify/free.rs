@@ -1,4 +1,4 @@
-//! Handles frees: which list a block goes to, and whether the page set drains afterwards.
+//! Handles frees: chooses the list of a block, and finds whether the page set drains after the free.
 
 use pageset_core::policy::{FreeDrain, SplitFrees};
 use pageset_core::{MigrateType, Order};
@@ -17,8 +17,7 @@ use super::page_set::Home;
 const SEARCHED: usize = 64;
 
 impl Engine {
-    /// Handles a freed block. The block reaches its page set immediately or, if it is freed in a batch,
-    /// later.
+    /// Handles a freed block. The block reaches its page set immediately, or later if it is freed in a batch.
     pub(super) fn freed(&mut self, chunk: &mut Chunk, index: usize) {
         let event = chunk.events[index];
         let Some((place, order)) = self.block(&event, event.order) else { return };
@@ -56,8 +55,7 @@ impl Engine {
     }
 
     /// Some kernels report each page of a freed block separately, although they free the block as a whole. If
-    /// this event is the first of such a series, returns the block's order, and marks the other events as
-    /// done.
+    /// this event begins such a series, returns the block's order, and marks the other events as done.
     fn join_split(&mut self, chunk: &mut Chunk, index: usize, place: Place) -> Option<Order> {
         if self.policy.split_frees == SplitFrees::Singly {
             return None;
@@ -65,7 +63,7 @@ impl Engine {
         let first = chunk.events[index];
         let allocated = self.split.remove(&place.frame);
         // The block was allocated before the recording, so its order is not known yet. The next event about
-        // the block may show the block's order.
+        // the block may show the order.
         let order = allocated.or_else(|| {
             let next = chunk.events.get(chunk.links[index].of_frame as usize)?;
             let is_block = matches!(next.kind, EventKind::MmPageAlloc | EventKind::MmPagePcpuDrain)
@@ -102,7 +100,7 @@ impl Engine {
         Some(order)
     }
 
-    /// Handles the event that a block of a batch reaches its page set.
+    /// Handles the event that shows that a block of a batch reaches its page set.
     pub(super) fn committed(&mut self, chunk: &mut Chunk, index: usize) {
         self.commit_or_defer(chunk, index);
     }
@@ -154,8 +152,9 @@ impl Engine {
         }
     }
 
-    /// The page set that is drained on demand, if it is not known which page set held the block. Page sets
-    /// are drained one after the other, so this is the page set of the blocks in the events before and after.
+    /// Finds the page set that is drained on demand, if the page set that held the block is not known. Page
+    /// sets are drained one after the other, so the drained blocks before and after belong to the same page
+    /// set.
     fn drained_owner(&self, chunk: &Chunk, index: usize, zone: usize) -> usize {
         let event = &chunk.events[index];
         let own = self.set_index(zone, event.cpu);
@@ -175,8 +174,8 @@ impl Engine {
             .unwrap_or(own)
     }
 
-    /// Whether this is a free in an interrupt that came while the interrupted thread held the page set's
-    /// lock, in the middle of a batch.
+    /// Whether an interrupt freed this block while the interrupted thread held the page set's lock, in the
+    /// middle of a batch.
     fn is_lock_held(&self, chunk: &Chunk, index: usize) -> bool {
         let event = &chunk.events[index];
         let depth = event.interrupt_level();
@@ -187,7 +186,7 @@ impl Engine {
         let Some(interrupted) = last[..usize::from(depth)].iter().flatten().max() else { return false };
         let interrupted = &chunk.events[*interrupted];
         match interrupted.kind {
-            // The interrupt came in the middle of a batch if the batch goes on afterwards.
+            // The interrupt came in the middle of a batch if the batch continues afterwards.
             EventKind::MmPageFreeBatched => {
                 let mut later = chunk.after(index).take(SEARCHED).map(|at| &chunk.events[at]);
                 later.find(|next| next.interrupt_level() < depth).is_some_and(|resumed| {
@@ -195,8 +194,8 @@ impl Engine {
                         && matches!(resumed.kind, EventKind::MmPageFreeBatched | EventKind::MmPagePcpuDrain)
                 })
             }
-            // An interrupt may be delayed until a drain or refill has moved its last block. The interrupt
-            // then comes before the thread releases the lock.
+            // The interrupt may come after a drain or refill has moved its last block, but before the thread
+            // releases the lock.
             EventKind::MmPagePcpuDrain | EventKind::MmPageAllocZoneLocked => {
                 let zone = |event: &Event| self.geometry.locate(event.pfn).map(|place| place.zone);
                 zone(interrupted) == zone(event)
@@ -262,7 +261,7 @@ impl Engine {
         self.observed = observed;
     }
 
-    /// Collects the blocks that one thread of control drains from a page set, up to the first event of
+    /// Collects the blocks that one thread or interrupt drains from a page set, up to the first event of
     /// another thread on this CPU.
     fn collect_drain(
         &mut self,
@@ -318,8 +317,8 @@ impl Engine {
     }
 }
 
-/// The first event of the drain after a block has reached its page set, and whether the drain follows
-/// directly.
+/// Returns the first event of the drain after a block has reached its page set, and whether this event
+/// follows directly.
 fn drain_of(chunk: &Chunk, index: usize) -> Option<(usize, bool)> {
     let commit = &chunk.events[index];
     // If other tasks run between a task's free and its drain, the drain is the task's next event.

@@ -1,8 +1,8 @@
-//! Mode `free`: the page sets carry out their own decisions from the first event to the last.
+//! Mode `free`: from the first event to the last, the page sets carry out their own decisions.
 //!
 //! In this mode it does not matter which page is on a list, so lists hold placeholders: frame numbers that
-//! stand for any page. The contents of the lists at the beginning are unknown, so each page set begins with
-//! as many movable pages as `/proc/zoneinfo` counted.
+//! stand for any page. What the lists held at the beginning is unknown, so each page set begins with as many
+//! movable pages as `/proc/zoneinfo` showed.
 
 use pageset_core::Order;
 
@@ -13,7 +13,7 @@ use super::geometry::Place;
 use super::links::Chunk;
 use super::page_set::Home;
 
-/// List of movable pages of order 0 in every scheme. Source: spec §2.1.
+/// Index of the list of movable pages of order 0 in every scheme. Source: spec §2.1.
 const MOVABLE_PAGES: usize = 1;
 
 impl Engine {
@@ -28,7 +28,7 @@ impl Engine {
     }
 
     fn add_placeholder(&mut self, home: Home, order: Order, end: End) {
-        // A page set with more blocks than there are frames comes from a damaged or malicious recording.
+        // If a page set has more blocks than there are frames, the recording is damaged or malicious.
         let Some(placeholder) = self.geometry.placeholders.take() else { return };
         if self.geometry.make_room(placeholder as usize + 1).is_err() {
             return;
@@ -156,8 +156,8 @@ impl Engine {
         self.predicted = removed;
     }
 
-    /// Returns the class of a mismatch in this mode. This mode corrects no page set, so one difference causes
-    /// more differences. The first difference usually comes from the unknown contents of page sets at the
+    /// Returns the class of a mismatch in this mode. No page set is corrected, so a difference causes further
+    /// differences. The first difference usually comes from the unknown contents of page sets at the
     /// beginning.
     pub(super) fn class_when_free(&self, set: usize) -> Class {
         match self.count_class(set) {

@@ -11,16 +11,16 @@ use crate::limits::{computed, printed_or_computed};
 use crate::placeholders::Placeholders;
 use crate::pressure::ZonePressure;
 
-/// Maximum number of frames that all zones together span: 64 TiB of 4 KiB frames. The limit bounds memory: a
-/// stretch of frames takes four bytes even if no event is about it.
+/// Maximum number of frames that all zones together span: 64 TiB of 4 KiB frames. The limit bounds memory,
+/// because each stretch of frames takes four bytes even without events.
 const SPAN_MAX: u64 = 1 << 34;
-/// Maximum number of frames in stretches with events: 1 TiB of memory. The tables for so many frames take 6
+/// Maximum number of frames in stretches with events: 1 TiB of memory. The tables for this many frames take 6
 /// GiB.
 const FRAMES_MAX: usize = 1 << 28;
 /// Maximum number of page sets. Each page set takes half a kibibyte.
 const PAGE_SETS_MAX: usize = 1 << 18;
-/// Frames in a stretch: as many as in the largest block. The frames of a stretch have consecutive numbers in
-/// the tables.
+/// Number of frames in a stretch, equal to the number in the largest block. The frames of a stretch have
+/// consecutive numbers in the tables.
 const STRETCH: u64 = 1 << pageset_core::MAX_ORDER;
 
 /// One zone.
@@ -28,40 +28,40 @@ const STRETCH: u64 = 1 << pageset_core::MAX_ORDER;
 pub(super) struct Zone {
     pub(super) description: ZoneDescription,
     end: u64,
-    /// For each stretch, the table number of its first frame divided by the stretch's length, plus one. 0 if
-    /// no event was about this stretch.
+    /// For each stretch, the table number of its first frame divided by the stretch's length, plus one. The
+    /// value is 0 if no event was about the stretch.
     stretches: Vec<u32>,
     pub(super) limits: Limits,
     pub(super) pressure: ZonePressure,
 }
 
-/// Where the limits of page sets come from.
+/// The source of the limits of page sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LimitsFrom {
     /// Use the limits that the recorded kernel printed, and formulas for zones without printed limits.
     Samples,
-    /// Use only formulas. This is needed if settings differ from the recorded ones, or if the policy has
-    /// formulas that no kernel has.
+    /// Use only formulas. Use this variant for settings that differ from the recorded settings, and for
+    /// policies with formulas that no kernel has.
     Formulas,
 }
 
-/// A frame: the number of its zone, and the frame's own number.
+/// A frame: the number of its zone, and the frame's number in the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) zone: usize,
     pub(super) frame: FrameIndex,
 }
 
-/// All zones, by node and kind: a tick visits them in this order.
+/// All zones, by node and kind. A tick visits zones in this order.
 ///
-/// The frames of a stretch get table numbers when an event is first about one of these frames. So the size of
-/// tables depends on the recording, not on the machine.
+/// The frames of a stretch get table numbers at the first event about one of these frames. The size of the
+/// tables therefore depends on the recording, not on the machine.
 #[derive(Debug)]
 pub(super) struct Geometry {
     pub(super) zones: Vec<Zone>,
     /// Node of each CPU.
     pub(super) nodes: Vec<u16>,
-    /// Links and states of each frame that has a number.
+    /// Links and states of each frame with a table number.
     pub(super) frames: FrameTables<'static>,
     /// Frame numbers that stand for blocks whose frames are not known.
     pub(super) placeholders: Placeholders,
@@ -101,12 +101,12 @@ impl Geometry {
         Ok(Self { zones, nodes, frames, placeholders: Placeholders::new(FRAMES_MAX), seen: Vec::new() })
     }
 
-    /// Returns the number of frames that have a number, which is the length of a table of frames.
+    /// Returns the number of frames with a table number, which is the length of the tables.
     pub(super) fn numbers(&self) -> usize {
         self.frames.states.len()
     }
 
-    /// The zone of a frame, and the frame's stretch within the zone.
+    /// Returns the zone of a frame, and the frame's stretch within the zone.
     #[inline]
     fn stretch(&self, pfn: u64) -> Option<(usize, usize)> {
         let zone = self.zones.iter().position(|zone| pfn >= zone.description.start_pfn && pfn < zone.end)?;
@@ -114,7 +114,7 @@ impl Geometry {
         Some((zone, (pfn / STRETCH - first) as usize))
     }
 
-    /// Assigns numbers to the stretch of a frame, if the frame is in a zone and has no number yet.
+    /// Assigns table numbers to the stretch of a frame, if the frame is in a zone and has no number yet.
     #[inline]
     pub(super) fn see(&mut self, pfn: u64) -> Result<Option<Place>, String> {
         let Some((zone, stretch)) = self.stretch(pfn) else { return Ok(None) };
@@ -126,7 +126,7 @@ impl Geometry {
         Ok(self.locate(pfn))
     }
 
-    /// Makes the tables long enough for this many numbers.
+    /// Makes the tables long enough for this many frames.
     pub(super) fn make_room(&mut self, numbers: usize) -> Result<(), String> {
         if numbers <= self.numbers() {
             return Ok(());
@@ -158,7 +158,7 @@ impl Geometry {
     }
 }
 
-/// Lengthens an owned table.
+/// Makes a table longer.
 fn grow<T>(table: &mut Storage<'static, T>, len: usize, make: impl FnMut() -> T) -> Result<(), String> {
     let Storage::Owned(owned) = table else { return Ok(()) };
     let mut entries = std::mem::take(owned).into_vec();

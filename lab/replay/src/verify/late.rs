@@ -1,4 +1,4 @@
-//! Allocations that are reported late: a task makes an allocation, and other tasks run before the task
+//! Finds allocations that are reported late: other tasks run between a task's allocation and the event that
 //! reports it.
 
 use pageset_trace::EventKind;
@@ -11,7 +11,8 @@ use super::links::Chunk;
 const SEARCHED: usize = 1 << 14;
 
 impl Engine {
-    /// Records that the model has made an allocation whose event comes later, on this CPU.
+    /// Records that the model has made an allocation. The event of this allocation comes later, on the CPU
+    /// `reported_on`.
     pub(super) fn expect_report(&mut self, place: Place, reported_on: u16) {
         // The machine may lack a CPU that the recording names.
         if let Some(cpu) = self.cpus.get_mut(usize::from(reported_on)) {
@@ -19,8 +20,8 @@ impl Engine {
         }
     }
 
-    /// Blocks of a page set whose allocation an interrupted task will report later, each with the CPU of the
-    /// report. The task may have taken the block already.
+    /// Returns the blocks of a page set whose allocation an interrupted task will report later, each with the
+    /// CPU of the report. The task may have taken such a block already.
     pub(super) fn reported_late(&self, chunk: &Chunk, now: usize, set: usize) -> Vec<(Place, u16)> {
         let cpu = set % self.cpus.len();
         let later = now + 1..chunk.events.len().min(now + SEARCHED);
@@ -35,8 +36,8 @@ impl Engine {
     }
 }
 
-/// Whether the event at `at` reports an allocation late: the task may have made it before `now`, and other
-/// tasks ran before the report.
+/// Whether the event at `at` reports an allocation late. If so, the task may have taken the block before
+/// `now`, and other tasks ran before the report.
 pub(super) fn is_late(chunk: &Chunk, (now, at): (usize, usize)) -> bool {
     let is_alloc = chunk.events.get(at).is_some_and(|event| event.kind == EventKind::MmPageAlloc);
     is_alloc && chunk.stopped_at(at, now).is_some()

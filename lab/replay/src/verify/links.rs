@@ -1,5 +1,5 @@
-//! Links from each event to others: the next event on the same CPU, the next and the previous event of the
-//! same task, and the next event about the same frame.
+//! Links from each event to other events: the next on the same CPU, the next and previous of the same task,
+//! and the next about the same frame.
 
 use foldhash::HashMap;
 use pageset_trace::{Event, EventKind};
@@ -7,7 +7,7 @@ use pageset_trace::{Event, EventKind};
 use super::geometry::Geometry;
 use crate::memory;
 
-/// Memory for the machine's tables and for reading, beside the events of a chunk.
+/// Memory for the machine's tables and for reading. The events of a chunk take further memory.
 pub(super) const BESIDE_BYTES: usize = 32 << 20;
 
 /// The index that stands for no event.
@@ -24,8 +24,8 @@ pub(super) struct Link {
     pub(super) in_task: u32,
     /// The previous event of this task.
     pub(super) before_in_task: u32,
-    /// Order of the block. A batched free has two events, and only the first has the order, which is copied
-    /// to the second.
+    /// Order of the block. A batched free has two events, and only the first event has the order. The order
+    /// is copied to the second event.
     pub(super) order: u8,
 }
 
@@ -34,11 +34,11 @@ pub(super) struct Link {
 pub(super) struct Chunk {
     pub(super) events: Vec<Event>,
     pub(super) links: Vec<Link>,
-    /// Events that were handled together with an earlier event.
+    /// For each event, whether it was already handled together with an earlier event.
     pub(super) done: Vec<bool>,
 }
 
-/// Returns an error if the system does not give so much memory.
+/// Returns an error if the system does not provide this many bytes.
 pub(super) fn room_for(bytes: usize, what: &str) -> Result<(), String> {
     if memory::gives(bytes) { Ok(()) } else { Err(memory::none_for(bytes, what)) }
 }
@@ -62,8 +62,8 @@ impl Chunk {
     pub(super) fn link(&mut self, geometry: &mut Geometry) -> Result<(), String> {
         let cpus = geometry.nodes.len();
         let mut next_on_cpu = vec![NEVER; cpus];
-        // For each frame, the index of the next event about it, plus 1. 0 if there is no such event. Most
-        // frames never occur, and a table of zeros takes memory only where it is written.
+        // For each frame, the index of the next event about it, plus 1. The value is 0 if there is no such
+        // event. Most frames never occur, and a table of zeros takes memory only where it is written.
         for event in &self.events {
             event.frame().map_or(Ok(None), |pfn| geometry.see(pfn.0))?;
         }
@@ -101,7 +101,7 @@ impl Chunk {
                 {
                     self.links[next as usize].order = event.order;
                 }
-                // If a block leaves the free lists, the event is about all its frames.
+                // The event of a block that leaves the free lists is about all frames of the block.
                 let frames = match event.kind {
                     EventKind::MmPageAllocZoneLocked | EventKind::MmPageAllocExtfrag => {
                         1_usize << event.order.min(pageset_core::MAX_ORDER as u8)
@@ -131,8 +131,8 @@ impl Chunk {
         (next != NEVER).then_some(next as usize)
     }
 
-    /// If the previous event of the task of event `at` came before `now`, returns that event. This shows that
-    /// at `now` the task did not run, but other tasks did.
+    /// Returns the previous event of the task of event `at`, if this previous event came before `now`. The
+    /// task then did not run at `now`, but other tasks did.
     pub(super) fn stopped_at(&self, at: usize, now: usize) -> Option<usize> {
         let before = self.links.get(at)?.before_in_task as usize;
         (before < now && now < at && self.events[at].interrupt_level() == 0).then_some(before)
@@ -200,7 +200,7 @@ mod tests {
             event(EventKind::MmPageFree, 0, 5001, 0),
             event(EventKind::MmPageFree, 1, 5008, 3),
             event(EventKind::MmPageFreeBatched, 1, 5008, 0),
-            // A block of four frames leaves the free lists: 5001 is one of them.
+            // A block of four frames leaves the free lists. Frame 5001 is part of the block.
             event(EventKind::MmPageAllocZoneLocked, 0, 5000, 2),
             event(EventKind::MmPageAlloc, 0, 5000, 2),
         ]);

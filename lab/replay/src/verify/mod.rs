@@ -1,15 +1,15 @@
-//! Verification: does the core make the same decisions as the recorded kernel?
+//! Verification: compares the core's decisions with the recorded kernel's decisions.
 //!
 //! [`verify`] drives the core's own page sets ([`pageset_core::pcp::Pcp`]) with a recording's allocations and
-//! frees, and compares each decision with the kernel's events: refills (when, how many blocks), drains (when,
-//! how many pages, which), ticks, and `count` and `high` wherever `/proc/zoneinfo` was sampled. Each mismatch
-//! has a [`Class`].
+//! frees, and compares each decision with the kernel's events. `verify` compares refills (when, how many
+//! blocks), drains (when, how many pages, which pages), and ticks. `verify` also compares `count` and `high`
+//! with each sample of `/proc/zoneinfo`. Each mismatch has a [`Class`].
 //!
 //! The files, beginning with those that use no others:
 //!
-//! - Parts of a comparison: `classes`, `mode`, `geometry` (zones and limits), `links` (the next event on a
-//!   CPU and about a frame), `after_free` (the fate of a free), `late` (allocations
-//!   that are reported late), `explain`, `report`.
+//! - Parts of a comparison: `classes`, `mode`, `geometry` (zones and limits), `links` (from each event to
+//!   later events), `after_free` (where a freed block went), `late` (allocations that are reported late),
+//!   `explain`, `report`.
 //! - State: `page_set` (the core's page set and its unknown parts), `cpu_state`, and `engine`, which holds
 //!   all parts together.
 //! - Effects of events: `compare` (the drain of a free), `free_run` (mode `free`), `refill`, `bulk`, `alloc`,
@@ -66,8 +66,8 @@ use links::{BESIDE_BYTES, Chunk};
 const CHUNK_EVENTS_MAX: usize = 2 << 20;
 /// The remedy of short memory.
 const MORE_MEMORY: &str = "free some memory, or raise the limit (`ulimit -v`, the control group)";
-/// A comparison searches later events. So this many events at the end of a chunk are compared together with
-/// the next chunk.
+/// A comparison searches later events. To allow this search, so many events at the end of a chunk are
+/// compared only together with the next chunk.
 const LOOK_AHEAD: usize = 64 << 10;
 
 /// Compares a recording with a policy. `progress` gets the number of events compared so far.
@@ -102,7 +102,7 @@ pub fn verify(
         return Err(unusable(problem, "pass another --policy NAME"));
     }
     let explainer = Explainer::new(options.explain);
-    // Printed limits are results of the kernel's own formulas. For a policy with other formulas, compute the
+    // Printed limits are results of the kernel's own formulas. If the policy has other formulas, compute the
     // limits.
     let is_some_kernels =
         POLICIES.iter().any(|known| (known.batch, known.high) == (policy.batch, policy.high));
@@ -114,7 +114,8 @@ pub fn verify(
         .map_err(|problem| unusable(problem, "pass a machine description that fits with --layout FILE"))?;
     engine.prepare(limits);
     let mut chunk = Chunk::default();
-    // Reserving too much memory is harmless, because the system provides memory only when it is written.
+    // Reserving too much memory is harmless, because the system provides memory only when a page is first
+    // written.
     let announced = usize::try_from(info.events.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
     chunk.reserve(announced.min(CHUNK_EVENTS_MAX)).map_err(|problem| unusable(problem, MORE_MEMORY))?;
     links::room_for(BESIDE_BYTES, "tables").map_err(|problem| unusable(problem, MORE_MEMORY))?;
@@ -132,8 +133,8 @@ pub fn verify(
             }
         }
         engine.link(&mut chunk).map_err(|problem| unusable(problem, MORE_MEMORY))?;
-        // The last events are compared together with the next chunk. Until then, comparisons of earlier events
-        // may search them.
+        // The last events are compared together with the next chunk. Comparisons of earlier events may
+        // already search the last events.
         let seen = if is_read { 0 } else { LOOK_AHEAD };
         let end = chunk.events.len().saturating_sub(seen);
         engine.compare(&mut chunk, end);

@@ -1,4 +1,4 @@
-//! Modes of a comparison: how much the kernel's events correct the page sets.
+//! Modes of a comparison. Modes differ in how much the kernel's events correct the page sets.
 
 /// How much the kernel's events correct the page sets during a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -7,10 +7,10 @@ pub enum Mode {
     /// `/proc/zoneinfo` reset `count` and `high`.
     #[default]
     Step,
-    /// Works as `Step`, but samples are only compared and reset nothing.
+    /// Like `Step`, but samples are only compared and do not reset anything.
     Blind,
-    /// The page sets carry out the policy's own decisions. The kernel's decisions are only compared with
-    /// these.
+    /// The page sets carry out the policy's own decisions. The kernel's decisions are only compared with the
+    /// policy's decisions.
     Free,
 }
 

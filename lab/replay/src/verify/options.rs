@@ -7,7 +7,7 @@ use super::explain::ExplainRequest;
 use super::mode::Mode;
 use crate::replay::VmSettings;
 
-/// How a verification is done.
+/// Options of a verification.
 #[derive(Clone, Debug, Default)]
 pub struct VerifyOptions {
     /// The policy that is compared with the kernel. `None` stands for the policy of the recorded kernel.
@@ -22,13 +22,13 @@ pub struct VerifyOptions {
     pub explain: Option<ExplainRequest>,
 }
 
-/// Why a verification could not be done.
+/// Reasons why a verification could not be done.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
     /// The recording is damaged or unreadable, or lacks events for a comparison.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The recording lacks something that is needed, or exceeds a limit.
+    /// The recording lacks data that the comparison needs, or exceeds a limit.
     #[error("{path}: {problem}; {remedy}")]
     Unusable {
         /// The file.

@@ -47,23 +47,23 @@ pub(super) struct PageSet {
     pub(super) limits: Limits,
     /// For each list, the number of blocks whose frames are known.
     len: [u32; LISTS_MAX],
-    /// One bit for each list: whether the frames of all its blocks are known.
+    /// A bit for each list: whether the frames of all its blocks are known.
     warm: u16,
-    /// A second page set. The recording does not tell the history of the page set before its beginning. So
-    /// `pcp` begins with one extreme of the possible history, and `shadow` with the other extreme. As long as
-    /// both page sets make the same decisions, the unknown history does not matter. `None` as soon as both
-    /// page sets have the same numbers.
+    /// A second page set. The recording does not show the history of the page set before its beginning. `pcp`
+    /// begins with one extreme of the possible history, and `shadow` with the other extreme. While both page
+    /// sets make the same decisions, the unknown history does not matter. `None` as soon as both page sets
+    /// have the same numbers.
     shadow: Option<Box<Pcp>>,
     /// Whether this CPU has changed the zone's counters since its last tick.
     pub(super) touched: bool,
-    /// Whether the value of `expire`, the ticks until a remote page set is emptied, is known.
+    /// Whether `expire` is known: the number of ticks until a page set of a remote node is emptied.
     pub(super) expire_known: bool,
     /// Whether `count` is known.
     pub(super) count_known: bool,
-    /// The state of the model at the event that begins a sample: whether `count` and `high` were equal to the
-    /// sample's, and the value of `count`.
+    /// The state of the model when a sample begins: whether `count` and `high` equal the sample's values, and
+    /// the value of `count`.
     pub(super) sampled: (bool, bool, i32),
-    /// Errors of the model's `count` and `high` at the last sample.
+    /// Differences of the model's `count` and `high` from the last sample.
     pub(super) sample_error: (i32, i32),
 }
 
@@ -120,8 +120,8 @@ impl PageSet {
         pcp.previous_was_high_order = scalars.previous_was_high_order;
     }
 
-    /// The scalars of the shadow, which follow from the other extreme of the possible history. `None` if they
-    /// equal those of `pcp`.
+    /// The numbers of the shadow, which began with the other extreme of the possible history. `None` if they
+    /// equal the numbers of `pcp`.
     pub(super) fn other_scalars(&self) -> Option<Scalars> {
         let shadow = self.shadow.as_ref()?;
         Some(Scalars {
@@ -151,7 +151,7 @@ impl PageSet {
         }
     }
 
-    /// Drops the shadow, because the page set's numbers are known now.
+    /// Drops the shadow, because the page set's numbers are now known.
     pub(super) fn reveal(&mut self) {
         self.shadow = None;
     }
@@ -213,8 +213,8 @@ impl PageSet {
         self.pcp.blocks(frames, list).next()
     }
 
-    /// Counts the pages that a drain from list `start` on takes before it reaches a list with unknown blocks.
-    /// The drain visits one list after the other.
+    /// Counts the pages that a drain takes before it reaches a list with unknown blocks. The drain begins
+    /// with list `start`, and visits the lists in turn.
     pub(super) fn known_pages(&self, start: ListIndex) -> i32 {
         let scheme = self.pcp.scheme();
         let lists = scheme.lists();
@@ -252,7 +252,7 @@ impl PageSet {
         }
     }
 
-    /// Adjusts the list's length after [`remove`](Self::remove) has taken a block from it.
+    /// Reduces the list's length after [`remove`](Self::remove) has taken a block from the list.
     pub(super) fn note_removed(&mut self, list: ListIndex) {
         let len = &mut self.len[list % LISTS_MAX];
         *len = len.saturating_sub(1);

@@ -1,4 +1,4 @@
-//! Compares refills: the blocks that the page set would fetch with those that the kernel fetched.
+//! Compares the blocks of the policy's refills with the blocks that the kernel fetched.
 
 use pageset_core::Order;
 use pageset_trace::{Event, EventKind};
@@ -14,7 +14,7 @@ use super::page_set::{Home, Scalars};
 const SEARCHED: usize = 512;
 
 impl Engine {
-    /// Compares the kernel's refill with the policy's refill, and carries out the kernel's.
+    /// Compares the kernel's refill with the policy's refill, and carries out the kernel's refill.
     pub(super) fn refilled(
         &mut self,
         chunk: &Chunk,
@@ -62,7 +62,7 @@ impl Engine {
     }
 
     /// Removes the model's blocks from a list that the kernel found empty. Returns `None` if late reports of
-    /// allocations explain all of them, and otherwise the class of the mismatch.
+    /// allocations explain all of these blocks, and otherwise the class of the mismatch.
     fn clear_leftovers(
         &mut self,
         chunk: &Chunk,
@@ -126,8 +126,8 @@ impl Engine {
             && chunk.after(now).take(SEARCHED).any(|next| next == at)
     }
 
-    /// The reason why the size of a refill differs. If other values of the numbers that decide the size
-    /// explain the kernel's refill, the page set keeps these values.
+    /// Returns the reason why the size of a refill differs from the policy's. If other values of the page
+    /// set's numbers explain the kernel's refill, the page set keeps these values.
     fn class_of_refill(
         &mut self,
         (home, order): (Home, Order),
@@ -140,7 +140,7 @@ impl Engine {
         let policy = self.policy;
         let set = &mut self.sets[home.set];
         let after = set.scalars();
-        // Find a value of `alloc_factor` that gives this size.
+        // Find a value of `alloc_factor` that gives the kernel's size.
         let factors = (0..=policy.scale_max).filter(|factor| *factor != before.alloc_factor);
         for alloc_factor in factors {
             set.set_scalars(Scalars { alloc_factor, ..before });

@@ -16,7 +16,7 @@ pub struct Verification {
     pub policy: String,
     /// The mode's name.
     pub mode: &'static str,
-    /// Events read.
+    /// Number of events read.
     pub events: u64,
     /// Counts of fetches of blocks from the zone.
     pub refills: Refills,
@@ -37,71 +37,76 @@ pub struct Verification {
     pub explained: Option<Explanation>,
 }
 
-/// Counts of refills. Policy and kernel agree if the moment and the number of blocks are the same.
+/// Counts of refills. Policy and kernel agree if they refill at the same moment, with the same number of
+/// blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Refills {
-    /// Refills of the kernel, without each list's first one.
+    /// Number of refills of the kernel, except the first refill of each list.
     pub observed: u64,
     /// Number of refills that the policy decided on.
     pub predicted: u64,
-    /// Refills that policy and kernel made at the same moment, with the same number of blocks.
+    /// Number of refills that policy and kernel made at the same moment, with the same number of blocks.
     pub exact: u64,
-    /// The first refills of lists, whose contents before are not known.
+    /// The first refill of each list. The contents of a list before its first refill are not known.
     pub cold: u64,
-    /// Refills of one block for an empty list that wanted one block. The events would be the same if the
-    /// block had gone past the page set, so these refills are counted separately.
+    /// Number of refills of one block for an empty list that wanted one block. The events would be the same
+    /// if the block had gone past the page set, so these refills are counted separately.
     pub of_one: u64,
 }
 
-/// Counts of drains. Policy and kernel agree if the moment and the number of pages are the same.
+/// Counts of drains. Policy and kernel agree if they drain at the same moment, with the same number of pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Drains {
     /// Number of drains of the kernel.
     pub observed: u64,
     /// Number of drains that the policy decided on.
     pub predicted: u64,
-    /// Drains that policy and kernel made at the same moment, with the same number of pages.
+    /// Number of drains that policy and kernel made at the same moment, with the same number of pages.
     pub exact: u64,
-    /// Drains at the right moment that took whole slices of the due drain, while another CPU was at the zone.
-    /// These drains are not in [`Self::exact`], because the policy does not say that the drain ends there.
+    /// Number of drains at the right moment that ended after some slices of the due drain. During such a
+    /// drain, another CPU was at the zone. [`Self::exact`] does not count these drains, because under the
+    /// policy these drains would go on.
     pub ended_early: u64,
-    /// Pages drained from lists whose blocks are all known, ticks included.
+    /// Number of pages drained from lists whose blocks are all known, including drains by ticks.
     pub identity_pages: u64,
-    /// The part of `identity_pages` that the policy drains at the same place of the same drain.
+    /// The part of `identity_pages` that the policy drains at the same position of the same drain.
     pub identity_exact: u64,
 }
 
-/// Ticks. Policy and kernel agree if the number of drained pages is the same.
+/// Counts of ticks. Policy and kernel agree if they drain the same number of pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Decays {
     /// Number of ticks of the kernel.
     pub observed: u64,
-    /// Ticks with the same number of pages in each zone.
+    /// Number of ticks with the same number of pages in each zone.
     pub exact: u64,
 }
 
-/// Counts of comparisons of a page set's `count` and `high` with a sample, which the page set's own CPU took.
+/// Counts of comparisons of a page set's `count` and `high` with a sample. The page set's own CPU took the
+/// sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Samples {
-    /// Page sets compared.
+    /// Number of page sets compared.
     pub n: u64,
-    /// Comparisons with the same `count`.
+    /// Number of comparisons with the same `count`.
     pub count_exact: u64,
-    /// Comparisons with the same `high`.
+    /// Number of comparisons with the same `high`.
     pub high_exact: u64,
 }
 
 /// Events that were not compared, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PassedOver {
-    /// Events about CPUs, orders or frames that the machine does not have.
+    /// Number of events about a CPU, order or frame that the machine does not have.
     pub impossible: u64,
-    /// Blocks that were allocated without a page set although it had one, because its lock was busy.
+    /// Number of blocks that were allocated past their page set although the page set held blocks, because
+    /// its lock was busy.
     pub diverted_allocs: u64,
-    /// Blocks that were freed directly to the zone although a page set could have held them.
+    /// Number of blocks that were freed directly to the zone although a page set could have held them.
     pub diverted_frees: u64,
-    /// Runs of refill events that no allocation follows.
+    /// Number of runs of refill events that no allocation follows.
     pub orphan_refills: u64,
-    /// Pages drained on demand (before compaction, by a failing allocation), which no policy predicts.
+    /// Number of pages drained on demand: before compaction, or by a failing allocation. No policy predicts
+    /// these drains.
     pub demand_pages: u64,
 }

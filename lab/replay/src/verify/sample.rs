@@ -9,8 +9,8 @@ use super::links::Chunk;
 use super::mode::Mode;
 use crate::limits::to_i32;
 
-/// The recorder writes a mark before and after each sample. A mark has one of these two numbers, then the
-/// sample's number, and the CPU in the low 12 bits.
+/// The recorder writes a mark before and after each sample. A mark has `MARK_BEFORE` or `MARK_AFTER`, then
+/// the sample's number, and the CPU in the low 12 bits.
 const MARK_BEFORE: u64 = 0x5a;
 const MARK_AFTER: u64 = 0x5b;
 const MARK_SHIFT: u32 = 24;
@@ -19,14 +19,14 @@ const MARK_CPU: u64 = 0xfff;
 const NEAR_NS: u64 = 2_000_000;
 
 /// The upper limit of `high` may be smaller than the zone's share, by at most one part in this many. The
-/// kernel computed the limit before it gave boot memory back to the zone (a 24th of 320 MiB in one case). A
-/// tick lowers `high` by an eighth, which is more, so a lowered `high` is not mistaken for the limit.
+/// reason: the kernel computed the limit before it gave boot memory back to the zone (a 24th of 320 MiB in
+/// one case). A tick lowers `high` by an eighth, so a lowered `high` is not mistaken for the limit.
 const BOOT_SHARE: i32 = 12;
 
 impl Engine {
     /// Takes the limits that samples print. If the kernel does not print limits, the largest `high` may be
-    /// the upper limit. This value is slightly less than the zone's share, because the kernel computed it
-    /// before it gave boot memory back to the zone.
+    /// the upper limit. The upper limit is slightly less than the zone's share, because the kernel computed
+    /// the limit before it gave boot memory back to the zone.
     pub(super) fn learn_limits(&mut self) {
         for zone in 0..self.geometry.zones.len() {
             let description = &self.geometry.zones[zone].description;
@@ -36,7 +36,7 @@ impl Engine {
             let described = description.pagesets.iter().map(|set| set.high);
             let highs: Vec<u32> = printed.map(|zone| zone.high).chain(described).collect();
             let Some(&top) = highs.iter().max() else { continue };
-            // The upper limit must occur more than once.
+            // Accept the largest `high` as the upper limit only if it occurs more than once.
             if highs.iter().filter(|high| **high == top).count() < 2 {
                 continue;
             }
@@ -72,7 +72,7 @@ impl Engine {
     }
 
     /// Handles a mark of the recorder. At the mark before a sample, the function finds the sample. At the
-    /// mark after the sample, it compares the sample.
+    /// mark after the sample, the function compares the sample.
     pub(super) fn marker(&mut self, chunk: &Chunk, index: usize) {
         let event = chunk.events[index];
         let cpu = usize::from(event.cpu);
@@ -95,7 +95,7 @@ impl Engine {
         }
     }
 
-    /// The sample that follows this mark.
+    /// Finds the sample that a mark belongs to.
     pub(super) fn sample_at(&mut self, event: &Event) -> Option<usize> {
         let state = self.cpus.get_mut(usize::from(event.cpu))?;
         if event.pfn >> MARK_SHIFT != MARK_BEFORE {
@@ -123,8 +123,8 @@ impl Engine {
             let set = &mut self.sets[index_of_set];
             let (count_equal, high_equal) = (set.pcp.count == count, set.pcp.high == high);
             match moment {
-                // The kernel printed the values between the two marks, so the model is right if it has them
-                // at either mark.
+                // The kernel printed the values at some moment between the two marks. The model is right if
+                // it has the printed values at one of the marks.
                 Moment::Before => {
                     set.sampled = (count_equal, high_equal, set.pcp.count);
                     continue;
@@ -142,7 +142,7 @@ impl Engine {
             let (model_count, model_high) = (set.pcp.count, set.pcp.high);
             set.count_known = true;
             if self.mode == Mode::Step || !known && self.mode == Mode::Blind {
-                // Keep the model's changes between the two marks.
+                // Keep the changes that the model made between the two marks.
                 if !count_exact {
                     set.pcp.count += count - old;
                 }
@@ -151,7 +151,8 @@ impl Engine {
                 }
                 self.geometry.zones[zone].pressure.set_visible(printed.free);
             }
-            // In modes without resets, a wrong value stays wrong. Report the difference only when it changes.
+            // In modes without resets, a wrong value stays wrong. Report the difference only if the
+            // difference changes.
             let error =
                 if count_exact && high_exact { (0, 0) } else { (model_count - count, model_high - high) };
             let is_new = std::mem::replace(&mut self.sets[index_of_set].sample_error, error) != error;

@@ -1,5 +1,5 @@
-//! Compares ticks: `high` decays, pages above `high` are drained, and idle page sets of remote nodes are
-//! emptied.
+//! Compares ticks. A tick decays `high`, drains the pages above `high`, and empties idle page sets of remote
+//! nodes.
 
 use pageset_core::Order;
 use pageset_core::policy::DecayDrain;
@@ -67,7 +67,7 @@ impl Engine {
             if tick.zone == first.zone {
                 self.tick_zone(chunk, index, &mut tick, cpu, &observed);
             } else {
-                // The tick had already left the zone that the kernel drains now.
+                // In the model, the tick has already left the zone that the kernel drains now.
                 let home = Home { set: self.set_index(first.zone, event.cpu), list: 0 };
                 if self.mode != Mode::Free {
                     self.carry_out(home, &observed);
@@ -113,8 +113,8 @@ impl Engine {
             let class = match self.is_remote(zone, cpu) {
                 _ if self.mode == Mode::Free => self.class_when_free(set),
                 true if !was_expire_known => Class::HiddenAtStart,
-                // The CPU may have updated the zone's counters when it became idle, which has no event. In
-                // this case the tick finds no change, and counts down the time until the page set is emptied.
+                // The CPU may have updated the zone's counters without an event, when it became idle. In this
+                // case the tick finds no change, and counts down the ticks until the page set is emptied.
                 true if due.excess == 0 => Class::UnseenTraffic,
                 _ => self.count_class(set),
             };
@@ -126,7 +126,7 @@ impl Engine {
                 )
             });
             if self.is_remote(zone, cpu) && self.mode != Mode::Free {
-                // The page set is empty: either this drain emptied it, or an earlier one did.
+                // The page set is empty: this drain or an earlier drain emptied it.
                 self.sets[set].pcp.expire = 0;
             }
         }
@@ -178,7 +178,7 @@ impl Engine {
     }
 }
 
-/// Whether the number of drained pages is the number due. The last block of each drain may overshoot.
+/// Whether the kernel drained the number of pages that was due. The last block of each drain may overshoot.
 fn is_sum(due: Due, count: i32, observed: &[(Place, Order)]) -> bool {
     let mut blocks = observed.iter().map(|(_, order)| order.frames() as i32);
     let mut count = count;
@@ -224,7 +224,7 @@ mod tests {
             "not a possible drain, because one block of 8 pages would have been enough"
         );
         // Two slices, of 7 and of 2 pages, take a block of 8 pages each. A single drain of 9 pages would take
-        // the same blocks.
+        // the same two blocks.
         assert!(is_sum(due(9, 7, 0), 100, &blocks(&[3, 3])));
         assert!(
             is_sum(due(14, 7, 0), 100, &blocks(&[3, 3]))

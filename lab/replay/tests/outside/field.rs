@@ -1,4 +1,4 @@
-//! Tests of recordings with peculiarities that users have: old names of events, pages of 64 KiB, offline
+//! Tests of recordings with peculiarities from users' machines: old names of events, pages of 64 KiB, offline
 //! CPUs.
 
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ fn field(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../data/formats/field").join(name)
 }
 
-/// Text of ftrace on this machine.
+/// Replays the text of ftrace on this machine.
 fn replayed(text: &str, machine: Layout) -> Replay {
     let mut reader = OpenOptions::new().open_bytes("f.txt".as_ref(), text.as_bytes().to_vec()).unwrap();
     let policy = *Policy::named("linux-6.12").unwrap();
@@ -33,7 +33,7 @@ fn allocations(cpu: u32, count: u64) -> String {
             1000 + number
         )
     };
-    // One free, so that frees count as recorded. The freed frame was in use before the recording.
+    // Add one free, so that frees count as recorded. The freed frame was in use before the recording.
     let free = " cc1-9 [000] ..... 99.000000: mm_page_free: page=1 pfn=900 order=0\n".to_owned();
     std::iter::once(free).chain((0..count).map(line)).collect()
 }

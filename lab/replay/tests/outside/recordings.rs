@@ -1,5 +1,5 @@
-//! Tests of replays of the bundled recordings: every event is accounted for, two replays are equal, and a
-//! build shows the directions of the 2023 series.
+//! Tests replays of the bundled recordings. Every event is accounted for, two replays are equal, and a build
+//! shows the directions that the tables of the 2023 series show.
 
 use std::mem::discriminant;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ const SMALL: [&str; 4] = [
     "traces/k618_2c_hackbench_sock.pgtrace",
 ];
 
-/// Allocations, bulk pages and frees in the recording's own events.
+/// Counts allocations, pages of bulk allocations, and frees in the recording's own events.
 fn counted(name: &str) -> (u64, u64, u64) {
     let (mut allocs, mut bulk, mut frees) = (0, 0, 0);
     let (mut reader, mut events) = (open(name), Vec::new());
@@ -59,7 +59,7 @@ fn counted(name: &str) -> (u64, u64, u64) {
     (allocs, bulk, frees)
 }
 
-/// Tests a replay that is cancelled at its beginning, while the recording is read, and while candidates are
+/// Tests replays that are cancelled at their beginning, while the recording is read, and while candidates are
 /// replayed.
 #[test]
 fn a_cancelled_replay_ends_without_a_result() {
@@ -112,8 +112,8 @@ fn bundled_recordings_tick_when_their_kernels_did() {
     }
 }
 
-/// Tests that a policy whose CPUs own pageblocks is refused: its page sets depend on the zone's lists, which
-/// a replay does not have.
+/// Tests that a replay refuses a policy whose CPUs own pageblocks. The page sets of such a policy depend on
+/// the zone's lists, and a replay has no zone.
 #[test]
 fn a_policy_that_needs_a_zone_is_refused() {
     let policy = *Policy::named("pcp-buddy-rfc").unwrap();
@@ -128,8 +128,8 @@ fn replayed_as_repeats(names: &[&str]) -> Result<Replay, ReplayError> {
     replay_repeats(open(names[0]).as_mut(), &mut repeats, &options, |_| {})
 }
 
-/// Two equal recordings show that runs of this load do not differ. With one recording, the replay has to
-/// assume that runs of the load differ.
+/// Two equal recordings show that runs of this load do not differ. With only one recording, the replay has to
+/// assume that runs differ.
 #[test]
 fn repeats_of_a_load_replace_the_estimate_of_how_far_runs_differ() {
     let name = "traces/k612_2c_unix_stream.pgtrace";
@@ -167,8 +167,8 @@ fn outcome<'r>(replay: &'r Replay, policy: &str) -> &'r Outcome {
     replay.outcomes.iter().find(|outcome| outcome.policy == policy).unwrap()
 }
 
-/// Tests the directions that the series' tables show for a kernel build on a socket with 112 CPUs, where each
-/// CPU's share of the watermark is small.
+/// Tests the directions that the series' tables show for a kernel build on a socket with 112 CPUs. Each CPU's
+/// share of the watermark is small on such a socket.
 #[test]
 fn the_series_on_a_build_whose_memory_112_cpus_share() {
     let name = "traces/k618_2c_make_lua_j4.pgtrace";
@@ -224,7 +224,8 @@ fn own_totals_are_those_of_the_kernel() {
     assert!(errors[errors.len() / 2] < 0.02, "{errors:?}");
 }
 
-/// Tests the forecast for 6.12 from a TCP stream that was recorded under 6.1: direction and size are right.
+/// Tests the forecast for 6.12 from a TCP stream that was recorded under 6.1. Direction and size of the
+/// change must be right.
 #[test]
 fn a_forecast_is_compared_with_another_kernel() {
     let found = against(&mut [open("traces/k61_2c_tcp.pgtrace")], &mut [open("traces/k612_2c_tcp.pgtrace")]);
@@ -253,8 +254,9 @@ fn a_setting_is_applied_as_a_user_would_set_it() {
     assert!(tight.pcp_pages_peak < generous.pcp_pages_peak);
 }
 
-/// Under patch 10, hackbench over sockets causes drains at runs of high-order frees, which patch 9 does not
-/// drain. The higher threshold of Linux 6.16, which 6.18 also has, prevents these drains.
+/// Under patch 10 of the series, hackbench over sockets causes drains by runs of high-order frees. Patch 9
+/// does not drain after such runs. The higher threshold of Linux 6.16, which 6.18 also has, prevents the
+/// drains of patch 10.
 #[test]
 fn the_later_threshold_mends_what_patch_10_costs_hackbench() {
     let policies = ["patch9", "patch10", "linux-6.18"].map(|step| *Policy::named(step).unwrap());

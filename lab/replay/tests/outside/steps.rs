@@ -1,4 +1,4 @@
-//! Tests that a play that is reported step by step has the counts of a replay.
+//! Tests that a play with reported steps has the counts of a replay.
 
 use pageset_replay::{Candidate, Made, ReplayError, ReplayOptions, Steps, replay};
 use pageset_trace::OpenOptions;
@@ -13,8 +13,8 @@ fn recording() -> Box<dyn pageset_trace::TraceReader> {
 #[test]
 fn steps_make_the_refills_and_drains_of_the_row() {
     let named = |name: &str| POLICIES.iter().find(|policy| policy.name == name).copied().unwrap();
-    // Two policies: the recorded kernel's, whose page sets begin as recorded, and another whose page sets
-    // begin in their steady state.
+    // Two policies: the recorded kernel's, whose page sets begin as recorded, and another policy, whose page
+    // sets begin in their steady state.
     let candidates: Vec<_> = ["linux-6.12", "linux-6.6"].map(named).map(Candidate::from).into();
     let options = ReplayOptions { candidates: candidates.clone(), ..ReplayOptions::default() };
     let rows = replay(recording().as_mut(), &options, |_| {}).unwrap();

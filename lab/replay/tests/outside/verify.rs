@@ -21,9 +21,10 @@ fn in_mode(name: &str, mode: Mode) -> Verification {
     run(name, &VerifyOptions { mode, ..VerifyOptions::default() })
 }
 
-/// The expected values of 15 counts of a [`Verification`], in this order. Refills: observed, predicted,
-/// exact, cold. Drains: observed, predicted, exact. Pages: checked, exact. Ticks: observed, exact. Samples:
-/// all, exact `count`, exact `high`. Last, the mismatches.
+/// The expected values of 15 counts of a [`Verification`]. Four are for refills: observed, predicted, exact,
+/// cold. Three are for drains: observed, predicted, exact. Two are for drained pages: checked, exact. Two are
+/// for ticks: observed, exact. Three are for samples: all, exact `count`, exact `high`. The last count is the
+/// mismatches.
 type Counts = [u64; 15];
 
 fn counts(v: &Verification) -> Counts {
@@ -55,9 +56,9 @@ fn expect(name: &str, mode: Mode, expected: Counts) {
     }
 }
 
-/// Two recordings of each kernel. Every decision is predicted, with two exceptions: decisions that depend on
-/// state from before the recording and, on 6.18, decisions that depend on bulk allocations, which were not
-/// recorded there.
+/// Tests two recordings of each kernel. Every decision is predicted, with two exceptions: decisions that
+/// depend on state from before the recording and, on 6.18, decisions that depend on bulk allocations. The
+/// recordings of 6.18 do not have bulk allocations.
 #[test]
 fn step_by_step_the_core_decides_as_the_kernels_did() {
     for (name, expected) in STEP {
@@ -65,7 +66,7 @@ fn step_by_step_the_core_decides_as_the_kernels_did() {
     }
 }
 
-/// The recordings of virtual machines need no samples: their events account for every page.
+/// Recordings of virtual machines need no resets at samples, because events account for every page.
 #[test]
 fn without_resets_guests_are_predicted_as_well() {
     for (name, expected) in STEP.into_iter().filter(|(name, _)| !name.starts_with("k618")) {
@@ -108,7 +109,8 @@ const FREE: [(&str, Counts); 2] = [
     ("k61_2c_unix_stream", [84, 80, 78, 0, 1, 1, 1, 0, 0, 9, 9, 712, 535, 712, 11]),
 ];
 
-/// A recording of Linux 7.1 or later, where tasks may be stopped between taking a page and reporting it.
+/// Opens a recording of Linux 7.1 or later. There, a task may be stopped between taking a page and reporting
+/// the allocation.
 fn open_kernel_7(name: &str) -> Box<dyn TraceReader> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/kernels-7").join(name);
     pageset_trace::open(&path.with_extension("pgtrace")).expect("a bundled recording")
@@ -119,8 +121,8 @@ fn of_kernel_7(name: &str, policy: Option<Policy>) -> Verification {
         .expect("a verification")
 }
 
-/// Tests a recording with other tasks between two slices of a drain, and with pages that are reported long
-/// after they were taken.
+/// Tests a recording with other tasks between two slices of a drain, and with allocations that are reported
+/// late.
 #[test]
 fn a_stopped_task_goes_on_with_its_drain() {
     let found = of_kernel_7("k71_faults_f8", None);
@@ -137,7 +139,7 @@ fn a_stopped_task_goes_on_with_its_drain() {
 /// A recording with only the first slice of each drain.
 struct FirstSlices {
     reader: Box<dyn TraceReader>,
-    /// For each CPU and task, the pages of its drain that were given back so far.
+    /// For each CPU and task, the pages of its current drain that were already given back.
     given: HashMap<(u16, u32), u32>,
 }
 
@@ -147,7 +149,7 @@ impl TraceReader for FirstSlices {
     }
 
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
-        // An empty block of events would mean the end of the recording, so continue to read.
+        // An empty block of events would mean the end of the recording. Read on until a block has events.
         while self.reader.read_block(events)? > 0 {
             events.retain(|event| {
                 let given = self.given.entry((event.cpu, event.pid)).or_default();
@@ -186,13 +188,14 @@ fn a_drain_whose_last_slices_are_missing_ended_early() {
     assert_eq!(found.mismatches.get(Class::EndedEarly), found.drains.ended_early);
 }
 
-/// Linux 7.2 reports each page of an ended task's stack separately, but frees them as one block.
+/// Tests that a split block is freed as one block: Linux 7.2 reports each page of an ended task's stack
+/// separately.
 #[test]
 fn the_pages_of_a_split_block_are_freed_as_that_block_since_7_2() {
     let joined = of_kernel_7("k72_files_f64", None);
     assert_eq!(joined.policy, LINUX_7_2.name);
     assert_eq!((joined.drains.observed, joined.drains.exact), (11, 11), "{:?}", joined.drains);
-    // In four samples, tasks had taken pages that they report only later.
+    // In four cases, a task had taken a page before a sample, and reports the page only after the sample.
     assert_eq!((joined.samples.n, joined.samples.count_exact), (24, 20), "{:?}", joined.samples);
     assert_eq!(joined.mismatches.total(), 4, "{:?}", joined.mismatches);
     let singly = of_kernel_7("k72_files_f64", Some(LINUX_6_19));

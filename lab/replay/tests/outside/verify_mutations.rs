@@ -1,14 +1,14 @@
-//! Changes each rule and constant of a policy. With each change, fewer decisions of the bundled recordings
+//! Changes each rule and constant of a policy. After each change, fewer decisions in the bundled recordings
 //! must agree.
 //!
 //! Some rules have no effect in recordings without memory pressure: `raise`, `below_high`, `reclaim` and the
 //! step of `high` under pressure. The core's vectors `nr_pcp_alloc.csv` and `nr_pcp_high_and_free.csv` test
-//! these rules. The core's own tests have `demand_drain`, drains of a class first, the source of `slice` and
-//! the rules of the free lists.
+//! the rules without effect. The core's own tests cover `demand_drain`, drains of a class first, the source
+//! of `slice` and the rules of the free lists.
 //!
-//! No bundled recording of 6.1 needs the rule `previous`: high-order frees seldom come between others. No
-//! recording of 6.18 reaches free_high. The traces of the vectors do both. If a drain takes the lock in
-//! slices instead of once, only the number of blocks that overshoot changes.
+//! No bundled recording of 6.1 needs the rule `previous`, because high-order frees seldom come between other
+//! frees. No recording of 6.18 reaches free_high. The traces of the core's vectors do both. If a drain takes
+//! the lock once instead of in slices, only the number of blocks that overshoot changes.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use pageset_core::policy::{
 use pageset_core::{ListScheme, Policy};
 use pageset_replay::{VerifyOptions, verify};
 
-/// The number of decisions, pages and samples in a recording that agree with the policy, minus the
+/// The number of decisions, pages and samples in a recording that agree with the policy, minus the number of
 /// mismatches.
 fn agreeing(name: &str, policy: Policy) -> u64 {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/traces").join(name);

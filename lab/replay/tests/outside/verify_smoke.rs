@@ -1,4 +1,5 @@
-//! Tests that verification of any events, on any machine, in any mode, ends in a result or an error.
+//! Tests that every verification, of any events, on any machine and in any mode, ends in a result or an
+//! error.
 
 use pageset_core::ZoneKind;
 use pageset_replay::{ExplainRequest, Mode, Verification, VerifyOptions, verify};
@@ -33,7 +34,7 @@ impl TraceReader for Events {
     }
 }
 
-/// Two nodes with 8000 frames each. The second node has no CPU.
+/// A machine of two nodes with 8000 frames each. The second node has no CPU.
 fn machine(kernel: &str) -> Layout {
     let zone = |node, start_pfn| ZoneDescription {
         start_pfn,
@@ -64,7 +65,7 @@ fn machine(kernel: &str) -> Layout {
 }
 
 prop_compose! {
-    /// An event with one of a few frames, CPUs, orders and threads, so that events often concern the same
+    /// An event with one of a few frames, CPUs, orders and threads, so that many events concern the same
     /// block.
     fn event()(
         kind in 0..EventKind::COUNT,

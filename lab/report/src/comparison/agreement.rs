@@ -1,4 +1,4 @@
-//! How well a comparison's values agree.
+//! Measures how well our values agree with the published values.
 
 use serde::Serialize;
 
@@ -6,14 +6,14 @@ use super::statistics::{Direction, ceiling, median, relative_error, spearman};
 use super::{Band, Comparison, Pair};
 use crate::Origin;
 
-/// The directions of a value's change from the base row: published and ours.
+/// The direction of a change from the base row, in the published values and in ours.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Change {
     /// The published direction.
     pub published: Direction,
     /// Our direction.
     pub ours: Direction,
-    /// The band that counts as unchanged.
+    /// The largest change that counts as none.
     pub band: Band,
 }
 
@@ -25,26 +25,27 @@ impl Change {
     }
 }
 
-/// How well one quantity agrees, or all quantities of a table.
+/// The agreement of one quantity, or of all quantities of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Agreement {
-    /// Rank correlation. For a table, the mean over its quantities. `None` if there is no order.
+    /// Rank correlation of published values and ours. For a table, the mean over its quantities. `None` if
+    /// the values of one side are equal.
     pub spearman: Option<f64>,
-    /// The best rank correlation possible if published values are equal, reached by a quantity whose values
-    /// all differ. `None` for a table.
+    /// The largest rank correlation that our values could reach if they all differ. It is below 1 if some
+    /// published values are equal. `None` for a table.
     pub spearman_ceiling: Option<f64>,
-    /// Pairs whose direction of change from their base row could be compared.
+    /// Number of pairs whose direction of change from their base row could be compared.
     pub directions: u64,
-    /// Number of these pairs whose directions are the same.
+    /// Number of compared pairs with the same published direction and ours.
     pub directions_agreed: u64,
     /// Median of the relative errors of all pairs that were not used for fitting.
     pub median_rel_error: Option<f64>,
-    /// Published values without a value of ours.
+    /// Number of published values without a value of ours.
     pub missing: u64,
 }
 
 impl Agreement {
-    /// Fraction of the directions that agree, from 0 to 1. `None` if none was compared.
+    /// Fraction of the directions that agree, from 0 to 1. `None` if no direction was compared.
     #[must_use]
     pub fn direction_agreement(&self) -> Option<f64> {
         (self.directions > 0).then(|| self.directions_agreed as f64 / self.directions as f64)
@@ -85,14 +86,15 @@ impl Comparison {
         }
     }
 
-    /// The direction of a row's value from its base row. `None` for base rows, and if a value is missing.
+    /// The direction of a row's value from the value of its base row. `None` for base rows, and if a value is
+    /// missing.
     #[must_use]
     pub fn change(&self, row: usize, column: usize) -> Option<Change> {
         self.change_between(self.rows.get(row)?.base?, row, column)
     }
 
-    /// The direction of a row's value from the row before it, below the same base row. `None` for base rows,
-    /// and if a value is missing.
+    /// The direction of a row's value from the value of the row before it, among the rows with the same base
+    /// row. `None` for base rows, and if a value is missing.
     #[must_use]
     pub fn step(&self, row: usize, column: usize) -> Option<Change> {
         let base = self.rows.get(row)?.base?;
@@ -114,8 +116,8 @@ impl Comparison {
         })
     }
 
-    /// The values that are ranked. With more than one base row, they are quotients by the base row's value,
-    /// since values of different machines have an order of their own.
+    /// The values that are ranked. If there are several base rows, each value is divided by the value of its
+    /// base row. Without the division, differences between machines would decide the ranks.
     fn ranked(&self, column: usize) -> Vec<(f64, f64)> {
         let values = |pair: &Pair| Some((pair.published?, pair.ours?));
         let bases = self.rows.iter().filter(|row| row.base.is_none()).count();
@@ -131,7 +133,7 @@ impl Comparison {
         quotients.collect()
     }
 
-    /// Relative errors of all pairs that were not fitted.
+    /// Relative errors of all pairs that were not used for fitting.
     fn errors(&self, column: usize) -> Vec<f64> {
         let predicted = self.pairs(column).filter(|pair| pair.origin != Origin::Fitted);
         predicted.filter_map(|pair| relative_error(pair.published?, pair.ours?)).collect()
@@ -147,13 +149,13 @@ mod tests {
     #[test]
     fn a_table_is_the_sum_of_its_quantities() {
         let comparison = example();
-        // Scores 1000, 1170, 1180 beside 10, 11, 10: published values rise twice. Our last value is within 2
-        // % of its base, so it counts as unchanged.
+        // The scores 1000, 1170, 1180 are compared with 10, 11, 10: published values rise twice. Our last
+        // value is within 2 % of its base, so it counts as unchanged.
         let score = comparison.agreement_of(0);
         assert_eq!((score.directions, score.directions_agreed), (2, 1));
         let share = comparison.agreement_of(1);
         assert_eq!((share.spearman, share.directions_agreed), (Some(1.0), 2));
-        // 4/64, 6/24, 2/3: the middle one.
+        // The errors are 4/64, 6/24 and 2/3. The median is the second.
         assert_eq!(share.median_rel_error, Some(0.25));
         let all = comparison.agreement();
         assert_eq!((all.directions, all.directions_agreed), (4, 3));
@@ -182,7 +184,8 @@ mod tests {
             comparison.push(name, base, pair(published, ours));
         }
         let agreement = comparison.agreement_of(0);
-        // Ranks 3.5, 3.5, 1.5, 1.5 beside 4, 3, 2, 1: products 4, squares 4 and 5.
+        // The ranks are 3.5, 3.5, 1.5, 1.5 and 4, 3, 2, 1. The sum of products is 4, and the sums of squares
+        // are 4 and 5.
         assert!((agreement.spearman.unwrap() - 4.0 / 20.0_f64.sqrt()).abs() < 1e-12);
         assert_eq!(agreement.spearman_ceiling, agreement.spearman, "ours falls wherever it can");
     }

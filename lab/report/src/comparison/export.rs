@@ -1,10 +1,10 @@
-//! A comparison as a table for people.
+//! Turns a comparison into a table for people.
 
 use super::{Agreement, Comparison, Skill};
 use crate::{Cell, Column, Origin, Row, Table};
 
 impl Comparison {
-    /// Published values and ours side by side, with the agreement of each quantity as notes.
+    /// Shows published values beside ours. The notes have the agreement of each quantity.
     #[must_use]
     pub fn to_table(&self) -> Table {
         let mut columns = vec![Column::label("row", "")];
@@ -43,8 +43,7 @@ impl Comparison {
         table
     }
 
-    /// Words for the origins of our values. Fitted values are left out, since they have sentences of their
-    /// own.
+    /// Words for the origins of our values. Fitted values are left out, because other sentences name them.
     fn origins(&self) -> Vec<&'static str> {
         let pairs = self.rows.iter().flat_map(|row| &row.pairs);
         let known = pairs.filter(|pair| pair.ours.is_some() && pair.origin != Origin::Fitted);
@@ -79,11 +78,12 @@ impl Comparison {
     }
 }
 
-/// Ceilings of the rank correlation from this value on are printed as 1.
+/// A ceiling of the rank correlation is printed only if the ceiling is below this value. A higher ceiling
+/// would be printed as 1.00.
 const WORTH_TELLING: f64 = 0.995;
 
-/// The agreement in words: `Spearman 0.96, direction 5 of 6 (null model 2; 3 of 4 changes, 0 only here; 4 of
-/// 5 steps), median error 12 %.`
+/// Writes the agreement in words: `Spearman 0.96, direction 5 of 6 (null model 2; 3 of 4 changes, 0 only
+/// here; 4 of 5 steps), median error 12 %.`
 fn words(agreement: &Agreement, skill: &Skill) -> String {
     let mut parts = Vec::new();
     match agreement.spearman {
@@ -107,7 +107,7 @@ fn words(agreement: &Agreement, skill: &Skill) -> String {
     format!("{}.", parts.join(", "))
 }
 
-/// Directions, compared with the forecast that nothing changes.
+/// Writes the number of agreeing directions beside the number that the null model reaches.
 fn directions(skill: &Skill) -> String {
     let Skill { directions, directions_agreed, null_model, changes_published, changes_met, .. } = skill;
     let Skill { changes_seen_only_here, steps_published, steps_met, .. } = skill;

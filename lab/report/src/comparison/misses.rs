@@ -1,4 +1,4 @@
-//! How directions differ.
+//! Counts how published directions and ours differ.
 
 use std::iter::Sum;
 
@@ -6,17 +6,17 @@ use serde::Serialize;
 
 use super::{Comparison, Direction};
 
-/// Directions that do not agree, by the kind of difference.
+/// Numbers of directions that do not agree, by the kind of difference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Misses {
     /// A change is published, but our value does not change.
     pub only_published: u64,
     /// Our value changes, but no change is published.
     pub only_ours: u64,
-    /// One value rises, the other falls.
+    /// One of the two values rises, and the other falls.
     pub opposite: u64,
-    /// Number of misses, of any kind, with two changes that differ by less than the band. The band is the
-    /// difference that counts as no change.
+    /// Number of misses, of any kind, whose two changes differ by less than the band. The band is the largest
+    /// change that counts as none.
     pub close: u64,
 }
 
@@ -48,7 +48,7 @@ impl Comparison {
         cells.filter_map(|(row, column)| self.miss(row, column)).sum()
     }
 
-    /// The miss of one direction. `None` if it agrees or cannot be compared.
+    /// The miss of one direction. `None` if the direction agrees or cannot be compared.
     fn miss(&self, row: usize, column: usize) -> Option<Misses> {
         let change = self.change(row, column).filter(|change| !change.agrees())?;
         let pair = &self.rows[row].pairs[column];

@@ -1,8 +1,8 @@
-//! A published table with our values beside it, and their agreement.
+//! A published table with our values beside it, and the agreement between both.
 //!
 //! - [`Comparison`]: rows with a published value and our value for each quantity.
 //! - `statistics`: rank correlation, direction of change, relative error.
-//! - `agreement`: these statistics for one quantity and for a table.
+//! - `agreement`: the statistics for one quantity and for a table.
 //! - `skill`: directions compared with the forecast that nothing changes.
 //! - `export`: the comparison as a [`Table`](crate::Table) for people.
 
@@ -31,20 +31,21 @@ pub struct Quantity {
     pub heading: String,
     /// Unit. Empty if the heading contains it.
     pub unit: String,
-    /// Decimal places of the published values. Our values are printed with the same number.
+    /// Number of decimal places of the published values. Our values are printed with the same number of
+    /// places.
     pub decimals: u8,
     /// The largest difference from the base row that still counts as unchanged.
     pub band: Band,
 }
 
 impl Quantity {
-    /// A quantity that changes by percent: a score, a time, a count. The band is 2 %.
+    /// Makes a quantity whose changes are given in percent: a score, a time, a count. The band is 2 %.
     #[must_use]
     pub fn relative(key: &str, heading: &str, unit: &str, decimals: u8) -> Self {
         Self::new(key, heading, unit, decimals, Band::Percent(2.0))
     }
 
-    /// A share in percent, which changes by percentage points. The band is 1 point.
+    /// Makes a share in percent, whose changes are given in percentage points. The band is 1 point.
     #[must_use]
     pub fn share(key: &str, heading: &str, decimals: u8) -> Self {
         Self::new(key, heading, "%", decimals, Band::Points(1.0))
@@ -62,25 +63,25 @@ impl Quantity {
     }
 }
 
-/// One published value and ours.
+/// A published value and our value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
-    /// The published value. `None` if the source has none.
+    /// The published value. `None` if the source has no value.
     pub published: Option<f64>,
-    /// Our value. `None` if there is none.
+    /// Our value. `None` if we have no value.
     pub ours: Option<f64>,
     /// The origin of our value.
     pub origin: Origin,
-    /// Standard deviation of our value over the seeds of a simulation. A change from the base row does not
-    /// count if it is within the deviations of both rows, added in quadrature. `None` with a single seed.
+    /// Standard deviation of our value over the seeds of a simulation. A change from the base row must exceed
+    /// the deviations of both rows, added in quadrature. `None` with a single seed.
     pub spread: Option<f64>,
-    /// The standard deviation that the source prints for its value, in percent. A change within it and the
-    /// other row's deviation does not count. `None` if none is printed.
+    /// The standard deviation that the source prints for its value, in percent. A change must exceed the
+    /// deviations of both rows, added in quadrature. `None` if the source prints no deviation.
     pub variation_percent: Option<f64>,
 }
 
 impl Pair {
-    /// A pair without deviations.
+    /// Makes a pair without deviations.
     #[must_use]
     pub fn new(published: Option<f64>, ours: Option<f64>, origin: Origin) -> Self {
         let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
@@ -98,7 +99,7 @@ impl Pair {
 #[derive(Clone, Debug, PartialEq)]
 struct ComparedRow {
     name: String,
-    /// The row that changes are computed from. `None` for a base row.
+    /// The row that this row is compared with. `None` for a base row.
     base: Option<usize>,
     pairs: Vec<Pair>,
 }
@@ -121,8 +122,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// A comparison without rows. `id` is its name in JSON. `machine` describes where our values were
-    /// obtained.
+    /// Makes a comparison without rows. `id` is the name of the comparison in JSON. `machine` describes the
+    /// origin of our values.
     #[must_use]
     pub fn new(
         id: impl Into<String>,
@@ -143,18 +144,19 @@ impl Comparison {
         }
     }
 
-    /// Records a parameter that was chosen to reproduce a published value: "think time 1200 ns, on the base
-    /// row's zone lock".
+    /// Records a parameter that was chosen so that a value agrees with the published value. An example is
+    /// "think time 1200 ns, on the base row's zone lock".
     pub fn fitted_on(&mut self, what: impl Into<String>) {
         self.fitted_on.push(what.into());
     }
 
-    /// Sets the group of tables of a study that it belongs to. Skill is judged for each group.
+    /// Sets the group that the table belongs to, among the tables of a study. Skill is judged for each group.
     pub fn set_group(&mut self, group: impl Into<String>) {
         self.group = Some(group.into());
     }
 
-    /// Records that the author has withdrawn the table, and why. It is shown, but counted separately.
+    /// Records that the author has withdrawn the table, and why. A withdrawn table is shown, but counted
+    /// separately.
     pub fn withdraw(&mut self, reason: impl Into<String>) {
         self.withdrawn = Some(reason.into());
     }
@@ -169,7 +171,7 @@ impl Comparison {
         self.add(name.into(), None, pairs)
     }
 
-    /// Adds a row whose changes are computed from the base row with this number.
+    /// Adds a row that is compared with the base row of this number.
     ///
     /// # Panics
     ///
@@ -183,13 +185,14 @@ impl Comparison {
     #[track_caller]
     fn add(&mut self, name: String, base: Option<usize>, pairs: Vec<Pair>) -> usize {
         assert_eq!(pairs.len(), self.quantities.len(), "a row has one pair for each quantity");
-        // INVARIANT: both conditions are checked above and by `push`.
+        // INVARIANT: this function and `push` have checked both conditions.
         self.rows.push(ComparedRow { name, base, pairs });
         self.rows.len() - 1
     }
 
-    /// Multiplies our values of a quantity so that the base rows agree, separately below each base row. Used
-    /// for scores in units that a simulation does not know. Our value in a base row is then marked as fitted.
+    /// Multiplies our values of a quantity by a factor, so that the value in each base row agrees. Each base
+    /// row has its own factor. Scores in units that a simulation does not know need this function. Our value
+    /// in a base row is then marked as fitted.
     pub fn scale_to_base(&mut self, key: &str) {
         let Some(column) = self.quantities.iter().position(|quantity| quantity.key == key) else { return };
         for index in 0..self.rows.len() {
@@ -213,7 +216,7 @@ impl Comparison {
         }
     }
 
-    /// Name in JSON.
+    /// Name of the comparison in JSON.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
@@ -225,13 +228,13 @@ impl Comparison {
         &self.title
     }
 
-    /// The group of tables of the study. `None` if all its tables are one group.
+    /// The group of the table among the tables of the study. `None` if all tables of the study are one group.
     #[must_use]
     pub fn group(&self) -> Option<&str> {
         self.group.as_deref()
     }
 
-    /// The reason why the author has withdrawn it. `None` if it stands.
+    /// The reason why the author has withdrawn the table. `None` if the author has not withdrawn it.
     #[must_use]
     pub fn withdrawn(&self) -> Option<&str> {
         self.withdrawn.as_deref()
@@ -254,9 +257,9 @@ impl Comparison {
     }
 }
 
-/// `{"id", "title", "group", "machine", "fitted_on", "rows": [{"row", "column", "published", "ours",
-/// "origin"}], "columns": […], "spearman", "direction_agreement", "median_rel_error", "skill"}`. There is one
-/// entry of `rows` per pair, and one of `columns` per quantity.
+/// Writes `{"id", "title", "group", "machine", "fitted_on", "rows": [{"row", "column", "published", "ours",
+/// "origin"}], "columns": […], "spearman", "direction_agreement", "median_rel_error", "skill"}`. `rows` has
+/// an entry for each pair, and `columns` has an entry for each quantity.
 impl Serialize for Comparison {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let agreement = self.agreement();

@@ -1,4 +1,4 @@
-//! Compares directions with the forecast that nothing ever changes.
+//! Compares our directions with the forecast that nothing ever changes.
 
 use std::iter::Sum;
 
@@ -7,43 +7,43 @@ use serde::Serialize;
 use super::agreement::Change;
 use super::{Comparison, Direction};
 
-/// Counts of directions, compared with a forecast without skill: the null model, which predicts that nothing
+/// Numbers of directions, compared with a forecast without skill: the null model, which predicts that nothing
 /// changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Skill {
-    /// Pairs whose direction from their base row was compared.
+    /// Number of pairs whose direction from their base row was compared.
     pub directions: u64,
-    /// Number of these whose direction equals the published one.
+    /// Number of compared pairs whose direction in our values equals the published direction.
     pub directions_agreed: u64,
-    /// Number of these with no published change. The null model is right in these.
+    /// Number of compared pairs without a published change. The null model is right for such pairs.
     pub null_model: u64,
-    /// Number of these with a published change.
+    /// Number of compared pairs with a published change.
     pub changes_published: u64,
-    /// Published changes that ours has too, in the same direction.
+    /// Number of published changes that our values show too, in the same direction.
     pub changes_met: u64,
-    /// Changes of ours without a published one.
+    /// Number of changes in our values without a published change.
     pub changes_seen_only_here: u64,
-    /// Published changes from one row to the next below the same base row, including the step from the base
-    /// row.
+    /// Number of published changes from a row to the next row with the same base row. The change from the
+    /// base row to the first of these rows is included.
     pub steps_published: u64,
-    /// Number of these steps that ours has too, in the same direction.
+    /// Number of published steps that our values show too, in the same direction.
     pub steps_met: u64,
 }
 
-/// The null model counts as beaten if chance does equally well in less than this fraction of all cases.
+/// The null model counts as beaten if the p-value is below this number.
 const SIGNIFICANT: f64 = 0.05;
 
 impl Skill {
-    /// The p-value of a one-sided sign test against the null model. Only pairs count where exactly one of
-    /// both is right. The value is the probability that a fair coin decides at least as many of these pairs
-    /// in our favour. 1 if there is no such pair.
+    /// The p-value of a one-sided sign test against the null model. A pair counts only if exactly one of the
+    /// two forecasts is right. The p-value is the probability that a fair coin decides at least as many of
+    /// the counted pairs in our favour. The p-value is 1 if no pair counts.
     #[must_use]
     pub fn p_value(&self) -> f64 {
         at_least(self.changes_met, self.changes_met + self.changes_seen_only_here)
     }
 
-    /// Whether at least a third of the published changes is met, and the null model is beaten. `None` if no
-    /// change is published, so that nothing can be predicted.
+    /// Whether our values show at least a third of the published changes, and beat the null model. `None` if
+    /// no change is published, so that nothing can be predicted.
     #[must_use]
     pub fn is_shown(&self) -> Option<bool> {
         let is_third = 3 * self.changes_met >= self.changes_published;
@@ -106,7 +106,7 @@ impl Comparison {
 
 /// Probability that `coins` fair coins show at least `heads` heads.
 fn at_least(heads: u64, coins: u64) -> f64 {
-    // Uses logarithms: a thousand coins have more outcomes than a double can hold.
+    // Compute with logarithms, because a thousand coins have more outcomes than a double can hold.
     let mut ways_ln = 0.0;
     let mut sum = 0.0;
     for shown in 0..=coins {
@@ -150,8 +150,8 @@ mod tests {
         assert_eq!([skill, skill].into_iter().sum::<Skill>().directions, 10);
     }
 
-    /// All rows are above the base, as published. But from the second row on, our values fall while the
-    /// published ones rise.
+    /// In this test, all rows are above the base, as published. From the second row on, our values fall while
+    /// the published values rise.
     #[test]
     fn a_step_is_counted_from_the_row_before_and_never_from_another_base() {
         let mut comparison = scores();

@@ -1,8 +1,8 @@
 //! Statistics of the agreement between two lists of numbers.
 
-/// Spearman's rank correlation of pairs: 1 for the same order, -1 for the opposite order. Equal values share
-/// the mean of their ranks. `None` for fewer than two pairs and for values that are not finite. Also `None`
-/// if all values of one side are equal, since there is no order then.
+/// Spearman's rank correlation of pairs. The correlation is 1 for the same order and -1 for the opposite
+/// order. Equal values share the mean of their ranks. `None` for fewer than two pairs, and for values that
+/// are not finite. Also `None` if all values of one side are equal, because such values have no order.
 ///
 /// Time: O(n log n).
 #[must_use]
@@ -14,8 +14,9 @@ pub fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
     pearson(&ranks(&left), &ranks(&right))
 }
 
-/// The largest rank correlation that is possible if some of the left values are equal. It is reached if the
-/// right values all differ, and have the order of the left ones. `None` if [`spearman`] is.
+/// The largest possible rank correlation if some of the left values are equal. The right values reach this
+/// correlation if they all differ and have the order of the left values. `None` if [`spearman`] returns
+/// `None`.
 pub(super) fn ceiling(pairs: &[(f64, f64)]) -> Option<f64> {
     let mut left: Vec<_> = pairs.iter().map(|(left, _)| *left).collect();
     left.sort_by(f64::total_cmp);
@@ -28,7 +29,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<_> = (0..values.len()).collect();
     order.sort_by(|&left, &right| values[left].total_cmp(&values[right]));
     let mut ranks = vec![0.0; values.len()];
-    // `==` and not `total_cmp`, so that 0 and -0 are equal.
+    // Compare by `==` and not by `total_cmp`, so that 0 and -0 are equal.
     let mut before = 0;
     for tied in order.chunk_by(|&left, &right| values[left] == values[right]) {
         let mean = before as f64 + (tied.len() as f64 + 1.0) / 2.0;
@@ -55,7 +56,7 @@ fn pearson(left: &[f64], right: &[f64]) -> Option<f64> {
     (scale > 0.0).then(|| (products / scale).clamp(-1.0, 1.0))
 }
 
-/// The direction of a value from its base.
+/// The direction of a value's change from its base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -67,26 +68,26 @@ pub enum Direction {
     Up,
 }
 
-/// The largest distance from the base that still counts as unchanged.
+/// The largest change from the base that counts as none.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Band {
-    /// This many percent of the base.
+    /// A change in percent of the base.
     Percent(f64),
-    /// This much in the value's own unit, for shares that are percentages themselves.
+    /// A change in the value's own unit, for shares, which are percentages themselves.
     Points(f64),
 }
 
 impl Band {
-    /// Its width, in its own unit.
+    /// The width of the band, in percent or in points.
     pub(super) const fn width(self) -> f64 {
         match self {
             Self::Percent(width) | Self::Points(width) => width,
         }
     }
 
-    /// Widens the band to at least the printed standard deviations of both values together. Shares have no
-    /// printed deviations.
+    /// Widens the band, so that it is at least as wide as the printed standard deviations of both values,
+    /// added in quadrature. Shares have no printed deviations.
     pub(super) fn with_variation(self, base_percent: Option<f64>, percent: Option<f64>) -> Self {
         match self {
             Self::Percent(width) => {
@@ -96,7 +97,7 @@ impl Band {
         }
     }
 
-    /// The change from `base` to `value` in the band's unit.
+    /// The change from `base` to `value`, in the unit of the band.
     pub(super) fn size(self, base: f64, value: f64) -> f64 {
         match self {
             Self::Percent(_) => (value / base - 1.0) * 100.0,
@@ -106,7 +107,7 @@ impl Band {
 }
 
 impl Direction {
-    /// The direction from `base` to `value`. A change exactly as wide as the band does not count.
+    /// The direction from `base` to `value`. A change that is exactly as wide as the band counts as none.
     #[must_use]
     pub fn of(base: f64, value: f64, band: Band) -> Self {
         let width = match band {
@@ -114,8 +115,8 @@ impl Direction {
             Band::Points(points) => points,
         };
         let change = value - base;
-        // Printed changes are rounded: exactly 2.0 percent of 100 must not exceed the band by a rounding
-        // error.
+        // Printed values are rounded. A change of exactly 2.0 percent of 100 must not exceed the band because
+        // of a rounding error.
         let width = width + base.abs() * 1e-9;
         if change > width {
             Self::Up
@@ -127,7 +128,7 @@ impl Direction {
     }
 }
 
-/// The distance of `ours` from `published`, relative to `published`. `None` if `published` is 0.
+/// The distance of `ours` from `published`, divided by `published`. `None` if `published` is 0.
 #[must_use]
 pub fn relative_error(published: f64, ours: f64) -> Option<f64> {
     let error = ((ours - published) / published).abs();
@@ -159,7 +160,8 @@ mod tests {
 
     #[test]
     fn ranks_without_ties_follow_the_textbook_formula() {
-        // 1 - 6 * sum(d^2) / (n * (n^2 - 1)); ranks differ by 1, -1, 2, -1, -1: 1 - 6 * 8 / 120.
+        // The formula is 1 - 6 * sum(d^2) / (n * (n^2 - 1)). Ranks differ by 1, -1, 2, -1, -1, so the result
+        // is 1 - 6 * 8 / 120.
         correlates(&[1.0, 2.0, 3.0, 4.0, 5.0], &[20.0, 10.0, 50.0, 30.0, 40.0], Some(0.6));
         correlates(&[1.0, 2.0, 3.0], &[9.0, 5.0, 1.0], Some(-1.0));
         correlates(&[1.0, 2.0, 3.0], &[1.0, 100.0, 10_000.0], Some(1.0));
@@ -169,7 +171,8 @@ mod tests {
     fn ties_share_the_mean_of_their_ranks() {
         assert_eq!(ranks(&[7.0, 3.0, 7.0, 1.0, 7.0]), [4.0, 2.0, 4.0, 1.0, 4.0]);
         assert_eq!(ranks(&[0.0, -0.0]), [1.5, 1.5]);
-        // Ranks 1, 2.5, 2.5, 4 and 1, 2, 3, 4: products 4.5, squares 4.5 and 5.
+        // The ranks are 1, 2.5, 2.5, 4 and 1, 2, 3, 4. The sum of products is 4.5, and the sums of squares
+        // are 4.5 and 5.
         correlates(&[1.0, 2.0, 2.0, 3.0], &[1.0, 2.0, 3.0, 4.0], Some(4.5 / (4.5_f64 * 5.0).sqrt()));
     }
 
@@ -185,7 +188,8 @@ mod tests {
     fn nothing_distinct_exceeds_the_ceiling() {
         assert_eq!(ceiling(&[(1.0, 9.0), (3.0, 5.0), (2.0, 1.0)]), Some(1.0));
         assert_eq!(ceiling(&[(2.0, 1.0), (2.0, 2.0)]), None);
-        // Ranks 1, 3, 3, 3 beside 1, 2, 3, 4: products 3, squares 3 and 5.
+        // The ranks are 1, 3, 3, 3 and 1, 2, 3, 4. The sum of products is 3, and the sums of squares are 3
+        // and 5.
         let tied = ceiling(&[(0.0, 7.0), (2.0, 6.0), (2.0, 8.0), (2.0, 9.0)]).unwrap();
         assert!((tied - 3.0 / 15.0_f64.sqrt()).abs() < 1e-12, "{tied}");
     }
@@ -238,8 +242,8 @@ mod tests {
             let count = values.len() as f64;
             let ranks = ranks(&values);
             prop_assert!((ranks.iter().sum::<f64>() - count * (count + 1.0) / 2.0).abs() < 1e-9);
-            // The rank of a value is the number of smaller values plus half the number of equal ones, plus a
-            // half.
+            // The rank of a value is the number of smaller values, plus half the number of equal values, plus
+            // a half.
             for (value, rank) in values.iter().zip(&ranks) {
                 let smaller = values.iter().filter(|other| *other < value).count() as f64;
                 let equal = values.iter().filter(|other| *other == value).count() as f64;

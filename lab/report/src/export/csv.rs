@@ -1,7 +1,8 @@
-//! CSV: a header of column keys, one line per row, all digits.
+//! Writes CSV: a header with the keys of the columns, and one line per row, with all digits.
 //!
-//! There are no comment lines, which many readers reject. Extra columns of every row hold the provenance
-//! (`run_command`, `run_version` …). So rows of several files can be combined without losing their origin.
+//! There are no comment lines, because many programs reject them. Instead, extra columns of every row hold
+//! the provenance (`run_command`, `run_version` …). Rows of several files can therefore be combined without
+//! losing their origin.
 
 use std::io;
 
@@ -30,7 +31,7 @@ fn field(cell: &Cell) -> String {
     match cell {
         Cell::Count(value) => value.to_string(),
         Cell::Real { value, .. } => value.to_string(),
-        // A quoted cell may have several lines.
+        // A quoted cell may contain line ends.
         Cell::Text(text) => printable_lines(text).into_owned(),
         Cell::Absent => String::new(),
     }

@@ -1,4 +1,4 @@
-//! JSON: one object, indented, numbers as numbers.
+//! Writes JSON: one indented object, with numbers as numbers.
 
 use std::io;
 
@@ -20,19 +20,20 @@ impl Exporter for Json {
 
 /// Writes any value as an indented JSON document that ends with a newline.
 ///
-/// For documents larger than one table, such as `{"trace": …, "rows": …}`. Keys are in the value's order, so
-/// use structs or ordered maps if two runs must give the same bytes.
+/// Use this function for documents larger than one table, such as `{"trace": …, "rows": …}`. Keys are in the
+/// value's order. Use structs or ordered maps if two runs must give the same bytes.
 ///
 /// # Errors
 ///
-/// Errors of `out`, and values that JSON cannot express (a map whose keys are not strings).
+/// Errors of `out`, and an error if JSON cannot express a value, such as a map whose keys are not strings.
 pub fn json_document<T: Serialize + ?Sized>(value: &T, out: &mut dyn io::Write) -> io::Result<()> {
     let mut serializer = Serializer::with_formatter(&mut *out, Escaping(PrettyFormatter::new()));
     value.serialize(&mut serializer)?;
     out.write_all(b"\n")
 }
 
-/// Indents, and escapes every hidden character. JSON itself permits unescaped ones above U+001F.
+/// Indents the document, and escapes every hidden character. JSON itself permits hidden characters above
+/// U+001F without an escape.
 struct Escaping(PrettyFormatter<'static>);
 
 impl Formatter for Escaping {
@@ -46,7 +47,7 @@ impl Formatter for Escaping {
             let plain = &part[..part.len() - hidden.map_or(0, char::len_utf8)];
             out.write_all(plain.as_bytes())?;
             if let Some(hidden) = hidden {
-                // No hidden character needs two UTF-16 units.
+                // Every hidden character fits into one UTF-16 unit.
                 write!(out, "\\u{:04x}", u32::from(hidden))?;
             }
         }

@@ -1,4 +1,4 @@
-//! Markdown: a title line in bold, one table of any width, notes and provenance as a list.
+//! Writes Markdown: the title in bold, a table of any width, and notes and provenance as a list.
 
 use std::io;
 
@@ -42,7 +42,7 @@ fn rule(align: Align) -> &'static str {
     }
 }
 
-/// Escapes text so that it stays in its cell and is not read as markup.
+/// Escapes text, so that the text stays in its cell and is not read as markup.
 fn inline(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     for character in printable(&text.replace(['\n', '\r'], " ")).chars() {

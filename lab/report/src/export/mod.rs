@@ -1,4 +1,4 @@
-//! Exporters of results: one file per format.
+//! Exporters of results. Each format has its own file.
 
 mod csv;
 mod json;
@@ -15,7 +15,8 @@ pub use json::json_document;
 pub(crate) use markdown::Markdown;
 pub(crate) use text::Text;
 
-/// Writes a table in one format. [`Format::exporter`](crate::Format::exporter) returns the one for a format.
+/// Writes a table in one format. [`Format::exporter`](crate::Format::exporter) returns the exporter of a
+/// format.
 pub trait Exporter {
     /// Writes `table` to `out`, ending with a newline.
     ///
@@ -24,7 +25,7 @@ pub trait Exporter {
     /// Errors of `out`.
     fn export(&self, table: &Table, out: &mut dyn io::Write) -> io::Result<()>;
 
-    /// The same as a string.
+    /// Returns the text of `table` in this format.
     fn to_string(&self, table: &Table) -> String {
         let mut bytes = Vec::new();
         self.export(table, &mut bytes).expect("writing to memory does not fail");

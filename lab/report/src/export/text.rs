@@ -1,7 +1,8 @@
-//! Plain text: ASCII, at most 80 columns, no trailing spaces, no colours. It survives e-mail.
+//! Writes plain text that survives e-mail: ASCII, at most 80 columns, no trailing spaces, no colours.
 //!
 //! A table wider than 80 columns is split into blocks of columns. Each block begins with the first column
-//! again. Headings are stacked word by word, so a column is only as wide as its numbers or its longest word.
+//! again. The words of a heading are stacked, so a column is only as wide as its numbers or the longest word
+//! of its heading.
 
 use std::io;
 
@@ -15,7 +16,8 @@ use crate::{Align, Column, Kind, Provenance, Table, wrap};
 const WIDTH: usize = 80;
 /// Spaces between two columns.
 const GAP: usize = 2;
-/// Maximum column width; longer texts are wrapped. Two of these and the gap fit into a line.
+/// Maximum width of a column. Longer texts are wrapped. Two columns of this width and the gap fit into a
+/// line.
 const COLUMN_WIDTH: usize = (WIDTH - GAP) / 2;
 
 /// Writes tables as plain text.
@@ -75,7 +77,7 @@ impl Stacked {
     }
 }
 
-/// The words of a heading in as few lines as fit the width, with the unit on its own line.
+/// Puts the words of a heading into as few lines as fit the width. The unit has its own line.
 fn stack(column: &Column, values_width: usize) -> Vec<String> {
     let heading = ascii(&column.heading);
     let longest = heading.split(' ').map(str::len).max().unwrap_or(0);
@@ -87,7 +89,7 @@ fn stack(column: &Column, values_width: usize) -> Vec<String> {
     lines
 }
 
-/// Columns in blocks that fit into a line. Every block begins with the first column.
+/// Divides columns into blocks that fit into a line. Every block begins with the first column.
 fn blocks(columns: &[Stacked], line_width: usize) -> Vec<Vec<&Stacked>> {
     let Some((first, rest)) = columns.split_first() else { return Vec::new() };
     let mut blocks = vec![vec![first]];
@@ -105,7 +107,7 @@ fn blocks(columns: &[Stacked], line_width: usize) -> Vec<Vec<&Stacked>> {
     blocks
 }
 
-/// One block, laid out.
+/// Returns the text of one block.
 fn layout(block: &[&Stacked]) -> String {
     let height = block.iter().map(|column| column.heading.len()).max().unwrap_or(0);
     let rows = block[0].values.len();
@@ -132,7 +134,7 @@ fn layout(block: &[&Stacked]) -> String {
     layout.to_string()
 }
 
-/// Printable ASCII on one line: other characters become `?`, white space becomes a space.
+/// Turns text into printable ASCII on one line. White space becomes a space, and other characters become `?`.
 fn ascii(text: &str) -> String {
     let plain = |character: char| match character {
         ' '..='~' => character,
@@ -142,8 +144,8 @@ fn ascii(text: &str) -> String {
     text.chars().map(plain).collect()
 }
 
-/// Writes `text` in lines of at most `width` columns. `first` precedes the first line, `other` the other
-/// lines.
+/// Writes `text` in lines of at most `width` columns. `first` comes before the first line, and `other` before
+/// all other lines.
 fn write_wrapped(
     out: &mut dyn io::Write,
     width: usize,

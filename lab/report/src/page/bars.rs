@@ -1,8 +1,8 @@
-//! Values side by side, with their ranges: small multiples and distributions, which need no script.
+//! Values side by side, with their ranges: small multiples and distributions. They need no script.
 
 use serde::Serialize;
 
-/// Values side by side. They begin at 0.
+/// Values side by side, as bars that begin at 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Bars {
     /// The meaning of the values.
@@ -20,12 +20,13 @@ pub struct Bar {
     pub name: String,
     /// The value.
     pub value: u64,
-    /// The range of possible values, if known.
+    /// The range of possible values. `None` if it is not known.
     pub range: Option<(u64, u64)>,
 }
 
 impl Bars {
-    /// The longest bar or range. Ranges much longer than all bars are cut there, and are drawn as open.
+    /// The value at the right end: the longest bar or range. A range more than twice as long as the longest
+    /// bar is cut there, and its end is drawn as open.
     pub(super) fn scale(&self) -> u64 {
         let longest = self.bars.iter().map(|bar| bar.value).max().unwrap_or(0).max(1);
         let reach = self.bars.iter().filter_map(|bar| bar.range).map(|range| range.1).max().unwrap_or(0);

@@ -1,14 +1,14 @@
-//! Charts that the page's script draws: lines over time, heat maps.
+//! Charts that the page's script draws: lines over time, and heat maps.
 
 use serde::Serialize;
 
-/// A chart. Its text describes it for readers who do not see it.
+/// A chart. Its text describes the chart for readers who do not see it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Chart {
     /// Values over time.
     Lines(LineChart),
-    /// Counts by row and column, shown as colours.
+    /// Counts by row and column, which are shown as colours.
     Heat(Heat),
 }
 
@@ -27,7 +27,7 @@ impl Chart {
         }
     }
 
-    /// Whether a part of it can be enlarged.
+    /// Whether the x axis is time, so that a part of the chart can be enlarged.
     pub(super) const fn has_time(&self) -> bool {
         match self {
             Self::Lines(_) => true,
@@ -43,12 +43,12 @@ impl Chart {
     }
 }
 
-/// The time of a chart, in seconds from 0.
+/// The time that a chart covers, in seconds from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Span {
     /// Length.
     pub seconds: f64,
-    /// Charts with the same number are zoomed together.
+    /// Charts with the same number are enlarged together.
     pub link: usize,
 }
 
@@ -57,7 +57,7 @@ pub struct Span {
 pub struct LineChart {
     /// The title.
     pub title: String,
-    /// The title and the extremes, for readers who do not see the chart.
+    /// The title and the extreme values, for readers who do not see the chart.
     pub text: String,
     /// The unit of the values.
     pub unit: String,
@@ -65,7 +65,7 @@ pub struct LineChart {
     pub height: Height,
     /// The x axis.
     pub span: Span,
-    /// The lines. Later ones are drawn over earlier ones.
+    /// The lines. Later lines are drawn over earlier lines.
     pub lines: Vec<Line>,
     /// Counts per interval, below the lines.
     pub marks: Vec<Marks>,
@@ -74,7 +74,7 @@ pub struct LineChart {
     pub changes: Vec<Change>,
 }
 
-/// A change between two moments. It is drawn across all lines.
+/// A change that happened between two moments. The change is drawn across all lines.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
     /// Last second before the change.
@@ -91,7 +91,7 @@ pub struct Change {
 pub enum Height {
     /// Linear, from 0.
     Linear,
-    /// Logarithm of the value plus one, for values that differ by large factors.
+    /// By the logarithm of the value plus one, for values that differ by large factors.
     Log,
 }
 
@@ -99,32 +99,32 @@ pub enum Height {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Look {
-    /// A line over a filled ground.
+    /// A line over a filled area.
     Filled,
     /// A line.
     Plain,
-    /// A broken line, for a limit.
+    /// A dashed line, for a limit.
     Limit,
 }
 
-/// Values of one line. Each value holds until the next one.
+/// The values of one line. Each value holds until the next value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Line {
     /// Name in the legend.
     pub name: String,
     /// Style of the line.
     pub look: Look,
-    /// Second, and the smallest and largest value from there on, by time. Several values in one interval are
-    /// reduced to their extremes.
+    /// The second, and the smallest and largest value from this second on, by time. Several values in one
+    /// interval are reduced to their extremes.
     pub points: Vec<(f64, u64, u64)>,
 }
 
-/// The number of occurrences, in intervals of equal length over the whole span.
+/// Numbers of occurrences, in intervals of equal length that cover the whole span.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Marks {
     /// Name of the occurrences.
     pub name: String,
-    /// Number in each interval. Empty if there are none.
+    /// Number of occurrences in each interval. Empty if there are no occurrences.
     pub counts: Vec<u64>,
 }
 
@@ -133,28 +133,28 @@ pub struct Marks {
 pub struct Heat {
     /// The title.
     pub title: String,
-    /// The title and the extremes, for readers who do not see the chart.
+    /// The title and the extreme values, for readers who do not see the chart.
     pub text: String,
     /// The meaning of a row, such as `CPU`.
     pub row: String,
-    /// The meaning of a column. Not used if there is a span.
+    /// The meaning of a column. Not used if the x axis is time.
     pub column: String,
     /// Names of the rows, from top to bottom.
     pub rows: Vec<String>,
     /// Groups of rows, from top to bottom.
     pub groups: Vec<Group>,
-    /// The x axis, if it is time.
+    /// The x axis, if it is time. `None` if columns have names.
     pub span: Option<Span>,
-    /// Names of the columns, if there is no span.
+    /// Names of the columns, if the x axis is not time.
     pub columns: Vec<String>,
-    /// The layers. One is shown at a time.
+    /// The layers. The page shows one layer at a time.
     pub layers: Vec<Layer>,
 }
 
 /// A group of rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Group {
-    /// Name. Empty if it has none.
+    /// Name of the group. Empty for a group without a name.
     pub name: String,
     /// Number of rows.
     pub rows: usize,
@@ -165,9 +165,9 @@ pub struct Group {
 pub struct Layer {
     /// Name of the counted thing.
     pub name: String,
-    /// Unit. Empty for a number of things.
+    /// Unit of the counts. Empty for a number of things.
     pub unit: String,
-    /// Counts by row, then column. Zeros at the end of a row may be left out.
+    /// Counts by row and column. Zeros at the end of a row may be left out.
     pub cells: Vec<Vec<u64>>,
 }
 

@@ -9,16 +9,16 @@ use crate::{Align, Format, Table};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
-/// The security policy: nothing is fetched, whatever the page contains.
+/// The content security policy. With this policy, a browser fetches nothing, whatever the page contains.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
-/// The help text on using the mouse in a chart over time.
+/// The help text about the mouse in a chart over time.
 const DRAG: &str = "Drag to enlarge a part of all charts; a double-click or Esc shows all.";
 const NO_SCRIPT: &str =
     "Charts are drawn by a script, which is switched off here. The tables have every number.";
 
 pub(super) fn document(page: &Page) -> Result<String, serde_json::Error> {
-    // Only `<` could end a script early. In JSON it occurs only inside strings.
+    // Only `<` could end the script element. In JSON, `<` occurs only inside strings.
     let data = serde_json::to_string(page)?.replace('<', "\\u003c");
     let mut html = Html::default();
     html.as_it_is("<!DOCTYPE html>\n");
@@ -99,14 +99,14 @@ fn part(part: &Part, place: &str, html: &mut Html) {
     }
 }
 
-/// A sentence with quoted commands formatted as code.
+/// Writes a sentence. Quoted commands in it are formatted as code.
 fn sentence(text: &str, html: &mut Html) {
     for (at, piece) in text.split('`').enumerate() {
         if at % 2 == 1 { html.words("code", &[], piece) } else { explained(piece, Place::Sentence, html) }
     }
 }
 
-/// A text with explanations of its terms.
+/// Writes a text with explanations of its terms.
 fn explained(text: &str, place: Place, html: &mut Html) {
     for piece in pieces(text, place) {
         match piece.meaning {
@@ -116,7 +116,7 @@ fn explained(text: &str, place: Place, html: &mut Html) {
     }
 }
 
-/// A table, with all its digits for copying.
+/// Writes a table, and all its digits as CSV for copying.
 fn table_with_copy(shown: &Table, write: fn(&Table, &mut Html), html: &mut Html) {
     html.element("div", &[("class", "scroll"), ("tabindex", "0")], |html| write(shown, html));
     shown
@@ -124,7 +124,7 @@ fn table_with_copy(shown: &Table, write: fn(&Table, &mut Html), html: &mut Html)
         .iter()
         .for_each(|note| html.element("p", &[("class", "note")], |html| sentence(note, html)));
     let mut csv = Vec::new();
-    // Writing to memory cannot fail.
+    // Writing to memory never fails.
     if Format::Csv.exporter().export(shown, &mut csv).is_ok() {
         html.element("details", &[("class", "csv")], |html| {
             html.words("summary", &[], "CSV, every digit");
@@ -133,7 +133,7 @@ fn table_with_copy(shown: &Table, write: fn(&Table, &mut Html), html: &mut Html)
     }
 }
 
-/// The CSS class for a cell's alignment.
+/// The CSS class for the alignment of a cell.
 const fn side(align: Align) -> &'static str {
     match align {
         Align::Right => "number",
@@ -141,7 +141,7 @@ const fn side(align: Align) -> &'static str {
     }
 }
 
-/// A table with rows and columns exchanged.
+/// Writes a table with rows and columns exchanged.
 fn transposed(table: &Table, html: &mut Html) {
     html.element("table", &[("class", "transposed")], |html| {
         html.element("caption", &[], |html| explained(table.title(), Place::Label, html));
@@ -232,7 +232,7 @@ fn chart(chart: &Chart, place: &str, html: &mut Html) {
     });
 }
 
-/// Controls for choosing the layer.
+/// Writes the controls for choosing the layer of a heat map.
 fn layers(chart: &Chart, place: &str, html: &mut Html) {
     html.words("legend", &[("class", "hidden")], "Shown");
     let name = format!("layer{place}");

@@ -1,16 +1,16 @@
-//! Results as one HTML file that needs no network and no other file.
+//! Results as one HTML file, which needs no network and no other file.
 //!
 //! A [`Page`] is a value like a [`Table`]: sections with sentences, tables and charts. [`Page::to_html`]
-//! turns it into text; the same page gives the same bytes. The file also has all values as JSON, with every
-//! digit. The script draws the charts from the JSON. A reader without a script has the tables.
+//! turns the page into text. The same page gives the same bytes. The file also has all values as JSON, with
+//! every digit. A script draws the charts from the JSON. A reader without scripts has the tables.
 //!
-//! A page meets the modules in this order:
+//! The modules, in the order of their use for a page:
 //!
-//! - `chart`: charts that the script draws: lines over time, heat maps.
+//! - `chart`: charts that a script draws: lines over time, and heat maps.
 //! - `bars`: pictures without a script: values side by side, with their ranges.
-//! - `terms`: explanations of terms, shown when the mouse rests on them.
-//! - `html`: the parts as elements. `writer` writes elements, and escapes all text.
-//! - `page.css`, `page.js`: style and script, copied into the file unchanged.
+//! - `terms`: explanations of terms, which the page shows when the mouse is over a term.
+//! - `html`: writes the parts of a page as elements. `writer` writes elements, and escapes all text.
+//! - `page.css`, `page.js`: style and script, which are copied into the file unchanged.
 
 mod bars;
 mod chart;
@@ -28,7 +28,7 @@ use serde::Serialize;
 use crate::Table;
 use crate::plot::{Figure, PlotError};
 
-/// A page, which becomes one file.
+/// A page. It becomes one file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Page {
     title: String,
@@ -36,13 +36,13 @@ pub struct Page {
 }
 
 impl Part {
-    /// The table in its narrower form: as it is, or with rows and columns exchanged.
+    /// Returns the narrower form of a table: the table itself, or the table with rows and columns exchanged.
     #[must_use]
     pub fn narrow_table(table: Table) -> Self {
         if table.rows().len() < table.columns().len() { Self::Transposed(table) } else { Self::Table(table) }
     }
 
-    /// A figure, drawn.
+    /// Draws a figure for a page.
     ///
     /// # Errors
     /// The errors of [`Figure::to_svg`].
@@ -55,7 +55,7 @@ impl Part {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Section {
     heading: String,
-    /// Its name in the list of sections. None if it is not listed.
+    /// The name of the section in the list of sections. `None` if the section is not in the list.
     #[serde(skip)]
     listed: Option<String>,
     parts: Vec<Part>,
@@ -65,7 +65,7 @@ pub struct Section {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// A sentence to be read first.
+    /// A sentence that readers should read first.
     Lead(String),
     /// A sentence.
     Text(String),
@@ -73,17 +73,17 @@ pub enum Part {
     Facts(Vec<(String, String)>),
     /// A table, with its CSV for copying.
     Table(Table),
-    /// A table that is shown on request, with its CSV for copying.
+    /// A table that is shown only on request, with its CSV for copying.
     Evidence(Table),
     /// Small multiples: several pictures of values, side by side.
     Bars(Vec<Bars>),
-    /// A table with rows and columns exchanged, for few rows with many figures each.
+    /// A table with rows and columns exchanged, for few rows with many values each.
     Transposed(Table),
     /// A chart.
     Chart(Chart),
-    /// A chart that is shown on request, because nothing in it changes.
+    /// A chart that is shown only on request, because its values do not change.
     FoldedChart(Chart),
-    /// A figure that is already drawn. Its values are not in the JSON.
+    /// A figure that was drawn before. The values of this figure are not in the JSON.
     Figure {
         /// The title.
         title: String,
@@ -94,7 +94,7 @@ pub enum Part {
 }
 
 impl Page {
-    /// A page without sections.
+    /// Makes a page without sections.
     #[must_use]
     pub fn new(title: impl Into<String>) -> Self {
         Self { title: title.into(), sections: Vec::new() }
@@ -105,31 +105,32 @@ impl Page {
         self.sections.push(section);
     }
 
-    /// The page as an HTML document. Characters that could hide the following text become U+FFFD. All other
-    /// text is escaped.
+    /// Returns the page as an HTML document. Characters that could hide the text after them become U+FFFD.
+    /// All other text is escaped.
     ///
     /// # Errors
-    /// A value cannot be written as JSON.
+    /// An error if a value cannot be written as JSON.
     pub fn to_html(&self) -> Result<String, serde_json::Error> {
         html::document(self)
     }
 }
 
 impl Section {
-    /// Whether there is nothing below the heading.
+    /// Whether the section has no parts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// A section without parts.
+    /// Makes a section without parts.
     #[must_use]
     pub fn new(heading: impl Into<String>) -> Self {
         let heading = heading.into();
         Self { listed: Some(heading.clone()), heading, parts: Vec::new() }
     }
 
-    /// The same section with another name in the list of sections, or without one.
+    /// Returns the section with another name in the list of sections, or without a name if it is not in the
+    /// list.
     #[must_use]
     pub fn listed(mut self, name: Option<&str>) -> Self {
         self.listed = name.map(str::to_owned);

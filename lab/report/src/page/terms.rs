@@ -1,11 +1,11 @@
-//! The terms of the field, each with an explanation in one sentence. They come from the book's page of terms.
+//! Terms of the field, with one-sentence explanations from the book's page of terms.
 
 use std::sync::OnceLock;
 
-/// The book's page. Its second-level headings are the terms.
+/// The book's page of terms. Its second-level headings are the terms.
 const BOOK: &str = include_str!("terms.txt");
 
-/// Everyday words that are also terms. They are explained in labels, and in sentences only as part of a
+/// Terms that are also everyday words. Labels explain such terms. Sentences explain them only as part of a
 /// longer term.
 const EVERYDAY: [&str; 8] = ["page", "count", "high", "order", "policy", "batch", "zone", "tick"];
 
@@ -19,20 +19,20 @@ struct Term {
 /// The place of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// A heading or a label: nearly all of its words are terms.
+    /// A heading or a label. Nearly all words of such a text are terms.
     Label,
     /// A sentence.
     Sentence,
 }
 
-/// A piece of text, with an explanation if it is a term.
+/// A piece of text. If the piece is a term, it has an explanation.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Piece<'t> {
     pub(super) text: &'t str,
     pub(super) meaning: Option<&'static str>,
 }
 
-/// Divides a text into pieces. Each term is explained at its first occurrence.
+/// Divides a text into pieces. Only the first occurrence of each term gets an explanation.
 pub(super) fn pieces(text: &str, place: Place) -> Vec<Piece<'_>> {
     let mut all = Vec::new();
     let mut explained: Vec<&str> = Vec::new();
@@ -58,7 +58,7 @@ pub(super) fn pieces(text: &str, place: Place) -> Vec<Piece<'_>> {
     all
 }
 
-/// The longest term at the beginning of a text, and its length there. Plurals match too.
+/// Finds the longest term at the beginning of a text, and its length in the text. Also finds plurals.
 fn term_at(text: &str, place: Place) -> Option<(&'static Term, usize)> {
     let is_end =
         |at: usize| !text[at..].chars().next().is_some_and(|next| next.is_alphanumeric() || next == '_');
@@ -85,7 +85,7 @@ fn terms() -> &'static [Term] {
         let entries = BOOK.split("\n## ").skip(1);
         let term = |entry: &str| {
             let (name, rest) = entry.split_once('\n')?;
-            // The explanation is the first paragraph.
+            // The explanation of a term is the first paragraph below its heading.
             let meaning = rest.trim().split("\n\n").next()?;
             Some(Term { name: name.trim().to_lowercase(), meaning: plain(meaning) })
         };
@@ -93,7 +93,7 @@ fn terms() -> &'static [Term] {
     })
 }
 
-/// Removes Markdown. Of a link, only its text stays.
+/// Removes Markdown. Only the text of a link stays.
 fn plain(markdown: &str) -> String {
     let mut text = String::new();
     let mut rest = markdown;

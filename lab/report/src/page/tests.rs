@@ -1,4 +1,4 @@
-//! Tests of whole pages: hostile text does no harm, and the shown values equal the JSON.
+//! Tests whole pages. Hostile text must do no harm, and the shown values must equal the values in the JSON.
 
 use serde_json::Value;
 
@@ -52,7 +52,7 @@ fn page_of(name: &str) -> Page {
     page
 }
 
-/// The JSON of a page.
+/// Returns the JSON of a page.
 fn data(html: &str) -> Value {
     let begin = "<script type=\"application/json\" id=\"data\">";
     let from = html.find(begin).expect("the page has its values") + begin.len();
@@ -66,7 +66,7 @@ fn hostile_names_stay_text() {
     let harmless = tags(&page_of("plain").to_html().unwrap());
     for name in hostile() {
         let html = page_of(&name).to_html().unwrap();
-        // A quoted word between backticks would be code. None of these names has any.
+        // A quoted word between backticks would become code, but none of these names has such a word.
         assert_eq!(tags(&html), harmless, "{name:.40}");
         assert!(!html.contains("alert(1)</script>"), "{name:.40}");
         assert_eq!(data(&html)["title"], Value::String(name));
@@ -84,7 +84,7 @@ fn the_page_asks_no_network() {
     }
 }
 
-/// Texts of all elements of a kind.
+/// Returns the texts of all elements of one kind.
 fn texts<'h>(html: &'h str, open: &str) -> Vec<&'h str> {
     let rests = html.split(open).skip(1);
     let text = |rest: &'h str| {

@@ -1,17 +1,17 @@
-//! Writes HTML. Names of elements and attributes are fixed. All text passes through [`escaped`], so no caller
-//! can forget it.
+//! Writes HTML. Names of elements and attributes are fixed. [`escaped`] handles all text, so no caller can
+//! forget to escape.
 
 use crate::is_hidden;
 
-/// HTML in progress.
+/// HTML that is being written.
 #[derive(Debug, Default)]
 pub(super) struct Html(String);
 
-/// Names and values of an element's attributes.
+/// The attributes of an element: names and values.
 pub(super) type Attributes<'a> = &'a [(&'static str, &'a str)];
 
 impl Html {
-    /// An element with contents.
+    /// Writes an element with contents.
     pub(super) fn element(
         &mut self,
         name: &'static str,
@@ -23,12 +23,13 @@ impl Html {
         self.0 += &format!("</{name}>");
     }
 
-    /// An element that contains only text.
+    /// Writes an element that contains only text.
     pub(super) fn words(&mut self, name: &'static str, attributes: Attributes<'_>, text: &str) {
         self.element(name, attributes, |html| html.text(text));
     }
 
-    /// The beginning of an element. Elements without an end consist only of it.
+    /// Writes the beginning of an element. An element of a kind without an end consists only of this
+    /// beginning.
     pub(super) fn begin(&mut self, name: &'static str, attributes: Attributes<'_>) {
         self.0 += &format!("<{name}");
         for (key, value) in attributes {
@@ -44,7 +45,7 @@ impl Html {
         escaped(text, &mut self.0);
     }
 
-    /// Writes style, script or a drawing unchanged. It must not contain unescaped text from outside.
+    /// Writes style, a script or a drawing unchanged. The caller must not pass unescaped text from outside.
     pub(super) fn as_it_is(&mut self, code: &str) {
         self.0 += code;
     }
@@ -55,7 +56,7 @@ impl Html {
     }
 }
 
-/// Escapes text. Characters that reverse the direction of text, or that cannot be seen, become U+FFFD.
+/// Escapes text. A character that reverses the direction of text, or that cannot be seen, becomes U+FFFD.
 fn escaped(text: &str, out: &mut String) {
     for character in text.chars() {
         match character {

@@ -7,9 +7,9 @@ pub enum Scale {
     Linear,
     /// Linear, with 0 on the axis.
     FromZero,
-    /// By their logarithm.
+    /// By the logarithm of the values.
     Log,
-    /// Names side by side. The value is an index.
+    /// Names side by side. A value is the index of a name.
     Categories(Vec<String>),
 }
 
@@ -22,38 +22,38 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis with this label and unit. Both may be empty.
+    /// Makes an axis with this label and unit. Label and unit may be empty.
     #[must_use]
     pub fn new(label: impl Into<String>, unit: impl Into<String>, scale: Scale) -> Self {
         Self { label: label.into(), unit: unit.into(), scale }
     }
 
-    /// A linear axis over the range of the values.
+    /// Makes a linear axis over the range of the values.
     #[must_use]
     pub fn linear(label: impl Into<String>, unit: impl Into<String>) -> Self {
         Self::new(label, unit, Scale::Linear)
     }
 
-    /// A linear axis with 0 on it.
+    /// Makes a linear axis that includes 0.
     #[must_use]
     pub fn from_zero(label: impl Into<String>, unit: impl Into<String>) -> Self {
         Self::new(label, unit, Scale::FromZero)
     }
 
-    /// A logarithmic axis.
+    /// Makes a logarithmic axis.
     #[must_use]
     pub fn log(label: impl Into<String>, unit: impl Into<String>) -> Self {
         Self::new(label, unit, Scale::Log)
     }
 
-    /// An axis of names.
+    /// Makes an axis of names.
     #[must_use]
     pub fn categories<S: Into<String>>(label: impl Into<String>, names: impl IntoIterator<Item = S>) -> Self {
         let names = names.into_iter().map(Into::into).collect();
         Self::new(label, "", Scale::Categories(names))
     }
 
-    /// How values are placed along the axis.
+    /// The placement of values along the axis.
     #[must_use]
     pub fn scale(&self) -> &Scale {
         &self.scale
@@ -79,7 +79,8 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// The range of an axis with these values and about `ticks` ticks. `check` has accepted the values.
+    /// Finds the range of an axis with these values and about `ticks` ticks. The caller has passed the values
+    /// to `check`.
     pub(super) fn of(axis: &Axis, values: impl Iterator<Item = f64>, ticks: usize) -> Self {
         let (low, high) = values
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
@@ -97,10 +98,10 @@ impl Range {
 
     fn linear(low: f64, high: f64, ticks: usize) -> Self {
         let span = high - low;
-        // A single value goes into the middle.
+        // A single value is placed in the middle of the axis.
         let flat = low.abs().max(1.0) * f64::EPSILON * 1024.0;
         let pad = if span <= flat { low.abs().max(high.abs()).max(1.0) * 0.5 } else { span * MARGIN };
-        // An axis that begins at 0 has no margin below it.
+        // An axis that begins at 0 has no margin below 0.
         let low = if low == 0.0 && span > flat { 0.0 } else { low - pad };
         let high = if high == 0.0 && span > flat { 0.0 } else { high + pad };
         let step = nice_step((high - low) / ticks.max(1) as f64);
@@ -112,7 +113,7 @@ impl Range {
     }
 
     fn log(low: f64, high: f64) -> Self {
-        // Half a decade around a single value.
+        // Show a factor of two on both sides of a single value.
         let (low, high) = if low == high { (low / 2.0, high * 2.0) } else { (low / 1.15, high * 1.15) };
         let decades = high.log10() - low.log10();
         let every = (decades / 8.0).ceil().max(1.0);
@@ -134,8 +135,8 @@ impl Range {
         Self { low, high, is_log: true, ticks, labels }
     }
 
-    /// The position of a value: 0 is the low end, 1 the high end. A position far outside, such as the edge of
-    /// a bar, is limited to one axis length.
+    /// The position of a value: 0 is the low end of the axis, and 1 the high end. A position far outside,
+    /// such as the edge of a bar, is limited to one axis length outside.
     pub(super) fn fraction(&self, value: f64) -> f64 {
         let fraction = if self.is_log {
             (value.ln() - self.low.ln()) / (self.high.ln() - self.low.ln())
@@ -162,14 +163,15 @@ impl Range {
     }
 }
 
-/// One of 1, 2, 5, 10, … that is about as large as `step`.
+/// Returns a number of the series 1, 2, 5, 10, … that is about as large as `step`.
 fn nice_step(step: f64) -> f64 {
     let power = 10_f64.powf(step.log10().floor());
     let nice = [1.0, 2.0, 5.0].into_iter().find(|digit| digit * power >= step * 0.75);
     nice.unwrap_or(10.0) * power
 }
 
-/// A tick with the decimals that its step needs. Large numbers are in powers of 1000.
+/// Writes a tick with the decimals that the distance between ticks needs. Large numbers are written in powers
+/// of 1000.
 fn label(tick: f64, step: f64) -> String {
     let magnitude = tick.abs().max(step);
     if !(1e-4..1e15).contains(&magnitude) {

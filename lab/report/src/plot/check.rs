@@ -5,7 +5,7 @@ use thiserror::Error;
 use super::axis::{Axis, Scale};
 use super::{Figure, Panel, Series};
 
-/// Largest absolute value that is drawn. Chosen so that sums of two values cannot overflow.
+/// Largest absolute value that is drawn. Chosen: sums of two such values cannot overflow.
 const VALUE_MAX: f64 = 1e150;
 /// Smallest value that is drawn on a logarithmic axis.
 const LOG_VALUE_MIN: f64 = 1e-150;
@@ -45,7 +45,7 @@ pub enum PlotError {
         axis: char,
         /// The value.
         value: f64,
-        /// The axis's requirement.
+        /// The requirement of the axis that the value does not meet.
         reason: &'static str,
     },
     /// An axis of categories has no categories.
@@ -58,7 +58,7 @@ pub enum PlotError {
     },
 }
 
-/// Checks everything that `draw` relies on.
+/// Checks all conditions that `draw` relies on.
 pub(super) fn check(figure: &Figure) -> Result<(), PlotError> {
     if figure.panels.is_empty() {
         return Err(PlotError::NoPanels { figure: figure.title.clone() });

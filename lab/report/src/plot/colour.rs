@@ -1,7 +1,7 @@
 //! Colours and shapes that distinguish series.
 
 /// The palette of Okabe and Ito ("Color Universal Design", 2008), which readers with any colour vision can
-/// distinguish. Its yellow is left out, since it is too light for lines on white.
+/// distinguish. The palette's yellow is left out, because yellow lines on white are hard to see.
 pub(crate) const PALETTE: [(u8, u8, u8); 7] =
     [(0, 114, 178), (213, 94, 0), (0, 158, 115), (204, 121, 167), (86, 180, 233), (230, 159, 0), (0, 0, 0)];
 
@@ -15,7 +15,7 @@ pub(super) enum Shape {
 
 const SHAPES: [Shape; 3] = [Shape::Circle, Shape::Triangle, Shape::Cross];
 
-/// Colour and shape of the series with this index. They repeat after 21 series.
+/// The colour and shape of the series with this index. The combinations repeat after 21 series.
 pub(super) fn look(index: usize) -> ((u8, u8, u8), Shape) {
     (PALETTE[index % PALETTE.len()], SHAPES[index / PALETTE.len() % SHAPES.len()])
 }

@@ -1,4 +1,4 @@
-//! Draws a figure as SVG. No other file knows the drawing library.
+//! Draws a figure as SVG. Only this file uses the drawing library.
 
 use svg::Document;
 use svg::node::element::{Circle, Polygon, Polyline, Rectangle, Style, Text, Title};
@@ -19,11 +19,11 @@ const WHITE: Colour = (255, 255, 255);
 const INK: Colour = (40, 40, 40);
 const GREY: Colour = (110, 110, 110);
 const GRID: Colour = (225, 225, 225);
-/// Colours for dark pages. Attributes have the light colours, for viewers without styles.
+/// Style with the colours for dark pages. Attributes have the light colours, for viewers without styles.
 const DARK: &str = "@media(prefers-color-scheme:dark){\
     .paper{fill:#16191d}.ink{fill:#e4e4e4}.grey{fill:#a5a5a5}\
     .inks{stroke:#e4e4e4}.greys{stroke:#a5a5a5}.grids{stroke:#3a3f45}.black{fill:#e4e4e4}.blacks{stroke:#e4e4e4}}";
-/// Fraction of a category that its bars fill.
+/// The part of a category's width that its bars fill.
 const GROUP_WIDTH: f64 = 0.8;
 /// Half the size of a point, in pixels.
 const POINT: i32 = 3;
@@ -197,7 +197,8 @@ impl Canvas {
         }
     }
 
-    /// The bars of series `index` of `count` in each category.
+    /// Draws the bars of one series in each category. `index` is the number of the series among `count`
+    /// series.
     fn bars(&mut self, inside: &Inside, series: &Series, pen: Pen, (index, count): (usize, usize)) {
         let each = GROUP_WIDTH / count as f64;
         let floor = inside.y_pixel(base(&inside.y));
@@ -210,7 +211,7 @@ impl Canvas {
         }
     }
 
-    /// A line from the smallest to the largest run.
+    /// Draws a line from the smallest to the largest run.
     fn whisker(&mut self, inside: &Inside, point: &Point, x: i32, pen: Pen) {
         let Some((low, high)) = point.range else { return };
         let (low, high) = (inside.y_pixel(low), inside.y_pixel(high));
@@ -230,7 +231,7 @@ impl Canvas {
         self.put(if pen.is_published { line.set("stroke-dasharray", "6,4") } else { line });
     }
 
-    /// A point in the shape of its series. Published points are hollow.
+    /// Draws a point in the shape of its series. Points of published values are hollow.
     fn point(&mut self, (x, y): (i32, i32), pen: Pen) {
         let (inner, outer) = (Some(if pen.is_published { WHITE } else { pen.colour }), Some(pen.colour));
         match pen.shape {
@@ -298,7 +299,7 @@ fn points(places: &[(i32, i32)]) -> String {
     places.join(" ")
 }
 
-/// The node with its colours, and the classes that change them on a dark page.
+/// Gives a node its colours, and the classes that change these colours on a dark page.
 fn painted<N: svg::Node>(mut node: N, fill: Option<Colour>, stroke: Option<Colour>) -> N {
     let mut classes = Vec::new();
     for (attribute, colour, suffix) in [("fill", fill, ""), ("stroke", stroke, "s")] {
@@ -328,12 +329,12 @@ fn css((red, green, blue): Colour) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// The start of bars: 0 if the axis includes it.
+/// The value where bars begin: 0 if the axis includes 0.
 fn base(axis: &Range) -> f64 {
     0.0_f64.clamp(axis.low, axis.high)
 }
 
-/// The text without control characters, which XML does not allow.
+/// Returns the text without control characters, which XML does not allow.
 fn in_xml(text: &str) -> String {
     text.chars().map(|c| if is_in_xml(c) { c } else { '\u{FFFD}' }).collect()
 }

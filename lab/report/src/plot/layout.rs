@@ -1,6 +1,7 @@
-//! The room for each part of a figure, in pixels.
+//! Computes the room for each part of a figure, in pixels.
 //!
-//! The width of text is a guess: 0.6 of its height per character, slightly more than sans-serif fonts need.
+//! The width of text is a guess. A character is assumed to be 0.6 of the text's height wide, slightly more
+//! than sans-serif fonts need.
 
 use super::axis::{Range, Scale};
 use super::{Figure, Mark, Panel};
@@ -12,7 +13,7 @@ pub(super) const TITLE: i32 = 18;
 pub(super) const SUBTITLE: i32 = 13;
 /// Height of labels, headings of axes and the caption.
 pub(super) const SMALL: i32 = 11;
-/// Line height, as a multiple of the text's height.
+/// Height of a line, as a multiple of the text's height.
 const LEADING: f64 = 1.5;
 /// Free space around the figure.
 pub(super) const MARGIN: i32 = 14;
@@ -26,12 +27,12 @@ pub(super) fn width(characters: usize, height: i32) -> i32 {
     (characters as f64 * 0.6 * f64::from(height)).ceil() as i32
 }
 
-/// Height of a line of text, including the distance to the next.
+/// Height of a line of text, including the distance to the next line.
 pub(super) fn line(height: i32) -> i32 {
     (f64::from(height) * LEADING).round() as i32
 }
 
-/// A rectangle. `x` points right, `y` down.
+/// A rectangle. `x` increases to the right, and `y` downwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Area {
     pub(super) left: i32,
@@ -54,7 +55,7 @@ impl Area {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) text: String,
-    /// Index of the name, which determines the colour.
+    /// Index of the name, which determines its colour.
     pub(super) look: usize,
     pub(super) is_published: bool,
     pub(super) mark: Mark,
@@ -72,7 +73,7 @@ pub(super) struct Layout {
     pub(super) names: Vec<String>,
     pub(super) legend: Vec<Entry>,
     pub(super) panels: Vec<Area>,
-    /// The title of each panel, in lines.
+    /// The title of each panel, divided into lines.
     pub(super) panel_titles: Vec<Vec<String>>,
     pub(super) caption: Vec<String>,
     pub(super) caption_top: i32,
@@ -90,7 +91,7 @@ impl Layout {
         let width = columns_width + 2 * MARGIN;
         let panel_titles: Vec<_> =
             figure.panels.iter().map(|panel| wrap(&panel.title, panel_width - 20, SUBTITLE)).collect();
-        // Plots in a row stand side by side, so all have the same room above.
+        // Panels in a row stand side by side, so all of them have the same room for the title.
         let title_lines = panel_titles.iter().map(Vec::len).max().unwrap_or(1).max(1);
         let panel_height = panel_height + (title_lines as i32 - 1) * line(SUBTITLE);
         let title = wrap(&figure.title, columns_width, TITLE);
@@ -120,7 +121,7 @@ impl Layout {
     }
 }
 
-/// Distinct names of series, in order of appearance.
+/// The names of series without duplicates, in order of appearance.
 fn names(figure: &Figure) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for series in figure.panels.iter().flat_map(|panel| &panel.series) {
@@ -131,7 +132,7 @@ fn names(figure: &Figure) -> Vec<String> {
     names
 }
 
-/// The entries of the legend, in lines, and the end of the last line.
+/// Places the entries of the legend in lines, and returns them with the lower end of the last line.
 fn legend(figure: &Figure, names: &[String], top: i32, right: i32) -> (Vec<Entry>, i32) {
     let mut entries: Vec<Entry> = Vec::new();
     let (mut left, mut top) = (MARGIN, top);
@@ -153,21 +154,21 @@ fn legend(figure: &Figure, names: &[String], top: i32, right: i32) -> (Vec<Entry
     (entries, top + line(SUBTITLE))
 }
 
-/// The inside of a panel.
+/// The parts inside a panel.
 #[derive(Clone, Debug)]
 pub(super) struct Inside {
     /// The area between the axes.
     pub(super) plot: Area,
     pub(super) x: Range,
     pub(super) y: Range,
-    /// Whether the labels of the x axis stand upright.
+    /// Whether the labels of the x axis are turned upright.
     pub(super) is_turned: bool,
     /// Only every n-th tick of the x axis has a label.
     pub(super) x_every: usize,
 }
 
 impl Inside {
-    /// The inside of a panel with this many title lines.
+    /// Computes the parts inside a panel with this many title lines.
     pub(super) fn of(panel: &Panel, area: Area, title_lines: usize) -> Self {
         let points = || panel.series.iter().flat_map(|series| &series.points);
         let has_bars = panel.series.iter().any(|series| series.mark == Mark::Bars);
@@ -175,7 +176,7 @@ impl Inside {
             let range = point.range.map(|(low, high)| [low, high]);
             range.into_iter().flatten().chain([point.y])
         });
-        // Bars begin at 0 if the axis has it.
+        // Bars begin at 0 if the axis includes 0.
         let zero = (has_bars && panel.y.scale == Scale::Linear).then_some(0.0);
         let y_ticks = usize::try_from(area.height() / 50).unwrap_or(1);
         let y = Range::of(&panel.y, ys.chain(zero), y_ticks);
@@ -202,14 +203,14 @@ impl Inside {
     }
 }
 
-/// The text in lines that probably fit. A word that is too long gets its own line.
+/// Divides the text into lines that probably fit. A word that is too long gets its own line.
 pub(super) fn wrap(text: &str, room: i32, height: i32) -> Vec<String> {
     let fitting = (1..=text.chars().count()).take_while(|characters| width(*characters, height) <= room);
     let lines = wrap_with(text, fitting.last().unwrap_or(1), LongWord::Whole);
     lines.into_iter().filter(|line| !line.is_empty()).collect()
 }
 
-/// The text, cut if it is too long.
+/// Returns the text, or its beginning if the text is too long.
 pub(super) fn shorten(text: &str, characters: usize) -> String {
     if text.chars().count() <= characters {
         return text.to_owned();

@@ -1,16 +1,17 @@
-//! Plots as SVG: lines, points and bars, in one panel or several.
+//! Plots as SVG: lines, points and bars, in one or several panels.
 //!
 //! A [`Figure`] is a value like a [`Table`](crate::Table): panels with axes and series, and a caption with
-//! the origin of the numbers. [`Figure::to_svg`] turns it into text; the same figure gives the same bytes.
+//! the origin of the numbers. [`Figure::to_svg`] turns the figure into text. The same figure gives the same
+//! bytes.
 //!
-//! A plot meets the modules in this order:
+//! The modules, in the order of their use for a plot:
 //!
 //! - `axis`: label, range and ticks of an axis.
 //! - `series`: points that belong together.
 //! - `check`: errors for figures that cannot be drawn.
 //! - `colour`: colours that colour-blind readers can distinguish, and shapes for further series.
-//! - `layout`: the room for each part. The size of text is a guess, since readers' fonts are unknown.
-//! - `draw`: the only file that knows the drawing library.
+//! - `layout`: the room for each part. The size of text is a guess, because the reader's fonts are unknown.
+//! - `draw`: the only file that uses the drawing library.
 
 mod axis;
 mod check;
@@ -35,7 +36,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// A figure without panels.
+    /// Makes a figure without panels.
     #[must_use]
     pub fn new(title: impl Into<String>) -> Self {
         Self { title: title.into(), panels: Vec::new(), caption: Vec::new() }
@@ -51,7 +52,7 @@ impl Figure {
         self.caption.push(note.into());
     }
 
-    /// The same figure with the provenance at the end of the caption.
+    /// Returns the figure with the provenance at the end of the caption.
     #[must_use]
     pub fn with_provenance(mut self, provenance: &Provenance) -> Self {
         let facts = provenance.facts();
@@ -72,19 +73,20 @@ impl Figure {
         self.panels.is_empty()
     }
 
-    /// The figure as an SVG document. Characters that XML forbids become U+FFFD. All other text is escaped.
+    /// Returns the figure as an SVG document. Characters that XML forbids become U+FFFD. All other text is
+    /// escaped.
     ///
     /// # Errors
     ///
-    /// [`PlotError`] if there is nothing to draw, or a value cannot be placed on its axis. Nothing is left
-    /// out silently.
+    /// [`PlotError`] if there is nothing to draw, or if a value cannot be placed on its axis. No value is
+    /// left out silently.
     pub fn to_svg(&self) -> Result<String, PlotError> {
         check::check(self)?;
         Ok(draw::draw(self))
     }
 }
 
-/// A pair of axes, and the series between them.
+/// A pair of axes, and the series that are drawn between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
     title: String,
@@ -94,14 +96,15 @@ pub struct Panel {
 }
 
 impl Panel {
-    /// A panel without series.
+    /// Makes a panel without series.
     #[must_use]
     pub fn new(title: impl Into<String>, x: Axis, y: Axis) -> Self {
         Self { title: title.into(), x, y, series: Vec::new() }
     }
 
-    /// Adds a series. Later ones are drawn over earlier ones. Series with the same name have the same colour
-    /// in all panels of a figure. Published ones are dashed or hollow, which distinguishes them from ours.
+    /// Adds a series. Later series are drawn over earlier series. Series with the same name have the same
+    /// colour in all panels of a figure. Published series are dashed or hollow, to distinguish them from
+    /// ours.
     pub fn push(&mut self, series: Series) {
         self.series.push(series);
     }

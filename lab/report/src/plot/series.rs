@@ -7,11 +7,11 @@ use crate::Origin;
 /// One value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Position on the x axis, in its unit. On an axis of categories, the index of a category.
+    /// Position on the x axis, in the axis's unit. On an axis of names, the index of a name.
     pub x: f64,
-    /// Position on the y axis, in its unit.
+    /// Position on the y axis, in the axis's unit.
     pub y: f64,
-    /// Smallest and largest run behind the value, in the unit of the y axis.
+    /// The values of the smallest and the largest run that the value comes from, in the unit of the y axis.
     pub range: Option<(f64, f64)>,
 }
 
@@ -29,7 +29,7 @@ pub enum Mark {
     Line,
     /// Points alone.
     Points,
-    /// Bars from 0, side by side with other series' bars. Meant for an axis of categories.
+    /// Bars that begin at 0, side by side with the bars of other series. Meant for an axis of names.
     Bars,
 }
 
@@ -43,8 +43,8 @@ pub struct Series {
 }
 
 impl Series {
-    /// A series of these points. The caller leaves out missing values; a line then joins the points on both
-    /// sides.
+    /// Makes a series of these points. The caller leaves out missing values. A line then joins the points on
+    /// both sides of a missing value.
     #[must_use]
     pub fn new<P: Into<Point>>(
         name: impl Into<String>,

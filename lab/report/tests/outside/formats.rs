@@ -1,5 +1,5 @@
-//! All formats of one fixed result. The expected texts are written out, so that readers of this file see what
-//! users see.
+//! Tests all formats of one fixed result. The expected texts are in this file, so that its readers see the
+//! output that users see.
 
 use pageset_report::{Cell, Column, Format, Provenance, Row, Seeds, Table, json_document, relative_to_first};
 

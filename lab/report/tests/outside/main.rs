@@ -1,4 +1,4 @@
-//! Formats and plots through the crate's public interface.
+//! Tests formats and plots through the crate's public interface.
 
 mod formats;
 mod plots;

@@ -1,10 +1,11 @@
-//! Plots are well-formed, complete and reproducible. A figure that cannot be drawn gives an error.
+//! Tests plots. Plots must be well-formed, complete and reproducible, and a figure that cannot be drawn must
+//! give an error.
 
 use pageset_report::plot::{Axis, Figure, Mark, Panel, Point, Scale, Series};
 use pageset_report::{Origin, Provenance, Seeds};
 use proptest::prelude::*;
 
-/// Texts of the plot, in order of drawing.
+/// Returns the texts of the plot, in order of drawing.
 fn texts(svg: &str) -> Vec<String> {
     let document = roxmltree::Document::parse(svg).expect("a plot is well-formed");
     let texts = document.descendants().filter(|node| node.has_tag_name("text"));
@@ -64,7 +65,7 @@ fn a_bar_chart_has_all_its_bars_and_names() {
     for text in ["base", "patch10", "policy", "zone lock (% of CPU time)", "40", "Example values."] {
         assert!(texts.iter().any(|found| found == text), "{text} in {texts:?}");
     }
-    // 7 bars and one legend line for each series, and the background.
+    // Each series has 7 bars and one rectangle in the legend. The background is one more rectangle.
     assert_eq!(count(&svg, "rect"), 2 * (7 + 1) + 1);
 }
 
@@ -76,7 +77,7 @@ fn a_figure_has_a_title_for_readers_who_cannot_see_it_and_can_be_read_on_a_dark_
     assert_eq!((first.tag_name().name(), first.text()), ("title", Some(kbuild().title())));
     let style = document.descendants().find(|node| node.has_tag_name("style")).unwrap().text().unwrap();
     assert!(style.trim().starts_with("@media(prefers-color-scheme:dark)"));
-    // Each class has its rule, and no dark colour is drawn without a class.
+    // Each class must have a rule, and each dark colour must have a class.
     for node in document.descendants() {
         for class in node.attribute("class").unwrap_or_default().split(' ').filter(|class| !class.is_empty())
         {
@@ -147,7 +148,8 @@ fn series() -> impl Strategy<Value = Series> {
         .prop_map(|(name, origin, mark, points)| Series::new(name, origin, mark, points))
 }
 
-/// Found by the property below: a bar has width one, and an axis up to 1e-12 is narrower.
+/// Regression test. The property test below found this case: a bar has width one, and an axis that ends at
+/// 1e-12 is narrower.
 #[test]
 fn a_bar_that_is_wider_than_its_axis_is_drawn() {
     let mut panel = Panel::new("", Axis::new("", "", Scale::FromZero), Axis::new("", "", Scale::Linear));

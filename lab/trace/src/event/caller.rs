@@ -1,18 +1,19 @@
-//! The purpose of a wait for a lock.
+//! The part of the kernel that waits for a lock.
 
-/// The part of the kernel that waits for a lock, found from the call chain of the wait.
+/// The part of the kernel that waits for a lock, according to the call chain of the wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Caller {
-    /// Code that refills a page set. The lock is a zone's.
+    /// Code that refills a page set. The lock is a zone lock.
     Refill = 1,
-    /// Code that drains a page set, for any reason. The lock is a zone's.
+    /// Code that drains a page set, for any reason. The lock is a zone lock.
     Drain = 2,
-    /// Code that allocates a block without the page sets. The lock is a zone's.
+    /// Code that allocates a block without a page set. The lock is a zone lock.
     Alloc = 3,
-    /// Code that frees a block without the page sets. The lock is a zone's.
+    /// Code that frees a block without a page set. The lock is a zone lock.
     Free = 4,
-    /// Another part of the page allocator, such as compaction or a reading of `/proc`. The lock is a zone's.
+    /// Another part of the page allocator, such as compaction or a reader of `/proc`. The lock is a zone
+    /// lock.
     Other = 5,
     /// Code outside the page allocator. The lock is not a zone lock.
     Elsewhere = 6,
@@ -23,7 +24,7 @@ impl Caller {
     pub const ALL: [Self; 6] =
         [Self::Refill, Self::Drain, Self::Alloc, Self::Free, Self::Other, Self::Elsewhere];
 
-    /// The caller with this code, which a wait has in [`Event::order`](super::Event::order). `None` if the
+    /// The caller with this code, which [`Event::order`](super::Event::order) has for a wait. `None` if the
     /// code is unknown.
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
@@ -39,7 +40,7 @@ impl Caller {
         self as u8
     }
 
-    /// Whether the lock is a zone's.
+    /// Whether the caller waits for a zone lock.
     #[must_use]
     pub const fn is_of_zone(self) -> bool {
         !matches!(self, Self::Elsewhere)

@@ -1,25 +1,25 @@
-//! All kinds of events, and for each kind the kernel's tracepoint name and the meaning of the fields.
+//! All kinds of events. Each kind has the kernel's tracepoint name and the meaning of the event's fields.
 
-/// The kind of an event. Native files contain the numbers of kinds, so these never change.
+/// The kind of an event. The numbers of kinds never change, because native files contain them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum EventKind {
     /// A block was allocated: `pfn`, `order`, `gfp`, `migratetype` (as requested).
     MmPageAlloc = 1,
     /// A block was freed: `pfn`, `order`. If an [`EventKind::MmPageFreeBatched`] follows for the frame, the
-    /// frame reaches its page set only with that event.
+    /// frame reaches its page set only with that later event.
     MmPageFree = 2,
-    /// A frame freed earlier in a batch reaches its per-CPU page set: `pfn`. `refill` = 1: no earlier event
-    /// reported the free, as on Linux before 3.3 (`mm_pagevec_free`).
+    /// A frame that was freed in a batch reaches its page set: `pfn`. `refill` = 1 means that no earlier
+    /// event reported the free, as on Linux before 3.3 (`mm_pagevec_free`).
     MmPageFreeBatched = 3,
-    /// A block left a per-CPU page set and went to the buddy allocator: `pfn`, `order`, `migratetype`.
+    /// A block left a page set for the zone's free lists: `pfn`, `order`, `migratetype`.
     MmPagePcpuDrain = 4,
-    /// A block left the buddy allocator, under the zone's lock: `pfn`, `order`, `migratetype`. `refill` = 1
-    /// only says that a page set could hold this order and type.
+    /// A block left the zone's free lists, under the zone lock: `pfn`, `order`, `migratetype`. `refill` = 1
+    /// only means that a page set could hold this order and type.
     MmPageAllocZoneLocked = 5,
     /// A request took a block of another migratetype: see [`Event::extfrag`](super::Event::extfrag). `order`
-    /// and `migratetype` are the request's, and `refill` is the fallback order. `gfp` is the fallback type,
-    /// plus 256 if the pageblock's ownership changed.
+    /// and `migratetype` are the requested values, and `refill` is the fallback order. `gfp` is the fallback
+    /// type, plus 256 if the whole pageblock changed its type.
     MmPageAllocExtfrag = 6,
     /// A CPU found a lock taken, and begins to wait. `pfn` = lock address, `gfp` = the tracepoint's flags (1
     /// spin, 2 read, 4 write, 8 rt, 16 per-CPU, 32 mutex), `order` = [`Caller`](super::Caller) if the call
@@ -31,7 +31,7 @@ pub enum EventKind {
     /// A work item starts: `pfn` = function address (0 in text traces), `order` = 1 `vmstat_update`,
     /// 2 `lru_add_drain_per_cpu`, 0 other.
     WorkqueueExecuteStart = 9,
-    /// A work item ended: the fields are those of [`EventKind::WorkqueueExecuteStart`].
+    /// A work item ended. The fields have the same meaning as for [`EventKind::WorkqueueExecuteStart`].
     WorkqueueExecuteEnd = 10,
     /// A mark of the recorder around a zoneinfo sample: `pfn` = 0x5a00_0000 | cpu (before), 0x5b00_0000 | cpu
     /// (after).
@@ -50,8 +50,8 @@ pub enum EventKind {
     SchedProcessFork = 17,
     /// The bulk allocator was entered: `pfn` = number of requested frames, `gfp`.
     BulkAllocEntry = 18,
-    /// The bulk allocator returned: `pfn` = number of allocated frames. The kernel has no allocation event
-    /// for each of these frames.
+    /// The bulk allocator returned: `pfn` = number of allocated frames. The kernel has no allocation events
+    /// for frames of bulk allocations.
     BulkAllocReturn = 19,
     /// kswapd was scheduled out: `pfn` = task state (0 running, 1 sleeping, 2 uninterruptible, 256
     /// preempted).
@@ -111,8 +111,8 @@ impl EventKind {
         if code >= 1 && code as usize <= Self::COUNT { Some(Self::ALL[code as usize - 1]) } else { None }
     }
 
-    /// The kernel's tracepoint name. Three kinds have no tracepoint: bulk allocation uses a probe on the
-    /// function, marks are written by the recorder, and kswapd's switch is a filtered `sched_switch`.
+    /// The kernel's tracepoint name. Three kinds have no tracepoint: bulk allocation has a probe on the
+    /// function, the recorder writes marks, and kswapd's switch is a filtered `sched_switch`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -144,12 +144,12 @@ impl EventKind {
     /// The kind whose tracepoint is called `name`.
     #[must_use]
     pub fn from_tracepoint(name: &[u8]) -> Option<Self> {
-        // Nearly all lines of a trace have one of these three names, so try them first.
+        // Nearly all lines of a trace have one of three names. Try the three names first.
         match name {
             b"mm_page_alloc" => Some(Self::MmPageAlloc),
             b"mm_page_free" => Some(Self::MmPageFree),
             b"mm_page_free_batched" => Some(Self::MmPageFreeBatched),
-            // These events had other names before Linux 3.3.
+            // Events of frees had other names before Linux 3.3.
             b"mm_page_free_direct" => Some(Self::MmPageFree),
             b"mm_pagevec_free" => Some(Self::MmPageFreeBatched),
             _ => Self::ALL.into_iter().find(|kind| kind.name().as_bytes() == name),

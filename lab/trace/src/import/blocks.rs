@@ -1,4 +1,4 @@
-//! Groups the events of a source into blocks, and can look ahead in the source.
+//! Groups the events of a source into blocks. Can also look for ticks ahead of the caller.
 
 use crate::{
     error::TraceError,
@@ -13,7 +13,7 @@ pub(super) trait EventSource: Send {
     /// The trace's information about itself.
     fn info(&self) -> &TraceInfo;
 
-    /// The next event, or `None` at the end. Callers do not call it again after the end or an error.
+    /// The next event, or `None` at the end. Callers do not ask again after the end or an error.
     fn next_event(&mut self) -> Result<Option<Event>, TraceError>;
 
     /// Events that are missing or could not be used, so far.
@@ -23,7 +23,7 @@ pub(super) trait EventSource: Send {
 /// Reads a source in blocks. A source can be read only once.
 pub(super) struct Blocks<S> {
     source: S,
-    /// Events that were read ahead of time.
+    /// Events that were read to look for a tick, before the caller asked for them.
     ahead: Option<NativeReader>,
     is_at_end: bool,
 }

@@ -7,16 +7,16 @@ use std::{
 
 use crate::error::TraceError;
 
-/// Largest number of bytes in a text. Event descriptions have a few thousand bytes.
+/// Largest number of bytes in a text. An event's description has a few thousand bytes.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
-/// Maximum bytes of a name, including its zero.
+/// Maximum bytes of a name, including its final zero byte.
 const NAME_BYTES_MAX: u64 = 256;
 const REMEDY: &str = "copy the file again, or record again";
 
 /// Reads a file, or a decompressed part of it. Numbers are in this machine's byte order.
 pub(super) struct Bytes<R> {
     path: PathBuf,
-    /// The current offset in the file. Within a decompressed part, the offset of the compressed part.
+    /// The current offset in the file. In decompressed data, the offset of the compressed part.
     offset: u64,
     is_packed: bool,
     source: R,
@@ -28,7 +28,7 @@ impl<R: BufRead> Bytes<R> {
         Self { path: path.to_owned(), offset, is_packed: false, source }
     }
 
-    /// Reads decompressed data whose compressed part begins at `offset` of the file.
+    /// Reads decompressed data. The compressed part begins at `offset` of the file.
     pub(super) fn unpacked(path: &Path, offset: u64, source: R) -> Self {
         Self { is_packed: true, ..Self::new(path, offset, source) }
     }
@@ -43,7 +43,7 @@ impl<R: BufRead> Bytes<R> {
         self.error_with(problem, REMEDY)
     }
 
-    /// Makes an error at the current position, with another remedy.
+    /// Makes an error at the current position, with `remedy` in place of the usual remedy.
     pub(super) fn error_with(&self, problem: impl Into<String>, remedy: &str) -> TraceError {
         TraceError::offset(&self.path, self.offset, problem, remedy)
     }
@@ -146,8 +146,8 @@ impl<R: BufRead> Bytes<R> {
     }
 }
 
-/// A name from a file, quoted for an error message. Long names are shortened, because a damaged file may have
-/// very long ones.
+/// Quotes a name from a file for an error message. A long name is shortened, because a damaged file may have
+/// a very long name.
 pub(super) fn quoted(name: &str) -> String {
     let name: String = name.chars().take(40).collect();
     format!("{name:?}")

@@ -1,8 +1,8 @@
 //! Parses lines of a text on several threads and delivers them in order.
 //!
-//! One thread reads and decompresses, and cuts the bytes into chunks of whole lines. Other threads parse
-//! chunks independently. The caller receives the chunks in order, and handles everything that depends on
-//! earlier lines. Only a few chunks exist at a time, so memory is bounded.
+//! One thread reads and decompresses, and cuts the bytes into chunks of whole lines. Other threads parse the
+//! chunks independently. The caller receives the chunks in order, and handles all lines whose meaning depends
+//! on earlier lines. Only a few chunks exist at a time, so memory is bounded.
 
 use std::io::{self, Read as _};
 use std::num::NonZeroUsize;
@@ -17,20 +17,21 @@ use crate::workers;
 
 /// Number of bytes that one read of the text asks for.
 const CHUNK_BYTES: usize = 256 << 10;
-/// Maximum number of parsing threads. With more threads, reading and the caller's work limit the speed.
+/// Maximum number of parsing threads. More threads would not help, because reading and the caller's work
+/// limit the speed.
 const PARSERS_MAX: usize = 8;
 
 /// Whole lines, as read.
 #[derive(Debug, Default)]
 pub(super) struct Raw {
     pub(super) bytes: Vec<u8>,
-    /// The last line has no line end, so the file may be cut off.
+    /// Whether the last line has no line end, so that the file may be cut off.
     pub(super) is_unfinished: bool,
-    /// A line was longer than the limit, and was skipped. The chunk is empty.
+    /// Whether a line was longer than the limit, and was skipped. If so, the chunk is empty.
     pub(super) is_too_long: bool,
 }
 
-/// Lines, the legend that they were parsed under, and the result.
+/// Lines, the legend for their flag columns, and the result of parsing the lines under this legend.
 pub(super) struct Chunk<T> {
     pub(super) raw: Raw,
     pub(super) legend: Legend,
@@ -46,10 +47,10 @@ pub(super) struct Chunks<T> {
 }
 
 impl<T: Send + 'static> Chunks<T> {
-    /// Starts to read. `parser` makes the parser of one thread.
+    /// Starts the threads. `parser` makes the parser of each thread.
     ///
     /// # Errors
-    /// The system cannot start threads.
+    /// An error if the system cannot start threads.
     pub(super) fn begin<P: FnMut(&Raw, &Legend) -> T + Send + 'static>(
         stream: Box<dyn ByteStream>,
         legend: Legend,
@@ -83,12 +84,12 @@ impl<T: Send + 'static> Chunks<T> {
     /// The next chunk; `None` at the end.
     pub(super) fn next(&mut self) -> io::Result<Option<Chunk<T>>> {
         let Ok(place) = self.places.recv() else { return Ok(None) };
-        // If a parser's thread is gone, it has panicked and printed a message.
+        // If a parser's thread has ended here, the thread has panicked and printed a message.
         place?.recv().map(Some).map_err(|_| io::Error::other("a thread that parses lines has ended"))
     }
 
-    /// Sets the legend under which chunks are parsed from now on. Chunks that were parsed before this call
-    /// may have been parsed under another legend.
+    /// Sets the legend for chunks that are parsed from now on. Chunks that were parsed before this call may
+    /// have been parsed under another legend.
     pub(super) fn note(&self, legend: Legend) {
         *self.legend.lock().unwrap_or_else(PoisonError::into_inner) = legend;
     }
@@ -142,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a given number of bytes per read, then an error if there is one.
+    /// Returns a given number of bytes per read, and then an error if there is one.
     struct Drip(Cursor<Vec<u8>>, usize, Option<ErrorKind>);
 
     impl Read for Drip {
@@ -185,7 +186,8 @@ mod tests {
         assert_eq!(lines(Cursor::new(Vec::new())), (Vec::new(), 0, false, None), "no chunk");
     }
 
-    /// Lines that lie across the border of two chunks, end there, or are as long as a chunk.
+    /// Tests lines that lie across the border of two chunks, lines that end there, and lines as long as a
+    /// chunk.
     #[test]
     fn lines_at_the_border_of_chunks_are_whole() {
         for before in [CHUNK_BYTES - 9, CHUNK_BYTES - 2, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1] {

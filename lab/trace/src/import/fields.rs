@@ -1,4 +1,4 @@
-//! The `key=value` words in an event's text, and the numbers in them.
+//! Finds the `key=value` words in an event's text, and parses the numbers in them.
 
 /// The `key=value` words of a text, in order. Other words are skipped.
 pub(super) struct Fields<'text> {
@@ -16,7 +16,7 @@ impl<'text> Fields<'text> {
     }
 }
 
-/// Characters that end a word, so that `(flags=SPIN)` and `pid=1, comm=x` are split as well.
+/// Whether a character ends a word. Splits `(flags=SPIN)` and `pid=1, comm=x` too.
 const fn is_separator(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b',' | b'(' | b')')
 }
@@ -33,7 +33,7 @@ impl<'text> Iterator for Fields<'text> {
             for (at, byte) in rest.iter().enumerate() {
                 if *byte == b'=' && equals.is_none() {
                     equals = Some(at);
-                    // The value `(null)` begins with a character that otherwise ends words.
+                    // The value `(null)` begins with a character that ends words elsewhere.
                     if rest[at + 1..].starts_with(b"(") {
                         end = rest[at..]
                             .iter()
@@ -54,7 +54,7 @@ impl<'text> Iterator for Fields<'text> {
     }
 }
 
-/// A number in decimal, or in hexadecimal after `0x`.
+/// Parses a decimal number, or a hexadecimal number after `0x`.
 pub(super) fn number(text: &[u8]) -> Option<u64> {
     match text {
         [b'0', b'x' | b'X', hex @ ..] => hexadecimal(hex),
@@ -96,7 +96,7 @@ pub(super) fn hexadecimal(text: &[u8]) -> Option<u64> {
 pub(super) fn signed(text: &[u8]) -> Option<i64> {
     match text {
         [b'-', rest @ ..] => i64::try_from(decimal(rest)?).ok().map(i64::wrapping_neg),
-        // `trace-cmd report -R` prints negative numbers of long fields as large hexadecimal ones.
+        // `trace-cmd report -R` prints a negative number in a long field as a large hexadecimal number.
         _ => number(text).map(|value| value as i64),
     }
 }

@@ -1,7 +1,7 @@
-//! The characters after the CPU: interrupts, rescheduling, context, depth of preemption. The number of these
-//! characters differs between kernels.
+//! Reads the flag characters after the CPU: interrupts, rescheduling, context, depth of preemption. The
+//! number of flag characters differs between kernels.
 //!
-//! ftrace prints a legend above its text, a line for each column:
+//! ftrace prints a legend above its text. The legend has a line for each column of flag characters:
 //!
 //! ```text
 //! #                                _-----=> irqs-off
@@ -9,14 +9,15 @@
 //! #                              | / _----=> need-resched_lazy
 //! #                              || / _---=> hardirq/softirq
 //! ```
-//! Text without a legend, such as excerpts and the output of `trace-cmd report`, is read with the ordinary
-//! kernel's columns if they fit. Otherwise the columns of a kernel with `PREEMPT_RT` are used.
+//! Some text has no legend, such as excerpts and the output of `trace-cmd report`. Text without a legend is
+//! read with the columns of the ordinary kernel if these columns fit. If the ordinary columns do not fit,
+//! text without a legend is read with the columns of `PREEMPT_RT`.
 //!
 //! Sources: the kernel's documentation, `Documentation/trace/ftrace.rst`, section "Latency trace format", has
-//! the letters, and `X` for "unknown". The legend has the columns. Neither source has the letters `b` and
-//! `D`, which mean that bottom halves are off. Their meaning was found on Linux 6.18, in events that were
-//! read twice: as text, and as `common_flags` from `trace_pipe_raw` (0x80 and 0x81 in 882 events). All other
-//! letters that occurred were checked in the same way.
+//! most letters, and `X` for "unknown". The legend has the columns. Neither source has the letters `b` and
+//! `D`, which mean that bottom halves are off. The meaning of `b` and `D` was found on Linux 6.18. Events
+//! were read twice: as text, and as `common_flags` from `trace_pipe_raw` (0x80 and 0x81 in 882 events). All
+//! other letters in the 882 events were checked in the same way.
 
 use crate::event::irq_flag;
 
@@ -31,15 +32,15 @@ enum Column {
     Rescheduling,
     Context,
     Depth,
-    /// Flags that are not read: lazy rescheduling, its depth, migration.
+    /// A column that is not read: lazy rescheduling, its depth, or migration.
     Other,
 }
 
 use Column::{Context, Depth, Interrupts, Other, Rescheduling};
 
-/// Columns since Linux 3.2. Up to four more columns follow.
+/// Columns since Linux 3.2. Up to four more columns may follow the first four.
 const ORDINARY: [Column; MOST] = [Interrupts, Rescheduling, Context, Depth, Other, Other, Other, Other];
-/// Columns with `PREEMPT_RT`, where lazy rescheduling follows ordinary rescheduling.
+/// Columns with `PREEMPT_RT`. Here the column of lazy rescheduling follows the column of rescheduling.
 const REAL_TIME: [Column; MOST] = [Interrupts, Rescheduling, Other, Context, Depth, Other, Other, Other];
 
 /// The columns that a legend names.
@@ -49,12 +50,12 @@ pub(super) struct Legend {
 }
 
 impl Legend {
-    /// Reads a comment of the heading. Comments outside the legend change nothing.
+    /// Reads a comment line of the heading. A comment outside the legend changes nothing.
     pub(super) fn note(&mut self, comment: &[u8]) {
         let Some(at) = memchr::memmem::find(comment, b"-=> ") else { return };
         let column = match comment[at + 4..].trim_ascii() {
-            // This is the first line of a legend, so another text may begin here. In latency format, the
-            // column of the CPU comes before the column of interrupts.
+            // This is the first line of a legend, so the text of another recording may begin here. In latency
+            // format, the column of the CPU comes before the column of interrupts.
             [b'i', b'r', b'q', b's', b'-', b'o', b'f', b'f', ..] => {
                 *self = Self::default();
                 Interrupts
@@ -70,8 +71,8 @@ impl Legend {
         }
     }
 
-    /// The bits of [`irq_flag`] and the depth of preemption that `word` encodes. `None` if `word` does not
-    /// have this form.
+    /// Returns the bits of [`irq_flag`] and the depth of preemption that `word` encodes. `None` if `word` is
+    /// not a word of flag characters.
     pub(super) fn state(&self, word: &[u8]) -> Option<(u8, u8)> {
         if !(FEWEST..=MOST).contains(&word.len()) {
             return None;
@@ -79,11 +80,11 @@ impl Legend {
         let named: usize = self.columns.iter().flatten().count();
         if named == word.len() {
             let columns = self.columns.map(|column| column.unwrap_or(Other));
-            // A letter unknown in its column is ignored.
+            // A letter that is unknown in its column is ignored.
             let says = |(byte, column): (&u8, Column)| said(*byte, column).unwrap_or_default();
             return word.iter().all(|byte| is_flag(*byte)).then(|| together(word, columns, says));
         }
-        // Lazy rescheduling and its depth occur together.
+        // The columns of lazy rescheduling and of its depth occur together.
         let orders = if word.len() > FEWEST + 1 { [REAL_TIME, ORDINARY] } else { [ORDINARY, REAL_TIME] };
         let fits = |columns: &[Column; MOST]| {
             word.iter().zip(*columns).all(|(byte, column)| said(*byte, column).is_some())
@@ -91,8 +92,8 @@ impl Legend {
         if let Some(columns) = orders.into_iter().find(fits) {
             return Some(together(word, columns, |(byte, column)| said(*byte, column).unwrap_or_default()));
         }
-        // Some letters may be unknown in their columns. The letter of an interrupt is recognised in any
-        // column, because no other column uses it.
+        // Some letters may be unknown in their columns. An interrupt's letter is recognised in any column,
+        // because no other column uses the same letter.
         let begins = matches!(word[0], b'.' | b'd' | b'D' | b'b' | b'X');
         let is_known =
             |byte: &u8| said(*byte, Other).is_some() || said(*byte, Context).is_some() || *byte == b'd';
@@ -112,12 +113,12 @@ fn together<'word>(
     word.iter().zip(columns).map(says).fold((0, 0), |(bits, depth), says| (bits | says.0, depth | says.1))
 }
 
-/// Letters, digits and signs that some kernel prints in some column.
+/// Whether a character is a letter, digit or sign that some kernel prints in a flag column.
 const fn is_flag(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'#' | b'*' | b'?')
 }
 
-/// Returns the flags and the depth of preemption that a character means in this column. `None` if the
+/// Returns the flags and the depth of preemption that a character stands for in this column. `None` if the
 /// character never stands in this column.
 fn said(byte: u8, column: Column) -> Option<(u8, u8)> {
     let bits = match (column, byte) {

@@ -1,13 +1,13 @@
-//! The meaning of `pfn=` in a text: a frame number, or an address that implies the number.
+//! Finds what `pfn=` means in a text: a frame number, or an address that implies the frame number.
 //!
-//! Kernels before 4.1 record the address of a frame's `struct page`. Old perf and trace-cmd subtract the
-//! address of the first `struct page`, but do not divide by its size. For frames 1100001 and 1100002, they
-//! print 70400064 and 70400128. In such a text, the field `page=` has the same low bits as the number, and
-//! all numbers are multiples of the size of a `struct page`.
+//! Kernels before 4.1 record the address of a frame's `struct page`. Old versions of perf and trace-cmd
+//! subtract the address of the first `struct page`, but do not divide by the size of a `struct page`. For
+//! frames 1100001 and 1100002, such old versions print 70400064 and 70400128. In such a text, the number in
+//! `pfn=` equals the low bits of the address in `page=`, and is a multiple of the size of a `struct page`.
 //!
-//! Equal low bits alone do not prove that a number is such a distance: some versions of perf print a frame
-//! number combined with the high bits of an address. Such frame numbers have no common divisor, unlike
-//! distances.
+//! Equal low bits alone do not prove that a number is such a difference of addresses. Some versions of perf
+//! combine the frame number with the high bits of an address. Frame numbers have no common divisor, but
+//! differences of addresses have one.
 
 use super::{
     fields::{Fields, hexadecimal, number},
@@ -18,7 +18,7 @@ use crate::event::EventKind;
 
 /// Sizes of `struct page` on 64-bit machines, by configuration.
 const PAGE_STRUCT_BYTES: [u64; 4] = [48, 56, 64, 80];
-/// The lowest address of a kernel on any 64-bit machine.
+/// Kernel addresses are at least this number on every 64-bit machine.
 const KERNEL_FROM: u64 = 1 << 63;
 /// The array of `struct page` begins at a multiple of this number.
 const ARRAY_ALIGNMENT: u64 = 1 << 30;
@@ -28,8 +28,8 @@ const ARRAY_ALIGNMENT: u64 = 1 << 30;
 pub(super) enum Frames {
     /// A frame number.
     Numbers,
-    /// The number is the distance in bytes of the frame's `struct page` from the first one. The value is the
-    /// size of a `struct page`.
+    /// The number is the distance in bytes between the first `struct page` and the frame's `struct page`. The
+    /// value of this variant is the size of a `struct page`.
     Distances(u64),
 }
 
@@ -37,7 +37,7 @@ impl Frames {
     /// Infers what `pfn=` means from the first lines of a text.
     ///
     /// # Errors
-    /// An error if the numbers are distances, but do not reveal the size of a `struct page`.
+    /// An error if the numbers are distances, but the lines do not show the size of a `struct page`.
     pub(super) fn of_head(head: &[u8], style: HeaderStyle) -> Result<Self, String> {
         let mut counts = Counts::default();
         // The last line may be incomplete.
@@ -53,7 +53,8 @@ impl Frames {
         counts.frames()
     }
 
-    /// The frame that `number` means, for a block of this order. `None` if `number` means no frame.
+    /// Returns the frame that `number` stands for, in a line about a block of this order. `None` if `number`
+    /// stands for no frame.
     pub(super) const fn frame(self, number: u64, order: u8) -> Option<u64> {
         match self {
             Self::Numbers => Some(number),
@@ -65,7 +66,7 @@ impl Frames {
         }
     }
 
-    /// The assumption about the numbers, as a sentence for the user.
+    /// A sentence that tells the user what the numbers were assumed to mean.
     pub(super) fn assumption(self) -> Option<String> {
         match self {
             Self::Numbers => None,
@@ -77,16 +78,16 @@ impl Frames {
     }
 }
 
-/// Counts of the lines of a text. Up to one line in ten may be damaged.
+/// Counts of a text's lines, to find out what its numbers mean. Up to one line in ten may be damaged.
 #[derive(Default)]
 struct Counts {
     all: u32,
     /// Number of lines whose `pfn=` equals the low bits of the address in `page=`.
     low_bits: u32,
-    /// Lines whose number is a multiple of a size, by size.
+    /// For each size of a `struct page`, the number of lines whose `pfn=` is a multiple of this size.
     multiples: [u32; PAGE_STRUCT_BYTES.len()],
-    /// Number of pages, the first page's number, and the common divisor of all differences from the first
-    /// number.
+    /// Number of pages. The next fields are the first page's number, and the greatest common divisor of all
+    /// differences from that number.
     pages: u32,
     first: u64,
     step: u64,
@@ -101,7 +102,7 @@ impl Counts {
         }
         self.low_bits += 1;
         for (count, size) in self.multiples.iter_mut().zip(PAGE_STRUCT_BYTES) {
-            // A block of order 3 begins at a multiple of 8 frames anyway, so require a multiple of 8 times
+            // A block of order 3 always begins at a multiple of 8 frames, so require a multiple of 8 times
             // the size of a `struct page`.
             *count += u32::from(pfn.is_multiple_of(size << order.min(32)));
         }
@@ -127,7 +128,7 @@ impl Counts {
         match (sizes().count(), sizes().next()) {
             (1, Some((size, _))) if self.all > 1 => Ok(Frames::Distances(size)),
             (1.., _) => unclear("too few events show in which steps".to_owned()),
-            // If about ten numbers differ by multiples of 56, this is no accident.
+            // If about ten numbers differ by multiples of 56, this is not a coincidence.
             _ if self.pages > 8
                 && self.step > 0
                 && PAGE_STRUCT_BYTES.iter().any(|size| self.step.is_multiple_of(*size)) =>
@@ -160,7 +161,7 @@ const fn common_divisor(mut a: u64, mut b: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// perf's lines with these numbers, each with the order of its block.
+    /// Text of perf with these numbers. Each number comes with the order of its block.
     fn text(numbers: &[(u64, u32)], array: u64) -> String {
         let line = |(pfn, order): &(u64, u32)| {
             let page = array + pfn;

@@ -1,4 +1,4 @@
-//! Text of `/sys/kernel/tracing/trace` and `trace_pipe`.
+//! Reads text of `/sys/kernel/tracing/trace` and `trace_pipe`.
 
 use super::{
     fields::decimal,
@@ -28,7 +28,7 @@ impl TextFormat for Ftrace {
     }
 }
 
-/// Parses text such as ` 8582/8582 #P:2`: entries still in the ring, entries written, and CPUs.
+/// Parses text such as ` 8582/8582 #P:2`: entries still in the ring, entries written, and number of CPUs.
 fn entries(text: &[u8], info: &mut TraceInfo, lost: &mut LostEvents) {
     let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let counts = words.next().unwrap_or_default();
@@ -42,12 +42,13 @@ fn entries(text: &[u8], info: &mut TraceInfo, lost: &mut LostEvents) {
     info.cpus = info.cpus.or(cpus.and_then(|cpus| u32::try_from(cpus).ok()));
 }
 
-/// `CPU:0 [LOST 123 EVENTS]`, `CPU:1 [123 EVENTS DROPPED]`, `CPU:1 [EVENTS DROPPED]`.
+/// Parses lines such as `CPU:0 [LOST 123 EVENTS]`, `CPU:1 [123 EVENTS DROPPED]`, `CPU:1 [EVENTS DROPPED]`.
 pub(super) fn lost_line(line: &[u8], lost: &mut LostEvents) -> OtherLine {
     if !line.starts_with(b"CPU:") {
         return OtherLine::Unknown;
     }
-    // `##### CPU 1 buffer started ####` is a comment. A line that starts with `CPU:` reports losses.
+    // `##### CPU 1 buffer started ####` is a comment. Only a line that starts with `CPU:` may report lost
+    // events.
     let is_loss = [&b"LOST"[..], b"DROPPED"].iter().any(|word| memchr::memmem::find(line, word).is_some());
     if !is_loss {
         return OtherLine::Unknown;

@@ -1,4 +1,4 @@
-//! The beginning of an event's line: task, CPU, interrupt state, time, event name.
+//! Parses the beginning of an event's line: task, CPU, interrupt state, time, event name.
 //!
 //! ```text
 //! ftrace, trace-cmd   comm-1458  [001] d..1.  5313.517212: mm_page_alloc: …
@@ -7,8 +7,8 @@
 //! with pid and tid    comm  1471/1471  [001]  5313.938799708:   kmem:mm_page_alloc: …
 //! of no known task    :-1    -1 [001]  5313.938799708:   kmem:mm_page_alloc: …
 //! ```
-//! A task's name may contain spaces, dashes and brackets. So the CPU's brackets are searched from the left,
-//! until the text before and after them fits.
+//! A task's name may contain spaces, dashes and brackets. A pair of brackets therefore counts as the brackets
+//! of the CPU only if the text before and after them fits. The search goes from left to right.
 
 use super::{fields::decimal, flags::Legend};
 
@@ -35,7 +35,7 @@ pub(super) struct Header<'line> {
     pub(super) payload: &'line [u8],
 }
 
-/// The thread id that perf writes if it knows neither name nor id.
+/// The thread id that perf prints for a thread with unknown name and id.
 const NO_THREAD: u32 = u32::MAX;
 
 /// Whether `line` is an event's line of this style.
@@ -57,21 +57,21 @@ pub(super) fn parse<'line>(line: &'line [u8], style: HeaderStyle, legend: &Legen
     None
 }
 
-/// The thread's id at the end of `text`.
+/// Parses the thread's id at the end of `text`.
 fn pid_before(text: &[u8], style: HeaderStyle) -> Option<u32> {
     let mut text = text.trim_ascii_end();
     if style == HeaderStyle::Dash
         && let Some(rest) = text.strip_suffix(b")")
     {
-        // With ftrace's option record-tgid, the task's process follows as `(   1458)` or `(-----)`.
+        // With ftrace's option record-tgid, the process of the task follows as `(   1458)` or `(-----)`.
         let open = rest.iter().rev().take(12).position(|byte| *byte == b'(')?;
         text = rest[..rest.len() - open - 1].trim_ascii_end();
     }
     let digits = text.iter().rev().take(11).take_while(|byte| byte.is_ascii_digit()).count();
     let (before, pid) = text.split_at(text.len() - digits);
     let pid = u32::try_from(decimal(pid)?).ok()?;
-    // perf prints `-1` or `-1/-1` after the name of an unknown task. In text of ftrace, a name may end in a
-    // space.
+    // perf prints `-1` or `-1/-1` after the name of an unknown task. In text of ftrace, this may also be task
+    // 1 after a name that ends in a space.
     if let (1, Some((b'-', name))) = (pid, before.split_last()) {
         let name = name.strip_suffix(b"-1/").unwrap_or(name);
         let is_apart = name.last().is_some_and(u8::is_ascii_whitespace);
@@ -84,7 +84,7 @@ fn pid_before(text: &[u8], style: HeaderStyle) -> Option<u32> {
     let fits = match (style, before.last()) {
         (HeaderStyle::Dash, Some(b'-')) => true,
         (HeaderStyle::Space, None | Some(b' ' | b'\t')) => true,
-        // In `pid/tid`, the digits that were found are the thread's id.
+        // In `pid/tid`, the digits found so far are the thread's id.
         (HeaderStyle::Space, Some(b'/')) => before[..before.len() - 1].last().is_some_and(u8::is_ascii_digit),
         _ => false,
     };
@@ -116,7 +116,8 @@ fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     if end == 0 { None } else { Some(text.split_at(end)) }
 }
 
-/// `5313.517212` in nanoseconds. Digits below a nanosecond are rejected.
+/// Parses a time such as `5313.517212`, and returns nanoseconds. A time with more than nine decimals is
+/// rejected.
 pub(super) fn seconds(text: &[u8]) -> Option<u64> {
     let dot = memchr::memchr(b'.', text)?;
     let (whole, fraction) = (&text[..dot], &text[dot + 1..]);

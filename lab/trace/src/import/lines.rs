@@ -1,10 +1,11 @@
-//! Lines of a stream, in bounded memory: there is one buffer, and lines above a limit are skipped.
+//! Splits a stream into lines, in bounded memory. There is one buffer, and a line longer than a limit is
+//! skipped.
 
 use std::io::{self, Cursor, ErrorKind, Read as _};
 
 use crate::packing::ByteStream;
 
-/// Largest number of bytes in a line. The longest lines of page events have about 300.
+/// Largest number of bytes in a line. The longest lines of page events have about 300 bytes.
 pub(super) const LINE_BYTES_MAX: usize = 64 << 10;
 const BUFFER_BYTES: usize = 256 << 10;
 
@@ -45,7 +46,7 @@ impl TextLines {
         }
     }
 
-    /// Number of the last line returned, counted from 1, and the rest of the stream.
+    /// Returns the number of the last line, counted from 1, and the rest of the stream.
     pub(super) fn into_rest(mut self) -> (u64, Box<dyn ByteStream>) {
         self.buffer.truncate(self.end);
         self.buffer.drain(..self.start);
@@ -53,7 +54,7 @@ impl TextLines {
         (self.number, if self.is_at_end { Box::new(rest) } else { Box::new(rest.chain(self.stream)) })
     }
 
-    /// Makes `next` return the last line once more.
+    /// Makes the next call of `next` return the last line once more.
     pub(super) const fn unread(&mut self) {
         if self.number > 0 {
             self.start = self.line_start;
@@ -92,7 +93,7 @@ impl TextLines {
         }
     }
 
-    /// Moves the remaining bytes to the buffer's front and reads more.
+    /// Moves the remaining bytes to the front of the buffer and reads more bytes.
     fn fill(&mut self) -> io::Result<()> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;

@@ -1,4 +1,5 @@
-//! The text after an event's name, by kind: printed by the kernel's formats, or raw (`trace-cmd report -R`).
+//! Parses the text after an event's name, as the kernel's formats print it, or as `trace-cmd report -R`
+//! prints raw fields.
 //!
 //! Source of the formats: the `format` files that kernels publish below `/sys/kernel/tracing/events/`. The
 //! kernel prints a hash in `page=`, so this field is not used.
@@ -18,17 +19,17 @@ pub(super) enum Payload {
     NotNeeded,
 }
 
-/// Reads payloads. Remembers the last flags, which most lines repeat.
+/// Reads payloads. Remembers the last allocation flags, because most lines repeat them.
 #[derive(Default)]
 pub(super) struct PayloadParser {
     gfp_text: Vec<u8>,
     gfp: (u32, u32),
-    /// The number of names of allocation flags so far that are not in the table.
+    /// Number of unknown names of allocation flags so far.
     pub(super) unknown_gfp_names: u64,
 }
 
 impl PayloadParser {
-    /// Fills `event`, whose kind is set, from `text`. The error says what is wrong.
+    /// Fills `event`, whose kind is set, from `text`. The error is a sentence about the problem.
     pub(super) fn fill(&mut self, event: &mut Event, text: &[u8]) -> Result<Payload, String> {
         match event.kind {
             EventKind::MmPageAlloc
@@ -44,8 +45,8 @@ impl PayloadParser {
             EventKind::WorkqueueExecuteStart | EventKind::WorkqueueExecuteEnd => work(event, text),
             EventKind::Marker => return Ok(Payload::NotNeeded),
             EventKind::PageFaultUser => {
-                // Some kernels print a symbol's name instead of the address. If a line has such a name, the
-                // address is unknown.
+                // Some kernels print a symbol's name instead of the address. In such a line, the address is
+                // unknown.
                 event.pfn = number(required(text, "address")?).unwrap_or(0);
             }
             EventKind::KswapdWake | EventKind::KswapdSleep => {
@@ -61,7 +62,7 @@ impl PayloadParser {
                 }
             }
             EventKind::DirectReclaimEnd => event.pfn = number_of(text, "nr_reclaimed")?,
-            // The names of tasks may contain any text, so search the last field from the end of the line.
+            // The names of tasks may contain any text, so search for the last field from the end of the line.
             EventKind::SchedProcessFork => {
                 let at = rfind(text, b"child_pid=").ok_or_else(|| missing("child_pid"))?;
                 event.pfn = number_of(&text[at..], "child_pid")?;
@@ -79,7 +80,7 @@ impl PayloadParser {
     }
 
     /// Parses `page=… pfn=… order=… migratetype=… gfp_flags=… percpu_refill=…`, in any order. Some kinds of
-    /// events lack some of these fields.
+    /// events lack some of the fields.
     fn page(&mut self, event: &mut Event, text: &[u8]) -> Result<(), String> {
         let (mut pfn, mut has_null_page) = (None, false);
         let (mut has_order, mut has_type, mut has_gfp, mut has_refill) = (false, false, false, false);
@@ -120,12 +121,12 @@ impl PayloadParser {
         if is_alloc && !has_gfp {
             return Err(missing("gfp_flags"));
         }
-        // Raw reports of old kernels lack the field. The text of those kernels shows `order == 0` in its
-        // place.
+        // Raw reports of old kernels lack this field. The text of old kernels shows `order == 0` in place of
+        // the field.
         if event.kind == EventKind::MmPageAllocZoneLocked && !has_refill {
             event.refill = u8::from(event.order == 0);
         }
-        // A failed allocation has a null page, and the kernel prints frame 0 for it.
+        // A failed allocation has no page, and the kernel prints frame 0 for the missing page.
         if is_alloc && event.pfn == 0 && has_null_page {
             event.pfn = PFN_NONE;
         }

@@ -1,10 +1,12 @@
-//! Files of `perf record` (`perf.data`).
+//! Reads files of `perf record` (`perf.data`).
 //!
 //! `head` reads the file's description and finds its records. `sample` finds the time, the CPU and the
-//! kernel's record in a sample. `rounds` sorts the samples. This code uses no library and reads only a few
-//! kinds of records, because lengths in a file must neither exhaust memory nor overflow.
+//! kernel's record in a sample. `rounds` sorts the samples. The modules of this importer use no library and
+//! read only a few kinds of records. A false length in a file can therefore neither exhaust memory nor
+//! overflow.
 //!
-//! Source: perf_event_open(2) for records, attributes and samples; files of perf 6.1 for the file header.
+//! Sources: perf_event_open(2) for records, attributes and samples; files that perf 6.1 wrote for the file
+//! header.
 
 mod head;
 mod rounds;
@@ -31,16 +33,16 @@ use sample::SampleFormats;
 
 /// Remedy for a file that only perf itself can read.
 const REMEDY: &str = "run `perf script --ns -F comm,pid,tid,cpu,time,event,trace` on it, and read that";
-/// The magic number, as a machine with this byte order writes it.
+/// The magic number of a file from a machine with this machine's byte order.
 const MAGIC: [u8; 8] = 0x3245_4c49_4652_4550_u64.to_ne_bytes();
-/// The magic number from a machine with the other byte order.
+/// The magic number of a file from a machine with the opposite byte order.
 const SWAPPED_MAGIC: [u8; 8] = 0x3245_4c49_4652_4550_u64.swap_bytes().to_ne_bytes();
-/// Note for a file that does not name functions, which is true of every perf.data file.
+/// Note for a file that does not name functions. No perf.data file names functions.
 const NO_TICKS: &str = "which work items are ticks: perf.data has no addresses of functions, but text of `perf script` has their names";
 /// Bytes of a record's header.
 const HEADING_BYTES: u64 = 8;
 
-/// Kinds of records: the kernel's, then perf's.
+/// Kinds of records. The first constants are the kernel's kinds, the rest are perf's kinds.
 mod kind {
     pub(super) const LOST: u32 = 2;
     pub(super) const SAMPLE: u32 = 9;
@@ -67,7 +69,7 @@ pub(crate) fn open_perf_data(
     let head = Head::read(&path, &mut file)?;
     info.kernel = info.kernel.take().or(head.kernel);
     info.cpus = info.cpus.or(head.cpus);
-    // perf describes all events that it was told to record.
+    // perf describes every event that the user told it to record.
     if info.recorded.is_empty() {
         info.recorded = head.described.names();
     }
@@ -104,7 +106,7 @@ struct PerfData {
 /// The contents of a record of the file.
 enum Found {
     Event(Event),
-    /// All events that are older than the previous round have been read.
+    /// All events older than the previous round have been read.
     RoundIsFinished,
     Other,
     End,

@@ -1,4 +1,4 @@
-//! Output of `perf script`, with the default fields or with `-F comm,pid,tid,cpu,time,event,trace`.
+//! Reads output of `perf script`, with the default fields or with `-F comm,pid,tid,cpu,time,event,trace`.
 
 use super::{
     fields::decimal,

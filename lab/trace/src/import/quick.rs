@@ -1,10 +1,10 @@
-//! Reads the most frequent lines in one pass: page events as recent kernels print them.
+//! Reads the most frequent lines in one pass: page events in the form that recent kernels print.
 //!
 //! ```text
 //! comm-1458  [001] d..1.  5313.517212: mm_page_alloc: page=0000… pfn=0x1 order=0 migratetype=1 gfp_flags=GFP_KERNEL
 //! ```
 //! A line that differs from this form in any character is left to `header` and `payload`, which know all
-//! forms. For a line that is read here, `header` and `payload` would give the same event.
+//! forms. If this module reads a line, `header` and `payload` would return the same event.
 
 use super::{flags::Legend, header::HeaderStyle};
 use crate::event::{Event, EventKind};
@@ -14,9 +14,10 @@ use crate::gfp::gfp_bits;
 #[derive(Default)]
 pub(super) struct Quick {
     legend: Legend,
-    /// Three facts about the flag characters after the CPU in the previous line. The first is the eight bytes
-    /// that begin with these characters. The second is the number of these characters and the space behind
-    /// them, or 0. The third is the meaning of these characters under the current legend.
+    /// Three facts about the flag characters after the CPU in the previous line. The first fact is the eight
+    /// bytes that begin with the flag characters. The second fact is the length of the flag characters and of
+    /// the space behind them, or 0. The third fact is the meaning of the flag characters under the current
+    /// legend.
     state: (u64, usize, (u8, u8)),
     gfp_text: Vec<u8>,
     gfp: (u32, u32),
@@ -26,7 +27,7 @@ pub(super) struct Quick {
 struct Rest<'line>(&'line [u8]);
 
 impl<'line> Rest<'line> {
-    /// Skips a word. The compiler knows the word's length, so the comparison needs no function call.
+    /// Skips a word. The word's length is known at compile time, so the comparison needs no function call.
     #[inline(always)]
     fn skip<const LENGTH: usize>(&mut self, word: &[u8; LENGTH]) -> Option<()> {
         let (begin, rest) = self.0.split_first_chunk::<LENGTH>()?;
@@ -38,7 +39,7 @@ impl<'line> Rest<'line> {
         self.word(|byte| byte == b' ');
     }
 
-    /// Takes the bytes before the first one that does not belong to a word.
+    /// Takes all bytes before the first byte that `belongs` rejects.
     #[inline(always)]
     fn word(&mut self, belongs: impl Fn(u8) -> bool) -> &'line [u8] {
         let end = self.0.iter().position(|byte| !belongs(*byte)).unwrap_or(self.0.len());
@@ -47,7 +48,7 @@ impl<'line> Rest<'line> {
         word
     }
 
-    /// A decimal number with at least one digit and at most `most`, and the number of digits.
+    /// Parses a decimal number of one to `most` digits. Returns the number and how many digits it has.
     #[inline(always)]
     fn decimal(&mut self, most: usize) -> Option<(u64, usize)> {
         let (mut value, mut digits) = (0_u64, 0);
@@ -62,7 +63,7 @@ impl<'line> Rest<'line> {
         Some((value, digits))
     }
 
-    /// A hexadecimal number after `0x`.
+    /// Parses a hexadecimal number; `0x` was read before.
     #[inline(always)]
     fn hexadecimal(&mut self) -> Option<u64> {
         let (mut value, mut digits) = (0_u64, 0);
@@ -81,16 +82,16 @@ impl<'line> Rest<'line> {
 }
 
 impl Quick {
-    /// Reads lines under this legend from now on.
+    /// Sets the legend for the lines that are read from now on.
     pub(super) fn under(&mut self, legend: &Legend) {
         if self.legend != *legend {
             (self.legend, self.state) = (*legend, Default::default());
         }
     }
 
-    /// The event of the first line of `text`, the number of unknown allocation-flag names, and the line's
-    /// length without its end. `None` if the line has another form, or no end. The line's end need not be
-    /// found first, because no step of this function goes beyond it.
+    /// Returns the event of the first line of `text`, the number of unknown allocation-flag names, and the
+    /// line's length without its line end. `None` if the line has another form, or no line end. The caller
+    /// need not search for the line end first, because no step of this function reads beyond it.
     pub(super) fn event(&mut self, text: &[u8], style: HeaderStyle) -> Option<(Event, u32, usize)> {
         let mut rest = Rest(text);
         let task = rest.word(|byte| byte != b'[' && byte != b'\n');
@@ -101,7 +102,7 @@ impl Quick {
         rest.skip_spaces();
         let (mut irq_flags, mut preempt) = (0, 0);
         if style == HeaderStyle::Dash {
-            // The time also contains a dot, but is not the word with the flags.
+            // The time contains a dot too, but the time is not the word with the flags.
             (irq_flags, preempt) = self.state(&mut rest)?;
             rest.skip_spaces();
         }
@@ -160,12 +161,12 @@ impl Quick {
         (rest.0.first() == Some(&b'\n')).then_some((event, unknown, text.len() - rest.0.len()))
     }
 
-    /// The meaning of the word with the flags, and of the space behind it.
+    /// Returns the meaning of the word with the flag characters, and skips this word and the space behind it.
     #[inline(always)]
     fn state(&mut self, rest: &mut Rest<'_>) -> Option<(u8, u8)> {
         let (known, length, said) = &self.state;
         let begin = u64::from_le_bytes(*rest.0.first_chunk()?);
-        // Compare only the bytes of the word and of the space, not all eight.
+        // Compare only the bytes of the word and of the space behind it, not all eight bytes.
         if *length > 0 && (begin ^ known) << (8 * (8 - length)) == 0 {
             rest.0 = &rest.0[*length..];
             return Some(*said);
@@ -174,13 +175,13 @@ impl Quick {
         rest.skip(b" ")?;
         let said = self.legend.state(word)?;
         let length = word.len() + 1;
-        // The eight bytes that are compared hold a word of up to seven flags and the space behind it. A longer
-        // word is not remembered.
+        // Eight bytes can hold a word of up to seven flag characters and the space behind it. Do not remember
+        // a longer word.
         self.state = if length <= 8 { (begin, length, said) } else { Default::default() };
         Some(said)
     }
 
-    /// The flags until the line's end.
+    /// Parses the allocation flags, which extend to the line end.
     #[inline(always)]
     fn gfp(&mut self, rest: &mut Rest<'_>) -> Option<(u32, u32)> {
         if let Some(after) = rest.0.strip_prefix(self.gfp_text.as_slice())
@@ -206,7 +207,7 @@ impl Quick {
 const POWERS: [u64; 10] =
     [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
 
-/// The thread's id before the CPU.
+/// Parses the thread's id before the CPU.
 #[inline(always)]
 fn pid(text: &[u8], style: HeaderStyle) -> Option<u32> {
     let end = text.iter().rposition(|byte| *byte != b' ')? + 1;
@@ -295,7 +296,7 @@ mod tests {
         }
     }
 
-    /// Tests that remembered characters are not used under another legend.
+    /// Tests that flag characters that were remembered under one legend are not used under another legend.
     #[test]
     fn what_is_remembered_is_of_one_legend() {
         let mut quick = Quick::default();
@@ -311,8 +312,8 @@ mod tests {
     }
 
     proptest! {
-        /// Tests that this parser makes the same event of a changed line as `header` and `payload` do, or
-        /// leaves the line to `header` and `payload`.
+        /// Tests changed lines. For each line, this parser returns the same event as `header` and `payload`,
+        /// or no event.
         #[test]
         fn quick_is_as_slow(
             which in 0..LINES.len(),

@@ -1,4 +1,4 @@
-//! Removes frees that the kernel prints twice.
+//! Removes the second event of a free that the kernel reports twice.
 //!
 //! Linux 2.6.32 has two calls of the tracepoint `mm_page_free_direct` in the path of a single page, so one
 //! free has two events, microseconds apart. Source:
@@ -8,18 +8,19 @@ use std::collections::HashMap;
 
 use crate::event::Event;
 
-/// Largest time between the two events. Only a function call lies between them, so this is ample.
+/// Largest time between the two events. The time is ample, because only a function call lies between the
+/// events.
 const APART_NS_MAX: u64 = 50_000;
 
-/// Each CPU's last free, in a text with the event's old name.
+/// The last free on each CPU, in a text with the old name of the tracepoint.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     last: HashMap<u16, Event>,
 }
 
 impl Repeats {
-    /// Whether `event` repeats the free that the CPU's previous event reported. `is_direct` says whether the
-    /// event's tracepoint has the old name.
+    /// Whether `event` reports the same free as the CPU's previous event. `is_direct` is true if the event's
+    /// tracepoint has the old name.
     pub(super) fn is_repeated(&mut self, event: &Event, is_direct: bool) -> bool {
         if !is_direct {
             if !self.last.is_empty() {
@@ -31,7 +32,7 @@ impl Repeats {
         let is_repeated = (last.pfn, last.order, last.pid) == (event.pfn, event.order, event.pid)
             && event.ts_ns.saturating_sub(last.ts_ns) <= APART_NS_MAX;
         if is_repeated {
-            // A third event reports another free.
+            // A third event would report another free.
             self.last.remove(&event.cpu);
         }
         is_repeated

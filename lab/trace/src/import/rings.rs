@@ -15,10 +15,10 @@ use crate::{
     raw::{Decoder, Missed, PageLayout, Records, Waits},
 };
 
-/// Largest number of bytes of the current pages of all rings. For each ring, one page is in memory.
+/// Largest number of bytes in memory for all rings together. One page of each ring is in memory.
 const PAGES_BYTES_MAX: usize = 64 << 20;
 
-/// Where the pages of a CPU's ring are in the file.
+/// The place of a CPU's ring in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) cpu: u16,
@@ -36,7 +36,7 @@ pub(super) struct Rings {
     decoder: Decoder,
     strictness: Strictness,
     rings: Vec<Ring>,
-    /// Time of the first event of each ring that has one.
+    /// The rings that have a next event, sorted by the time of this event.
     next: BinaryHeap<Reverse<(u64, usize)>>,
     is_begun: bool,
     page: Vec<u8>,
@@ -44,16 +44,16 @@ pub(super) struct Rings {
     pub(super) losses: RingLosses,
 }
 
-/// Counts of events and pages of the rings that were lost or not used.
+/// Counts of events and pages in the rings that were lost or not used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RingLosses {
-    /// Number of missing events, which the ring's pages count.
+    /// Number of missing events, according to counts in the pages of the rings.
     pub(super) counted: u64,
-    /// Pages that do not say how many events are missing, and pages that contradict themselves.
+    /// Number of pages that report missing events without their number, and pages that contradict themselves.
     pub(super) gaps_of_unknown_size: u64,
-    /// Number of records of events that are not read.
+    /// Number of records of events that this crate does not read.
     pub(super) unknown_events: u64,
-    /// Events with an earlier time than an event before them.
+    /// Number of events whose time is earlier than the time of an event before them.
     pub(super) out_of_order: u64,
 }
 
@@ -169,7 +169,7 @@ impl Rings {
     }
 }
 
-/// Appends the events of a page to its ring. Returns false if the page contradicts itself.
+/// Appends the events of a page to the events of its ring. Returns false if the page contradicts itself.
 fn take_page(
     page: &[u8],
     layout: &PageLayout,
@@ -208,7 +208,7 @@ mod tests {
         let mut data: Vec<u8> = Vec::new();
         let mut last = times[0];
         for time in times {
-            // A record of 40 bytes. 653 is the event's id.
+            // The header of a record of 40 bytes. 653 is the event's id.
             let header = ((time - last) as u32) << 5 | 10;
             data.extend([header, 653, 1, 0, 0, 0, 0, 0, 0, 0, 0].iter().flat_map(|word| word.to_le_bytes()));
             last = *time;

@@ -1,8 +1,7 @@
-//! Reads all text formats: lines become events, losses and counts.
+//! Reads all text formats, and makes events and counts of losses from lines.
 //!
 //! Several threads parse lines that can be understood alone, such as events (`parse`). `chunks` delivers the
-//! results in order. All other lines, and everything that depends on earlier lines, are handled here one
-//! after the other.
+//! results in order. Lines that depend on earlier lines are handled in this module, one after the other.
 
 use super::{
     blocks::EventSource,
@@ -29,9 +28,9 @@ use crate::{
 pub(super) trait TextFormat: Send {
     /// The beginning of an event's line.
     const STYLE: HeaderStyle;
-    /// Remedy for a line that makes no sense.
+    /// Remedy for a line that has no known form.
     const REMEDY: &'static str;
-    /// Remedy for a page event that has the address of a `struct page` but no frame.
+    /// Remedy for a page event with the address of a `struct page` but without a frame.
     const REMEDY_WITHOUT_FRAME: &'static str;
 
     /// Reads a line that is not an event: a heading or a report of losses. The caller has removed spaces and
@@ -39,7 +38,7 @@ pub(super) trait TextFormat: Send {
     fn other_line(&self, line: &[u8], info: &mut TraceInfo, lost: &mut LostEvents) -> OtherLine;
 }
 
-/// The meaning of a line that is not an event.
+/// Whether a format understands a line that is not an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OtherLine {
     /// The line was understood: a heading, a comment, or a report of losses.
@@ -52,7 +51,7 @@ pub(super) enum OtherLine {
 pub(super) struct TextReader<F> {
     format: F,
     info: TraceInfo,
-    /// The text, while its headings are read. `None` once the first event was requested.
+    /// The text before the first event. `None` once the caller has asked for the first event.
     lines: Option<TextLines>,
     /// The lines after the headings.
     chunks: Option<Chunks<Vec<Item>>>,
@@ -67,15 +66,15 @@ pub(super) struct TextReader<F> {
     lost: LostEvents,
     last_ts_ns: u64,
     has_events: bool,
-    /// The number of the first line that is not recognised.
+    /// The number of the first line that was not recognised.
     first_unrecognised: Option<u64>,
-    /// The number of the first malformed line, if malformed lines are skipped.
+    /// The number and the problem of the first malformed line, if malformed lines are skipped.
     first_malformed: Option<(u64, Malformed)>,
-    /// An error in the headings, reported with the first block.
+    /// An error in the headings. The reader returns this error in place of the first block.
     pending: Option<TraceError>,
 }
 
-/// A chunk and the position of its next line.
+/// A chunk of lines, and the position of the next line in it.
 #[derive(Default)]
 struct At {
     raw: Raw,
@@ -84,20 +83,19 @@ struct At {
 
 /// The result of parsing one line.
 enum Item {
-    /// An event, the number of unknown names of its allocation flags, and whether its tracepoint has the old
-    /// name `mm_page_free_direct`.
+    /// An event. The second value counts unknown names of the event's allocation flags. The third is true if
+    /// the event's tracepoint has the old name `mm_page_free_direct`.
     Event(Event, u32, bool),
-    /// The line is no event of a kind that is read. The value is true if the line counts as an event of
-    /// another kind.
+    /// The line has no event that is read. The value is true if the line counts as an event of another kind.
     Nothing(bool),
-    /// The line between these positions must be read again, after all lines before it.
+    /// The line between these positions must be parsed once more, after all earlier lines.
     Other(usize, usize),
 }
 
-/// The result of a line that is not a heading.
+/// The meaning of a line after the headings.
 enum Found {
     Event(Event),
-    /// The line is not an event. If the line reports losses, they have been counted.
+    /// The line is not an event. If the line reports losses, the losses have been counted.
     Nothing,
     Malformed(Malformed),
 }
@@ -154,7 +152,7 @@ impl<F: TextFormat> TextReader<F> {
                         return lines.unread();
                     }
                 }
-                // Count the line now, because a line longer than the limit cannot be returned again.
+                // Count this line now. A line longer than the limit cannot be returned once more.
                 Ok(Some(Line::TooLong)) => self.lost.oversized_lines += 1,
                 Ok(Some(Line::Whole(_) | Line::Unfinished(_))) => return lines.unread(),
                 Ok(None) => return,
@@ -166,7 +164,7 @@ impl<F: TextFormat> TextReader<F> {
         }
     }
 
-    /// The result for the next line, or `None` at the end.
+    /// Returns the parsed item of the next line, or `None` at the end.
     fn next_item(&mut self) -> std::io::Result<Option<Item>> {
         loop {
             if let Some(item) = self.chunk.items.next() {
@@ -198,7 +196,7 @@ impl<F: TextFormat> TextReader<F> {
         self.chunk.items = items.into_iter();
     }
 
-    /// The result of the next line, or `None` at the end.
+    /// Returns the meaning of the next line, or `None` at the end.
     fn next_found(&mut self) -> Result<Option<Found>, TraceError> {
         let item = self.next_item().map_err(|error| input::unreadable(&self.info.path, error))?;
         let found = match item {
@@ -221,8 +219,8 @@ impl<F: TextFormat> TextReader<F> {
                     self.lost.oversized_lines += 1;
                     Found::Nothing
                 } else if is_unfinished {
-                    // A number in the last line may be cut short, so the line is not trusted even if it looks
-                    // complete.
+                    // A number in the last line may be cut short. Do not trust the last line, even if it
+                    // looks complete.
                     match self.chunk.raw.bytes[start..end].iter().all(u8::is_ascii_whitespace) {
                         true => Found::Nothing,
                         false => malformed::<F>("the last line has no end, the file is truncated".to_owned()),
@@ -244,7 +242,7 @@ impl<F: TextFormat> TextReader<F> {
         Ok(Some(found))
     }
 
-    /// The result of a line that depends on earlier lines.
+    /// Returns the meaning of a line that depends on earlier lines.
     fn line(&mut self, start: usize, end: usize) -> Found {
         let line = &self.chunk.raw.bytes[start..end];
         if let Some(header) = header::parse(line, F::STYLE, &self.legend) {
@@ -279,15 +277,15 @@ impl<F: TextFormat> TextReader<F> {
         Found::Event(event)
     }
 
-    /// Checks the text at its end. A text without any event is an error: it has another format, or was cut to
-    /// nothing.
+    /// Checks the whole text at its end. A text without any event is an error, because it has another format,
+    /// or its events were cut off.
     fn end(&mut self) -> Result<(), TraceError> {
         let is_empty = !self.has_events && self.lost.unknown_events == 0;
         let skipped = self.lost.unrecognised_lines + self.lost.malformed_lines;
         if !is_empty || skipped == 0 {
             return Ok(());
         }
-        // Return the error once. A further call returns the end.
+        // Return the error only once. The next call returns the end of the text.
         self.has_events = true;
         if let Some((line, Malformed { problem, remedy })) = self.first_malformed.take() {
             return Err(TraceError::line(&self.info.path, line, problem, remedy));
@@ -324,7 +322,7 @@ impl<F: TextFormat> EventSource for TextReader<F> {
                         self.first_malformed.get_or_insert((line, Malformed { problem, remedy }));
                     }
                     Strictness::Strict => {
-                        // Offer to skip lines only if the text has some good ones: if all lines are bad, the
+                        // Offer to skip lines only if the text has some good lines. If all lines are bad, the
                         // text has another form.
                         let or_skip = match remedy == F::REMEDY {
                             true => ", or read leniently to skip and count such lines",
@@ -343,10 +341,10 @@ impl<F: TextFormat> EventSource for TextReader<F> {
     }
 }
 
-/// The name of frees that old kernels print twice.
+/// The tracepoint of frees that old kernels report twice.
 const DIRECT: &[u8] = b"mm_page_free_direct";
 
-/// Whether the line begins a call chain: trace-cmd prints a separate event name for call chains.
+/// Whether the line begins a call chain. trace-cmd prints a call chain as an event with its own name.
 fn is_call_chain(header: &Header<'_>) -> bool {
     matches!(header.event, b"kernel_stack" | b"user_stack")
 }
@@ -399,7 +397,7 @@ impl Parser {
             return None;
         }
         let Some(header) = header::parse(line, F::STYLE, legend) else {
-            // A function in a call chain.
+            // This line is a function of a call chain.
             let is_function = line.trim_ascii_start().starts_with(b"=> ");
             return is_function.then_some(Item::Nothing(false));
         };
@@ -415,10 +413,10 @@ impl Parser {
     }
 }
 
-/// Guess of a line's length, to reserve memory.
+/// Guess of the length of a line, to reserve memory.
 const LINE_BYTES_USUAL: usize = 100;
 
-/// Parses the event of a line. `None` if events of this kind are not read.
+/// Parses an event whose header was read. `None` if events of this kind are not read.
 fn of_header<F: TextFormat>(
     header: &Header<'_>,
     payloads: &mut PayloadParser,
@@ -442,7 +440,8 @@ fn of_header<F: TextFormat>(
     if kind.has_frame() && event.pfn != PFN_NONE {
         match frames.frame(event.pfn, event.order) {
             Some(frame) => event.pfn = frame,
-            // A failed allocation has no `struct page`, so its distance from the first one is negative.
+            // A failed allocation has no `struct page`, so its distance from the first `struct page` is
+            // negative.
             None if kind == EventKind::MmPageAlloc && event.pfn >> 63 != 0 => event.pfn = PFN_NONE,
             None => {
                 let problem = format!("{}: pfn= is not a multiple of the step in earlier lines", kind.name());
@@ -460,8 +459,8 @@ fn malformed<F: TextFormat>(problem: String) -> Found {
     Found::Malformed(Malformed { problem, remedy: F::REMEDY })
 }
 
-/// Handles a line that does not belong to this format. A line that looks like a page event is an error. Any
-/// other line is counted.
+/// Handles a line that does not have a form of this format. If the line looks like a page event, returns an
+/// error. Otherwise counts the line.
 fn strange<F: TextFormat>(line: &[u8], lost: &mut LostEvents) -> Found {
     if let Some(known) = unreadable(line) {
         return Found::Malformed(Malformed { problem: known.problem.to_owned(), remedy: known.remedy });
@@ -483,7 +482,7 @@ pub(crate) fn unquoted(line: &[u8]) -> &[u8] {
     line[start..].trim_ascii_end()
 }
 
-/// Whether a line belongs to a call chain: a heading, or a function.
+/// Whether a line belongs to a call chain, as its heading or as a function.
 ///
 /// ```text
 /// ftrace       => __alloc_pages_nodemask
@@ -544,8 +543,8 @@ mod tests {
         Ok(all)
     }
 
-    /// Lines are parsed on several threads, in chunks. An error must still name the line's number in the
-    /// file.
+    /// Several threads parse lines, in chunks. Tests that events keep their order, and that an error still
+    /// names the line's number in the file.
     #[test]
     fn events_keep_their_order_and_an_error_its_line() {
         let mut text = "# tracer: nop\n".to_owned();
@@ -561,8 +560,8 @@ mod tests {
         assert!(error.starts_with("t:30001: mm_page_free: pfn is not a number"), "{error}");
     }
 
-    /// Tests a text that contains the beginning of a second text. The legend of the second text gives the
-    /// same characters another meaning.
+    /// Tests a text that contains the beginning of a second text. The second text has another legend, so the
+    /// same flag characters have another meaning.
     #[test]
     fn a_legend_holds_from_its_line_on() {
         let (before, between, behind) = (10_000, 3, 20_000);

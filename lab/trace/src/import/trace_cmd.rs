@@ -1,4 +1,4 @@
-//! Output of `trace-cmd report`, with formatted fields or raw ones (`-R`).
+//! Reads output of `trace-cmd report`, with formatted fields or with raw fields (`-R`).
 
 use super::{
     fields::decimal,

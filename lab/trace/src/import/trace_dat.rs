@@ -1,8 +1,8 @@
-//! Files of `trace-cmd record` and `trace-cmd extract`, versions 6 and 7.
+//! Reads files of `trace-cmd record` and `trace-cmd extract`, versions 6 and 7.
 //!
-//! `version_6` and `version_7` find the event descriptions and the rings. `options` reads the options of
-//! both. Times are in the recording's clock. Options about other clocks are ignored, because they only help
-//! to compare machines.
+//! `version_6` and `version_7` find the event descriptions and the rings. `options` reads the options of both
+//! versions. Times are in the recording's clock. Options about other clocks are ignored, because they only
+//! help to compare machines.
 //!
 //! Source: trace-cmd.dat.v6(5), trace-cmd.dat.v7(5).
 
@@ -31,7 +31,7 @@ use options::Options;
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 /// Remedy for a file that only trace-cmd itself can read.
 const REMEDY: &str = "run `trace-cmd report` on it, and read that";
-/// Maximum number of rings: CPU numbers are below 65536.
+/// Maximum number of rings. The largest CPU number is 65535.
 const CPUS_MAX: u32 = 1 << 16;
 
 /// Whether `head` begins like a file of trace-cmd.
@@ -83,8 +83,8 @@ struct Contents {
     file: Box<dyn Seekable>,
 }
 
-/// The only buffer that has events. Files with several such buffers are refused, because the buffers may have
-/// the same events.
+/// Returns the only buffer with events. A file with several such buffers is refused, because the buffers may
+/// contain the same events.
 fn only_filled(path: &Path, buffers: Vec<Vec<Place>>) -> Result<Vec<Place>, TraceError> {
     let mut filled = buffers.into_iter().filter(|places| places.iter().any(|place| place.bytes > 0));
     let first = filled.next().unwrap_or_default();
@@ -110,8 +110,9 @@ impl EventSource for TraceDat {
         self.rings.next_event()
     }
 
-    /// The kernel's counter includes every overwritten event. So if the counter exceeds the sum of the known
-    /// gaps, the difference is the number of events in the gaps of unknown size.
+    /// The kernel's counter includes every overwritten event. If the counter exceeds the sum of the known
+    /// gaps, the excess is the number of events in the gaps of unknown size. In this case, the gaps of
+    /// unknown size are not counted separately.
     fn lost(&self) -> LostEvents {
         let (known, found) = (self.info.lost, self.rings.losses);
         let are_explained = known.overrun > found.counted;

@@ -1,5 +1,5 @@
-//! A kernel's description of its events, as `trace-cmd` and `perf` store it: copies of tracefs' files, with
-//! their sizes.
+//! Reads a kernel's description of its events, as `trace-cmd` and `perf` store it. The description consists
+//! of copies of tracefs' files, with their sizes.
 //!
 //! Source: trace-cmd.dat.v6(5), from "HEADER INFO FORMAT" to "PROCESS INFORMATION".
 
@@ -24,7 +24,7 @@ pub(super) struct TracingData {
 }
 
 impl TracingData {
-    /// Reads all parts in order. The names of tasks are the last part, and old files do not have it.
+    /// Reads all parts in order. The names of tasks are the last part, which old files do not have.
     pub(super) fn read<R: BufRead>(bytes: &mut Bytes<R>, has_tasks: bool) -> Result<Self, TraceError> {
         let mut described = Self::default();
         described.read_header(bytes)?;
@@ -60,7 +60,7 @@ impl TracingData {
         Ok(())
     }
 
-    /// Reads the descriptions of the events in all groups of tracepoints, and keeps the events that a trace
+    /// Reads the descriptions of the events in all groups of tracepoints. Keeps only the events that a trace
     /// can hold.
     pub(super) fn read_events<R: BufRead>(&mut self, bytes: &mut Bytes<R>) -> Result<(), TraceError> {
         for _ in 0..bytes.u32()? {
@@ -75,8 +75,8 @@ impl TracingData {
         Ok(())
     }
 
-    /// Adds an event. An event that lacks a field counts as unknown, unless a recording is useless without
-    /// the event.
+    /// Adds an event. If a field of the event is missing, the event counts as unknown. The result is an error
+    /// if a recording is useless without the event.
     fn note(&mut self, system: &str, text: &str) -> Result<(), String> {
         let name = text.lines().find_map(|line| line.strip_prefix("name:")).unwrap_or_default().trim();
         let Some(tracepoint) = tracepoint(system, name) else { return Ok(()) };
@@ -105,17 +105,17 @@ impl TracingData {
         Ok(())
     }
 
-    /// Names of the events that the file describes and a trace can hold.
+    /// Names of the described events that a trace can hold.
     pub(super) fn names(&self) -> Vec<String> {
         self.events.iter().map(|(tracepoint, _)| tracepoint.kind.name().to_owned()).collect()
     }
 
-    /// Whether the file shows which work items are ticks.
+    /// Whether the file shows the work items that are ticks.
     pub(super) const fn names_ticks(&self) -> bool {
         self.symbols.vmstat_update.is_some()
     }
 
-    /// The readers of ring pages and of their records.
+    /// Makes the readers of ring pages and of the records in them.
     pub(super) fn finish(self, path: &Path) -> Result<(PageLayout, Decoder), TraceError> {
         let remedy = "record again, with kmem:mm_page_alloc and kmem:mm_page_free at least";
         let missing = |problem: &str| TraceError::file(path, problem, remedy);
@@ -125,8 +125,8 @@ impl TracingData {
     }
 }
 
-/// The catalogue's entry for `system:name`. The group of a probe is not compared, because users choose it.
-/// Only the recorder writes marks, so these are left out.
+/// Finds the catalogue's entry for `system:name`. The group of a probe is not compared, because users choose
+/// this group. Marks are left out, because only this project's recorder writes them.
 fn tracepoint(system: &str, name: &str) -> Option<Tracepoint> {
     let is_it =
         |known: &Tracepoint| known.name == name && (known.system == system || known.system.is_empty());

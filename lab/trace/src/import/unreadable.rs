@@ -1,5 +1,5 @@
-//! Recognises text of page events in forms that cannot be read, and names the command that makes readable
-//! text.
+//! Recognises text of page events in forms that this crate cannot read, and names the command that makes
+//! readable text.
 
 use super::{
     fields::{decimal, hexadecimal},
@@ -63,8 +63,8 @@ const PERF_TRACE: Unreadable = of(
     "record with `perf record -a`, and run `perf script --ns -F comm,pid,cpu,time,event,trace`",
 );
 
-/// The form of `line`, which is not a readable event. `None` if `line` has no page event, or is damaged in
-/// another way.
+/// Finds the form of `line`, which is not a readable event. `None` if `line` has no page event, or is a
+/// damaged line of a readable form.
 pub(crate) fn unreadable(line: &[u8]) -> Option<Unreadable> {
     let line = text::unquoted(line);
     if let Some(before) = before_type(line) {
@@ -94,7 +94,7 @@ pub(crate) fn unreadable(line: &[u8]) -> Option<Unreadable> {
     if time.ends_with(b"ms)") || time.ends_with(b"us)") {
         return Some(VERBOSE);
     }
-    // If much time has passed, a character such as `+` follows the unit of time.
+    // After a long time, a character such as `+` follows the unit of time.
     let end = time.iter().rposition(|byte| !b" !+#*@$.".contains(byte))? + 1;
     if time[..end].strip_suffix(b"us").is_some_and(|time| time.last().is_some_and(u8::is_ascii_digit)) {
         return Some(LATENCY);
@@ -108,12 +108,13 @@ fn before_type(line: &[u8]) -> Option<&[u8]> {
     line[..line.len() - digits].strip_suffix(b"type: ").filter(|_| digits > 0)
 }
 
-/// Recognises a line without names: a thread, a CPU and a time, in decimal, in hexadecimal, or as bytes.
+/// Recognises a line without names. A line without names has a thread, a CPU and a time, in decimal, in
+/// hexadecimal, or as bytes.
 fn without_names(before: &[u8]) -> Option<Unreadable> {
     let words = || before.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let is_hex = |word: &[u8]| word.len() >= 8 && word.len().is_multiple_of(8) && hexadecimal(word).is_some();
     if words().all(|word| decimal(word.strip_prefix(b"-").unwrap_or(word)).is_some()) {
-        // A hexadecimal number without letters looks decimal, but hexadecimal words are printed with leading
+        // A hexadecimal number without letters looks decimal. But hexadecimal words in a text have leading
         // zeros.
         let has_zeros = words().next().is_some_and(|word| word.len() == 8 && word[0] == b'0');
         return Some(if has_zeros { HEX } else { RAW });
@@ -125,7 +126,7 @@ fn without_names(before: &[u8]) -> Option<Unreadable> {
     has_bytes.then_some(BIN)
 }
 
-/// Whether a page event of perf has too few fields before its name. A line that has all fields is damaged.
+/// Whether perf printed too few fields before a page event's name. A line with all fields is damaged instead.
 fn header_is_short(before: &[u8]) -> bool {
     let words = before.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let has_cpu = before.contains(&b'[');
@@ -133,7 +134,7 @@ fn header_is_short(before: &[u8]) -> bool {
     !(has_cpu && has_time && words.count() > 3)
 }
 
-/// `cat-1458  1d..1. 5313.517212`, or `cat-1458 [001] d..1. 5313517212`.
+/// Recognises `cat-1458  1d..1. 5313.517212`, or `cat-1458 [001] d..1. 5313517212`.
 fn before_time(before: &[u8]) -> Option<Unreadable> {
     let mut words = before.rsplit(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let (time, last) = (words.next()?, words.next()?);

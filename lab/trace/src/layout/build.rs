@@ -1,11 +1,12 @@
-//! Assembles a machine from a recorder's notes: `/proc/zoneinfo`, sysfs lists, sysctls.
+//! Builds the description of a machine from texts that a recorder copied: `/proc/zoneinfo`, sysfs lists,
+//! sysctls.
 
 use std::collections::BTreeMap;
 
 use super::{Cache, CacheKind, Layout, Node, Sysctls};
 use crate::procfs::{CPUS_MAX, Zoneinfo};
 
-/// The parts of a machine as a recorder writes them down.
+/// The parts of a machine's description, as a recorder copied them.
 #[derive(Clone, Copy, Debug)]
 pub struct LayoutSource<'a> {
     /// The kernel release, as `uname -r` prints it.
@@ -20,17 +21,17 @@ pub struct LayoutSource<'a> {
     pub node_cpulists: &'a [String],
     /// CPU, level, type, size and `shared_cpu_list` of each cache, as sysfs prints them.
     pub caches: &'a [(u32, u8, String, String, String)],
-    /// Names below `/proc/sys/vm`, with their contents.
+    /// The contents of files below `/proc/sys/vm`, by name.
     pub sysctls: &'a BTreeMap<String, String>,
     /// The zones.
     pub zoneinfo: &'a Zoneinfo,
 }
 
 impl LayoutSource<'_> {
-    /// Builds and checks the machine.
+    /// Builds the description, and checks it.
     ///
     /// # Errors
-    /// An error with a sentence about the malformed part.
+    /// A sentence about the malformed part.
     pub fn build(&self) -> Result<Layout, String> {
         let mut nodes = Vec::new();
         for (id, list) in self.node_cpulists.iter().enumerate().take(1 << 10) {
@@ -71,7 +72,7 @@ impl LayoutSource<'_> {
     }
 }
 
-/// `0-3,8`, as sysfs prints sets of CPUs; empty for a node without CPUs.
+/// Parses a set of CPUs, such as `0-3,8` as sysfs prints it. The text is empty for a node without CPUs.
 pub(super) fn cpulist(text: &str) -> Result<Vec<u32>, String> {
     let wrong = || format!("not a list of CPUs: {:?}", text.chars().take(40).collect::<String>());
     let mut cpus = Vec::new();
@@ -87,7 +88,7 @@ pub(super) fn cpulist(text: &str) -> Result<Vec<u32>, String> {
     Ok(cpus)
 }
 
-/// `32K`, as sysfs prints cache sizes.
+/// Parses a size, such as `32K` as sysfs prints sizes of caches.
 fn size_bytes(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let (digits, shift) = match text.as_bytes().last() {

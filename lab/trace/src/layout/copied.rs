@@ -1,10 +1,9 @@
-//! Copies of a text as people post them: indented, quoted, after a log's time stamps, or with other line
-//! ends.
+//! Reads a text as people post it: indented, quoted, after a log's time stamps, or with other line ends.
 
 use std::borrow::Cow;
 
-/// Finds the first line that `starts` recognises behind some prefix, and removes this prefix from all lines.
-/// The numbers of lines do not change.
+/// Finds the first line that `starts` recognises behind some prefix, and removes the same prefix from all
+/// lines. The numbers of lines do not change.
 pub(super) fn without_prefix<'text>(text: &'text str, starts: impl Fn(&str) -> bool) -> Cow<'text, str> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let begins = |line: &'text str| {
@@ -24,7 +23,8 @@ fn stripped<'line>(line: &'line str, prefix: &str) -> &'line str {
     if prefix.chars().all(is_mark) {
         return line.trim_start_matches(is_mark);
     }
-    // The time or name in a log has the same width in every line, except that numbers grow.
+    // In a log, the time or name before the text has the same width in every line, unless a number in it
+    // grows.
     let word = prefix.trim_end();
     let last = word.chars().next_back();
     let is_alike =

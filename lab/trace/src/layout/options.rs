@@ -1,17 +1,17 @@
-//! Reads a layout: a machine description, or a copy of `/proc/zoneinfo` with options for the facts that it
-//! lacks.
+//! Reads a layout from a machine description, or from a copy of `/proc/zoneinfo`. Options give the facts that
+//! such a copy lacks.
 
 use std::path::Path;
 
 use super::{Layout, Node, build, size_name, zoneinfo};
 use crate::{error::TraceError, other_files};
 
-/// Known facts about a machine that its file lacks. By default there are none.
+/// Facts about a machine that the machine's file lacks. By default no fact is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LayoutOptions {
     pub(super) page_size: Option<u32>,
     pub(super) node_cpus: Option<Vec<Node>>,
-    /// Page size and nodes.
+    /// The page size and the nodes of the recorded machine.
     pub(super) recorded: Option<(u32, Vec<Node>)>,
 }
 
@@ -22,22 +22,23 @@ impl LayoutOptions {
         Self::default()
     }
 
-    /// Bytes of a page, which `/proc/zoneinfo` does not contain.
+    /// Sets the bytes of a page, which `/proc/zoneinfo` does not contain.
     #[must_use]
     pub const fn page_size(mut self, bytes: u32) -> Self {
         self.page_size = Some(bytes);
         self
     }
 
-    /// The CPUs of each node, which `/proc/zoneinfo` does not contain: `0=0-3,1=4-7`.
+    /// Sets the CPUs of each node, which `/proc/zoneinfo` does not contain. An example is `0=0-3,1=4-7`.
     ///
     /// # Errors
-    /// An error if the text is not such a list.
+    /// An error if `list` does not have this form.
     pub fn node_cpus(mut self, list: &str) -> Result<Self, String> {
         let wrong = || format!("not a list as 0=0-3,1=4-7: {:?}", list.chars().take(40).collect::<String>());
         let mut nodes: Vec<Node> = Vec::new();
         for part in list.split(',') {
-            // Parses `0=0-3,8-11,1=4-7`. A range without a node number belongs to the node before it.
+            // Parses `0=0-3,8-11,1=4-7`. A range without a node number belongs to the same node as the range
+            // before it.
             let cpus = match part.split_once('=') {
                 Some((id, cpus)) => {
                     let id = id.trim().parse().map_err(|_| wrong())?;
@@ -55,22 +56,22 @@ impl LayoutOptions {
         Ok(self)
     }
 
-    /// Sets the machine of the recording that the layout is for. The nodes and page size of the recording are
-    /// used if a copy of `/proc/zoneinfo` does not show them.
+    /// Sets the recorded machine. If a copy of `/proc/zoneinfo` does not show nodes or page size, these facts
+    /// come from the recorded machine.
     #[must_use]
     pub fn recorded_on(mut self, machine: &Layout) -> Self {
         self.recorded = Some((machine.page_size, machine.nodes.clone()));
         self
     }
 
-    /// Reads a description in TOML, in JSON if the file's name ends in `.json`, or a copy of
-    /// `/proc/zoneinfo`. A fact that a copy lacks is taken from these options, or else assumed and listed in
+    /// Reads a description in TOML, or in JSON if the file's name ends in `.json`, or a copy of
+    /// `/proc/zoneinfo`. A fact that a copy lacks comes from these options, or is assumed and then listed in
     /// [`Layout::assumed`].
     ///
     /// # Errors
-    /// The file cannot be read, is too large, has an unknown or a missing field, contradicts these options,
-    /// or [`Layout::check`] fails. Also if the file is a copy of `/proc/zoneinfo` that needs an option that
-    /// was not given.
+    /// An error if the file cannot be read, is too large, has an unknown or a missing field, or contradicts
+    /// these options. Also an error if [`Layout::check`] fails, or if a copy of `/proc/zoneinfo` needs an
+    /// option that was not given.
     pub fn load(&self, path: &Path) -> Result<Layout, TraceError> {
         self.parse(path, &Layout::text(path)?)
     }
@@ -78,7 +79,7 @@ impl LayoutOptions {
     /// Does the same as [`load`](Self::load), for the text of the file at `path`.
     ///
     /// # Errors
-    /// The errors of [`load`](Self::load), except the system's errors.
+    /// The errors of [`load`](Self::load), except errors of the system.
     pub fn parse(&self, path: &Path, text: &str) -> Result<Layout, TraceError> {
         let mut machine = self.parse_alone(path, text)?;
         if let Some((recorded, _)) = self.recorded.as_ref().filter(|(size, _)| *size != machine.page_size) {
@@ -122,7 +123,7 @@ impl LayoutOptions {
 }
 
 impl LayoutOptions {
-    /// The machine in a copy of `/proc/zoneinfo`. `path` is for messages.
+    /// Reads the machine from a copy of `/proc/zoneinfo`. `path` is used only in messages.
     pub(crate) fn read_zoneinfo(&self, path: &Path, text: &str) -> Result<Layout, TraceError> {
         zoneinfo::read(path, text, self)
     }

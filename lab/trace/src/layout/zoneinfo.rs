@@ -1,7 +1,7 @@
-//! A layout from a copy of `/proc/zoneinfo`, of any kernel since 2.6.32.
+//! Reads a layout from a copy of `/proc/zoneinfo` of any kernel since 2.6.32.
 //!
-//! The file names neither the kernel, nor the page size, nor caches, nor the CPUs of a node. A needed fact that the file does not imply must be given by the user. All assumptions are listed in
-//! [`Layout::assumed`].
+//! The copy names neither the kernel, nor the page size, nor caches, nor the CPUs of a node. If the copy does
+//! not imply a needed fact, the user must give this fact. All assumptions are listed in [`Layout::assumed`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,10 +12,11 @@ use super::{Layout, LayoutOptions, Node, Sysctls, copied, size_name};
 use crate::{error::TraceError, procfs::ZoneText};
 
 const COPY_AGAIN: &str = "copy the whole file: `cat /proc/zoneinfo > zoneinfo.txt`";
-/// Only a zone with at least this many pages has a batch that tells the page size. Smaller zones have the
-/// same batch under several page sizes.
+/// Smallest number of pages of a zone whose batch shows the page size. A smaller zone has the same batch
+/// under several page sizes.
 const TELLING_PAGES: u64 = 32_768;
-/// Four times the largest batch, in bytes: the value before Linux 4.19, and the value since.
+/// Four times the largest batch, in bytes. The first value holds before Linux 4.19, and the second value
+/// since.
 const BATCH_CAPS_BYTES: [u32; 2] = [512 << 10, 1 << 20];
 /// Page sizes on Linux, the most common first.
 const PAGE_SIZES: [u32; 4] = [4096, 65_536, 16_384, 8192];
@@ -25,7 +26,8 @@ pub(crate) fn is_zoneinfo(text: &str) -> bool {
     copied::without_prefix(text, is_zone).lines().any(is_zone)
 }
 
-/// `Node 0, zone      DMA`. In other files of `/proc`, more text follows.
+/// Whether a line names a zone, such as `Node 0, zone      DMA`. In other files of `/proc`, more text follows
+/// the name.
 fn is_zone(line: &str) -> bool {
     let parts = line.strip_prefix("Node ").and_then(|rest| rest.split_once(','));
     let Some((node, rest)) = parts else { return false };
@@ -40,7 +42,7 @@ fn is_zone(line: &str) -> bool {
 /// Reads the machine from a copy of `/proc/zoneinfo`.
 pub(super) fn read(path: &Path, text: &str, options: &LayoutOptions) -> Result<Layout, TraceError> {
     let plain = copied::without_prefix(text, is_zone);
-    // Skip text before the first zone: it is a shell prompt or a heading.
+    // Skip the text before the first zone, which is a shell prompt or a heading.
     let start = plain.lines().position(is_zone).unwrap_or(0);
     let body = plain.lines().enumerate().map(|(number, line)| if number < start { "" } else { line });
     let body: String = body.flat_map(|line| [line, "\n"]).collect();
@@ -77,13 +79,14 @@ impl Copied<'_> {
         self.zones.iter().filter(|zone| zone.zone.managed > 0)
     }
 
-    /// An error about a zone.
+    /// Makes an error about a zone.
     fn wrong(&self, zone: &ZoneText, problem: &str, remedy: impl Into<String>) -> TraceError {
         let problem = format!("zone {} of node {} {problem}", zone.name, zone.zone.node);
         TraceError::line(self.path, zone.line as u64, problem, remedy)
     }
 
-    /// If the kernel does not print `managed`, uses `present`. Rejects a zone whose end is missing.
+    /// Uses `present` for `managed` if the kernel does not print `managed`. Rejects a zone whose end is
+    /// missing.
     fn complete(&mut self) -> Result<(), TraceError> {
         let is_old = !self.zones.iter().any(|zone| zone.has("managed"));
         if is_old {
@@ -115,8 +118,8 @@ impl Copied<'_> {
         Ok(())
     }
 
-    /// Rejects zones that have pages and an unknown name, because it is unknown which requests may use such
-    /// zones. Zones without pages of the allocator, such as `Device`, are left out and listed as an
+    /// Rejects zones with pages and an unknown name, because the requests that may use such a zone are
+    /// unknown. Leaves out zones without pages of the allocator, such as `Device`, and lists this as an
     /// assumption.
     fn refuse_strangers(&mut self) -> Result<(), TraceError> {
         let strangers = || self.zones.iter().filter(|zone| zone.kind.is_none());
@@ -147,13 +150,15 @@ impl Copied<'_> {
         Ok(())
     }
 
-    /// Finds the page size. If the user gave one, checks that the batches of zones do not contradict it.
+    /// Finds the page size. If the user gave a page size, checks that the batches of zones do not contradict
+    /// it.
     fn page_size(&mut self, options: &LayoutOptions) -> Result<u32, TraceError> {
         let said = options.page_size.or(options.recorded.as_ref().map(|(size, _)| *size));
         let size = said.unwrap_or(4096);
         let batch = |zone: &ZoneText| zone.zone.pagesets.first().map_or(0, |set| set.batch);
         let telling = self.populated().filter(|zone| zone.zone.managed >= TELLING_PAGES && batch(zone) > 0);
-        // Accept a batch that is too small: the zone may have grown after the kernel computed it.
+        // Accept a batch that is too small, because the zone may have grown after the kernel computed the
+        // batch.
         let telling = telling.max_by_key(|zone| batch(zone));
         let Some(zone) = telling else {
             if said.is_none() {
@@ -210,7 +215,8 @@ impl Copied<'_> {
         }
     }
 
-    /// A zone's reserve for a higher zone shows that the higher zone exists.
+    /// Notes zones that the copy seems to lack. A reserve against requests for a higher zone shows that the
+    /// higher zone exists.
     fn note_absent_zones(&mut self) {
         let mut sentences = Vec::new();
         for node in self.node_ids() {
@@ -236,7 +242,7 @@ impl Copied<'_> {
     }
 }
 
-/// The batch that a zone would have with this page size, by the rule before Linux 4.19 and by the rule since.
+/// Computes the batch of a zone with this page size, by the rule before Linux 4.19 and by the rule since.
 fn batches(zone: &ZoneText, page_size: u32) -> [u32; 2] {
     BATCH_CAPS_BYTES.map(|cap| zone_batch(zone.zone.managed, page_size, cap).max(1) as u32)
 }
@@ -274,7 +280,7 @@ impl Copied<'_> {
         self.shown(&ids, &cpus)
     }
 
-    /// Checks that exactly the CPUs with page sets are on a node.
+    /// Checks that the CPUs that belong to a node are exactly the CPUs with page sets.
     fn given(
         &self,
         given: &[Node],
@@ -305,9 +311,9 @@ impl Copied<'_> {
         Ok(ids.into_iter().map(|id| Node { id, cpus: of(id).collect(), distances: Vec::new() }).collect())
     }
 
-    /// Finds the nodes from page sets. A single node has all CPUs. With several nodes, each CPU is on the
-    /// node where it has page sets. Some kernels list every CPU at every node. In this case the pages in the
-    /// page sets decide, because an idle CPU gives back pages of other nodes.
+    /// Finds the nodes from page sets. A single node has all CPUs. With several nodes, each CPU belongs to
+    /// the node where it has page sets. Some kernels list every CPU at every node. If a kernel does so, the
+    /// pages in page sets decide, because an idle CPU gives back pages of other nodes.
     fn shown(&mut self, ids: &[u16], cpus: &BTreeMap<u32, Shown>) -> Result<Vec<Node>, TraceError> {
         let listed = |shown: &Shown| if let [(node, _)] = shown.0[..] { Some(node) } else { None };
         let holding = |shown: &Shown| {
@@ -358,7 +364,7 @@ impl Copied<'_> {
     }
 }
 
-/// The nodes with page sets of a CPU, and the number of pages in each.
+/// The nodes where a CPU has page sets, each with the number of pages in these page sets.
 #[derive(Default)]
 struct Shown(Vec<(u16, u64)>);
 
@@ -371,7 +377,7 @@ impl Shown {
     }
 }
 
-/// `0-3,8`: sorted numbers as sysfs prints them.
+/// Writes sorted numbers as sysfs prints them, such as `0-3,8`.
 fn list(cpus: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for cpu in cpus {

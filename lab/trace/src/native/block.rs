@@ -1,15 +1,16 @@
-//! A block's payload: shape table, shape indices, times and frames of up to 64 Ki events.
+//! Encodes and decodes the payload of a block: shape table, shape indices, times and frames of up to 64 Ki
+//! events.
 //!
 //! The payload begins with a `u32`, the number of shapes. Columns follow (see `column`): the shape table, the
-//! indices' low bytes, their high bytes, eight planes of times, eight planes of frames.
+//! indices' low bytes, their high bytes, eight columns of times, eight columns of frames.
 //!
-//! Each time is stored as the zigzagged difference from the event before, and the first time as the
-//! difference from the header's first time.
+//! Each time is stored as the difference from the event before, zigzag-encoded. The first time is stored as
+//! the difference from the first time in the block's header.
 //!
 //! Frames are grouped into *strands*: all frames of one CPU and one kind of event form a strand. Each frame
-//! is stored as the zigzagged difference from the previous frame of its strand, and the first as the
-//! difference from 0. A batched free has two events with the same frame, in two strands. So both strands
-//! store the same differences, and the compressor finds the repetition.
+//! is stored as the zigzag-encoded difference from the previous frame of its strand, and the first frame as
+//! the difference from 0. A batched free has two events with the same frame, in two strands. Both strands
+//! then store the same differences, and the compressor finds the repetition.
 
 use std::collections::HashMap;
 
@@ -22,7 +23,7 @@ use super::{
 };
 use crate::event::{Event, EventKind};
 
-/// Bit `k` is set if one of `events` is of the kind with code `k`.
+/// Returns the kinds of `events` as bits. Bit `k` stands for the kind with code `k`.
 pub(super) fn kinds(events: &[Event]) -> u32 {
     events.iter().fold(0, |kinds, event| kinds | 1 << event.kind.code())
 }
@@ -48,7 +49,7 @@ impl Encoder {
         Ok(Self { compressor: Compressor::new(level)? })
     }
 
-    /// Encodes a block of `events`, which must not be empty. Returns its header and fills `payload`.
+    /// Encodes a block of `events`, which must not be empty. Fills `payload`, and returns the block's header.
     pub(super) fn encode(&mut self, events: &[Event], payload: &mut Vec<u8>) -> std::io::Result<BlockHeader> {
         payload.clear();
         let (table, indices) = shapes::collect(events);
@@ -107,7 +108,7 @@ impl Decoder {
         })
     }
 
-    /// Replaces `events` by the events of the block. The error says what is wrong with the block.
+    /// Replaces `events` by the events of the block. The error is a sentence about the problem.
     pub(super) fn decode(
         &mut self,
         header: &BlockHeader,
@@ -182,8 +183,8 @@ impl Decoder {
     }
 }
 
-/// Decodes `payload` as a block of `events` events with a correct checksum. Tests use this function for
-/// damage that the checksum does not detect.
+/// Decodes `payload` as a block of `events` events, as if its checksum were correct. Tests use this function
+/// for damaged payloads.
 pub(crate) fn decode_payload(payload: &[u8], events: u32) -> Result<Vec<Event>, &'static str> {
     let header = BlockHeader {
         payload_bytes: payload.len() as u32,
@@ -198,7 +199,7 @@ pub(crate) fn decode_payload(payload: &[u8], events: u32) -> Result<Vec<Event>, 
     Ok(decoded)
 }
 
-/// The strands of a block: its frames by CPU and kind of event.
+/// The strands of a block. A strand has the frames of one CPU and one kind of event.
 #[derive(Default)]
 struct Strands {
     /// The number of each shape's strand.
@@ -216,8 +217,9 @@ struct Strand {
 }
 
 impl Strands {
-    /// Finds the strands of `shapes`, numbered in order of appearance. Computes their places in a column, for
-    /// events with these shape `indices`. Each index must be in the table.
+    /// Finds the strands of `shapes`, and numbers them in order of appearance. Computes the place of each
+    /// strand in the column of frames, for events with these shape `indices`. Each index must be in the
+    /// table.
     fn assign(&mut self, shapes: impl Iterator<Item = Event>, indices: &[u16]) {
         let mut known: HashMap<(u16, EventKind), u16> = HashMap::new();
         self.of_shape.clear();

@@ -1,18 +1,18 @@
-//! One column of a block: bytes that are stored as one repeated value, plainly, or compressed.
+//! One column of a block. The bytes of a column are stored as one repeated value, plainly, or compressed.
 //!
-//! Numbers are split into byte planes (all lowest bytes, then all second bytes, and so on). Usually all bytes
-//! of a high plane are equal, so the plane needs no room. In the other planes, similar bytes are together,
-//! which helps the compressor. Sizes and speeds are in the book's chapter on the file.
+//! Numbers are split into byte planes: all lowest bytes, then all second bytes, and so on. Usually all bytes
+//! of a high plane are equal, so the plane takes almost no bytes. In the other planes, similar bytes are
+//! together, which helps the compressor. The book's chapter on the file has sizes and speeds.
 
 use zstd::bulk::{Compressor, Decompressor};
 
-/// How a column's bytes are stored.
+/// The code of a column whose bytes are stored plainly.
 const CODEC_PLAIN: u8 = 0;
 const CODEC_CONSTANT: u8 = 1;
 const CODEC_ZSTD: u8 = 2;
 
-/// Appends `raw` to `out`: codec, stored length, stored bytes. The raw length is not stored, because the
-/// reader knows this length.
+/// Appends `raw` to `out`: codec, stored length, stored bytes. The reader knows the raw length, so it is not
+/// stored.
 pub(super) fn write(out: &mut Vec<u8>, raw: &[u8], compressor: &mut Compressor<'_>) -> std::io::Result<()> {
     if let Some(first) = raw.first()
         && raw.iter().all(|byte| byte == first)
@@ -36,7 +36,7 @@ pub(super) struct Columns<'payload> {
     pub(super) rest: &'payload [u8],
 }
 
-/// A column: one byte that is repeated, or all bytes in the scratch buffer.
+/// A column: one byte that is repeated, or a slice of all bytes.
 pub(super) enum Column<'a> {
     /// All bytes of the column have this value.
     Constant(u8),
@@ -45,7 +45,8 @@ pub(super) enum Column<'a> {
 }
 
 impl Columns<'_> {
-    /// The next column, of `raw_bytes` bytes. A compressed column is decompressed into `scratch`.
+    /// Returns the next column, which has `raw_bytes` bytes. A compressed column is decompressed into
+    /// `scratch`.
     pub(super) fn next<'s>(
         &mut self,
         raw_bytes: usize,
@@ -103,7 +104,7 @@ pub(super) fn write_planes(
     Ok(())
 }
 
-/// Reads eight byte planes into `values`, whose length is the column's.
+/// Reads eight byte planes into `values`. The length of `values` is the length of the column.
 pub(super) fn read_planes(
     columns: &mut Columns<'_>,
     values: &mut [u64],
@@ -128,7 +129,8 @@ pub(super) fn read_planes(
     Ok(())
 }
 
-/// Maps a signed difference to an unsigned number that is small for small distances.
+/// Maps a signed difference to an unsigned number. A difference near 0, positive or negative, becomes a small
+/// number.
 pub(super) const fn zigzag(difference: u64) -> u64 {
     (difference << 1) ^ ((difference as i64 >> 63) as u64)
 }

@@ -1,11 +1,12 @@
-//! The compressed description of a trace: at the head of every file, and also at the end of recordings.
+//! Reads and writes the compressed description of a trace. A description is at the head of every file, and
+//! also at the end of recordings.
 
 use std::io::{self, Read};
 
 use super::format::{DESCRIPTION_BYTES_MAX, DescriptionHeader};
 use crate::{info::TraceInfo, input::Seekable};
 
-/// Compresses a description. Returns the compressed bytes, and the numbers for their header.
+/// Compresses a description. Returns the compressed bytes and their header.
 pub(super) fn pack(info: &TraceInfo, level: i32) -> io::Result<(DescriptionHeader, Vec<u8>)> {
     let json = serde_json::to_vec(info).map_err(io::Error::other)?;
     if json.len() > DESCRIPTION_BYTES_MAX {
@@ -28,14 +29,14 @@ pub(super) enum Unreadable {
     Damaged(String),
 }
 
-/// Reads the description whose header was read just before.
+/// Reads a description. The header of the description was read just before.
 pub(super) fn read(file: &mut Box<dyn Seekable>, header: DescriptionHeader) -> Result<TraceInfo, Unreadable> {
     let damaged = |problem: &str| Err(Unreadable::Damaged(problem.to_owned()));
     let raw_bytes = header.raw_bytes as usize;
     if header.stored_bytes as usize > DESCRIPTION_BYTES_MAX || raw_bytes > DESCRIPTION_BYTES_MAX {
         return damaged("the description is larger than 64 MiB");
     }
-    // `take` bounds the read, so a false length costs no more memory than the file has bytes.
+    // `take` bounds the read, so a false length takes no more memory than the file has bytes.
     let mut stored = Vec::new();
     file.by_ref().take(u64::from(header.stored_bytes)).read_to_end(&mut stored).map_err(Unreadable::Io)?;
     if stored.len() != header.stored_bytes as usize {

@@ -1,4 +1,4 @@
-//! Encodes blocks of events, on the caller's thread or on further threads, and returns them in order.
+//! Encodes blocks of events on the caller's thread or on further threads, and returns the blocks in order.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,31 +19,32 @@ pub(super) struct Encoded {
 
 /// The encoders of a file.
 pub(super) struct Encoders {
-    /// The encoder of the caller's thread. `None` if there are further threads.
+    /// The encoder that the caller's thread uses. `None` if there are further threads.
     here: Option<Encoder>,
-    /// Takes blocks, each with the place for its result. The threads end when this sender is dropped.
+    /// Gives blocks to the threads, each with the place for its result. The threads end when this sender is
+    /// dropped.
     queue: Option<SyncSender<(Vec<Event>, Place)>>,
     /// The results in order.
     places: VecDeque<Receiver<io::Result<Encoded>>>,
-    /// Largest number of results that may be outstanding before the caller waits.
+    /// Largest number of blocks that may be waiting for their result before the caller waits.
     room: usize,
     spare: Vec<Vec<Event>>,
 }
 
 type Place = SyncSender<io::Result<Encoded>>;
 
-/// When the caller waits for a block that is not encoded yet.
+/// The cases when the caller waits for a block that is not encoded yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// When too many blocks are outstanding.
+    /// Wait only if too many blocks are not encoded yet.
     UnlessThereIsRoom,
     /// Always.
     ForAll,
 }
 
 impl Encoders {
-    /// Starts this number of threads, or fewer if the system refuses some. If no thread was started, the
-    /// caller's thread encodes.
+    /// Starts this number of threads, or fewer if the system refuses some threads. If no thread was started,
+    /// the caller's thread encodes.
     pub(super) fn new(level: i32, threads: usize) -> io::Result<Self> {
         let (queue, blocks) = sync_channel::<(Vec<Event>, Place)>(threads.max(1));
         let blocks = Arc::new(Mutex::new(blocks));
@@ -63,7 +64,7 @@ impl Encoders {
         })
     }
 
-    /// Takes a block of events to encode. The block must not be empty.
+    /// Gives a block of events to the encoders. The block must not be empty.
     pub(super) fn give(&mut self, events: Vec<Event>) -> io::Result<()> {
         let (place, result) = sync_channel(1);
         match (&mut self.here, &self.queue) {
@@ -75,7 +76,8 @@ impl Encoders {
         Ok(())
     }
 
-    /// The next block in order. `None` if all blocks are taken, or if the caller should not wait for the next.
+    /// Takes the next encoded block in order. `None` if all blocks are taken, or if the next block is not
+    /// ready and the caller should not wait.
     pub(super) fn take(&mut self, wait: Wait) -> io::Result<Option<Encoded>> {
         if wait == Wait::UnlessThereIsRoom && self.places.len() <= self.room {
             return Ok(None);
@@ -84,12 +86,12 @@ impl Encoders {
         place.recv().map_err(|_| ended())?.map(Some)
     }
 
-    /// An empty buffer for a block.
+    /// Returns an empty buffer for a block of events.
     pub(super) fn spare(&mut self) -> Vec<Event> {
         self.spare.pop().unwrap_or_else(|| Vec::with_capacity(BLOCK_EVENTS_MAX))
     }
 
-    /// Takes back the buffer of a block.
+    /// Takes back the buffer of a block, to reuse it.
     pub(super) fn recycle(&mut self, mut events: Vec<Event>) {
         events.clear();
         self.spare.push(events);
@@ -102,7 +104,7 @@ fn encode(encoder: &mut Encoder, events: Vec<Event>) -> io::Result<Encoded> {
     Ok(Encoded { events, header, payload })
 }
 
-/// If an encoder's thread is gone, it has panicked and printed a message.
+/// The error for an encoder's thread that has ended too early. The thread has panicked and printed a message.
 fn ended() -> io::Error {
     io::Error::other("a thread that encodes blocks has ended")
 }

@@ -1,13 +1,13 @@
-//! The fixed parts of the file: their magic numbers, sizes, limits and byte layouts.
+//! The fixed parts of the native file: their magic numbers, sizes, limits and byte layouts.
 
 use crate::event::EventKind;
 
-/// The bytes that every native file begins with. The first byte is not ASCII. The last three bytes show
-/// whether a program copied the file as text and changed line ends, as in PNG.
+/// The bytes that every native file begins with. The first byte is not ASCII. As in PNG, the last three bytes
+/// show whether a program copied the file as text and changed line ends.
 pub(crate) const FILE_MAGIC: [u8; 8] = *b"\x89PGT\r\n\x1a\n";
 /// The bytes that every block begins with.
 pub(crate) const BLOCK_MAGIC: [u8; 4] = *b"PGBK";
-/// The bytes that a closing description begins with.
+/// The bytes that a description at the file's end (closing description) begins with.
 pub(crate) const CLOSING_MAGIC: [u8; 4] = *b"PGDS";
 /// The bytes that an index begins with.
 pub(crate) const INDEX_MAGIC: [u8; 4] = *b"PGIX";
@@ -15,7 +15,7 @@ pub(crate) const INDEX_MAGIC: [u8; 4] = *b"PGIX";
 pub(crate) const END_MAGIC: [u8; 8] = *b"PGTREND\n";
 /// The major version. A reader rejects other major versions, but reads every minor version.
 pub(crate) const VERSION_MAJOR: u16 = 1;
-/// Minor version of a file whose description is complete when writing begins.
+/// Minor version of a file without a closing description.
 pub(crate) const VERSION_MINOR: u16 = 0;
 /// Minor version of a file that may have a closing description.
 pub(crate) const VERSION_MINOR_CLOSING: u16 = 1;
@@ -24,7 +24,7 @@ pub(crate) const VERSION_MINOR_CLOSING: u16 = 1;
 pub(crate) const FILE_HEADER_BYTES: usize = 32;
 /// Number of bytes of a block's header.
 pub(crate) const BLOCK_HEADER_BYTES: usize = 40;
-/// Number of bytes of a closing description before its JSON.
+/// Number of bytes of a closing description before its compressed JSON.
 pub(crate) const CLOSING_HEADER_BYTES: usize = 20;
 /// Bytes of the index before its entries.
 pub(crate) const INDEX_HEADER_BYTES: usize = 16;
@@ -33,8 +33,8 @@ pub(crate) const INDEX_ENTRY_BYTES: usize = 32;
 /// Bytes of the footer.
 pub(crate) const FOOTER_BYTES: usize = 24;
 
-/// Maximum bytes of the description, compressed or not: a machine of 8192 CPUs, or an hour of samples of two
-/// CPUs.
+/// Maximum bytes of the description, compressed or not. The limit suffices for a machine of 8192 CPUs, or for
+/// an hour of samples of two CPUs.
 pub(crate) const DESCRIPTION_BYTES_MAX: usize = 64 << 20;
 /// Maximum bytes of a block's payload. 64 Ki events without any compression need about 2.2 MiB.
 pub(crate) const PAYLOAD_BYTES_MAX: usize = 4 << 20;
@@ -43,8 +43,8 @@ pub(crate) const BLOCKS_MAX: usize = 1 << 20;
 /// Maximum number of CPUs in the index's counts.
 pub(crate) const CPUS_MAX: usize = 1 << 16;
 
-/// Whether `head` begins like a native file. The function also recognises a head with changed line ends, so
-/// that the error can mention this damage.
+/// Whether `head` begins like a native file. Also true if line ends in `head` were changed, so that the error
+/// can mention this damage.
 pub(crate) fn looks_native(head: &[u8]) -> bool {
     head.starts_with(&FILE_MAGIC[..4])
 }
@@ -54,11 +54,11 @@ pub(crate) fn looks_native(head: &[u8]) -> bool {
 pub(crate) struct FileHeader {
     pub(crate) version_major: u16,
     pub(crate) version_minor: u16,
-    /// Bytes of the description as stored (zstd).
+    /// Number of bytes of the stored description, which is compressed with zstd.
     pub(crate) stored_bytes: u32,
     /// Bytes of the description's JSON.
     pub(crate) raw_bytes: u32,
-    /// CRC-32 of the description as stored.
+    /// CRC-32 of the stored description.
     pub(crate) crc: u32,
 }
 
@@ -76,7 +76,7 @@ impl FileHeader {
         bytes
     }
 
-    /// Parses the header. The error says what is wrong.
+    /// Parses the header. The error is a sentence about the problem.
     pub(crate) fn from_bytes(bytes: &[u8; FILE_HEADER_BYTES]) -> Result<Self, &'static str> {
         if bytes[..8] != FILE_MAGIC {
             return Err("the magic number is damaged, as by a copy in text mode");
@@ -98,14 +98,14 @@ impl FileHeader {
     }
 }
 
-/// The header of a compressed description. At a file's end, these 20 bytes stand before it.
+/// The header of a compressed description. At a file's end, these 20 bytes stand before the description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DescriptionHeader {
-    /// Bytes of the description as stored (zstd).
+    /// Number of bytes of the stored description, which is compressed with zstd.
     pub(crate) stored_bytes: u32,
     /// Bytes of the description's JSON.
     pub(crate) raw_bytes: u32,
-    /// CRC-32 of the description as stored.
+    /// CRC-32 of the stored description.
     pub(crate) crc: u32,
 }
 
@@ -121,7 +121,7 @@ impl DescriptionHeader {
         bytes
     }
 
-    /// Parses the header. The error says what is wrong.
+    /// Parses the header. The error is a sentence about the problem.
     pub(crate) fn from_bytes(bytes: &[u8; CLOSING_HEADER_BYTES]) -> Result<Self, &'static str> {
         if bytes[..4] != CLOSING_MAGIC {
             return Err("no closing description starts here");
@@ -138,7 +138,7 @@ impl DescriptionHeader {
 pub(crate) struct BlockHeader {
     /// Bytes of the payload that follows.
     pub(crate) payload_bytes: u32,
-    /// Events in the block, 1 to 65 536.
+    /// Number of events in the block, 1 to 65 536.
     pub(crate) events: u32,
     /// CRC-32 of the payload.
     pub(crate) crc: u32,
@@ -146,7 +146,7 @@ pub(crate) struct BlockHeader {
     pub(crate) first_ts_ns: u64,
     /// Latest time in the block.
     pub(crate) last_ts_ns: u64,
-    /// Bit `k` is set if an event of the kind with code `k` is in the block.
+    /// Kinds of the block's events, as bits. Bit `k` stands for the kind with code `k`.
     pub(crate) kinds: u32,
 }
 
@@ -165,7 +165,7 @@ impl BlockHeader {
         bytes
     }
 
-    /// Parses the header. The error says what is wrong.
+    /// Parses the header. The error is a sentence about the problem.
     pub(crate) fn from_bytes(bytes: &[u8; BLOCK_HEADER_BYTES]) -> Result<Self, &'static str> {
         if bytes[..4] != BLOCK_MAGIC {
             return Err("no block starts here");
@@ -220,7 +220,7 @@ impl Footer {
     }
 }
 
-/// Counts of events by kind code; entry 0 is not used.
+/// Numbers of events by the code of their kind. Entry 0 is not used.
 pub(crate) type KindCounts = [u64; EventKind::COUNT + 1];
 
 #[inline]

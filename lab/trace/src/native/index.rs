@@ -1,4 +1,5 @@
-//! The index at the file's end: the places of blocks, and totals by kind and CPU.
+//! The index at the file's end. The index has the places of blocks, and the number of events of each kind and
+//! CPU.
 
 use super::format::{
     BLOCKS_MAX, BlockHeader, CPUS_MAX, INDEX_ENTRY_BYTES, INDEX_HEADER_BYTES, INDEX_MAGIC, KindCounts,
@@ -14,9 +15,9 @@ use crate::{
 pub struct BlockEntry {
     /// Offset of the block's header in bytes from the file's start.
     pub offset: u64,
-    /// Events in the block.
+    /// Number of events in the block.
     pub events: u32,
-    /// Bit `k` is set if the block has an event of the kind with code `k`.
+    /// Kinds of the block's events, as bits. Bit `k` stands for the kind with code `k`.
     pub kinds: u32,
     /// Time of the block's first event.
     pub first_ts_ns: u64,
@@ -28,7 +29,7 @@ pub struct BlockEntry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Index {
     pub(super) blocks: Vec<BlockEntry>,
-    /// Bytes of the closing description, which ends where the index begins. 0 if there is none.
+    /// Bytes of the closing description, which lies directly before the index. 0 if there is none.
     pub(super) closing_bytes: u32,
     pub(super) kinds: KindCounts,
     pub(super) cpus: Vec<u64>,
@@ -68,11 +69,11 @@ fn lost_words(lost: &mut LostEvents) -> [&mut u64; LOST_WORDS] {
 }
 
 const LOST_WORDS: usize = 12;
-/// Number of loss counts that every index has. Further counts are written only if one of them is not 0.
+/// Number of counts of losses that every index has. A further count is written only if it is not 0.
 const LOST_WORDS_MIN: usize = 11;
 
-/// Number of kinds that every index counts. Counts of other kinds are written only if such an event exists.
-/// So programs that do not know these kinds can read files without them.
+/// Number of kinds that every index counts. Further kinds are counted only if the file has such an event.
+/// Programs that do not know the further kinds can read all files without such events.
 const KINDS_MIN: usize = 20;
 
 impl Index {
@@ -127,7 +128,7 @@ impl Index {
         bytes
     }
 
-    /// Parses the index. The error says what is wrong.
+    /// Parses the index. The error is a sentence about the problem.
     pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, &'static str> {
         let Some((body, crc)) = bytes.split_last_chunk::<4>() else { return Err("the index is cut off") };
         if crc32fast::hash(body) != u32::from_le_bytes(*crc) {
@@ -143,7 +144,7 @@ impl Index {
         }
         let entries = INDEX_HEADER_BYTES + blocks * INDEX_ENTRY_BYTES;
         let is_long = |kinds: usize, lost: usize| body.len() == entries + (kinds + cpus + lost) * 8;
-        // An index may have one of four lengths, which show which counts are present.
+        // The length of an index has one of four values, which show the counts that the index has.
         let kinds = [KINDS_MIN, EventKind::COUNT]
             .into_iter()
             .find(|kinds| is_long(*kinds, LOST_WORDS_MIN) || is_long(*kinds, LOST_WORDS))

@@ -1,4 +1,5 @@
-//! Reads a native file block by block. With the index, reading can start at any time.
+//! Reads a native file block by block. In a file with an index, reading can start at any time of the
+//! recording.
 
 use std::{
     fs::File,
@@ -33,13 +34,13 @@ pub struct NativeReader {
     file: Box<dyn Seekable>,
     /// Offset of the next block.
     offset: u64,
-    /// End of the blocks: the index, or the file's end if there is none.
+    /// Offset of the end of the blocks: where the index begins, or the file's end if there is no index.
     end: u64,
     index: Option<Index>,
     recovery: Recovery,
     decoder: Decoder,
     payload: Vec<u8>,
-    /// After a seek, events before this time are left out of the next block.
+    /// Events before this time are left out of the next block. A seek sets this time.
     skip_before_ns: u64,
     events_read: u64,
     lost: LostEvents,
@@ -51,7 +52,8 @@ impl NativeReader {
     /// Opens the native file at `path`, which must not be compressed as a whole.
     ///
     /// # Errors
-    /// The file cannot be read, is not a native file, or is damaged although `recovery` refuses damage.
+    /// An error if the file cannot be read, is not a native file, or is damaged although `recovery` refuses
+    /// damage.
     pub fn open(path: &Path, recovery: Recovery) -> Result<Self, TraceError> {
         let file = File::open(path).map_err(|error| TraceError::io(path, "open", error))?;
         Self::new(path, Box::new(file), recovery)
@@ -77,8 +79,8 @@ impl NativeReader {
         if let Some(index) = index.as_ref().filter(|index| index.closing_bytes > 0) {
             match read_closing(path, &mut file, index.closing_bytes, end + u64::from(index.closing_bytes)) {
                 Ok(closing) => info = TraceInfo { path: path.to_owned(), ..closing },
-                // Use the description at the head, which has the facts that were known when the recording
-                // began.
+                // Use the description at the head, which has the facts that were known at the beginning of
+                // the recording.
                 Err(error) => damage = Some(error),
             }
         }
@@ -115,8 +117,8 @@ impl NativeReader {
         }
     }
 
-    /// The error of a reader that rejects damage. The error mentions recovery only if recovery would read
-    /// some events.
+    /// Makes the error of a reader that refuses damage. The error mentions recovery only if recovery would
+    /// read some events.
     fn refusal(&mut self, error: TraceError) -> TraceError {
         match error {
             TraceError::Damaged { path, offset, problem }
@@ -132,20 +134,20 @@ impl NativeReader {
         &mut self.info
     }
 
-    /// The blocks, by position. Empty if the file is damaged and has no index.
+    /// The index's entries for the blocks, by position. Empty if the file is damaged and has no index.
     #[must_use]
     pub fn blocks(&self) -> &[BlockEntry] {
         self.index.as_ref().map_or(&[], |index| &index.blocks)
     }
 
-    /// Events by kind, from the index.
+    /// Number of events of each kind, from the index.
     #[must_use]
     pub fn kind_counts(&self) -> Option<[(EventKind, u64); EventKind::COUNT]> {
         let index = self.index.as_ref()?;
         Some(EventKind::ALL.map(|kind| (kind, index.kinds[usize::from(kind.code())])))
     }
 
-    /// Events by CPU, from the index.
+    /// Number of events on each CPU, from the index.
     #[must_use]
     pub fn cpu_counts(&self) -> Option<&[u64]> {
         self.index.as_ref().map(|index| index.cpus.as_slice())
@@ -167,7 +169,7 @@ impl NativeReader {
         Ok((header, end))
     }
 
-    /// Reads the rest of the block at `at`, whose header was read just before.
+    /// Reads the rest of the block at `at`. The header of this block was read just before.
     fn block_events(
         &mut self,
         at: u64,
@@ -203,13 +205,14 @@ impl NativeReader {
         read.is_ok() && magic == CLOSING_MAGIC
     }
 
-    /// Whether one of the blocks from `self.offset` on has a tick.
+    /// Whether the block at `self.offset` or a later block has a tick.
     fn find_tick(&mut self) -> Result<bool, TraceError> {
         let work = 1 << EventKind::WorkqueueExecuteStart.code();
         let (mut at, mut events) = (self.offset, Vec::new());
         while at < self.end {
             let (header, end) = self.block_header(at)?;
-            // A reader with recovery delivers no event after a damaged block, so look at every block in turn.
+            // A reader with recovery delivers no event after a damaged block. To find the damage, read every
+            // block in turn.
             if header.kinds & work != 0 || self.recovery == Recovery::UpToDamage {
                 self.block_events(at, &header, &mut events)?;
                 if events.iter().any(|event| event.is_tick() && event.ts_ns >= self.skip_before_ns) {
@@ -221,7 +224,7 @@ impl NativeReader {
         Ok(false)
     }
 
-    /// Checks at the end whether all events promised by the index were read.
+    /// Checks at the end that the number of events equals the number in the index.
     fn check_count(&mut self) -> Result<(), TraceError> {
         let Some(index) = &self.index else { return Ok(()) };
         if self.has_sought || index.events() == self.events_read {
@@ -254,7 +257,7 @@ impl TraceReader for NativeReader {
             if let Err(error) = self.next_block(events) {
                 events.clear();
                 self.is_at_end = true;
-                // If the file is cut off exactly after its last block, no event is lost.
+                // The file is cut off exactly after its last block, so no event is lost.
                 if self.index.is_none() && self.is_closing(self.offset) {
                     break;
                 }
@@ -299,8 +302,8 @@ impl TraceReader for NativeReader {
                 "convert its undamaged part to a new file first",
             ));
         };
-        // Times may decrease a little between blocks (see LostEvents::out_of_order), so search from the
-        // front.
+        // Times may decrease a little between blocks (see LostEvents::out_of_order), so search from the first
+        // block on.
         let block = index.blocks.iter().find(|block| block.last_ts_ns >= ts_ns);
         self.offset = block.map_or(self.end, |block| block.offset);
         self.is_at_end = block.is_none();
@@ -310,7 +313,7 @@ impl TraceReader for NativeReader {
     }
 }
 
-/// The remedy if recovery would find no event.
+/// The remedy for a file without any event that recovery could read.
 const NOTHING_LEFT: &str = "no event before this can be read, so copy or record the trace again";
 
 const ENDS_WITHIN: &str = "the file ends inside the part that starts here";
@@ -351,7 +354,7 @@ fn read_description(path: &Path, file: &mut Box<dyn Seekable>) -> Result<(TraceI
     Ok((info, FILE_HEADER_BYTES as u64 + u64::from(header.stored_bytes)))
 }
 
-/// Reads the closing description: the `bytes` bytes of the file before `end`.
+/// Reads the closing description, which has the `bytes` bytes before `end`.
 fn read_closing(
     path: &Path,
     file: &mut Box<dyn Seekable>,

@@ -1,9 +1,9 @@
-//! The table of event shapes. A shape is all fields of an event except time and frame.
+//! The table of event shapes. The shape of an event is all its fields except time and frame.
 //!
 //! A block of 64 Ki events has only some hundred combinations of kind, CPU, thread, order, flags and so on.
-//! The block stores each combination once, and for each event the index of its shape. To decode an event,
-//! only 16 bytes of its shape are copied, which are usually in the first-level cache. Without shapes, nine
-//! columns would have to be read.
+//! The block stores each combination once, and for each event the index of its shape. To decode an event, the
+//! reader copies only the 16 bytes of its shape, which are usually in the first-level cache. Without shapes,
+//! the reader would have to read nine columns.
 
 use std::collections::HashMap;
 
@@ -16,10 +16,11 @@ use crate::event::{Event, EventKind};
 /// Bytes of a shape.
 pub(super) const SHAPE_BYTES: usize = 16;
 
-/// Number of shapes remembered while a block is encoded: for eight CPUs, by kind.
+/// Number of recent shapes that the encoder remembers in a block. Suffices for eight CPUs with all kinds of
+/// events.
 const RECENT: usize = 256;
 
-/// The fields of `event`, without time and frame, as bytes.
+/// Returns the fields of `event`, except time and frame, as bytes.
 #[inline]
 pub(super) fn shape_of(event: &Event) -> [u8; SHAPE_BYTES] {
     let mut bytes = [0; SHAPE_BYTES];
@@ -35,7 +36,7 @@ pub(super) fn shape_of(event: &Event) -> [u8; SHAPE_BYTES] {
     bytes
 }
 
-/// An event of this shape at time 0. `None` if the kind of the shape is unknown.
+/// Makes an event of this shape at time 0. `None` if the kind of the shape is unknown.
 pub(super) fn event_of(bytes: &[u8; SHAPE_BYTES]) -> Option<Event> {
     Some(Event {
         ts_ns: 0,
@@ -52,13 +53,13 @@ pub(super) fn event_of(bytes: &[u8; SHAPE_BYTES]) -> Option<Event> {
     })
 }
 
-/// The shapes of a block, and each event's index. Shapes are sorted by frequency, so that most indices have a
-/// zero high byte.
+/// Returns the shapes of a block, and the index of each event's shape. Shapes are sorted by frequency, so
+/// that the high byte of most indices is zero.
 pub(super) fn collect(events: &[Event]) -> (Vec<[u8; SHAPE_BYTES]>, Vec<u16>) {
     let mut numbers: HashMap<[u8; SHAPE_BYTES], u32> = HashMap::new();
     let mut shapes: Vec<([u8; SHAPE_BYTES], u32)> = Vec::new();
     let mut indices: Vec<u32> = Vec::with_capacity(events.len());
-    // A CPU's events of one kind mostly have the same shape, so most shapes are found without a search.
+    // Most events of one CPU and kind have the same shape, so most shapes are found without a search.
     let mut recent: [Option<([u8; SHAPE_BYTES], u32)>; RECENT] = [None; RECENT];
     for event in events {
         let shape = shape_of(event);
@@ -75,7 +76,7 @@ pub(super) fn collect(events: &[Event]) -> (Vec<[u8; SHAPE_BYTES]>, Vec<u16>) {
         indices.push(number);
     }
     let mut order: Vec<u32> = (0..shapes.len() as u32).collect();
-    // Sort shapes of equal frequency by their bytes, so that the file depends only on its events.
+    // Sort shapes of equal frequency by their bytes, so that equal events always give equal files.
     order.sort_unstable_by_key(|number| {
         let (shape, count) = shapes[*number as usize];
         (std::cmp::Reverse(count), shape)
@@ -88,7 +89,7 @@ pub(super) fn collect(events: &[Event]) -> (Vec<[u8; SHAPE_BYTES]>, Vec<u16>) {
     (table, indices.iter().map(|number| rank[*number as usize]).collect())
 }
 
-/// Appends the table, byte plane by byte plane.
+/// Appends the table. The bytes of all shapes at the same position are written together.
 pub(super) fn write_table(
     out: &mut Vec<u8>,
     table: &[[u8; SHAPE_BYTES]],

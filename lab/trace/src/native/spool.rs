@@ -1,4 +1,5 @@
-//! Events that will be read again: a native file in memory, or in an unlinked temporary file if it is large.
+//! Stores events that will be read again: in a native file in memory, or in an unlinked temporary file if
+//! there are many events.
 
 use std::io;
 
@@ -12,7 +13,7 @@ use crate::{
     info::{LostEvents, TraceInfo},
 };
 
-/// Maximum bytes in memory: about a million events.
+/// Maximum number of bytes in memory, which hold about a million events.
 const MEMORY_BYTES_MAX: usize = 4 << 20;
 
 /// Collects events that will be read again.
@@ -29,7 +30,7 @@ impl Spool {
         self.0.write(events).map_err(refused)
     }
 
-    /// A reader of the events, in the order of their writing.
+    /// Returns a reader of the events, in the order of their writing.
     pub(crate) fn into_reader(self) -> Result<NativeReader, TraceError> {
         let (mut file, _) = self.0.finish(LostEvents::default()).map_err(refused)?;
         io::Seek::rewind(&mut file).map_err(refused)?;

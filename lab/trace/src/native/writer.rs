@@ -31,15 +31,16 @@ impl WriteOptions {
         Self::default()
     }
 
-    /// Compression level, 1 (fast) to 22 (small). The level does not affect the speed of reading.
+    /// Sets the compression level, from 1 (fast) to 22 (small). The level does not affect the speed of
+    /// reading.
     #[must_use]
     pub fn level(mut self, level: i32) -> Self {
         self.level = level.clamp(1, 22);
         self
     }
 
-    /// Encodes and compresses on this number of further threads. Each holds up to three blocks of events in
-    /// memory. The default is none: the caller's thread encodes.
+    /// Encodes and compresses on this number of further threads. Each thread holds up to three blocks of
+    /// events in memory. By default there is no further thread, and the caller's thread encodes.
     #[must_use]
     pub fn encoders(mut self, threads: usize) -> Self {
         self.encoders = threads;
@@ -58,16 +59,16 @@ pub struct NativeWriter<W: Write> {
 }
 
 impl<W: Write> NativeWriter<W> {
-    /// Writes header and description.
+    /// Begins a file: writes its header and its description.
     ///
     /// # Errors
-    /// `out` cannot be written, or the description is larger than 64 MiB.
+    /// An error if `out` cannot be written, or if the description is larger than 64 MiB.
     pub fn new(out: W, info: &TraceInfo, options: WriteOptions) -> io::Result<Self> {
         Self::with_version(out, info, options, VERSION_MINOR)
     }
 
-    /// Writes header and a description that [`NativeWriter::finish_with`] will replace, for a recording whose
-    /// end is still unknown. If the file is cut off before `finish_with` is called, readers use this
+    /// Begins a file for a recording whose end is still unknown. Writes a description that
+    /// [`NativeWriter::finish_with`] will replace. If the file is cut off before, readers use this first
     /// description.
     ///
     /// # Errors
@@ -103,9 +104,9 @@ impl<W: Write> NativeWriter<W> {
         })
     }
 
-    /// Adds events. As soon as a block is full, the writer encodes it. Without further threads, the writer
-    /// then writes the block to `out`. With further threads, it writes the block when a few more blocks are
-    /// full.
+    /// Adds events. When a block is full, the writer encodes it. Without further threads, the writer writes
+    /// the block to `out` at once. With further threads, the writer writes the block when a few more blocks
+    /// are full.
     ///
     /// # Errors
     /// `out` cannot be written.
@@ -123,7 +124,8 @@ impl<W: Write> NativeWriter<W> {
     }
 
     /// Writes the current block even if it is not full, so that its events survive a crash of this process.
-    /// Call this rarely, such as once a second: the events then need more bytes than in full blocks.
+    /// Call this function rarely, such as once a second, because events take more bytes in blocks that are
+    /// not full.
     ///
     /// # Errors
     /// `out` cannot be written.
@@ -175,7 +177,8 @@ impl<W: Write> NativeWriter<W> {
         self.close(lost)
     }
 
-    /// Does the same as [`NativeWriter::finish`], with a description that replaces the one at the head.
+    /// Does the same as [`NativeWriter::finish`], and writes a description that replaces the description at
+    /// the head.
     ///
     /// # Errors
     /// `out` cannot be written, or the description is larger than 64 MiB.
@@ -206,7 +209,8 @@ mod tests {
     use super::*;
     use crate::event::EventKind;
 
-    /// Writes the events of three and a half blocks, and flushes one more block before it is full.
+    /// Writes a file. The events of the file fill three and a half blocks, and one more block is flushed
+    /// before it is full.
     fn file(encoders: usize) -> Vec<u8> {
         let options = WriteOptions::new().level(1).encoders(encoders);
         let mut writer = NativeWriter::new(Vec::new(), &TraceInfo::default(), options).unwrap();
@@ -235,7 +239,7 @@ mod tests {
         }
     }
 
-    /// An error of `out` reaches the caller, at the end at the latest, and ends the threads.
+    /// Tests that an error of `out` reaches the caller, at the end at the latest, and that the threads end.
     #[test]
     fn errors_of_the_output_are_returned() {
         struct Full(usize);

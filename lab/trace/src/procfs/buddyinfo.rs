@@ -11,7 +11,7 @@ const FILE: &str = "buddyinfo";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Buddyinfo {
-    /// One entry per populated zone, in the file's order.
+    /// The populated zones, in the file's order.
     pub zones: Vec<FreeBlocks>,
 }
 
@@ -29,7 +29,7 @@ pub struct FreeBlocks {
 }
 
 impl FreeBlocks {
-    /// Frames in all free blocks.
+    /// Number of frames in all free blocks.
     #[must_use]
     pub fn frames(&self) -> u64 {
         self.blocks
@@ -40,11 +40,11 @@ impl FreeBlocks {
 }
 
 impl Buddyinfo {
-    /// Parses the file's text. Kernels with more than 11 orders are rejected. For missing orders, the count
-    /// is 0.
+    /// Parses the file's text. A text with more than 11 orders is rejected. The count of a missing order is
+    /// 0.
     ///
     /// # Errors
-    /// A line is not `Node n, zone NAME` followed by counts.
+    /// An error if a line is not `Node n, zone NAME` followed by counts.
     pub fn parse(text: &str) -> Result<Self, ProcError> {
         let mut zones = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -54,7 +54,7 @@ impl Buddyinfo {
             let owner = ZoneLine::parse(line)
                 .ok_or_else(|| ProcError::new(FILE, index + 1, format!("not a zone: {}", excerpt(line))))?;
             let blocks = parse_orders(FILE, index + 1, owner.rest)?;
-            // Zones that this project does not model (Device) never have free blocks.
+            // A zone that this project does not model, such as Device, never has free blocks.
             if let Some(kind) = owner.kind() {
                 zones.push(FreeBlocks { node: owner.node, kind, blocks });
             }
@@ -72,7 +72,7 @@ impl Buddyinfo {
     }
 }
 
-/// Counts by order. If the kernel printed a lower bound (`>100000`), the count is this bound.
+/// Parses counts by order. If the kernel printed a lower bound (`>100000`), the count is this bound.
 pub(super) fn parse_orders(
     file: &'static str,
     line: usize,

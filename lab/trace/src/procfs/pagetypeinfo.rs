@@ -30,7 +30,7 @@ pub struct TypedFreeBlocks {
     pub kind: ZoneKind,
     /// The kernel's migratetype number (index of [`MigrateType`]).
     pub migratetype: u8,
-    /// Blocks by order. The kernel counts at most 100 000 blocks of each order.
+    /// Blocks by order. The kernel counts no more than 100 000 blocks of each order.
     pub blocks: [u64; NR_ORDERS],
 }
 
@@ -51,7 +51,7 @@ impl Pagetypeinfo {
     /// Parses the file's text.
     ///
     /// # Errors
-    /// A line has none of the file's forms, or a migratetype is unknown.
+    /// An error if a line has none of the file's forms, or if a migratetype is unknown.
     pub fn parse(text: &str) -> Result<Self, ProcError> {
         let mut info = Self::default();
         let mut columns: Vec<MigrateType> = Vec::new();
@@ -117,7 +117,7 @@ impl Pagetypeinfo {
         Ok(())
     }
 
-    /// Free blocks by order of `migratetype` in the zone `kind` of `node`.
+    /// Free blocks of `migratetype` in the zone `kind` of `node`, by order.
     #[must_use]
     pub fn free(&self, node: u16, kind: ZoneKind, migratetype: MigrateType) -> Option<&[u64; NR_ORDERS]> {
         self.free
@@ -135,7 +135,8 @@ impl Pagetypeinfo {
     }
 }
 
-/// Kernels before 4.4 had a reserve called `Reserve`. This crate reads that name as `HighAtomic`.
+/// Parses the name of a migratetype. Kernels before 4.4 had a reserve called `Reserve`, which this crate
+/// reads as `HighAtomic`.
 fn migratetype(name: &str) -> Option<MigrateType> {
     if name == "Reserve" { Some(MigrateType::HighAtomic) } else { MigrateType::from_name(name) }
 }

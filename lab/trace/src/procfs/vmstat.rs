@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{ProcError, excerpt};
 
 const FILE: &str = "vmstat";
-/// Maximum number of counters: more than any kernel has (6.18 has about 190).
+/// Maximum number of counters. No kernel has more: Linux 6.18 has about 190.
 const COUNTERS_MAX: usize = 4096;
 
 /// The counters, sorted by name.
@@ -19,7 +19,7 @@ impl Vmstat {
     /// Parses the file's text.
     ///
     /// # Errors
-    /// A line is not a name and a number.
+    /// An error if a line is not a name and a number.
     pub fn parse(text: &str) -> Result<Self, ProcError> {
         let mut counters = BTreeMap::new();
         for (index, line) in text.lines().enumerate() {

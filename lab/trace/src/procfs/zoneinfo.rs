@@ -19,11 +19,11 @@ pub struct Zoneinfo {
 }
 
 impl Zoneinfo {
-    /// Parses the file's text and skips statistics. Some kernels do not print `high_min` and `high_max` (6.1,
-    /// 6.12), or `start_pfn` of empty zones.
+    /// Parses the file's text, and skips statistics. Linux 6.1 and 6.12 do not print `high_min` and
+    /// `high_max`, and some kernels do not print `start_pfn` of empty zones.
     ///
     /// # Errors
-    /// A known field has a value that makes no sense, or a field is outside any zone.
+    /// An error if a known field has an impossible value, or if a field is outside any zone.
     pub fn parse(text: &str) -> Result<Self, ProcError> {
         let mut info = Self::default();
         let mut first_node = None;
@@ -38,7 +38,7 @@ impl Zoneinfo {
         Ok(info)
     }
 
-    /// Zones with frames: managed > 0.
+    /// Returns the zones with frames: `managed` is above 0.
     pub fn populated(&self) -> impl Iterator<Item = &ZoneDescription> {
         self.zones.iter().filter(|zone| zone.managed > 0)
     }
@@ -49,7 +49,7 @@ impl Zoneinfo {
         self.zones.iter().find(|zone| zone.node == node && zone.kind == kind)
     }
 
-    /// The kind of the zone with the kernel's `index`. The file lists zones in that order.
+    /// The kind of the zone with the kernel's `index`. The file lists zones in the order of their indices.
     #[must_use]
     pub fn kind_of_index(&self, index: usize) -> Option<ZoneKind> {
         ZoneKind::from_name(self.zone_names.get(index)?)
@@ -62,14 +62,14 @@ pub(crate) struct ZoneText {
     /// Number of the line that names the zone, counted from 1.
     pub(crate) line: usize,
     pub(crate) name: String,
-    /// `None` for a zone with an unknown name, such as `Device`. In that case the kind in `description` means
-    /// nothing.
+    /// The kind of the zone. `None` for a zone with an unknown name, such as `Device`; the kind in
+    /// `description` then means nothing.
     pub(crate) kind: Option<ZoneKind>,
     pub(crate) zone: ZoneDescription,
-    /// Whether the page sets are two lists, one for cold pages, as on Linux before 2.6.25. Such lists are
-    /// read as one page set, with the first list's limits.
+    /// Whether a page set has two lists, one of them for cold pages, as on Linux before 2.6.25. Both lists
+    /// are read as one page set, with the first list's limits.
     pub(crate) has_cold_lists: bool,
-    /// The fields that the text contains.
+    /// Names of the fields that the text contains.
     fields: Vec<&'static str>,
 }
 
@@ -119,7 +119,7 @@ impl ZoneText {
         let value = words.next().unwrap_or_default();
         let zone = &mut self.zone;
         let (slot, field) = match key {
-            // "pages free 3713": the only key of two words.
+            // "pages free 3713" is the only line with a key of two words.
             "pages" if value == "free" => {
                 zone.free = parse(words.next().unwrap_or_default(), "pages free", number)?;
                 return Ok(());
@@ -183,7 +183,7 @@ fn parse<T: std::str::FromStr>(value: &str, key: &str, line: usize) -> Result<T,
         .map_err(|_| ProcError::new(FILE, line, format!("{key} is not a number: {}", excerpt(value))))
 }
 
-/// `protection: (0, 3019, 17227)`.
+/// Parses `protection: (0, 3019, 17227)`.
 fn protection(line: &str, number: usize) -> Result<Vec<u64>, ProcError> {
     let inner = line
         .split_once('(')

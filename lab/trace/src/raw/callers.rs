@@ -1,8 +1,8 @@
-//! Finds two things in a call chain. The waiter for a lock is the first function outside the lock code. The
-//! call site of a page request is the first function outside the allocator.
+//! Finds two functions in a call chain. The waiter for a lock is the first function outside the lock code.
+//! The call site of a page request is the first function outside the allocator.
 //!
-//! Source: names of functions in `/proc/kallsyms` of Linux 6.1 and 6.18, and call chains recorded there. A
-//! compiler may inline a function into its caller, so some purposes have two names.
+//! Source: names of functions in `/proc/kallsyms` of Linux 6.1 and 6.18, and recorded call chains of these
+//! kernels. A compiler may inline a function into its caller, so some purposes of locking have two names.
 
 use std::{
     fs::File,
@@ -12,11 +12,11 @@ use std::{
 use super::kallsyms::{self, Symbol};
 use crate::Caller;
 
-/// Maximum number of functions: a kernel with all its modules has fewer.
+/// Maximum number of functions. A kernel with all its modules has fewer functions.
 const FUNCTIONS_MAX: usize = 1 << 20;
 
-/// Functions that take a zone's lock, with their purpose. Names are compared without the part after a dot,
-/// which the compiler adds.
+/// Functions that take a zone lock, with the purpose of taking it. The part of a name after a dot is not
+/// compared, because the compiler adds it.
 const KNOWN: [(&str, Caller); 28] = [
     ("rmqueue_bulk", Caller::Refill),
     ("__rmqueue_pcplist", Caller::Refill),
@@ -42,15 +42,15 @@ const KNOWN: [(&str, Caller); 28] = [
     ("__isolate_free_page", Caller::Other),
     ("walk_zones_in_node", Caller::Other),
     ("frag_show_print", Caller::Other),
-    // These functions contain the code that locks each zone for a reader of /proc, because the compiler
-    // inlines it.
+    // These functions lock each zone for a reader of /proc. The compiler inlines the code that takes the lock
+    // into these functions.
     ("zoneinfo_show", Caller::Other),
     ("pagetypeinfo_show", Caller::Other),
     ("__setup_per_zone_wmarks", Caller::Other),
     ("split_free_frozen_page", Caller::Other),
 ];
 
-/// Beginnings of names of functions that allocate and free for other code: pages, and slab objects.
+/// First letters of the names of functions that allocate or free pages or slab objects for other code.
 const ALLOCATES: [&str; 58] = [
     "alloc_pages",
     "__alloc_pages",
@@ -115,21 +115,21 @@ const ALLOCATES: [&str; 58] = [
 /// The meaning of a function in a call chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Function {
-    /// The function takes locks for other code, or traces. The caller of such a function tells the purpose of
-    /// the lock.
+    /// The function takes locks for other code, or traces. The function's caller shows the purpose of the
+    /// lock.
     Lock,
     Known(Caller),
-    /// The function allocates for other code, and does not take a zone's lock itself.
+    /// The function allocates for other code, and does not itself take a zone lock.
     Allocates,
     /// Any other function.
     Foreign,
 }
 
-/// An address of the kernel with a name.
+/// A named address of the kernel.
 #[derive(Clone, Copy, Debug)]
 struct Place<T> {
     address: u64,
-    /// Offset of the symbol's name in the text of all names.
+    /// Offset of the symbol's name in `Callers::names`.
     name: u32,
     what: T,
 }
@@ -148,11 +148,11 @@ pub struct Callers {
 /// The meaning of a wait's call chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallStack {
-    /// The purpose of the lock. `None` if all functions of the chain take locks for other code.
+    /// The purpose of taking the lock. `None` if all functions of the chain take locks for other code.
     pub caller: Option<Caller>,
-    /// The call site; [`Callers::name`] has its name. For a zone's lock, it is the first function that
-    /// neither takes locks nor allocates for other code. For another lock, it is the first function that does
-    /// not take locks for other code.
+    /// The call site; [`Callers::name`] returns its name. For a zone lock, the call site is the first
+    /// function that neither takes locks nor allocates for other code. For another lock, the call site is the
+    /// first function that does not take locks for other code.
     pub site: Option<u32>,
 }
 
@@ -160,7 +160,7 @@ pub struct CallStack {
 const VARIABLE_BYTES_MAX: u64 = 4096;
 
 impl Callers {
-    /// The functions of the running kernel. `None` if this user may not see the kernel's addresses.
+    /// Reads the functions of the running kernel. `None` if this user may not see the kernel's addresses.
     #[must_use]
     pub fn read() -> Option<Self> {
         let callers = Self::of(BufReader::new(File::open("/proc/kallsyms").ok()?)).ok()?;
@@ -171,13 +171,13 @@ impl Callers {
     /// Reads a text in the format of `/proc/kallsyms`.
     ///
     /// # Errors
-    /// The text cannot be read.
+    /// An error if the text cannot be read.
     pub fn of(text: impl BufRead) -> io::Result<Self> {
         let mut callers = Self::default();
         kallsyms::read(text, |symbol| callers.note(&symbol))?;
         callers.functions.sort_by_key(|place| place.address);
         callers.functions.dedup_by(|later, earlier| {
-            // If an address has several names, use the one with a known meaning.
+            // If an address has several names, use the name with a known meaning.
             let is_same = later.address == earlier.address;
             if is_same && earlier.what == Function::Foreign {
                 *earlier = *later;
@@ -202,7 +202,7 @@ impl Callers {
         self.names.push('\n');
     }
 
-    /// The meaning of a call chain of addresses, innermost first.
+    /// Returns the meaning of a call chain. `chain` has the addresses of its functions, innermost first.
     pub fn stack(&self, chain: impl Iterator<Item = u64>) -> CallStack {
         let mut places = chain.filter_map(|address| self.at(address));
         let Some(first) = places.find(|place| place.what != Function::Lock) else {
@@ -214,13 +214,13 @@ impl Callers {
         }
     }
 
-    /// The call site of a chain of addresses that begins in the page allocator: the first function that
-    /// neither takes locks nor allocates for other code.
+    /// Returns the call site of a chain of addresses that begins in the page allocator. The call site is the
+    /// first function that neither takes locks nor allocates for other code.
     pub fn site(&self, chain: impl Iterator<Item = u64>) -> Option<u32> {
         outside(chain.filter_map(|address| self.at(address)))
     }
 
-    /// The name of a call site, without the compiler's part after a dot.
+    /// The name of a call site, without the part after a dot that the compiler adds.
     #[must_use]
     pub fn name(&self, site: u32) -> &str {
         let rest = self.names.get(site as usize..).unwrap_or_default();
@@ -228,11 +228,11 @@ impl Callers {
         line.split('.').next().unwrap_or(line)
     }
 
-    /// The variable at or around a lock's address.
+    /// The variable that contains the lock at this address.
     #[must_use]
     pub fn variable(&self, address: u64) -> Option<&str> {
         let behind = self.variables.partition_point(|place| place.address <= address);
-        // An address after the last variable may belong to anything, so it gets no name.
+        // An address after the last variable gets no name, because its owner is not known.
         self.variables.get(behind)?;
         let place = self.variables.get(behind.checked_sub(1)?)?;
         (address - place.address < VARIABLE_BYTES_MAX).then(|| self.name(place.name))
@@ -294,7 +294,8 @@ mod tests {
         callers.stack(chain.iter().map(|offset| 0xffff_ffff_8100_0000 + offset)).caller
     }
 
-    /// The call sites of a wait and of a visit with this call chain.
+    /// Returns the call site of a wait with this call chain, and the call site of a visit with this call
+    /// chain.
     fn sites(chain: &[u64]) -> [Option<String>; 2] {
         let callers = Callers::of(KALLSYMS.as_bytes()).unwrap();
         let chain = || chain.iter().map(|offset| 0xffff_ffff_8100_0000 + offset);
@@ -313,12 +314,12 @@ mod tests {
     #[test]
     fn a_call_site_is_outside_the_allocator_and_a_lock_is_named_after_the_function_that_takes_it() {
         let name = |name: &str| Some(name.to_owned());
-        // Page fault, refill, zone lock.
+        // The chain is a page fault, a refill and a zone lock.
         assert_eq!(sites(&[0x100, 0x205, 0x510, 0x610, 0x810]), [(); 2].map(|()| name("do_anonymous_page")));
-        // A slab function is not a call site, because the function that called it says more.
+        // A slab function is not a call site, because its caller is more informative.
         assert_eq!(sites(&[0x510, 0x610, 0x710, 0x810]), [(); 2].map(|()| name("do_anonymous_page")));
         assert_eq!(sites(&[0x100, 0x205, 0x910, 0x810])[0], name("folio_lruvec_lock_irqsave"));
-        // The lock of a slab is not a zone's: its call site is the slab's function.
+        // The lock of a slab is not a zone lock. The call site of such a wait is the slab's function.
         assert_eq!(sites(&[0x100, 0x205, 0x710, 0x810])[0], name("__kmalloc_noprof"));
         assert_eq!(sites(&[0x100, 0x205, 0x510, 0x610]), [None, None], "the chain is cut off");
         assert_eq!(sites(&[]), [None, None]);

@@ -1,10 +1,11 @@
-//! The list of recorded events, and the destination of each of their fields.
+//! The list of recorded events, and of the places where their fields are stored.
 //!
-//! [`EventKind`] has the meaning of a kind's fields.
+//! [`EventKind`] documents the meaning of each kind's fields.
 
 use crate::EventKind;
 
-/// Where the value of a kernel's field is stored: in a field of [`Event`](crate::Event), or in a part of one.
+/// The place where the value of a kernel's field is stored: a field of [`Event`](crate::Event), or a part of
+/// such a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
     /// [`Event::pfn`](crate::Event::pfn).
@@ -21,44 +22,45 @@ pub enum Slot {
     FallbackType,
     /// Whether a fallback took the whole pageblock.
     Ownership,
-    /// The function of a work item: its address, and its kind of work.
+    /// The function of a work item. The function's address is stored, and whether the work item touches page
+    /// sets.
     Function,
 }
 
-/// How useful a recording is that lacks an event.
+/// How much a recording needs an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// Without the event, a recording is useless.
     Required,
     /// Without the event, a recording is less useful.
     Useful,
-    /// A recording without the event is as useful as with it, so the event is recorded only on request.
+    /// A recording is as useful without the event, so the event is recorded only on request.
     Asked,
 }
 
-/// Which occurrences of an event are recorded.
+/// The occurrences of an event that are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
     /// All.
     All,
     /// Occurrences that satisfy this expression in the kernel's filter language.
     Where(&'static str),
-    /// Occurrences for the two kinds of work that touch page sets, if their addresses are known.
+    /// Starts and ends of the two kinds of work items that touch page sets, if their addresses are known.
     PageSetWork,
 }
 
 /// An event of the kernel that can be recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct Tracepoint {
-    /// Directory below `events`. Empty for the group of this recorder's own probes.
+    /// Directory below `events`. Empty for the group of this project's own probes.
     pub system: &'static str,
-    /// Directory of the event below `system`.
+    /// Name of the event: its directory below `system`.
     pub name: &'static str,
     /// The event's kind in a trace.
     pub kind: EventKind,
     /// The kernel's fields.
     pub fields: &'static [(&'static str, Slot)],
-    /// How useful a recording is that lacks the event.
+    /// How much a recording needs the event.
     pub need: Need,
     /// The occurrences that are recorded.
     pub filter: Filter,
@@ -82,8 +84,8 @@ const fn filtered(filter: Filter, tracepoint: Tracepoint) -> Tracepoint {
 
 /// An expression in the kernel's filter language that selects waits for spinning locks. Waits for queued
 /// spinlocks have no flag, and waits for reader-writer spinlocks have the flag for spinning. A mutex that
-/// spins has the flags for mutexes and for spinning. Source: the flags that `lock/contention_begin/format`
-/// names, and recordings.
+/// spins has the flags for mutexes and for spinning. Source: the flags in `lock/contention_begin/format`, and
+/// recordings.
 pub const SPINNING: &str = "flags == 0 || flags == 1 || flags == 3 || flags == 5";
 const KSWAPD: Filter = Filter::Where("prev_comm ~ \"kswapd*\"");
 
@@ -134,12 +136,12 @@ pub const TRACEPOINTS: [Tracepoint; 20] = {
         useful("vmscan", DirectReclaimEnd, &[("nr_reclaimed", Pfn)]),
         useful("sched", SchedProcessFork, &[("child_pid", Pfn)]),
         filtered(KSWAPD, useful("sched", KswapdSwitchedOut, &[("prev_state", Pfn)])),
-        // The event of the marks around samples, which is always on.
+        // The event of the marks around samples. The kernel always records this event.
         Tracepoint { name: "raw_data", ..useful("ftrace", Marker, &[("id", Pfn)]) },
     ]
 };
 
-/// The probes on the bulk allocator, in this recorder's group.
+/// The probes on the bulk allocator, in the group of this project's probes.
 pub const PROBES: [Tracepoint; 2] = [
     useful("", EventKind::BulkAllocEntry, &[("nr_pages", Slot::Pfn), ("gfp_flags", Slot::Gfp)]),
     useful("", EventKind::BulkAllocReturn, &[("ret", Slot::Pfn)]),

@@ -1,4 +1,4 @@
-//! Turns the ring's records into events of the trace.
+//! Decodes the records of a ring into events of the trace.
 
 use crate::{Event, EventKind, MIGRATETYPE_NONE};
 
@@ -8,11 +8,12 @@ use super::event_format::{EventFormat, Field};
 use super::ring_page::Record;
 use super::symbols::Symbols;
 
-/// The upper byte of marks: of the mark before a sample, and of the mark after it.
+/// The upper byte of the mark before a sample, and the upper byte of the mark after it.
 const MARKS: [u64; 2] = [0x5a, 0x5b];
-/// Beginning of the names of tasks whose switches are kept.
+/// First letters of the names of tasks whose switches are kept.
 const KSWAPD: &[u8] = b"kswapd";
-/// Maximum number of locks that one CPU waits for at once: in a task, and in each level of interrupts.
+/// Maximum number of locks that one CPU waits for at once: one lock in a task, and one at each level of
+/// interrupts.
 const WAITS_MAX: usize = 4;
 
 /// Fields that every record has.
@@ -29,14 +30,14 @@ struct Heading {
 struct Plan {
     kind: EventKind,
     fields: Vec<(Slot, Field)>,
-    /// This kernel does not say whether a page set could hold the block, so every block of order 0 counts as
-    /// one that it could hold.
+    /// Whether this kernel does not report if a page set could hold a block. Every block of order 0 then
+    /// counts as such a block.
     refills_order_0: bool,
-    /// The name of the task that is switched out. Only switches of kswapd are kept.
+    /// The field with the name of the task that is switched out. Only switches of kswapd are kept.
     switched_out: Option<Field>,
 }
 
-/// Decodes the events of an instance by their ids.
+/// Decodes the events of a tracing instance, by their ids.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     heading: Heading,
@@ -45,7 +46,7 @@ pub struct Decoder {
     stacks: Option<Stacks>,
 }
 
-/// The form of the call chain that the kernel writes after the beginning of a wait.
+/// The form of the call chains that the kernel writes when a wait begins.
 #[derive(Clone, Debug)]
 struct Stacks {
     id: u16,
@@ -54,7 +55,7 @@ struct Stacks {
     callers: Callers,
 }
 
-/// State that must be kept from a CPU's earlier records.
+/// Facts about a CPU's earlier records: the locks of waits that have begun.
 #[derive(Clone, Debug, Default)]
 pub struct Waits {
     locks: Vec<u64>,
@@ -65,7 +66,7 @@ impl Decoder {
     /// Makes a decoder for these events with their formats. `events` must not be empty.
     ///
     /// # Errors
-    /// An error with a sentence about the missing field.
+    /// A sentence about the missing field.
     pub fn new(events: &[(Tracepoint, EventFormat)], symbols: Symbols) -> Result<Self, String> {
         let mut heading = None;
         let mut plans: Vec<Option<Plan>> = Vec::new();
@@ -84,10 +85,10 @@ impl Decoder {
         Ok(Self { heading: heading.ok_or("there is no event")?, plans, symbols, stacks: None })
     }
 
-    /// Makes the decoder also read call chains of this format, with the functions of `callers`.
+    /// Makes the decoder also read call chains with this format, and find functions in `callers`.
     ///
     /// # Errors
-    /// An error with a sentence about the missing field.
+    /// A sentence about the missing field.
     pub fn with_stacks(mut self, format: &EventFormat, callers: Callers) -> Result<Self, String> {
         let field = format.field("caller").ok_or("kernel_stack has no field called caller")?;
         self.stacks = Some(Stacks { id: format.id, offset: field.offset, callers });
@@ -105,13 +106,13 @@ impl Decoder {
         Some(stacks.callers.stack(addresses.map(|address| u64::from_ne_bytes(*address))))
     }
 
-    /// The functions that are used to read call chains.
+    /// The functions of call chains, if the decoder reads call chains.
     #[must_use]
     pub fn callers(&self) -> Option<&Callers> {
         self.stacks.as_ref().map(|stacks| &stacks.callers)
     }
 
-    /// Decodes a record. `None` if its event is not needed, for example because it was not requested.
+    /// Decodes a record. `None` if its event is not needed, for example because the event was not requested.
     #[inline]
     pub fn event(&self, record: &Record<'_>, cpu: u16, waits: &mut Waits) -> Option<Event> {
         let id = self.heading.id.read(record.bytes)?;
@@ -190,13 +191,13 @@ fn required(format: &EventFormat, tracepoint: &Tracepoint, name: &str) -> Result
     field.ok_or_else(|| format!("{} has no number called {name}", tracepoint.name))
 }
 
-/// Converts a value to a byte. A value that does not fit becomes 255, because it is invalid anyway.
+/// Converts a value to a byte. A value that does not fit becomes 255, which is invalid too.
 fn narrow(value: u64) -> u8 {
     u8::try_from(value).unwrap_or(u8::MAX)
 }
 
 impl Waits {
-    /// Keeps the end of every wait. Use it for recordings whose events another program chose.
+    /// Keeps the end of every wait. Use this function for recordings whose events another program chose.
     #[must_use]
     pub const fn keeping_all() -> Self {
         Self { locks: Vec::new(), keeps_all: true }
@@ -210,7 +211,7 @@ impl Waits {
         true
     }
 
-    /// Whether to keep the end of a wait. The end does not say what kind of lock it was, so it is kept if the
+    /// Whether to keep the end of a wait. The end does not show the kind of lock, so the end is kept if the
     /// beginning was kept.
     fn end(&mut self, lock: u64) -> bool {
         if self.keeps_all {
@@ -234,8 +235,8 @@ mod tests {
         \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
         \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n";
 
-    /// Makes a decoder for events of `kind`. Each field has four bytes, and the fields are in the catalogue's
-    /// order.
+    /// Makes a decoder for events of `kind`, without the field `leave_out`. Each field has four bytes, and
+    /// the fields are in the catalogue's order.
     fn decoder(kind: EventKind, leave_out: &str) -> Result<Decoder, String> {
         let tracepoint = TRACEPOINTS.into_iter().find(|tracepoint| tracepoint.kind == kind).unwrap();
         let mut text = HEAD.to_owned();

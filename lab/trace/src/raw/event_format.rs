@@ -1,7 +1,7 @@
-//! The places of an event's fields, from the kernel's `format` files, and from `events/header_page`, which
-//! has the same form.
+//! Finds the places of an event's fields in the kernel's `format` files. Also reads `events/header_page`,
+//! which has the same form.
 //!
-//! Source: the files below `/sys/kernel/tracing/events`. The kernel documents them in "Event Tracing".
+//! Source: the files below `/sys/kernel/tracing/events`, which the kernel documents in "Event Tracing".
 
 /// The place of a field in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,8 @@ pub struct Field {
 }
 
 impl Field {
-    /// The field's value, sign-extended. `None` if the record is too short or the field is not a number.
+    /// Reads the field's value, sign-extended. `None` if the record is too short or the field is not a
+    /// number.
     #[inline]
     pub fn read(self, record: &[u8]) -> Option<u64> {
         let bytes = record.get(self.offset..)?.get(..self.size)?;
@@ -44,7 +45,7 @@ impl EventFormat {
     /// Parses a `format` file.
     ///
     /// # Errors
-    /// An error with a sentence about the missing or wrong part.
+    /// A sentence about the missing or wrong part.
     pub fn parse(text: &str) -> Result<Self, String> {
         let id = text.lines().find_map(|line| line.strip_prefix("ID:")).ok_or("there is no line `ID:`")?;
         let id =
@@ -58,10 +59,10 @@ impl EventFormat {
     }
 }
 
-/// The fields that a text lists, with their names, in order.
+/// Returns the fields that a text lists, with their names, in order.
 ///
 /// # Errors
-/// An error with the wrong line.
+/// An error that quotes the wrong line.
 pub(crate) fn fields(text: &str) -> Result<Vec<(String, Field)>, String> {
     let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix("field:"));
     lines.map(|line| field(line).ok_or_else(|| format!("no field: {:?}", cut(line)))).collect()

@@ -1,18 +1,18 @@
-//! Lines of `/proc/kallsyms`: `ffffffff81621970 T alloc_pages_bulk_noprof`. A module's name follows in
-//! brackets.
+//! Reads lines of `/proc/kallsyms`, such as `ffffffff81621970 T alloc_pages_bulk_noprof`. The name of a
+//! module may follow in brackets.
 
 use std::io::{self, BufRead, Read as _};
 
-/// Maximum bytes of a line. The names of the kernel's symbols have up to 512 bytes.
+/// Maximum bytes of a line. The name of a kernel symbol has up to 512 bytes.
 const LINE_BYTES_MAX: u64 = 1024;
 
 /// A name in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Symbol<'a> {
-    /// `None` for a user who may not see addresses.
+    /// The symbol's address. `None` if this user may not see addresses.
     pub(super) address: Option<u64>,
     pub(super) is_code: bool,
-    /// Whether the name is a variable's.
+    /// Whether the name belongs to a variable.
     pub(super) is_data: bool,
     pub(super) name: &'a str,
     pub(super) is_in_module: bool,

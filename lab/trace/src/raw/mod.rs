@@ -1,9 +1,9 @@
-//! Events in the kernel's binary form, for readers of the running kernel or of other recorders' files.
+//! Reads events in the kernel's binary form, from the running kernel or from files of other recorders.
 //!
-//! `event_format` finds an event's fields by the kernel's own description. `ring_page` reads a page of a
-//! CPU's ring, and `ring_counts` the kernel's counts of losses. `catalogue` lists the events that a trace can
-//! hold, and `decode` turns records into events. `symbols` finds the functions that events name by address.
-//! `callers` finds the functions that wait for a zone's lock. The file `kallsyms` parses the kernel's table
+//! `event_format` finds an event's fields with the kernel's own description. `ring_page` reads a page of a
+//! CPU's ring, and `ring_counts` reads the kernel's counts of losses. `catalogue` lists the events that a
+//! trace can hold, and `decode` turns records into events. `symbols` finds the functions whose addresses
+//! events have. `callers` finds the functions that wait for a zone lock. `kallsyms` parses the kernel's table
 //! of functions for `symbols` and `callers`.
 
 mod callers;

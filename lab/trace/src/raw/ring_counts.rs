@@ -1,13 +1,14 @@
-//! The kernel's counts for a CPU's ring: `per_cpu/cpu0/stats`, documented in "ftrace - Function Tracer".
+//! Reads the kernel's counts for a CPU's ring: `per_cpu/cpu0/stats`, documented in "ftrace - Function
+//! Tracer".
 
 /// Counts of a ring's events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingCounts {
-    /// Events that the kernel overwrote.
+    /// Number of events that the kernel overwrote.
     pub overrun: u64,
-    /// Events that the kernel rejected.
+    /// Number of events that the kernel rejected.
     pub dropped: u64,
-    /// Events that any program has read. `None` if the kernel does not say.
+    /// Number of events that any program has read. `None` if the kernel does not give this count.
     ///
     /// Observed on Linux 6.18:
     /// - If a program reads a page from `trace_pipe_raw`, each record of the page counts, even if the kernel
@@ -16,12 +17,12 @@ pub struct RingCounts {
     /// - Overwritten events are counted only in `overrun`. Filtered events are not counted.
     /// - Clearing the ring or setting its clock resets all counts to 0.
     pub read: Option<u64>,
-    /// Events that can still be read. `None` if the kernel does not say.
+    /// Number of events that can still be read. `None` if the kernel does not give this count.
     pub entries: Option<u64>,
 }
 
 impl RingCounts {
-    /// Parses the file's text. Counts of losses that the text does not contain are 0.
+    /// Parses the file's text. A count of losses that the text does not contain becomes 0.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let known = |name: &str| {
@@ -37,7 +38,7 @@ impl RingCounts {
         }
     }
 
-    /// The sum of two rings' counts. The sum of two counts is known if both counts are known.
+    /// Adds the counts of two rings. A sum is `None` if one of its two counts is `None`.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let both = |one: Option<u64>, two| one.zip(two).map(|(one, two): (u64, u64)| one.saturating_add(two));

@@ -1,4 +1,4 @@
-//! Takes the records from a page of a CPU's ring, as `trace_pipe_raw` delivers it.
+//! Reads the records of a page of a CPU's ring, as `trace_pipe_raw` delivers the page.
 //!
 //! Source: `events/header_page` gives the places of time, length and data. `events/header_event` gives the
 //! form of a record's header. The meaning of the length's two highest bits, and the encoding of long records,
@@ -6,22 +6,24 @@
 
 use super::event_format::{self, Field};
 
-/// Bit of the length: events are missing before this page.
+/// Bit of a page's length field: events are missing before this page.
 const MISSED: u64 = 1 << 31;
-/// Bit of the length: the number of missing events follows the data.
+/// Bit of a page's length field: the number of missing events follows the data.
 const MISSED_COUNTED: u64 = 1 << 30;
 
-/// Kind of a record whose first word is its length. Kinds 1 to 28 are the length in words.
+/// Kind of a record whose first word is its length. In records of kinds 1 to 28, the kind is the length in
+/// words.
 const LONG: u32 = 0;
-/// Kind of a record that is padding: up to the end of the page, or for the length in its first word.
+/// Kind of a padding record. The padding extends to the end of the page, or has the length in the record's
+/// first word.
 const PADDING: u32 = 29;
-/// Kind of a record with more bits of the time difference from the previous record.
+/// Kind of a record with the high bits of a large time difference from the previous record.
 const TIME_EXTEND: u32 = 30;
 /// Kind of a record with an absolute time.
 const TIME_STAMP: u32 = 31;
 /// Number of time bits in a record's header.
 const DELTA_BITS: u32 = 27;
-/// Number of time bits in two words.
+/// Number of time bits in a header and the word after it.
 const STAMP_BITS: u32 = 59;
 
 /// Where the time, the length and the data lie in a page of the kernel's ring buffer.
@@ -38,7 +40,7 @@ impl PageLayout {
     /// Parses `events/header_page` and `events/header_event`.
     ///
     /// # Errors
-    /// An error with a sentence about the unknown form.
+    /// A sentence about the unknown form.
     pub fn parse(header_page: &str, header_event: &str) -> Result<Self, String> {
         let fields = event_format::fields(header_page)?;
         let field = |name: &str| {
@@ -65,11 +67,11 @@ impl PageLayout {
 /// Events that the kernel lost before a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missed {
-    /// The number of lost events. `None` if the kernel does not say.
+    /// The number of lost events. `None` if the kernel does not give this number.
     pub events: Option<u64>,
 }
 
-/// A record with its time, in nanoseconds of the instance's clock.
+/// A record with its time. The time is in nanoseconds of the tracing instance's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'page> {
     /// Time of the record.
@@ -95,7 +97,7 @@ impl<'page> Records<'page> {
     /// Reads the page in `bytes`.
     ///
     /// # Errors
-    /// The page is shorter than its header or than its length field.
+    /// An error if the page is shorter than its header or than its length field says.
     pub fn of(layout: &PageLayout, bytes: &'page [u8]) -> Result<Self, Damaged> {
         let ts_ns = layout.timestamp.read(bytes).ok_or(Damaged)?;
         let length = layout.length.read(bytes).ok_or(Damaged)?;
@@ -119,7 +121,7 @@ impl<'page> Records<'page> {
         Some(taken)
     }
 
-    /// The next record. The outer `None` means that the page contradicts itself.
+    /// Returns the next record. The outer `None` means that the page contradicts itself.
     fn next_record(&mut self) -> Option<Option<Record<'page>>> {
         while !self.rest.is_empty() {
             let header = self.word()?;
@@ -167,8 +169,9 @@ impl<'page> Iterator for Records<'page> {
     }
 }
 
-/// Kind and time of a record's header. C puts the first bit field into the lowest bits on little-endian
-/// machines, and into the highest bits on others.
+/// Splits a record's header into the kind and the time difference. Both are C bit fields. The kind is the
+/// first field, so it has the lowest bits on little-endian machines, and the highest bits on big-endian
+/// machines.
 const fn split(header: u32) -> (u32, u64) {
     if cfg!(target_endian = "big") {
         (header >> DELTA_BITS, (header & ((1 << DELTA_BITS) - 1)) as u64)
@@ -190,7 +193,7 @@ mod tests {
         PageLayout::parse(HEADER_PAGE, HEADER_EVENT).unwrap()
     }
 
-    /// Makes a page of a ring with `words` as its data.
+    /// Makes a page of a ring. Its data is `words`.
     fn page(ts_ns: u64, flags: u64, words: &[u32], behind: &[u8]) -> Vec<u8> {
         let mut bytes = ts_ns.to_ne_bytes().to_vec();
         bytes.extend((flags | (words.len() as u64 * 4)).to_ne_bytes());

@@ -1,4 +1,4 @@
-//! Addresses of kernel functions, from `/proc/kallsyms`.
+//! Finds addresses of kernel functions in `/proc/kallsyms`.
 
 use std::{
     fs::File,
@@ -7,14 +7,14 @@ use std::{
 
 use super::kallsyms::{self, Symbol};
 
-/// Addresses of the functions that events name, if this user may see them.
+/// Addresses of the functions that events name. An address is `None` if this user may not see addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Symbols {
     /// The periodic work of a CPU (`vmstat_update`).
     pub vmstat_update: Option<u64>,
     /// The work item that flushes a CPU's LRU lists.
     pub lru_add_drain_per_cpu: Option<u64>,
-    /// Name of the bulk allocator.
+    /// Name of the bulk allocator in this kernel.
     pub bulk_allocator: Option<&'static str>,
 }
 
@@ -22,15 +22,15 @@ pub struct Symbols {
 const BULK_ALLOCATORS: [&str; 2] = ["alloc_pages_bulk_noprof", "__alloc_pages_bulk"];
 
 impl Symbols {
-    /// The symbols of the running kernel. Symbols that cannot be read are unknown.
+    /// Reads the symbols of the running kernel. Symbols that cannot be read become `None`.
     pub fn read() -> Self {
         File::open("/proc/kallsyms").and_then(|file| Self::of(BufReader::new(file))).unwrap_or_default()
     }
 
-    /// The symbols in a text with the format of `/proc/kallsyms`.
+    /// Reads the symbols from a text with the format of `/proc/kallsyms`.
     ///
     /// # Errors
-    /// The text cannot be read.
+    /// An error if the text cannot be read.
     pub fn of(text: impl BufRead) -> io::Result<Self> {
         let mut symbols = Self::default();
         kallsyms::read(text, |symbol| symbols.note(&symbol))?;

@@ -1,5 +1,5 @@
-//! Tests the worked example in the book's chapter on the file: its dump can be read, and equals the file that
-//! this crate writes.
+//! Tests the worked example in the book's chapter on the file. The dump in the example must be readable, and
+//! must equal the file that this crate writes.
 
 use pageset_trace::{Event, EventKind, LostEvents, NativeWriter, OpenOptions, TraceInfo, WriteOptions};
 
@@ -25,7 +25,7 @@ fn written() -> Vec<u8> {
     writer.finish(LostEvents::default()).expect("memory").0
 }
 
-/// A dump as `xxd -g1` prints it, without the text column.
+/// Makes a dump as `xxd -g1` prints it, without the column of text.
 fn dump(bytes: &[u8]) -> String {
     let mut text = String::new();
     for (row, bytes) in bytes.chunks(16).enumerate() {
@@ -56,8 +56,8 @@ fn the_dump_in_the_book_is_the_file() {
         .unwrap_or_else(|error| panic!("{error}; the dump should be\n{}", dump(&written)));
     assert_eq!(all(reader.as_mut()), events());
     assert_eq!(reader.info().name.as_deref(), Some("example"));
-    // Do not compare the description's bytes and the offsets: another version of the compressor may change
-    // them. The block is too small to be compressed and must not change.
+    // Do not compare the bytes of the description and the offsets, because another version of the compressor
+    // may change them. The block is too small to be compressed, so its bytes must not change.
     let block = |bytes: &[u8]| {
         let start = bytes.windows(4).position(|window| window == b"PGBK").expect("a block");
         let end = bytes.windows(4).position(|window| window == b"PGIX").expect("an index");

@@ -21,7 +21,7 @@ pub(crate) fn all(reader: &mut dyn TraceReader) -> Vec<Event> {
     all
 }
 
-/// A file's bytes, decompressed if its name ends in `.xz`.
+/// Reads a file's bytes, and decompresses them if the file's name ends in `.xz`.
 pub(crate) fn bytes(name: &str) -> Vec<u8> {
     let stored = std::fs::read(path(name)).expect("a bundled file");
     if !name.ends_with(".xz") {

@@ -1,4 +1,4 @@
-//! Tests of files as people post them: expected contents, or expected errors.
+//! Tests files as people post them. Each file must have the expected contents, or give the expected error.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ fn text(name: &str) -> String {
     String::from_utf8(bytes(&format!("formats/field/{name}"))).expect("text")
 }
 
-/// The events of a text, and a reader with its losses.
+/// Reads the events of a text. The returned reader has the counts of losses.
 fn read(text: &str) -> Result<(Vec<Event>, Box<dyn TraceReader>), String> {
     read_as(text, Strictness::Strict)
 }
@@ -32,7 +32,7 @@ fn read_as(text: &str, strictness: Strictness) -> Result<(Vec<Event>, Box<dyn Tr
     Ok((events, reader))
 }
 
-/// The layout of a changed copy of `/proc/zoneinfo`.
+/// Reads the layout from a changed copy of `/proc/zoneinfo`.
 fn layout(text: &str, options: &LayoutOptions) -> Result<Layout, String> {
     let file = tempfile::Builder::new().suffix(".txt").tempfile().expect("a file");
     std::fs::write(file.path(), text).expect("written");
@@ -81,7 +81,7 @@ fn columns_of_a_real_time_kernel_are_read_with_and_without_their_legend() {
     let excerpt: String =
         whole.lines().filter(|line| !line.starts_with('#')).flat_map(|line| [line, "\n"]).collect();
     assert_eq!(read(&excerpt).unwrap().0, events);
-    // Linux 5.4 with PREEMPT_RT prints one column less.
+    // Linux 5.4 with PREEMPT_RT prints one flag column less.
     let older: String = whole
         .lines()
         .filter(|line| !line.contains("preempt-lazy-depth"))
@@ -137,12 +137,12 @@ fn distances_in_the_array_of_pages_become_frames() {
     };
     let steps_of_56: String = (1_100_000..1_100_040).map(line).collect();
     assert_eq!(read(&steps_of_56).unwrap().0[39].pfn, 1_100_039);
-    // A single value that is not a multiple of the step is damage.
+    // A single number that is not a multiple of the step is damage.
     let damaged =
         steps_of_56.clone() + "f 9 [001] 1.0001: kmem:mm_page_free: page=0xffffea0000000039 pfn=57 order=0\n";
     let error = read(&damaged).map(drop).unwrap_err();
     assert!(error.starts_with("f.txt:41: ") && error.contains("a multiple of the step"), "{error}");
-    // A text with one event does not show the step between frames, so the reader rejects it.
+    // A text with only one event does not show the step between frames, so the reader rejects this text.
     let error = read(&line(64)).map(drop).unwrap_err();
     assert!(error.contains("too few") && error.contains("/sys/kernel/tracing/trace"), "{error}");
 }
@@ -210,7 +210,8 @@ fn a_copy_that_was_cut_is_refused() {
     let mut refused = 0;
     for cut in (1..whole.len()).filter(|cut| whole.as_bytes()[cut - 1] == b'\n') {
         match plain(&whole[..cut]) {
-            // If a copy was cut off between two zones, only the reserve of a lower zone shows it.
+            // If a copy was cut off between two zones, only the reserve of a lower zone shows the missing
+            // zone.
             Ok(machine) if zone_starts.contains(&cut) => {
                 let has_all = machine.zones.len() == 3;
                 assert_eq!(
@@ -306,7 +307,7 @@ fn the_cpus_of_several_nodes_are_shown_given_or_asked_for() {
     let given = LayoutOptions::new().node_cpus("0=0,2,1=1,3").unwrap();
     assert_eq!(cpus(&layout(&two, &given).unwrap()), [(0, vec![0, 2]), (1, vec![1, 3])]);
     assert!(!assumes(&layout(&two, &given).unwrap(), "CPUs are local"));
-    // CPUs that hold pages of both nodes do not show where they belong.
+    // If CPUs hold pages of both nodes, the copy does not show the node of a CPU.
     let busy = two.replace("count: 0\n", "count: 7\n");
     let error = plain(&busy).unwrap_err();
     assert!(error.contains("2 nodes") && error.contains("--node-cpus 0=0-1,1=2-3"), "{error}");

@@ -1,5 +1,5 @@
-//! Tests of every format: exact counts are compared with lines counted in the test, and several formats of
-//! one recording with each other.
+//! Tests of every format. Exact counts are compared with lines that the test counts, and several formats of
+//! one recording are compared with each other.
 
 use crate::bundled::{all, bytes, path};
 use pageset_trace::{
@@ -66,9 +66,9 @@ fn formatted_and_raw_reports_of_trace_cmd_agree() {
     assert_eq!(formatted[..raw.len()], raw);
 }
 
-/// The fields of an event that are equal in the text and in the binary file of one recording. Text lacks the
-/// interrupt state. Text has the name of a work item's function, and the binary file has the function's
-/// address.
+/// Keeps only the fields of an event that are equal in the text and in the binary file of one recording. The
+/// text lacks the interrupt state. For a work item, the text has the function's name, and the binary file has
+/// the function's address.
 fn common(mut event: Event) -> Event {
     (event.irq_flags, event.preempt) = (0, 0);
     if event.work().is_some() {
@@ -99,7 +99,7 @@ fn binary_and_text_of_one_recording_by_trace_cmd_agree() {
 #[test]
 fn binary_and_text_of_one_recording_by_perf_agree() {
     let text: Vec<_> = all(open(&path("formats/perf.data.txt.xz")).unwrap().as_mut());
-    // A file of perf lacks the addresses of functions, so it only shows that some work item ran.
+    // A file of perf lacks the addresses of functions, so it shows that a work item ran, but not which one.
     let work_is_any = |mut event: Event| {
         event.order = if event.work().is_some() { 0 } else { event.order };
         common(event)
@@ -155,7 +155,7 @@ fn binary_files_that_were_cut_are_refused() {
     }
 }
 
-/// Regression test: fuzzing found this file.
+/// Regression test with a file that fuzzing found.
 #[test]
 fn a_long_name_does_not_make_a_long_error() {
     for name in ["7".to_owned() + &"\u{1}".repeat(200), "x".repeat(5000)] {
@@ -169,7 +169,7 @@ fn a_long_name_does_not_make_a_long_error() {
 #[test]
 fn a_sample_or_a_page_that_makes_no_sense_is_an_error_or_is_counted() {
     let perf = bytes("formats/perf.data.xz");
-    // The file says that all samples have call chains, but they have none.
+    // The changed file announces call chains in all samples, but the samples have none.
     let mut damaged = perf.clone();
     let attributes = u64::from_ne_bytes(perf[24..32].try_into().unwrap()) as usize;
     let (bytes_each, all_bytes) = (

@@ -1,4 +1,4 @@
-//! Tests of the readers from outside: bundled traces of every format, the native file, damage of all kinds,
+//! Tests the readers from outside: bundled traces of every format, the native file, damage of all kinds, and
 //! the book's example.
 
 mod book;

@@ -1,5 +1,5 @@
-//! Tests of the native file: events survive writing and reading, damage is noticed, and the undamaged part
-//! can be read.
+//! Tests the native file. Events survive writing and reading, damage is noticed, and the undamaged part can
+//! be read.
 
 use crate::bundled::{all, path};
 use pageset_trace::{
@@ -43,7 +43,7 @@ fn bundled_traces_are_whole_and_described() {
                 assert!(snapshot.pagetypeinfo.as_ref().unwrap().pageblocks(zone.node, zone.kind).is_some());
             }
         }
-        // A recording of one second has few samples.
+        // Even a recording of one second has a few samples.
         assert!(info.samples.len() > 3, "{name}: {}", info.samples.len());
         // Every frame of a page event is in a zone of the machine.
         for event in &events {
@@ -204,7 +204,8 @@ fn index_offset(bytes: &[u8]) -> usize {
     u64::from_le_bytes(bytes[bytes.len() - 24..][..8].try_into().unwrap()) as usize
 }
 
-/// Tests that looking ahead relies on the kinds in a block's header.
+/// Tests that a block is damaged if its header names a kind of event that the block lacks. Looking ahead
+/// relies on the header's kinds.
 #[test]
 fn kinds_that_are_not_in_the_block_are_damage() {
     let (_, mut bytes) = three_blocks();
@@ -249,7 +250,7 @@ fn an_empty_trace_is_a_trace() {
     assert!(all(reader.as_mut()).is_empty());
 }
 
-/// Two tasks. One has a name that is dangerous to print.
+/// Two tasks. One of them has a name with characters that are dangerous to print.
 fn tasks() -> Tasks {
     let mut book = TaskBook::default();
     book.add(8, 8, 3, b"make");
@@ -258,7 +259,7 @@ fn tasks() -> Tasks {
     book.into_tasks()
 }
 
-/// A recording whose closing description differs from the one at its head.
+/// A recording whose closing description differs from the description at its head.
 fn recorded() -> (Vec<u8>, TraceInfo, TraceInfo, Vec<Event>) {
     let head = TraceInfo { name: Some("as it began".into()), t_on_ns: Some(1), ..TraceInfo::default() };
     let end = TraceInfo {
@@ -340,7 +341,7 @@ fn a_damaged_closing_description_is_noticed() {
     }
 }
 
-/// Tests a file with any byte changed, or cut at any place.
+/// Tests files with one changed byte, and files that are cut at some place.
 #[test]
 fn recovery_is_advised_exactly_where_it_recovers_events() {
     let (bytes, ..) = recorded();

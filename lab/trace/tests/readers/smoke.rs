@@ -1,6 +1,7 @@
-//! Bounded fuzzing of every parser as an ordinary test: arbitrary bytes, and valid files damaged at random.
+//! Bounded fuzzing of every parser as an ordinary test, with arbitrary bytes, and with valid files that are
+//! damaged at random.
 //!
-//! The targets in `fuzz/` fuzz the same entry points for as long as wanted.
+//! The targets in `fuzz/` pass bytes to the same functions, for as long as a user wants.
 
 use std::sync::LazyLock;
 
@@ -10,7 +11,7 @@ use pageset_trace::{
 };
 use proptest::{collection::vec, prelude::*, sample::Index};
 
-/// The beginning of a bundled text, which has all forms of lines and is quick to read.
+/// The beginning of a bundled text, which has all forms of lines and can be read quickly.
 fn text(name: &str) -> Vec<u8> {
     let mut bytes = crate::bundled::bytes(name);
     bytes.truncate(4000);
@@ -121,7 +122,7 @@ fn read_every_way(bytes: &[u8]) {
     }
 }
 
-/// Damages `text`, and returns it as text again.
+/// Damages the bytes of `text`, and returns the result as text.
 fn damaged_text(text: &str, damage: &[Damage]) -> String {
     let mut bytes = text.as_bytes().to_vec();
     apply(&mut bytes, damage);

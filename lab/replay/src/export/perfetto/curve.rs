@@ -1,11 +1,11 @@
-//! A counter that may change with each event, but is written to the file less often.
+//! A counter that may change with each event, but whose values are written to the file less often.
 
 use std::io;
 
 use super::packets::{Packets, Sequence, TrackId, What};
 
 /// The shortest time between two written values, except at refills and drains. Guess: a busy CPU allocates
-/// every few 100 ns, and few people look at less than a millisecond of the file.
+/// every few 100 ns, and users seldom look at less than a millisecond of the file.
 const GAP_NS: u64 = 1_000;
 /// The shortest time between two written values of a counter that only grows.
 const RARE_GAP_NS: u64 = 1_000_000;
@@ -21,12 +21,12 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    /// A counter that is drawn in steps.
+    /// Makes a counter that changes often, such as the pages in a page set.
     pub(super) const fn new(track: TrackId) -> Self {
         Self { track, value: None, written: None, written_ns: None, gap_ns: GAP_NS }
     }
 
-    /// A counter that is drawn as a slope, since it has few values.
+    /// Makes a counter that only grows. Values of such a counter are written at most once a millisecond.
     pub(super) const fn rare(track: TrackId) -> Self {
         Self { gap_ns: RARE_GAP_NS, ..Self::new(track) }
     }

@@ -1,5 +1,5 @@
-//! Draws arrows for some blocks, from their allocation to their free. Arrows for all blocks would be too
-//! many.
+//! Draws arrows for some blocks, from their allocation to their free. Arrows for all blocks would hide
+//! everything else.
 
 use std::collections::HashMap;
 
@@ -11,15 +11,16 @@ const FOLLOWED_MAX: usize = 64 << 10;
 /// Counts of followed blocks, and of allocations that were not followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Followed {
-    /// Allocations that were chosen to be followed: one in 16.
+    /// Number of allocations that were chosen to be followed: one in 16.
     pub allocations: u64,
-    /// Followed blocks that another CPU freed: each has an arrow.
+    /// Number of followed blocks that another CPU freed: each has an arrow.
     pub arrows: u64,
-    /// Allocations that were not followed, since too many blocks were followed at the time.
+    /// Number of allocations that were chosen but not followed, because too many blocks were followed at the
+    /// time.
     pub given_up: u64,
 }
 
-/// An allocation that is followed.
+/// An allocation of a followed block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Origin {
     pub(super) cpu: u16,
@@ -42,7 +43,7 @@ impl Flows {
         let is_chosen = self.seen.is_multiple_of(FOLLOWED_ONE_IN);
         self.seen += 1;
         if !is_chosen {
-            // The frame is allocated again, so if a block with this frame was followed, the event of its free
+            // The frame is allocated again. If its earlier block was followed, the event of that block's free
             // was lost.
             self.followed.remove(&pfn);
             return;
@@ -55,8 +56,8 @@ impl Flows {
         self.followed.insert(pfn, origin);
     }
 
-    /// The allocation of the block that is being freed, if the block was followed and another CPU than `cpu`
-    /// allocated it.
+    /// Returns the allocation of the block that `cpu` frees. `None` if the block was not followed, or if
+    /// `cpu` allocated the block itself.
     #[inline]
     pub(super) fn freed(&mut self, pfn: u64, cpu: u16) -> Option<Origin> {
         let origin = self.followed.remove(&pfn).filter(|origin| origin.cpu != cpu)?;

@@ -1,5 +1,5 @@
-//! The tracks of one kernel, recorded or replayed. Below one root is a track for each zone, and in each zone
-//! a track for each CPU's page set.
+//! The tracks of one kernel, recorded or replayed. The root track has a track for each zone, and the track of
+//! a zone has a track for each CPU's page set.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,8 +17,8 @@ pub(super) struct Group {
     pub(super) sequence: Sequence,
     pub(super) root: TrackId,
     zones: Vec<Zone>,
-    /// The packet sequences, by CPU. A CPU gets its sequence at its first event, because a damaged or
-    /// malicious recording may name any CPU number.
+    /// The packet sequences, by CPU. A CPU gets a sequence at its first event, because a damaged or malicious
+    /// recording may name any CPU number.
     sequences: BTreeMap<u32, Sequence>,
     sets: BTreeMap<(usize, u32), PageSet>,
 }
@@ -76,7 +76,7 @@ impl Group {
         })
     }
 
-    /// The sequence for the events of one CPU, whose times are in order.
+    /// Returns the packet sequence for the events of one CPU. The times in one sequence are in order.
     pub(super) fn of_cpu(&mut self, packets: &mut Packets<'_>, cpu: u32) -> io::Result<Sequence> {
         if let Some(sequence) = self.sequences.get(&cpu) {
             return Ok(*sequence);
@@ -109,7 +109,7 @@ impl Group {
         Ok(track)
     }
 
-    /// The page set of a zone and a CPU. The tracks of the page set are described when they are first needed.
+    /// Returns the page set of a zone and a CPU, and describes its tracks at the first call.
     pub(super) fn set(
         &mut self,
         packets: &mut Packets<'_>,
@@ -162,7 +162,7 @@ impl Group {
         of_cpu.filter_map(|((zone, _), set)| Some((*zone, set.count.value()?))).collect()
     }
 
-    /// All page sets that were needed.
+    /// All page sets whose tracks were described.
     pub(super) fn sets(&mut self) -> impl Iterator<Item = &mut PageSet> {
         self.sets.values_mut()
     }

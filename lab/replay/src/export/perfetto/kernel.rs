@@ -38,8 +38,8 @@ pub(super) struct Kernel<'info> {
     reclaim: Reclaim,
     threads: Threads<'info>,
     pub(super) flows: Flows,
-    /// The number of refills that were written as slices. Runs of events count as one refill by the same
-    /// rules as in the survey. The next field is the same for drains.
+    /// The number of refills that were written as slices. A run of events counts as one refill by the rules
+    /// of the survey. `drains` is the same number for drains.
     pub(super) refills: u64,
     pub(super) drains: u64,
     last_ns: u64,
@@ -92,7 +92,7 @@ impl<'info> Kernel<'info> {
         Ok(kernel)
     }
 
-    /// What `/proc/zoneinfo` showed about the zones at one moment.
+    /// Returns the numbers of pages in the zones, as `/proc/zoneinfo` showed them at one moment.
     fn state<'z>(
         &mut self,
         packets: &mut Packets<'_>,
@@ -199,8 +199,8 @@ impl<'info> Kernel<'info> {
         let set = self.group.set(packets, zone, cpu)?;
         let Some(count) = set.count.value() else { return Ok(()) };
         let count_now = (count + direction * i64::from(order.frames())).max(0);
-        // Draw a run of blocks as one step of the curve: write the old count at the first block, and the new
-        // count once the last block has moved.
+        // Draw a run of moved blocks as one step of the curve. Write the old count at the first block, and
+        // the new count after the last block.
         if is_first {
             set.count.write(packets, set.sequence, event.ts_ns)?;
         }
@@ -231,8 +231,8 @@ impl<'info> Kernel<'info> {
         Ok(())
     }
 
-    /// Draws the end of a bulk allocation. Pages of a bulk allocation have no separate events, so they are
-    /// taken from the highest ordinary zone, which nearly all bulk allocations may use.
+    /// Draws the end of a bulk allocation. The pages of a bulk allocation have no separate events. The pages
+    /// are assumed to come from the highest ordinary zone, which nearly all bulk allocations may use.
     fn bulk_allocated(&mut self, packets: &mut Packets<'_>, event: &Event) -> io::Result<()> {
         let zone = self.cpus.node(event.cpu).and_then(|node| self.zones.highest(node));
         let pages = event.bulk_frames().and_then(|pages| i64::try_from(pages).ok()).unwrap_or(0);
@@ -303,7 +303,8 @@ impl<'info> Kernel<'info> {
         packets.event(sequence, wait.until_ns, track, What::End, &[])
     }
 
-    /// Compares those samples of a CPU that have begun or ended by now with the counters of its page sets.
+    /// Compares samples of a CPU with the counters of its page sets, for each sample that has begun or ended
+    /// by now.
     fn sampled(&mut self, packets: &mut Packets<'_>, cpu: u32, now_ns: u64) -> io::Result<()> {
         let Self { samples, sampled, group, zones, zone_counters, .. } = self;
         while let Some((sample, ranges)) = samples.take(cpu, now_ns, || group.counts_of(cpu)) {
@@ -355,14 +356,13 @@ impl<'info> Kernel<'info> {
         Ok(())
     }
 
-    /// Beginnings of waits and of work items without an end, and ends without a beginning.
+    /// Number of waits and work items with a beginning but no end, or with an end but no beginning.
     pub(super) fn unpaired(&self) -> u64 {
         self.waits.unpaired() + self.reclaim.unpaired + self.cpus.unpaired()
     }
 }
 
-/// The block that an event is about, if its frame and order are possible. The survey has the same rule for
-/// possible frames and orders.
+/// Returns the block that an event is about, if its frame and order are possible by the survey's rules.
 fn block_of(event: &Event) -> Option<(u64, Order)> {
     let (pfn, order) = event.frame().zip(event.block_order())?;
     pfn.is_aligned(order).then_some((pfn.0, order))
@@ -372,8 +372,8 @@ fn number<'a>(number: impl Into<u64>) -> Value<'a> {
     Value::Number(number.into())
 }
 
-/// The facts that are shown at a block's allocation or free: the thread, the process, and the CPU that freed
-/// or allocated the block.
+/// The facts that the viewer shows at an allocation or free: the thread, the process, and the CPU of the
+/// block's other event.
 fn facts_of_block<'a>(
     event: &Event,
     (thread, process): (u32, Option<&'a str>),

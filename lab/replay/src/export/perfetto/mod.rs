@@ -5,9 +5,10 @@
 //! - `kernel` has the recorded kernel's tracks, with `kernel/cpu`, `kernel/reclaim`, `zones`, `samples`,
 //!   `waits` and `flows`.
 //! - `policy` has the tracks of a replay under a policy.
-//! - `group` has the tracks that a recorded and a replayed kernel both have, and `curve` their counters.
+//! - `group` has the tracks that a recorded kernel and a replayed policy both have, and `curve` has their
+//!   counters.
 //! - `threads` has the tracks of threads, and `names` the names of slices.
-//! - `packets` has the parts of the format, `wire` its bytes.
+//! - `packets` writes the parts of the format, and `wire` writes their bytes.
 
 mod curve;
 mod flows;
@@ -42,8 +43,8 @@ pub use samples::SampledSets;
 /// Options: what is exported.
 #[derive(Clone, Debug)]
 pub struct PerfettoOptions {
-    /// The machine whose zones are shown. If this machine is not the recorded one, policies are replayed on
-    /// it too.
+    /// The machine whose zones are shown. If this is not the recorded machine, policies are replayed on this
+    /// machine too.
     pub machine: Layout,
     /// Policies that are shown beside the recorded kernel.
     pub policies: Vec<Candidate>,
@@ -54,35 +55,34 @@ pub struct PerfettoOptions {
 /// Counts of the exported events and slices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PerfettoSummary {
-    /// Events read.
+    /// Number of events read.
     pub events: u64,
-    /// Packets written.
+    /// Number of packets written.
     pub packets: u64,
     /// The size of the packets in bytes.
     pub bytes: u64,
     /// Refills and drains of the recorded kernel.
     pub recorded: (u64, u64),
-    /// Refills and drains of each policy, in the order asked for.
+    /// Refills and drains under each policy, in the order of [`PerfettoOptions::policies`].
     pub replayed: Vec<(u64, u64)>,
     /// Blocks that were followed from one CPU to another.
     pub followed: Followed,
-    /// How well page counts that follow from events agree with the sampled ones.
+    /// How well page counts that were computed from events agree with the sampled page counts.
     pub samples: SampledSets,
-    /// How many beginnings have no end, and how many ends have no beginning. A beginning without an end has a
-    /// slice that ends at a later event; an end without a beginning has no slice.
+    /// How many beginnings have no end, and how many ends have no beginning. A beginning without an end is
+    /// drawn as a slice that ends at a later event. An end without a beginning is not drawn.
     pub unpaired: u64,
     /// Events that the recording lacks.
     pub lost: LostEvents,
 }
 
-/// Writes a recording as a trace of Perfetto. `open` opens the recording from its beginning: once for the
-/// recorded kernel, and once more if there are policies. The pass for the recorded
-/// kernel needs the same memory for any number of events. The pass for policies needs 16 bytes for each allocation
-/// and free.
+/// Writes a recording as a trace of Perfetto. `open` opens the recording from its beginning. The recording is
+/// read once for the recorded kernel, in memory that does not grow with the number of events. If there are
+/// policies, the recording is read once more, and 16 bytes are needed for each allocation and free.
 ///
 /// # Errors
-/// The recording cannot be read, or no machine can be built of its description; `out` cannot be written; the
-/// work was cancelled.
+/// An error if the recording cannot be read, if its description gives no possible machine, if `out` cannot be
+/// written, or if the work is cancelled.
 pub fn perfetto(
     open: &mut dyn FnMut() -> Result<Box<dyn TraceReader>>,
     options: &PerfettoOptions,
@@ -97,8 +97,8 @@ pub fn perfetto(
     let mut summary = recorded(reader.as_mut(), events, &mut packets, options, progress)?;
     if !options.policies.is_empty() {
         let mut reader = open()?;
-        // If the machine is the recorded one, pass none to the replay. The replay then also uses the recorded
-        // state of memory.
+        // If the machine is the recorded machine, do not pass it to the replay. The replay then also uses the
+        // recorded state of memory.
         let is_recorded = reader.info().machine.as_ref() == Some(&options.machine);
         let machine = (!is_recorded).then(|| options.machine.clone());
         progress.begin("reading again", "events", reader.info().events);

@@ -1,5 +1,5 @@
-//! Names of slices, and of facts about them. All names are known in advance: each sequence of packets lists
-//! them once, and then refers to them by number.
+//! Names of slices, and of facts about slices. All names are known in advance. Each sequence of packets lists
+//! the names once, and then refers to each by its number.
 
 /// The name of a slice or a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Name {
         Self::Recording,
     ];
 
-    /// The number that stands for this name, the same in every sequence of packets. 0 stands for no name.
+    /// The number of this name, the same in every sequence of packets. 0 stands for no name.
     pub(super) const fn number(self) -> u64 {
         self as u64 + 1
     }
@@ -103,7 +103,7 @@ impl Key {
         Self::Process,
     ];
 
-    /// The number that stands for this name, the same in every sequence of packets. 0 stands for no name.
+    /// The number of this name, the same in every sequence of packets. 0 stands for no name.
     pub(super) const fn number(self) -> u64 {
         self as u64 + 1
     }

@@ -1,10 +1,10 @@
 //! Packets, the parts of a trace of Perfetto.
 //!
-//! Packets come in sequences. The packets of one sequence share numbers for names, and a clock: the time of a
-//! packet is written as the difference from the packet before. Field numbers and meanings are those of
+//! Packets come in sequences. The packets of one sequence share a table of names and a clock. The time of
+//! each packet is written as the difference from the packet before. Field numbers and meanings come from
 //! Perfetto's published protos (`trace_packet.proto`, `track_event.proto`, `track_descriptor.proto`,
-//! `interned_data.proto`, `clock_snapshot.proto`), and of its page "Writing TrackEvent Protos Synthetically"
-//! (<https://perfetto.dev/docs/reference/synthetic-track-event>).
+//! `interned_data.proto`, `clock_snapshot.proto`), and from its page "Writing TrackEvent Protos
+//! Synthetically" (<https://perfetto.dev/docs/reference/synthetic-track-event>).
 
 use std::io::{self, Write};
 
@@ -13,13 +13,13 @@ use super::wire::Message;
 
 /// `BUILTIN_CLOCK_BOOTTIME`: the clock whose times the viewer shows.
 const CLOCK_BOOT: u64 = 6;
-/// Clocks with this number or a higher one belong to a single sequence.
+/// A clock with this number or a higher number belongs to a single sequence.
 const CLOCK_OF_SEQUENCE: u64 = 64;
 /// `SEQ_INCREMENTAL_STATE_CLEARED`.
 const STATE_BEGINS: u64 = 1;
 /// `SEQ_NEEDS_INCREMENTAL_STATE`.
 const STATE_IS_NEEDED: u64 = 2;
-/// The one category that each sequence has.
+/// The number of the category. Each sequence has exactly one category.
 const CATEGORY: u64 = 1;
 /// The latest time that a trace can have.
 const TIME_NS_MAX: u64 = i64::MAX as u64;
@@ -94,7 +94,7 @@ pub(super) enum What {
     Begin(Name),
     /// The slice that began last ends.
     End,
-    /// Something happens that has no length.
+    /// An event without a length happens.
     Moment(Name),
     /// A counter changes to this value.
     Value(i64),
@@ -165,7 +165,7 @@ impl<'w> Packets<'w> {
                 Name::ALL.into_iter().for_each(|name| list(2, name.number(), name.text()));
                 Key::ALL.into_iter().for_each(|key| list(3, key.number(), key.text()));
             });
-            // Every sequence sets its clock to the same time, because readers refuse a clock that is set
+            // Every sequence sets its clock to the same time, because readers reject a file that sets a clock
             // back.
             packet.message(packet::CLOCK_SNAPSHOT, |snapshot| {
                 snapshot.message(1, |clock| {
@@ -175,7 +175,7 @@ impl<'w> Packets<'w> {
                 snapshot.message(1, |clock| {
                     clock.uint(1, CLOCK_OF_SEQUENCE);
                     clock.uint(2, first_ns);
-                    // Each time is the difference from the time before.
+                    // The sequence's clock is incremental: each time is the difference from the time before.
                     clock.uint(3, 1);
                 });
             });
@@ -250,7 +250,7 @@ impl<'w> Packets<'w> {
             packet.uint(packet::SEQUENCE_FLAGS, STATE_IS_NEEDED);
             match since_ns {
                 Some(since_ns) => packet.uint(packet::TIMESTAMP, since_ns),
-                // The event was reported late, or the clock went back: give an absolute time.
+                // The event was reported late, or the clock went back. Write an absolute time.
                 None => {
                     packet.uint(packet::TIMESTAMP, at_ns);
                     packet.uint(packet::TIMESTAMP_CLOCK, CLOCK_BOOT);
@@ -291,11 +291,11 @@ impl<'w> Packets<'w> {
         })
     }
 
-    /// Writes a packet. A packet is a field of the file, and the file is itself a message.
+    /// Writes a packet as a field of the file. The whole file is one message.
     fn packet(&mut self, sequence: Sequence, make: impl FnOnce(&mut Message)) -> io::Result<()> {
         self.message.clear();
         self.message.message(1, |packet| {
-            // The number 0 stands for no sequence, so begin with 1.
+            // The number 0 stands for no sequence, so the first sequence has number 1.
             packet.uint(packet::SEQUENCE, sequence.0 as u64 + 1);
             make(packet);
         });

@@ -1,5 +1,5 @@
-//! Draws a policy under which the recording is replayed: its page sets and decisions, beside the recorded
-//! kernel's.
+//! Draws a replay of the recording under a policy. The policy's page sets and decisions are shown beside the
+//! recorded kernel's page sets and decisions.
 
 use anyhow::Result;
 use pageset_core::DrainReason;
@@ -99,7 +99,8 @@ fn one_step(
     Ok(())
 }
 
-/// The name of a drain's reason. If the recorded kernel has the same reason, the name is the same.
+/// The name of a drain's reason. A reason has the same name for the recorded kernel and for a replayed
+/// policy.
 const fn word(reason: DrainReason) -> &'static str {
     match reason {
         DrainReason::High => "free",

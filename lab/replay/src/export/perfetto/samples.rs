@@ -1,35 +1,35 @@
-//! Compares samples of page sets with the counts that follow from events, and corrects the counts.
+//! Compares samples of page sets with page counts that were computed from events, and corrects the counts.
 //!
 //! A sample shows the number of pages in a page set at an unknown moment between two times. A count from
-//! events can be wrong: a free that went past a busy page set looks like a free that reached it. If the page
-//! set had the sampled count at no moment between the two times, its count is corrected.
+//! events can be wrong: a free past a busy page set looks like a free into that page set. A count is
+//! corrected if it did not equal the sampled number at any moment between the two times.
 
 use std::collections::BTreeMap;
 
 use pageset_trace::{Sample, TraceInfo, ZoneSample};
 
-/// How well counts that follow from events agree with samples.
+/// How well page counts that were computed from events agree with samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampledSets {
-    /// Comparisons: one for each page set in each sample.
+    /// Number of comparisons: one for each page set in each sample.
     pub taken: u64,
-    /// Comparisons with an error: the page set never held the sampled number between the beginning and the
-    /// end of the sample.
+    /// Number of comparisons with an error: the computed count never equalled the sampled number between the
+    /// beginning and the end of the sample.
     pub off: u64,
     /// Sum of the errors of all comparisons, in pages.
     pub off_pages: u64,
 }
 
-/// The samples of each CPU, in reverse order, so that the next sample is taken from the end.
+/// The samples of each CPU, in reverse order, so that the next sample is the last entry.
 pub(super) struct Samples {
     waiting: BTreeMap<u32, Vec<Sample>>,
-    /// For each CPU whose sample has begun: the smallest and the largest number of pages that each of its
-    /// page sets has held since.
+    /// The smallest and the largest number of pages in each page set since the beginning of the current
+    /// sample of its CPU.
     begun: BTreeMap<u32, Vec<(usize, i64, i64)>>,
 }
 
-/// A finished sample. Pages in the page set of each zone, and the smallest and the largest number during the
-/// sample.
+/// A finished sample, and for each zone the smallest and the largest number of pages in the page set during
+/// the sample.
 pub(super) type Finished = (Sample, Vec<(usize, i64, i64)>);
 
 impl Samples {
@@ -91,8 +91,8 @@ impl Samples {
 }
 
 impl SampledSets {
-    /// Records a comparison: the page set has `before` pages according to events, and `after` pages after the
-    /// correction.
+    /// Records a comparison. According to events, the page set has `before` pages; after the correction, it
+    /// has `after` pages.
     pub(super) fn note(&mut self, before: Option<i64>, after: i64) {
         let Some(before) = before else { return };
         self.taken += 1;
@@ -101,9 +101,9 @@ impl SampledSets {
     }
 }
 
-/// The number of pages in a page set after a sample. If the page set held the sampled number while the sample
-/// was taken, its count is right and stays; otherwise the count is corrected by the distance to the nearer
-/// end of `range`.
+/// Returns the number of pages in a page set after a sample. If the sampled number lies in `range`, `count`
+/// is right and stays. If not, `count` changes by the distance from the sampled number to the nearer end of
+/// `range`.
 pub(super) fn corrected(count: Option<i64>, range: Option<(i64, i64)>, sampled: &ZoneSample) -> i64 {
     let sampled = i64::from(sampled.count);
     match count.zip(range) {

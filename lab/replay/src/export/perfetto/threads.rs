@@ -1,6 +1,5 @@
 //! The tracks of threads. A recording may have any number of threads, so only threads with slices get a
-//! track. The list of tracks that were described is cleared when it is full, and some tracks are then
-//! described again.
+//! track. A full list of described tracks is cleared, and some tracks are then described again.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -17,8 +16,8 @@ const REMEMBERED_MAX: usize = 64 << 10;
 const FIRST_TRACK: u64 = 1 << 33;
 /// Idle tasks have pid 0 on each CPU. Track numbers of idle tasks come after the numbers for 2^32 threads.
 const FIRST_IDLE_TRACK: u64 = FIRST_TRACK + (1 << 32);
-/// The largest thread number. No kernel has a thread with a higher number, and such a number would not fit
-/// into the field for threads.
+/// The largest number of a thread. No kernel uses higher numbers, and a higher number would not fit into the
+/// trace's field.
 const TID_MAX: u32 = i32::MAX as u32;
 
 /// Tracks of threads.

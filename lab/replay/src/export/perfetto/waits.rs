@@ -1,14 +1,15 @@
-//! Waits for locks: when each began and ended, whether the lock is a zone's, and which CPU held it.
+//! Finds waits for locks: when each wait began and ended, whether the lock is a zone lock, and which CPU held
+//! the lock.
 //!
-//! No event names a lock. A lock is taken to be a zone's if the call chain says so, or, without a call chain,
-//! if the waiter moves blocks next. The holder of a zone's lock is taken to be the last CPU that moved blocks
-//! of that zone during the wait.
+//! No event names a lock. A lock counts as a zone lock if the call chain shows that. Without a call chain, a
+//! lock counts as a zone lock if the waiter moves blocks next. The holder of a zone lock is taken to be the
+//! last CPU that moved blocks of that zone during the wait.
 
 use std::collections::BTreeMap;
 
 use pageset_trace::{Caller, Event, EventKind, LockWaits};
 
-/// The longest time between obtaining the lock and moving the first block under it.
+/// The longest time between taking a zone lock and moving the first block under the lock.
 const GAP_NS_MAX: u64 = 20_000;
 
 /// A wait that has ended.
@@ -23,7 +24,7 @@ pub(super) struct Wait {
     pub(super) kind: LockKind,
     /// The reason for taking the lock, if the call chain was recorded.
     pub(super) caller: Option<Caller>,
-    /// The last CPU that moved blocks during the wait: the holder, if the lock is a zone's.
+    /// The last CPU that moved blocks during the wait. If the lock is a zone lock, this CPU held the lock.
     pub(super) holder: Option<Mover>,
 }
 
@@ -34,7 +35,7 @@ pub(super) enum LockKind {
     Zone,
     /// Another spinning lock.
     Spin,
-    /// A lock that does not spin.
+    /// A lock whose waiters do not spin.
     Other,
 }
 
@@ -47,19 +48,19 @@ pub(super) struct Mover {
     at_ns: u64,
 }
 
-/// Finds the end of each wait for its beginning.
+/// Matches the beginning of each wait with its end.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     open: LockWaits,
-    /// For each CPU, the wait for a spinning lock that ended there, until the waiter's next event shows which
-    /// lock it was.
+    /// For each CPU, the last wait for a spinning lock that ended there. The waiter's next event shows
+    /// whether the lock was a zone lock.
     ended: BTreeMap<u16, Wait>,
-    /// The last task that moved a block, and before it the last one on another CPU.
+    /// The last CPU that moved a block, and the last other CPU that moved a block.
     movers: [Option<Mover>; 2],
 }
 
 impl Waits {
-    /// Adds an event. Returns a wait as soon as everything is known about it that events can show.
+    /// Adds an event. Returns a wait once later events can add nothing about the wait.
     #[inline]
     pub(super) fn record(&mut self, event: &Event, zone: Option<usize>) -> Option<Wait> {
         match event.kind {
@@ -114,12 +115,12 @@ impl Waits {
         }
     }
 
-    /// Beginnings without an end, and ends without a beginning.
+    /// The number of waits with a beginning but no end, or with an end but no beginning.
     pub(super) fn unpaired(&self) -> u64 {
         self.open.unpaired()
     }
 
-    /// The waits that are still undecided at the end of the recording.
+    /// Returns the waits whose lock is still undecided at the end of the recording.
     pub(super) fn finish(&mut self) -> impl Iterator<Item = Wait> + use<> {
         std::mem::take(&mut self.ended).into_values().map(without_holder)
     }

@@ -1,8 +1,8 @@
-//! The wire format of protocol buffers: the fields of a message, one after another.
+//! The wire format of protocol buffers: a message is a series of fields.
 
 use micropb::{PbEncoder, Tag, WIRE_TYPE_I64, WIRE_TYPE_LEN, WIRE_TYPE_VARINT};
 
-/// A message that is being built. After a message is finished, its memory is used for the next one.
+/// A message that is being built. The memory of a finished message is reused for the next message.
 #[derive(Debug, Default)]
 pub(super) struct Message(Vec<u8>);
 
@@ -47,9 +47,9 @@ impl Message {
         let Ok(()) = self.encoder().encode_string(value);
     }
 
-    /// Adds a field that is itself a message; `make` adds its fields. The length comes before the message but
-    /// is known only afterwards. One byte is left for the length, because most messages are shorter than 128
-    /// bytes.
+    /// Adds a field that is itself a message; `make` adds the fields of this message. The length is written
+    /// before the message but known only afterwards. One byte is reserved for the length, because most
+    /// messages are shorter than 128 bytes.
     pub(super) fn message(&mut self, field: u32, make: impl FnOnce(&mut Self)) {
         self.tag(field, WIRE_TYPE_LEN);
         let at = self.0.len();

@@ -19,7 +19,8 @@ impl Zones {
         &self.zones
     }
 
-    /// The zone of a frame. Most frames are in the same zone as the frame that was asked for before.
+    /// Returns the zone of a frame. The last result is tried first, because most frames lie in the same zone
+    /// as the frame before.
     pub(super) fn of(&mut self, pfn: u64) -> Option<usize> {
         let is_in = |zone: &ZoneDescription| {
             pfn.checked_sub(zone.start_pfn).is_some_and(|distance| distance < zone.spanned)

@@ -14,8 +14,8 @@ use crate::replay::frame_map::FrameMap;
 use crate::replay::machine::Machine;
 use crate::replay::ticks::Ticks;
 
-/// A bulk allocation of more pages is taken for a damaged event. The limit is twice the number of pointers
-/// that fit into a page.
+/// A bulk allocation of more pages than this counts as a damaged event. The limit is twice the number of
+/// pointers that fit into a page.
 const BULK_PAGES_MAX: u64 = 1 << 10;
 
 /// Pages of a task's kernel stack on x86-64. At a fork, the kernel allocates the stack in bulk, unless it
@@ -31,7 +31,8 @@ pub(super) struct Reading<'m> {
     zones: Vec<ZoneNotes>,
     cpus: Vec<CpuNotes>,
     has_bulk_events: bool,
-    /// The indices of acts that are placeholders: one at each fork, for the pages of the new task's stack.
+    /// The indices of placeholder acts. There is a placeholder at each fork, for the pages of the new task's
+    /// stack.
     forks: Vec<u32>,
 }
 
@@ -40,16 +41,17 @@ struct ZoneNotes {
     start_pfn: u64,
     /// The last event about each frame.
     frames: FrameMap,
-    /// For each pageblock, the type that was seen last, plus one.
+    /// For each pageblock, the migratetype that was seen last, plus one.
     block_types: Vec<u8>,
 }
 
 /// The kind of the last event about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Note {
-    /// The first frame of an allocated block of this order, or of a part of it that is not freed yet.
+    /// The frame is the first frame of an allocated block of this order, or of the rest of a block that is
+    /// freed in parts.
     Allocated(Order),
-    /// Freed by the act with this index.
+    /// The act with this index freed the frame.
     Freed(u32),
 }
 
@@ -72,20 +74,20 @@ impl Note {
     }
 }
 
-/// Work that has begun on one CPU and not ended.
+/// Notes about one CPU: work that has begun and not ended, and the last events.
 #[derive(Debug, Default)]
 struct CpuNotes {
-    /// Inside a bulk allocation: the zone that its refills came from, if there was a refill. Outside a bulk
-    /// allocation: `None`.
+    /// `None` outside a bulk allocation. Inside a bulk allocation, the zone that its refills came from, or
+    /// `Some(None)` before the first refill.
     bulk: Option<Option<usize>>,
     /// The highest zone that the bulk request may use.
     bulk_highest: usize,
-    /// The last event of each level of interrupts.
+    /// The last event at each level of interrupts.
     last: [Option<Event>; 4],
     /// At each level of interrupts, the block whose pages are being freed one by one.
     split: [SplitBlock; 4],
-    /// Frees by an interrupt in the middle of a task's batch of frees. If the batch continues after the
-    /// interrupt, these frees went past the page set.
+    /// The last event of a task's batch of frees, and the frees of an interrupt that came in this batch. If
+    /// the batch continues after the interrupt, the interrupt's frees went past the page set.
     in_batch: Option<(Event, Vec<u32>)>,
 }
 
@@ -93,7 +95,7 @@ struct CpuNotes {
 #[derive(Debug, Default)]
 struct SplitBlock {
     order: Order,
-    /// The acts that freed its first pages.
+    /// The acts that freed the first pages of the block.
     acts: Vec<u32>,
 }
 
@@ -137,8 +139,8 @@ impl<'m> Reading<'m> {
         }
     }
 
-    /// Undoes the corrections for frees past a busy page set. These corrections follow from blocks that leave
-    /// a zone without having been drained, so they mean nothing if drains were not recorded.
+    /// Undoes the corrections for frees past a busy page set. A correction is made when a block leaves the
+    /// zone although no recorded drain returned it. If drains were not recorded, such a block proves nothing.
     fn take_back_diverted(&mut self) {
         self.load.acts.mend_all(|act| {
             if act.kind == ActKind::PastSet {
@@ -149,7 +151,7 @@ impl<'m> Reading<'m> {
     }
 
     /// Allocates pages for the stacks of forked tasks, if bulk allocations were not recorded. Some pages are
-    /// freed in the recording without an event of their allocation. As many pages are allocated evenly at all
+    /// freed without a recorded allocation. The same number of pages is allocated, spread evenly over all
     /// forks, but at most a whole stack at each fork.
     fn give_stacks(&mut self) {
         let forks = self.forks.len() as u64;
@@ -173,8 +175,8 @@ impl<'m> Reading<'m> {
         self.forks.push(act);
     }
 
-    /// This loop is a separate function, so that it is compiled with this crate's optimisation. The generic
-    /// caller is compiled in the crate that calls it, with that crate's optimisation.
+    /// This loop is not generic, so it is compiled with this crate's optimisation level. A generic function
+    /// is compiled with the optimisation level of the crate that calls it.
     pub(super) fn events(&mut self, events: &[Event], times: Times) {
         for event in events {
             self.event(event);
@@ -218,7 +220,7 @@ impl<'m> Reading<'m> {
             EventKind::BulkAllocReturn => self.bulk_ends(event),
             EventKind::KswapdWake => self.reclaim(event, ActKind::ReclaimStarts),
             EventKind::KswapdSleep => self.reclaim(event, ActKind::ReclaimStops),
-            // kswapd sleeps between two rounds without a sleep event; it runs on its own node's CPUs.
+            // kswapd sleeps between two rounds without a sleep event, and runs on the CPUs of its own node.
             EventKind::KswapdSwitchedOut if event.pfn == 1 => {
                 let node = self.machine.nodes[usize::from(event.cpu)];
                 self.push(ActKind::ReclaimStops, BlockKind::PAGE, u32::from(node));
@@ -310,7 +312,7 @@ impl<'m> Reading<'m> {
     }
 
     /// Notices when the pages of a block that was allocated as a whole are freed one after the other. Some
-    /// kernels free such a block as a whole, and report each page.
+    /// kernels report each page of such a block, although they free the block as a whole.
     fn freed_page(&mut self, event: &Event, before: Option<Note>, act: u32) {
         let level = usize::from(event.interrupt_level());
         let cpu = &mut self.cpus[usize::from(event.cpu)];
@@ -337,7 +339,7 @@ impl<'m> Reading<'m> {
         }
     }
 
-    /// Marks the acts that freed the pages of one block.
+    /// Marks acts as the frees of all pages of one block.
     fn join(&mut self, acts: &[u32], order: Order) {
         let Some((last, parts)) = acts.split_last() else { return };
         for part in parts {
@@ -349,8 +351,9 @@ impl<'m> Reading<'m> {
         self.load.split_blocks += 1;
     }
 
-    /// Handles a block that leaves its page set. If the block was freed page by page, the page set held it as
-    /// a whole. Returns the note of the block's first frame, and removes all notes of the block.
+    /// Handles a block that leaves its page set. If the block's pages were freed one by one, the page set
+    /// held them as one block. Returns the note of the block's first frame, and removes all notes of the
+    /// block.
     fn leaves_set(&mut self, event: &Event, zone: usize, order: Order) -> Option<Note> {
         let first = self.zones[zone].take(event.pfn);
         let others = (event.pfn..event.pfn.saturating_add(u64::from(order.frames()))).skip(1);
@@ -371,14 +374,14 @@ impl<'m> Reading<'m> {
         first
     }
 
-    /// Handles a page that was freed as part of a list, and reaches its page set only with this event.
+    /// Handles a page of a batch of frees. The page reaches its page set only with this event.
     fn committed(&mut self, event: &Event) {
         let Some(zone) = self.machine.zone_of(event.pfn) else { return };
         let Some(Note::Freed(earlier)) = self.zones[zone].take(event.pfn) else { return };
         let moved = self.load.acts.mend(earlier as usize, |act| {
             let block = match act.kind {
                 ActKind::Free => act.block,
-                // A page of a list enters the page set by itself.
+                // A page of a batch enters the page set as a single page.
                 ActKind::FreePart | ActKind::FreeLastPart => act.block.of_order(Order::ZERO),
                 _ => return None,
             };
@@ -404,8 +407,8 @@ impl<'m> Reading<'m> {
         }
     }
 
-    /// Handles a block that leaves the zone although no drain returned it: it had been freed directly to the
-    /// zone, because the lock of its page set was busy.
+    /// Handles a block that leaves the zone although no drain returned it. The block was freed directly to
+    /// the zone, because the lock of its page set was busy.
     fn forget_diverted(&mut self, event: &Event) {
         let Some(zone) = event.frame().and_then(|pfn| self.machine.zone_of(pfn.0)) else { return };
         let frames = event.block_order().map_or(1, |order| u64::from(order.frames()));
@@ -439,7 +442,8 @@ impl<'m> Reading<'m> {
         self.moved(event, zone, order, -1);
     }
 
-    /// Handles a freed block that leaves its page set. The event shows the list of the block.
+    /// Corrects the act that freed a block when the block leaves its page set. The event of a block that
+    /// leaves its page set shows the block's list.
     fn reveal_type(&mut self, act: u32, event: &Event, zone: usize) {
         let set = self.machine.set(zone, event.cpu);
         let Some(migratetype) = event.block_type() else { return };
@@ -453,8 +457,8 @@ impl<'m> Reading<'m> {
     }
 
     fn bulk_ends(&mut self, event: &Event) {
-        // Some recordings have only the end of a bulk allocation, without its flags. Assume that it may use
-        // every ordinary zone, as nearly all bulk allocations may.
+        // Some recordings have only the end of a bulk allocation, without its flags. Assume that such an
+        // allocation may use every ordinary zone, as nearly all bulk allocations may.
         self.has_bulk_events = true;
         let cpu = &mut self.cpus[usize::from(event.cpu)];
         let highest = if cpu.bulk.is_some() { cpu.bulk_highest } else { highest_zone(0) };
@@ -472,15 +476,16 @@ impl<'m> Reading<'m> {
     }
 
     fn reclaim(&mut self, event: &Event, kind: ActKind) {
-        // This kind of event stores its node in the field for frames.
+        // This kind of event stores a node in the field for frames.
         match u16::try_from(event.pfn) {
             Ok(node) => drop(self.push(kind, BlockKind::PAGE, u32::from(node))),
             Err(_) => self.load.unreplayed.impossible += 1,
         }
     }
 
-    /// Decides where the frees of an interrupt in the middle of a thread's batch went. If the batch goes on,
-    /// the thread held the page set's lock, so these frees went past the page set.
+    /// Decides where an interrupt's frees in the middle of a thread's batch went. If the batch continues
+    /// after the interrupt, the thread held the page set's lock, so the interrupt's frees went past the page
+    /// set.
     fn resolve_batch(&mut self, event: &Event) {
         let level = event.interrupt_level();
         let cpu = &mut self.cpus[usize::from(event.cpu)];
@@ -501,7 +506,7 @@ impl<'m> Reading<'m> {
         }
     }
 
-    /// The zone and order of the block that an event is about. Counts events with impossible blocks.
+    /// Returns the zone and order of an event's block. Counts events with impossible blocks.
     #[inline]
     fn place(&mut self, event: &Event, order: u8) -> Option<(usize, Order)> {
         let Some(zone) = self.machine.zone_of(event.pfn) else {
@@ -517,7 +522,7 @@ impl<'m> Reading<'m> {
 
 impl ZoneNotes {
     /// Notes that an act frees a block, and returns the note that the block had. If the block is part of a
-    /// larger allocated one, the rest of the larger block stays allocated.
+    /// larger allocated block, the rest of the larger block stays allocated.
     fn free(&mut self, pfn: u64, order: Order, act: u32) -> Option<Note> {
         let before = self.note(pfn, Note::Freed(act));
         let (mut first, whole) = match before {
@@ -540,7 +545,8 @@ impl ZoneNotes {
         Some(Note::Allocated(whole))
     }
 
-    /// The allocated block with this block in it, by its first frame and order.
+    /// Finds the allocated block that contains this block. Returns the first frame and the order of the
+    /// containing block.
     fn allocated_around(&self, pfn: u64, order: Order) -> Option<(u64, Order)> {
         order.and_above().skip(1).find_map(|above| {
             let first = pfn - pfn % u64::from(above.frames());

@@ -1,8 +1,8 @@
-//! Handles pages that a load leaves allocated, or frees without having allocated them.
+//! Balances a load that allocates more pages than it frees, or frees more pages than it allocates.
 //!
-//! A recording may free more or fewer pages than it allocates, because some pages were allocated before it
-//! began, and some are not freed. Between two repetitions of the load, the difference is allocated or freed.
-//! Without this, page sets would fill or empty from one repetition to the next.
+//! In a recording, the numbers of freed and allocated pages differ: some pages were allocated before the
+//! recording, and some are not freed. Between two repetitions of the load, the difference is allocated or
+//! freed. Without this correction, page sets would fill or empty from one repetition to the next.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,14 +11,14 @@ use crate::replay::act::{Act, ActKind, BlockKind};
 use crate::replay::acts::Acts;
 use crate::replay::machine::Machine;
 
-/// Makes allocations for surplus frees, and frees for surplus allocations, by zone and kind of block, on the
-/// CPUs that have the surplus.
+/// Makes an allocation for each surplus free, and a free for each surplus allocation, on the CPU that has the
+/// surplus. Surpluses are counted for each zone and kind of block.
 pub(super) fn remainder(machine: &Machine, acts: &Acts) -> io::Result<Vec<Act>> {
     let mut nets: BTreeMap<(usize, BlockKind), Vec<i64>> = BTreeMap::new();
     acts.each_act(|act| {
         let change = match act.kind {
             ActKind::Alloc | ActKind::BulkAlloc => -i64::from(act.count),
-            // The pages of a split block count as the block that was allocated, under every policy.
+            // Under every policy, the pages of a split block count as the block that was allocated.
             ActKind::Free | ActKind::FreeLastPart => i64::from(act.count),
             _ => return,
         };

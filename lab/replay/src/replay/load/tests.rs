@@ -1,4 +1,4 @@
-//! Tests of the acts that follow from events that report something late.
+//! Tests of acts that a later event corrects.
 
 use pageset_core::policy::SplitFrees;
 use pageset_core::{MigrateType, Order, ZoneKind};
@@ -25,7 +25,7 @@ fn recording(events: &[Event], info: &TraceInfo) -> Box<dyn TraceReader> {
     OpenOptions::new().open_bytes("t.pgtrace".as_ref(), bytes).unwrap()
 }
 
-/// Information from a recorder that recorded all kinds of events.
+/// The information of a recording that has all kinds of events.
 fn all_recorded() -> TraceInfo {
     let recorded = EventKind::ALL.map(|kind| kind.name().to_owned()).into();
     TraceInfo { recorded, ..TraceInfo::default() }
@@ -112,8 +112,8 @@ fn a_block_may_be_freed_page_by_page() {
     assert!(load.remainder.is_empty(), "expected that the load gives its block back: {:?}", load.remainder);
 }
 
-/// Tests that pages of a block are known to be allocated, in any order and size, but that only pages that are
-/// freed at once were freed as a block.
+/// Tests that pages of a block count as allocated, in whatever order and size they are freed. Only pages that
+/// are freed one directly after the other count as a whole block.
 #[test]
 fn a_part_of_a_block_leaves_the_rest_allocated() {
     let (alloc, [first, second, third, fourth]) = split_block(4096);
@@ -132,7 +132,7 @@ fn a_part_of_a_block_leaves_the_rest_allocated() {
     }
 }
 
-/// Tests that a drain shows the block, although the block was allocated before the recording began.
+/// Tests a block that was allocated before the recording: a drain shows that its pages were freed as a block.
 #[test]
 fn a_drain_tells_that_pages_were_freed_as_a_block() {
     let (_, frees) = split_block(4096);
@@ -200,12 +200,12 @@ fn impossible_events_are_counted() {
     assert_eq!((unreplayed.impossible, unreplayed.failed_in_recording, unreplayed.foreign_frames), (1, 1, 1));
     let elsewhere = Event { cpu: u16::MAX, ..strange };
     assert_eq!(read(&[elsewhere]).unreplayed.impossible, 1);
-    // The node must not be mistaken for node 0, whose number has the same lower half.
+    // Node 65536 must not be mistaken for node 0, which has the same lower 16 bits.
     let load = read(&[event(EventKind::KswapdWake, 1 << 16)]);
     assert_eq!((load.acts.len(), load.unreplayed.impossible), (0, 1));
 }
 
-/// Tests that a machine file may give a zone without memory any span, but not a zone with memory.
+/// Tests that the span of a zone with memory is limited, and that a zone without memory may have any span.
 #[test]
 fn a_zone_has_no_more_frames_than_can_be_noted() {
     let mut layout = small_layout();
@@ -239,8 +239,8 @@ fn any_event() -> impl Strategy<Value = Event> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Tests that no recording makes a replay panic, whatever the policy and the settings, and that nothing
-    /// is counted twice or lost.
+    /// Tests that no recording makes a replay panic, under any policy and settings. Also tests that nothing
+    /// is lost or counted twice.
     #[test]
     fn any_recording_can_be_replayed(
         mut events in prop::collection::vec(any_event(), 0..300),

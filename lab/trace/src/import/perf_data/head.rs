@@ -1,7 +1,7 @@
-//! The parts of a file before and after its records.
+//! Reads the parts of a file before and after its records.
 //!
 //! The file header names three parts: the events' attributes, the records, and a list of further parts behind
-//! the records. The list has one entry for each bit that is set in the file header.
+//! the records. The list has an entry for each bit that is set in the file header.
 
 use std::{
     io::{BufReader, Seek as _, SeekFrom},
@@ -16,13 +16,13 @@ use crate::{
     input::Seekable,
 };
 
-/// Maximum number of events. All tracepoints of a kernel are about two thousand.
+/// Maximum number of events. A kernel has about two thousand tracepoints.
 const EVENTS_MAX: u64 = 1 << 13;
 /// Maximum number of event ids: one for each event and CPU.
 const IDS_MAX: u64 = 1 << 20;
-/// Bytes of the file header that are used: magic, two sizes, three parts, four words of bits.
+/// Number of bytes of the file header that are read: magic, two sizes, three parts, four words of bits.
 const HEAD_BYTES: u64 = 104;
-/// Offset in an attribute of the word that lists the fields of samples.
+/// Offset of an attribute's word with the list of fields that samples have.
 const SAMPLE_TYPE_AT: usize = 24;
 /// Maximum bytes of a text. The longest text of the head is a kernel's name.
 const TEXT_BYTES_MAX: u32 = 4096;
@@ -109,8 +109,8 @@ impl Head {
                 let mut bytes = at(path, file, part.offset)?;
                 bytes.expect(b"\x17\x08\x44tracing")?;
                 let version = bytes.name()?;
-                // Skip the byte order and the sizes of a `long` and of a page: the file header and the event
-                // descriptions have them.
+                // Skip the byte order and the sizes of a `long` and of a page. The file header and the event
+                // descriptions also have the skipped facts.
                 bytes.skip(1 + 1 + 4)?;
                 let has_tasks = version != "0.5";
                 self.described = TracingData::read(&mut bytes, has_tasks)?;
@@ -133,8 +133,8 @@ fn at<'file>(path: &Path, file: &'file mut File, offset: u64) -> Result<Bytes<&'
     Ok(Bytes::new(path, offset, file))
 }
 
-/// Reads the fields that each event requests for its samples. The last part of an attribute says where the
-/// event's ids are.
+/// Reads the fields that each event requests for its samples. The last part of an attribute gives the place
+/// of the event's ids.
 fn formats(
     path: &Path,
     file: &mut File,

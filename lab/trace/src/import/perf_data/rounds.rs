@@ -1,21 +1,21 @@
 //! Sorts samples of several CPUs by time.
 //!
-//! perf copies the rings of all CPUs one after another, and then writes a mark. This is called a round. After
-//! a round, no event can still arrive that is older than the youngest event of the round before.
+//! perf copies the rings of all CPUs one after another, and then writes a mark; this is a round. After a
+//! round, every event that still arrives is at least as young as the youngest event of the round before.
 
 use std::collections::VecDeque;
 
 use crate::event::Event;
 
-/// Maximum number of waiting events, 128 MiB: two rounds of large rings.
+/// Maximum number of waiting events, which take 128 MiB. Two rounds of large rings have fewer events.
 const WAITING_MAX: usize = 4 << 20;
 
-/// Events that wait until no earlier event can arrive.
+/// Holds events back until no older event can arrive.
 #[derive(Default)]
 pub(super) struct Rounds {
     waiting: Vec<Event>,
     ready: VecDeque<Event>,
-    /// Time of the youngest event so far, and of the youngest event in earlier rounds.
+    /// Time of the youngest event so far. The next field is the time of the youngest event in earlier rounds.
     youngest_ns: u64,
     youngest_before_ns: u64,
     last_ns: u64,
@@ -53,7 +53,7 @@ impl Rounds {
         self.waiting.is_empty()
     }
 
-    /// The next event, if no earlier event can arrive any more.
+    /// Returns the next event, if no older event can still arrive.
     pub(super) fn next(&mut self) -> Option<Event> {
         let event = self.ready.pop_front()?;
         self.out_of_order += u64::from(event.ts_ns < self.last_ns);

@@ -18,11 +18,11 @@ mod bit {
     pub(super) const IDENTIFIER: u64 = 1 << 16;
 }
 
-/// The fields that events request for their samples, by event id.
+/// For each event id, the fields that the event requests for its samples.
 #[derive(Default)]
 pub(super) struct SampleFormats {
     by_id: HashMap<u64, u64>,
-    /// The format of all events, if they request the same fields.
+    /// The fields of all events, if all events request the same fields.
     common: Option<u64>,
 }
 
@@ -43,7 +43,7 @@ impl SampleFormats {
     /// A sentence about the fields that samples lack.
     pub(super) fn new(events: &[(u64, Vec<u64>)]) -> Result<Self, &'static str> {
         let needed = bit::TIME | bit::CPU;
-        // Skip events that are not tracepoints: perf adds them only to get other kinds of records.
+        // Skip events that are not tracepoints. perf adds such events only to get other kinds of records.
         let sampled = || events.iter().map(|(asked, _)| *asked).filter(|asked| asked & bit::RAW != 0);
         let Some(first) = sampled().next() else { return Err("it has no tracepoints") };
         if sampled().any(|asked| asked & needed != needed) {
@@ -93,7 +93,7 @@ impl SampleFormats {
     }
 }
 
-/// The bytes of a sample that were not read yet.
+/// The bytes of a sample that were not yet read.
 struct Rest<'body>(&'body [u8]);
 
 impl<'body> Rest<'body> {
@@ -113,7 +113,7 @@ impl<'body> Rest<'body> {
         bytes.first_chunk().copied().map(u64::from_ne_bytes)
     }
 
-    /// Skips a number if it is present.
+    /// Skips a number if the sample has this number.
     fn pass(&mut self, is_there: bool) -> Option<()> {
         if is_there { self.u64().map(drop) } else { Some(()) }
     }

@@ -1,4 +1,4 @@
-//! The options of a file. Options that are not about events or their machine are skipped.
+//! Reads the options of a file. Options that are about neither events nor the recorded machine are skipped.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::REMEDY;
 use crate::{error::TraceError, import::bytes::quoted, info::TraceInfo, raw::RingCounts};
 
 /// Names of clocks that count nanoseconds. Source: "ftrace - Function Tracer", on `trace_clock`. `uptime` is
-/// not in the list: it counts the kernel's ticks, as recordings of Linux 6.18 show.
+/// not in the list, because it counts the kernel's ticks, as recordings of Linux 6.18 show.
 const CLOCKS: [&str; 7] = ["local", "global", "perf", "mono", "mono_raw", "boot", "tai"];
 
 /// Numbers of options.
@@ -19,10 +19,10 @@ pub(super) mod id {
     pub(in super::super) const CPU_COUNT: u16 = 8;
 }
 
-/// Information about the recording from the options.
+/// Information about the recording that the options contain.
 #[derive(Default)]
 pub(super) struct Options {
-    /// The kernel's list of clocks with the current one in brackets, or only the clock.
+    /// The kernel's list of clocks with the current clock in brackets, or only the name of the current clock.
     clock: Option<String>,
     kernel: Option<String>,
     cpus: Option<u32>,
@@ -44,7 +44,7 @@ impl Options {
         }
     }
 
-    /// Rejects clocks that do not count nanoseconds. `clock` is the clock of the buffer, if it has its own.
+    /// Rejects clocks that do not count nanoseconds. `clock` is the buffer's own clock, if there is one.
     pub(super) fn check_clock(&self, path: &Path, clock: Option<&str>) -> Result<(), TraceError> {
         let Some(text) = clock.or(self.clock.as_deref()) else { return Ok(()) };
         let in_use = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
@@ -60,7 +60,7 @@ impl Options {
         ))
     }
 
-    /// Adds facts to `info`. A fact that `info` already has comes from a better source, and stays.
+    /// Adds facts to `info`. A fact that `info` already has stays, because it comes from a better source.
     pub(super) fn describe(self, info: &mut TraceInfo) {
         info.kernel = info.kernel.take().or(self.kernel);
         info.cpus = info.cpus.or(self.cpus);

@@ -1,4 +1,4 @@
-//! Version 6: all parts are in a fixed order, and each ring is a part of the file.
+//! Reads version 6. All parts of the file are in a fixed order, and each ring is one part.
 
 use std::{
     io::{BufRead, BufReader, Seek, SeekFrom},
@@ -17,7 +17,7 @@ use crate::{
 
 /// Maximum bytes of the text that names the clock. The text ends with zero bytes.
 const CLOCK_BYTES_MAX: u64 = 1 << 12;
-/// Maximum number of tracing instances besides the first.
+/// Maximum number of tracing instances, without the first instance.
 const BUFFERS_MAX: usize = 1 << 10;
 
 pub(super) fn read(
@@ -63,7 +63,7 @@ pub(super) fn read(
     Ok(Contents { described, options, places: only_filled(path, places)?, file: file.into_inner() })
 }
 
-/// Reads the rings of an instance. `kind` says how the instance was recorded.
+/// Reads the rings of a tracing instance. `kind` shows how the instance was recorded.
 fn rings<R: BufRead>(
     path: &Path,
     bytes: &mut Bytes<R>,

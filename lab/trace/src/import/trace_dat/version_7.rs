@@ -1,4 +1,4 @@
-//! Version 7: options give the places of sections. Sections and rings may be compressed.
+//! Reads version 7. Options give the places of sections. Sections and rings may be compressed.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
@@ -21,14 +21,14 @@ use crate::{
     input::Seekable,
 };
 
-/// Largest number of bytes of all options together. There are some hundred bytes per CPU.
+/// Largest number of bytes of all options together. A file has some hundred bytes of options per CPU.
 const OPTIONS_BYTES_MAX: u64 = 16 << 20;
-/// Window of the zstd decoder, as a power of two. The windows that trace-cmd uses are far smaller.
+/// Window of the zstd decoder, as a power of two. trace-cmd uses far smaller windows.
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
-/// Flag of a section.
+/// Flag of a section that is compressed.
 const IS_PACKED: u16 = 1;
 
-/// Option ids that give the place of a section, and ids of those sections.
+/// Ids of options that give the place of a section, and ids of these sections.
 mod section {
     pub(super) const OPTIONS: u16 = 0;
     pub(super) const BUFFER: u16 = 3;
@@ -136,8 +136,8 @@ impl Sections<'_> {
         gone.map(drop).map_err(|error| TraceError::io(self.path, "seek in", error))
     }
 
-    /// The section at `offset`, which must have id `number`, and whether it is compressed. A buffer's section
-    /// is not decompressed.
+    /// Returns the section at `offset`, which must have id `number`, and whether the section is compressed.
+    /// The section of a buffer is not decompressed.
     fn at(&mut self, offset: u64, number: u16) -> Result<(Bytes<Box<dyn BufRead + '_>>, bool), TraceError> {
         self.go_to(offset)?;
         let mut bytes = Bytes::new(self.path, offset, &mut self.file);
@@ -160,7 +160,7 @@ impl Sections<'_> {
         Ok((Bytes::unpacked(self.path, offset, part), true))
     }
 
-    /// Reads all options, starting with the section at `offset`.
+    /// Reads all options. The first section of options is at `offset`.
     fn options(&mut self, offset: u64) -> Result<Vec<(u16, Vec<u8>)>, TraceError> {
         let (mut options, mut next, mut all_bytes) = (Vec::new(), offset, 0_u64);
         while next != 0 {
@@ -174,7 +174,7 @@ impl Sections<'_> {
                     }
                     break later;
                 }
-                // Count each option's header too.
+                // Count the header of each option too.
                 all_bytes = all_bytes.saturating_add(6 + u64::from(option_bytes));
                 if all_bytes > OPTIONS_BYTES_MAX {
                     return Err(bytes.error("there are too many options"));
@@ -217,8 +217,8 @@ impl Sections<'_> {
         bytes_max: u64,
     ) -> Result<u64, TraceError> {
         self.go_to(place.offset)?;
-        // The ring's length does not include the field with the number of chunks: observed with trace-cmd
-        // 3.1.6.
+        // The ring's length does not include the field with the number of chunks, as files of trace-cmd 3.1.6
+        // show.
         let ring_bytes = place.bytes.saturating_add(4);
         let mut bytes = Bytes::new(self.path, place.offset, (&mut self.file).take(ring_bytes));
         let Some(packer) = self.packer else {
@@ -256,7 +256,7 @@ impl Packer {
     }
 }
 
-/// Whether this crate uses an option. Other options are skipped, because they may be large.
+/// Whether this crate uses an option. Other options may be large, so they are skipped.
 const fn is_of_interest(option: u16) -> bool {
     matches!(
         option,

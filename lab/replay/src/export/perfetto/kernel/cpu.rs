@@ -1,4 +1,5 @@
-//! One CPU's activity: its periodic work, its rates of allocations and frees, and why its page sets drain.
+//! Draws one CPU's activity: its periodic work, its rates of allocations and frees, and the reasons for its
+//! drains.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,8 +27,8 @@ pub(super) struct Cpu {
     freed: Curve,
     /// The work item that runs now, and when it began.
     work: Option<(Name, u64)>,
-    /// The kind and thread of the last event that was not about a lock. If blocks move next, this event shows
-    /// why.
+    /// The kind and thread of the last event that was not about a lock. If blocks move after this event, the
+    /// kind of the event is the reason for the move.
     last: Option<(EventKind, u32)>,
     /// The reason why the last run of blocks moved, and the task that moved them.
     run: (&'static str, u32),
@@ -49,7 +50,7 @@ impl Cpus {
         self.nodes.get(usize::from(cpu)).copied()
     }
 
-    /// Returns a CPU. The tracks of a CPU are described when the CPU is first seen.
+    /// Returns a CPU, and describes its tracks at the first call.
     pub(super) fn of(
         &mut self,
         packets: &mut Packets<'_>,
@@ -121,7 +122,7 @@ impl Cpu {
         self.track
     }
 
-    /// Records an event that may be the reason of a drain. Returns whether the event is the first of a run of
+    /// Records an event that may be the reason for a drain. Returns true for the first event of a run of
     /// moved blocks.
     #[inline]
     pub(super) fn follow(&mut self, event: &Event) -> bool {
@@ -185,7 +186,7 @@ impl Cpu {
             return Ok(());
         }
         if self.work.is_some() {
-            // The recording lacks the end of the previous work item.
+            // The recording lacks the end of the work item before this one.
             self.unpaired += 1;
             self.end_work(packets, event.ts_ns)?;
         }
@@ -193,7 +194,8 @@ impl Cpu {
         packets.event(self.sequence, event.ts_ns, self.track, What::Begin(name), &[])
     }
 
-    /// Ends the slice of the current work item, but never before its beginning, even if the clock went back.
+    /// Ends the slice of the current work item. The slice never ends before its beginning, even if the clock
+    /// went back.
     fn end_work(&mut self, packets: &mut Packets<'_>, at_ns: u64) -> io::Result<()> {
         let Some((_, since_ns)) = self.work.take() else { return Ok(()) };
         packets.event(self.sequence, at_ns.max(since_ns), self.track, What::End, &[])

@@ -1,4 +1,4 @@
-//! Reclaim: kswapd's rounds on each node, and tasks that reclaim for themselves.
+//! Draws reclaim: the times when kswapd of a node runs, and the times when a task reclaims memory for itself.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -10,21 +10,21 @@ use crate::export::perfetto::names::{Key, Name};
 use crate::export::perfetto::packets::{Descriptor, Packets, TrackId, TrackKind, Value, What};
 use crate::export::perfetto::threads::Threads;
 
-/// The most nodes whose kswapd is followed: more than any kernel has, but a damaged or malicious recording
+/// The most nodes whose kswapd is followed. No kernel has more nodes, but a damaged or malicious recording
 /// may name more.
 const NODES_MAX: usize = 1 << 10;
-/// The most tasks whose reclaim is followed at one time.
+/// The most tasks whose reclaim is followed at the same time.
 const TASKS_MAX: usize = 64 << 10;
 
 /// Tasks and kswapds that reclaim at the moment.
 #[derive(Debug, Default)]
 pub(super) struct Reclaim {
-    /// For each node, its track, and the time since which its kswapd is awake.
+    /// For each node, its track, and the time when its kswapd woke up. `None` while kswapd sleeps.
     nodes: BTreeMap<u64, (TrackId, Option<u64>)>,
     /// The node of each kswapd, by thread.
     kswapds: BTreeMap<u32, u64>,
-    /// The time when each task began to reclaim, by pid. Idle tasks share a pid, so these are told apart by
-    /// CPU.
+    /// The time when each task began to reclaim, by pid and CPU. The CPU distinguishes idle tasks, which all
+    /// have pid 0.
     tasks: HashMap<(u32, u16), u64>,
     /// Number of reclaims whose beginning or end the recording does not show.
     pub(super) unpaired: u64,
@@ -41,7 +41,7 @@ impl Reclaim {
         match event.kind {
             EventKind::KswapdWake => self.wakes(packets, group, event),
             EventKind::KswapdSleep => self.sleeps(packets, group, event.pfn, event.ts_ns),
-            // Between two rounds, kswapd sleeps without a sleep event.
+            // kswapd also sleeps between two rounds of reclaim, and then no sleep event is recorded.
             EventKind::KswapdSwitchedOut if event.pfn == 1 => match self.kswapds.get(&event.pid) {
                 Some(&node) => self.sleeps(packets, group, node, event.ts_ns),
                 None => Ok(()),
@@ -54,7 +54,7 @@ impl Reclaim {
 
     fn wakes(&mut self, packets: &mut Packets<'_>, group: &Group, event: &Event) -> io::Result<()> {
         let node = event.pfn;
-        // kswapd may wake up without an earlier sleep event.
+        // The recording may lack the event of kswapd's last sleep.
         self.sleeps(packets, group, node, event.ts_ns)?;
         let track = match self.nodes.get(&node) {
             Some((track, _)) => *track,
@@ -74,7 +74,7 @@ impl Reclaim {
 
     fn sleeps(&mut self, packets: &mut Packets<'_>, group: &Group, node: u64, at_ns: u64) -> io::Result<()> {
         let Some((track, awake)) = self.nodes.get_mut(&node) else { return Ok(()) };
-        // Do not let the slice end before it began: the clock may have gone back.
+        // Do not let the slice end before its beginning: the clock may have gone back.
         match awake.take() {
             Some(since_ns) => packets.event(group.sequence, at_ns.max(since_ns), *track, What::End, &[]),
             None => Ok(()),
@@ -116,7 +116,8 @@ impl Reclaim {
         packets.event(group.sequence, event.ts_ns.max(since_ns), track, What::End, &[pages])
     }
 
-    /// Ends kswapd's slices. A task that still reclaims is counted, and its slice stays without an end.
+    /// Ends the slices of kswapds. If a task still reclaims, its reclaim is counted in `unpaired`, and its
+    /// slice stays open.
     pub(super) fn finish(
         &mut self,
         packets: &mut Packets<'_>,
@@ -143,7 +144,7 @@ fn describe(packets: &mut Packets<'_>, group: &Group, node: u64, place: usize) -
             name: &format!("kswapd of node {node}"),
             description: "kswapd is awake: from waking up to falling asleep.",
             kind: TrackKind::Slices,
-            // The tracks of nodes are shown below those of zones, and above those of CPUs.
+            // The tracks of nodes are shown below the tracks of zones, and above the tracks of CPUs.
             rank: 500 + place as i64,
         },
     )?;

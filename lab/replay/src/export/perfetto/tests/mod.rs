@@ -66,7 +66,7 @@ fn recording(info: &TraceInfo, events: &[Event]) -> impl Fn() -> Box<dyn TraceRe
     move || OpenOptions::new().open_bytes("t.pgtrace".as_ref(), bytes.clone()).unwrap()
 }
 
-/// Information from a recorder that recorded all kinds of events.
+/// The information of a recording that has all kinds of events.
 fn all_recorded() -> TraceInfo {
     let recorded = EventKind::ALL.map(|kind| kind.name().to_owned()).into();
     TraceInfo { recorded, ..TraceInfo::default() }
@@ -288,7 +288,7 @@ fn any_event() -> impl Strategy<Value = Event> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Tests that, whatever a recording contains, the trace can be read, and no refill or drain is lost.
+    /// Tests that any recording makes a readable trace that has every refill and drain.
     #[test]
     fn any_events_make_a_trace(events in proptest::collection::vec(any_event(), 0..200)) {
         let open = recording(&all_recorded(), &events);

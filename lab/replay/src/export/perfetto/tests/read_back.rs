@@ -1,8 +1,8 @@
 //! A reader of the written format, which shares no code with the writer. The reader parses bytes into fields,
-//! and makes slices and counters of fields.
+//! and builds slices and counters from fields.
 //!
-//! The reader follows the published description of the format: sequences have numbers for names, and each has
-//! its own clock, which counts from packet to packet.
+//! The reader follows the published description of the format. Each sequence has a table of names, and a
+//! clock that counts from packet to packet.
 
 use std::collections::BTreeMap;
 
@@ -87,7 +87,7 @@ pub(super) struct Slice {
     pub(super) length_ns: u64,
     pub(super) numbers: BTreeMap<String, u64>,
     pub(super) texts: BTreeMap<String, String>,
-    /// The arrows that begin, and the arrows that end, at this slice.
+    /// The arrows that begin at this slice, and the arrows that end at this slice.
     pub(super) flows: (Vec<u64>, Vec<u64>),
 }
 
@@ -95,7 +95,7 @@ pub(super) struct Slice {
 #[derive(Debug, Default)]
 pub(super) struct ReadBack {
     pub(super) slices: Vec<Slice>,
-    /// Slices that began and did not end.
+    /// Number of slices that began and did not end.
     pub(super) unfinished: usize,
     /// Values of each counter, by time.
     pub(super) counters: BTreeMap<String, Vec<(u64, i64)>>,
@@ -145,7 +145,7 @@ impl ReadBack {
                 bodies.push(event);
             }
         }
-        // Events of the same time stay in the order of the file.
+        // Events with the same time stay in the order of the file.
         state.events.sort_by_key(|(at_ns, place, ..)| (*at_ns, *place));
         let mut found = Self::default();
         let mut open: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
