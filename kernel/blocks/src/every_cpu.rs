@@ -104,7 +104,7 @@ impl<'a> EveryCpu<'a> {
     /// Tries a request. If memory is short, drains all arrays and tries once more.
     fn drained_if_short<R>(&self, alloc: impl Fn() -> Result<R, AllocError>) -> Result<R, AllocError> {
         match alloc() {
-            Err(AllocError::OutOfMemory { .. } | AllocError::NotFree(_)) => {
+            Err(AllocError::OutOfMemory { .. } | AllocError::NotFree(_)) if self.frames() > 0 => {
                 self.drain_arrays();
                 alloc()
             }

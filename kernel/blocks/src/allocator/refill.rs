@@ -133,7 +133,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Settles up to `limit` unsettled pageblocks. Returns whether there was one.
-    fn settle_some(&self, needy: Needy<'_>, limit: usize) -> bool {
+    pub(super) fn settle_some(&self, needy: Needy<'_>, limit: usize) -> bool {
         for count in 0..limit {
             let Some(block) = self.next_unsettled(needy) else { return count > 0 };
             self.settle(block);

@@ -144,6 +144,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// A member of a set in a tainted unit.
     pub(super) fn find_in_tainted(&self, needy: Needy<'_>, set: &Set<'_, A>) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
+        // Most sets have no members. So this look saves a look at each tainted unit.
+        set.find_from(&zone.blocks, zone.blocks.start)?;
         let tainted = self.set(Members::Tainted);
         let mut from = zone.blocks.start;
         for _ in 0..UNITS_SEARCHED {
