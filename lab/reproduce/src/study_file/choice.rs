@@ -205,8 +205,9 @@ mod tests {
             }
         }
         let with_31 = complete.iter().filter(|enough| *enough == "31").count();
-        let sentence =
-            format!("{} rows that have all three. 31 is enough in\n{with_31} of them", complete.len());
+        let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        let counted = format!("{} rows with all three batches.", complete.len());
+        let sentence = format!("{counted} A batch of 31 is enough in {with_31} of them.");
         assert!(page.contains(&sentence), "{sentence}");
     }
 
