@@ -49,7 +49,9 @@ impl<A: Access> BlockAllocator<'_, A> {
             return self.take_from(needy);
         }
         let suiting = Needy { places: Places::Suiting, ..needy };
-        self.take_from(suiting).or_else(|| self.retype_in_tainted(needy)).or_else(|| self.take_from(needy))
+        let found = self.take_from(suiting).or_else(|| self.retype_in_tainted(needy));
+        // A request that cannot be moved has searched all pageblocks in part use already.
+        found.or_else(|| if needy.is_movable() { self.take_from(needy) } else { self.take_from_whole(needy) })
     }
 
     /// Whether no pageblock of the zone is whole, those in stocks aside.
