@@ -63,7 +63,7 @@ impl Class {
     }
 }
 
-/// Where a stack lies: its distance in bytes from the start of its CPU's arrays.
+/// The place of a stack: its distance in bytes from the start of its CPU's arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StackAt(NonZeroU16);
 
