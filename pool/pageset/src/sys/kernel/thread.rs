@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// The number of words of a CPU mask with more bits than any kernel has CPUs.
+/// The number of words of a CPU mask with a bit for each of 8192 CPUs, the most that a kernel supports.
 const CPU_WORDS: usize = 8192 / 64;
 
 /// Puts this thread's signal mask back when it is dropped.
@@ -37,7 +37,7 @@ pub(in crate::sys) fn use_all_cpus() {
     unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&all), all.as_ptr()) };
 }
 
-/// Gives up a real-time policy.
+/// Gives this thread the ordinary policy if it has a real-time policy.
 pub(in crate::sys) fn leave_real_time() {
     // SAFETY: the call has no memory arguments.
     let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;

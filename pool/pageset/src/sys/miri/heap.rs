@@ -1,4 +1,4 @@
-//! The memory of a pool and of tables under miri: from the heap, zeroed.
+//! Under miri, the memory of pools and of tables is zeroed memory of the heap.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::io;
