@@ -6,7 +6,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use crate::measure::{PAGE, PAGES};
 
-/// Returns the nanoseconds per fault.
+/// Returns the time per fault, in nanoseconds.
 pub(crate) fn fault_ns() -> f64 {
     let bytes = (PAGES * PAGE) as usize;
     let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);

@@ -18,12 +18,12 @@ pub(crate) struct Slot {
 /// How a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// The walk reached a word of the wanted level, or a huge page above that level. Holds the word as it was
-    /// read.
+    /// The walk reached a word of the wanted level, or a huge page above that level. The fields are the
+    /// word's place and its value.
     Word(Slot, Pte),
     /// The walk reached an empty word above the wanted level, so the table below is missing.
     NoTable(Slot),
-    /// The walk reached a word that another task is about to replace: start again.
+    /// The walk reached a word that another task is about to replace. The caller must start again.
     Busy,
 }
 
