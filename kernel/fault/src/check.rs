@@ -44,10 +44,10 @@ pub enum Violation {
     /// in the page table.
     Counts(Counts, Counts),
     /// The number of frames that the allocator has allocated differs from the number of frames in use. The
-    /// fields are these two numbers.
+    /// two fields have these numbers.
     Frames(u64, u64),
-    /// The number of blocks on the lists of pages in use differs from the number of blocks in use. The fields
-    /// are these two numbers.
+    /// The number of blocks on the lists of pages in use differs from the number of blocks in use. The two
+    /// fields have these numbers.
     Listed(u64, u64),
 }
 

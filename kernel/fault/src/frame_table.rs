@@ -1,5 +1,5 @@
-//! The engine's data about each frame, 16 bytes. They correspond to the parts of Linux's struct page that
-//! anonymous memory needs.
+//! The engine's data about each frame, 16 bytes. The data corresponds to the parts of Linux's struct page
+//! that anonymous memory needs.
 
 use alloc::boxed::Box;
 use core::ops::Range;

@@ -26,7 +26,7 @@ impl FrameUse {
     }
 }
 
-/// A source of blocks of `2^order` frames. These are the functions that an engine needs of an allocator.
+/// A source of blocks of `2^order` frames. The trait has the functions that an engine needs of an allocator.
 pub trait FrameSource {
     /// The range of all frames that may ever be handed out.
     fn span(&self) -> Range<u64>;
@@ -99,8 +99,8 @@ impl<A: FrameAllocator> FrameSource for A {
     }
 }
 
-/// The cheapest possible source. It hands out frames in ascending order, each frame once, and only counts
-/// freed frames.
+/// The cheapest possible source. The source hands out frames in ascending order, each frame once, and only
+/// counts freed frames.
 #[derive(Debug)]
 pub struct Bump {
     next: AtomicU64,

@@ -27,10 +27,11 @@ impl Grace {
         let section = &self.sections[task as usize].0;
         debug_assert!(!self.is_inside(task), "task {task} enters a section twice");
         section.store(section.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        // Race: a task begins a section while a writer unlinks an object and calls `wait`. This fence lets
-        // the task store its counter before it reads. The fence in `wait` lets the writer unlink before it
-        // reads the counters. So either the writer sees the section and waits, or the task does not find the
-        // object. Nearly the whole cost of a section is this fence: 6 to 9 ns (decision 0007).
+        // Race: a task begins a section while a writer unlinks an object and calls `wait`. By this fence, the
+        // task stores its counter before it reads tables and areas. By the fence in `wait`, the writer
+        // unlinks the object before it reads the counters. So either the writer sees the section and waits,
+        // or the task does not find the object. Nearly the whole cost of a section is this fence: 6 to 9 ns
+        // (decision 0007).
         fence(Ordering::SeqCst);
     }
 

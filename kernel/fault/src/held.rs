@@ -1,5 +1,5 @@
-//! The right to change page-table words. It is a lock that the task holds, or nothing if the strategy changes
-//! words by compare-exchange.
+//! The right to change page-table words. The right is a lock that the task holds, or nothing if the strategy
+//! changes words by compare-exchange.
 
 use lock_api::{Mutex, MutexGuard};
 use pageset_core::CpuId;

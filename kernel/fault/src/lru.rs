@@ -1,13 +1,13 @@
 //! Lists of blocks in use, newest first, each with a lock. Tasks add blocks in batches. Linux has such lists
 //! for each node (LRU), and calls the batches pagevecs. This crate never searches the lists for pages to
-//! reclaim. It has the lists because a fault in Linux pays for their locks.
+//! reclaim. The lists exist because a fault in Linux pays for their locks.
 //!
 //! Each block has a mark: 0 if the block is not listed, 1 if it is in a task's batch, 2 or more if it is on a
 //! list. A task that frees a block clears the mark, but does not search the batches of other tasks. So a
 //! batch may have old entries for blocks that are free or have a new user. Only blocks with mark 1 move from
 //! a batch to a list. If a block with a new user has mark 1 again, an old entry may move the block to a list,
-//! even before a word maps the block. This is safe, because the new user would soon add the block to a list
-//! anyway, and a free takes the block off its list.
+//! even before a word maps the block. This move is safe, because the new user would soon add the block to a
+//! list anyway, and a free takes the block off its list.
 
 use alloc::boxed::Box;
 
@@ -35,7 +35,7 @@ pub(crate) struct LruBatch {
     len: usize,
 }
 
-/// One list of blocks. A link is a frame's index + 1, or 0 at an end of the list.
+/// One list of blocks. A link between blocks is a frame's index + 1, or 0 at an end of the list.
 #[derive(Default)]
 struct List {
     newest: u32,

@@ -8,7 +8,7 @@ use pageset_core::{CpuId, Order, Pfn};
 
 use crate::frames::{FrameSource, FrameUse};
 
-/// The largest size of a magazine. It is small, because a sleeping task keeps its frames.
+/// The largest size of a magazine. The number is small, because a sleeping task keeps its frames.
 const FRAMES_MAX: usize = 32;
 
 /// Frames of one task. The allocator returned them in this order.

@@ -3,8 +3,8 @@
 //! between its call and its return (Wing and Gong, 1993).
 //!
 //! An operation on a range counts as one operation on each page, as in any kernel, so the test compares each
-//! page by itself. It compares loads, stores, map, unmap, protect and fork. Reclaim and collapse also run,
-//! and must have no visible effect. At the end, loads compare the final state.
+//! page by itself. The test compares loads, stores, map, unmap, protect and fork. Reclaim and collapse also
+//! run, and must have no visible effect. At the end, loads of all pages compare the final state.
 
 mod host;
 #[path = "host/schedules.rs"]

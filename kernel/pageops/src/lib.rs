@@ -34,8 +34,8 @@
 //! vector registers, such as `x86_64-unknown-none`, there is no vector code at all. An operating-system
 //! kernel passes pages by [`Page::from_raw`].
 //!
-//! When a function returns, all its stores are ordered before every later store of the same CPU. This
-//! includes stores that were streamed past the cache, and it holds even if a [`Source`] panics. So the caller
+//! When a function returns, all its stores are ordered before every later store of the same CPU. The order
+//! includes stores that were streamed past the cache, and holds even if a [`Source`] panics. So the caller
 //! may publish the page by an ordinary release store.
 #![no_std]
 

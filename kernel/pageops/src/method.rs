@@ -1,5 +1,5 @@
-//! A method to clear and copy pages. It has a visit order, a kernel, and the size of the part that stays in
-//! the cache.
+//! A method to clear and copy pages. A method has a visit order, a kernel, and the size of the part that
+//! stays in the cache.
 
 use crate::arch::{Cell, Fence};
 use crate::{
@@ -66,9 +66,9 @@ impl Method {
         Self::new(VisitOrder::StreamTargetLast, kernel, Caches::detect().l2_bytes / L2_SHARE)
     }
 
-    /// The method that [`clear`](crate::clear) and [`copy`](crate::copy) use. This is the method that was
-    /// passed to [`Method::choose`]. Without such a method, the first call detects one by [`Method::detect`].
-    /// Later calls cost one load from memory.
+    /// The method that [`clear`](crate::clear) and [`copy`](crate::copy) use. A program can set this method
+    /// by [`Method::choose`]. Without such a method, the first call detects one by [`Method::detect`]. Later
+    /// calls cost one load from memory.
     #[inline]
     #[must_use]
     pub fn chosen() -> Self {

@@ -8,9 +8,9 @@
 use core::iter::FusedIterator;
 use core::ops::Range;
 
-/// For a page with more base pages than this number, [`VisitOrder::Converge2018`] is ascending. 1024 base
-/// pages are 4 MiB, the largest block of the buddy allocator on x86-64. (Source: docs/spec/pcp.md, appendix
-/// A, which excludes "gigantic" pages.)
+/// For a page with more base pages than this number, [`VisitOrder::Converge2018`] is ascending. The number is
+/// the size of the buddy allocator's largest block on x86-64, 4 MiB. Source: docs/spec/pcp.md, appendix A,
+/// which excludes "gigantic" pages.
 pub const GIGANTIC_PAGES: usize = 1024;
 
 /// The number of base pages on each side of the target in [`VisitOrder::RangesTargetLast`]. Source: the
@@ -27,7 +27,7 @@ pub enum Store {
     Stream,
 }
 
-/// One step. It stores these base pages in ascending order.
+/// One step. The step stores these base pages in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Step {
     /// The indices of base pages.
@@ -42,10 +42,10 @@ pub enum VisitOrder {
     /// Ascending, one base page at a time. Linux used this order before 2017, and still uses it for gigantic
     /// pages. Ignores the hint. The figures of the 2018 series compare with this order.
     PageByPage,
-    /// The order of the 2018 series (docs/spec/pcp.md, appendix A). It visits base pages one by one. It
-    /// begins at the page's end that is farther from the target, then alternates between both sides of the
-    /// target, and ends with the target. Without a hint, the target is the first base page, so the order is
-    /// descending. If there are more base pages than [`GIGANTIC_PAGES`], the order is ascending.
+    /// The order of the 2018 series (docs/spec/pcp.md, appendix A). This order visits base pages one by one.
+    /// The visits begin at the page's end that is farther from the target, then alternate between both sides
+    /// of the target, and end with the target. Without a hint, the target is the first base page, so the
+    /// order is descending. If there are more base pages than [`GIGANTIC_PAGES`], the order is ascending.
     Converge2018,
     /// Ascending in one range, through the cache. The first commit of the series merged in 2026 uses this
     /// order. Ignores the hint.

@@ -63,7 +63,7 @@ fn trace(function: impl FnOnce()) -> Option<Streams> {
     let mut streams = Streams::default();
     loop {
         let mut status = 0;
-        // SAFETY: the child is ours, and `status` outlives the call.
+        // SAFETY: this function made the child, and `status` outlives the call.
         assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
         if libc::WIFEXITED(status) {
             let code = libc::WEXITSTATUS(status);

@@ -119,7 +119,7 @@ extern "C" {
 #define PAGESET_FORK_COPY 0
 
 /*
- A child of fork does not see the pages, and the fork is faster.
+ A child of fork does not see the pages, and this makes the fork faster.
  */
 #define PAGESET_FORK_HIDE 1
 
@@ -151,7 +151,7 @@ extern "C" {
 #define PAGESET_FAST_PATH_LOCKS 1
 
 /*
- A thread of the pool returns idle memory. It sleeps while no memory is idle.
+ A thread of the pool returns idle memory, and sleeps while no memory is idle.
  */
 #define PAGESET_WORKER_THREAD 0
 
@@ -208,9 +208,9 @@ typedef struct pageset_config {
    */
   size_t huge_page_bytes;
   /*
-   The program's own memory, which the pool uses instead of the system's memory. It has `bytes` bytes and
-   is aligned to 4 MiB. Until the pool is destroyed, only the pool may use it. With a region, `backing`
-   is ignored. NULL for memory of the system. (NULL)
+   The program's own memory, which the pool uses instead of the system's memory. The region has `bytes`
+   bytes and is aligned to 4 MiB. Until the pool is destroyed, only the pool may use it. With a region,
+   `backing` is ignored. NULL for memory of the system. (NULL)
    */
   void *region;
   /*
@@ -269,8 +269,8 @@ typedef struct pageset_config {
   /*
    The smallest number of contiguous free bytes that scans return although other pages of the pageblock
    are in use. 4096 returns single pages, and 0 returns no such parts. Each returned part costs about a
-   microsecond, and each of its pages that is used again costs a page fault. These scans spare neither
-   keep_bytes nor populated memory. (0)
+   microsecond, and each of its pages that is used again costs a page fault. Scans with part_bytes spare
+   neither keep_bytes nor populated memory. (0)
    */
   uint64_t part_bytes;
   /*
@@ -278,7 +278,7 @@ typedef struct pageset_config {
    allocation would fail because no pages are free or the capacity is used up. The allocating thread
    calls the function with shortage_context and the number of wanted bytes, and holds no lock of the
    pool. If the result is not 0, the allocation tries again. The function may call the pool, but its
-   allocations may fail. It must return, without longjmp or a C++ exception. (NULL)
+   allocations may fail. The function must return, without longjmp or a C++ exception. (NULL)
    */
   pageset_shortage on_shortage;
   /*
@@ -308,7 +308,7 @@ typedef struct pageset_stats {
    */
   uint32_t version;
   /*
-   The largest order that has a free block; -1 if no page is free.
+   The largest order of a free block, or -1 if no page is free.
    */
   int32_t largest_free_order;
   /*
@@ -544,7 +544,7 @@ int pageset_alloc_at(struct pageset_pool *pool, size_t frame, unsigned int order
 
 /*
  Allocates up to page_count single pages of 4 KiB and writes their addresses to the array `pages`. *got is
- the number of allocated pages. It is less than page_count if memory or capacity is short, and 0 if the
+ the number of allocated pages. *got is less than page_count if memory or capacity is short, and 0 if the
  call fails. Free each page separately, with order 0.
 
  Errors: as pageset_alloc, but only if no page was allocated. With page_count 0 there is no error.
@@ -564,7 +564,7 @@ int pageset_free(struct pageset_pool *pool, void *pages, unsigned int order);
  Frees page_count contiguous pages. page_count must be their number when they were allocated, or after the
  last pageset_shrink or pageset_split.
 
- Errors; each leaves everything unchanged: as pageset_free.
+ Errors: the errors of pageset_free. An error changes nothing.
  */
 int pageset_free_exact(struct pageset_pool *pool, void *pages, size_t page_count);
 
@@ -579,11 +579,11 @@ int pageset_free_run(struct pageset_pool *pool, void *pages);
 /*
  Frees page_count contiguous pages like pageset_free_exact, and returns their memory to the system at once.
  Use it for pages that you do not need again soon, such as the pages of a balloon. The pool then knows that
- the pages are zero. *returned_bytes (may be NULL) is the number of returned bytes. It is 0 if the pool
- returns no memory (see pageset_trim), or if the system keeps the pages. Discarding 2 MiB takes about 20
- us.
+ the pages are zero. *returned_bytes (may be NULL) is the number of returned bytes. The number is 0 if the
+ pool returns no memory (see pageset_trim), or if the system keeps the pages. Discarding 2 MiB takes about
+ 20 us.
 
- Errors; each leaves everything unchanged: as pageset_free.
+ Errors: the errors of pageset_free. An error changes nothing.
  */
 int pageset_discard(struct pageset_pool *pool, void *pages, size_t page_count, size_t *returned_bytes);
 
@@ -640,8 +640,8 @@ int pageset_populate(struct pageset_pool *pool,
  Asks the system to replace the pool's small pages by huge pages. The call also works if the system gives
  no huge pages on its own, for example for a memfd. The call does not change contents, so the pool may be
  in use. Each pageblock of 2 MiB that was used becomes resident as a whole. *huge_bytes (may be NULL) is
- the number of bytes that are now in huge pages. It is 0 before Linux 6.1, and 0 for a pinned pool, because
- its pages must not be replaced. The call takes about 100 us for each 2 MiB.
+ the number of bytes that are now in huge pages. The number is 0 before Linux 6.1, and 0 for a pinned pool,
+ because its pages must not be replaced. The call takes about 100 us for each 2 MiB.
 
  Errors: EBADF, EPERM.
  */
@@ -691,9 +691,9 @@ int pageset_resize(struct pageset_pool *pool, size_t bytes, size_t *bytes_in_ser
 int pageset_take_over(struct pageset_pool *pool, uint64_t wait_ns);
 
 /*
- Sets the policy for idle memory. It applies from the next scan on. The call uses these fields of *config:
- return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and part_bytes. If config is NULL,
- it uses the defaults.
+ Sets the policy for idle memory. The new policy applies from the next scan on. The call uses these fields
+ of *config: return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and part_bytes. If
+ config is NULL, it uses the defaults.
 
  Errors: as pageset_create for these fields, EBADF, EPERM.
  */
@@ -754,8 +754,8 @@ int pageset_get_backing(struct pageset_pool *pool, struct pageset_backing *backi
 
 /*
  Reports the pool's resident memory for each node. Writes at most nodes_max entries. *count is the number
- of all nodes that have memory of the pool. It may be more than nodes_max, and is 0 if the kernel does not
- tell.
+ of all nodes that have memory of the pool. *count may be more than nodes_max, and is 0 if the kernel does
+ not tell.
 
  Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is exhausted), EINVAL (NULL), EBADF.
  */
@@ -816,8 +816,8 @@ int pageset_get_uses_rseq(struct pageset_pool *pool, int *uses_rseq);
 
 /*
  Explains this thread's last failed call in one line of English, and says what to do. The string is empty
- if no call has failed yet, and is never NULL. It is valid until this thread calls pageset_message again,
- or ends.
+ if no call has failed yet, and is never NULL. The string is valid until this thread calls pageset_message
+ again, or ends.
  */
 const char *pageset_message(void);
 

@@ -126,7 +126,7 @@ pub extern "C" fn pageset_alloc_at(
 }
 
 /// Allocates up to page_count single pages of 4 KiB and writes their addresses to the array `pages`. *got is
-/// the number of allocated pages. It is less than page_count if memory or capacity is short, and 0 if the
+/// the number of allocated pages. *got is less than page_count if memory or capacity is short, and 0 if the
 /// call fails. Free each page separately, with order 0.
 ///
 /// Errors: as pageset_alloc, but only if no page was allocated. With page_count 0 there is no error.

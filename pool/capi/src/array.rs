@@ -12,7 +12,7 @@ fn is_possible<T>(start: *const T, count: usize) -> bool {
     !start.is_null() && start.is_aligned() && count <= isize::MAX as usize / size_of::<T>()
 }
 
-/// Converts an array that the library writes to. It may be NULL if it has no elements.
+/// Converts an array that the library writes to. An array without elements may be NULL.
 pub(crate) fn output<'a, T>(start: *mut T, count: usize) -> Result<&'a mut [MaybeUninit<T>], Failure> {
     if count == 0 {
         return Ok(&mut []);
@@ -24,7 +24,7 @@ pub(crate) fn output<'a, T>(start: *mut T, count: usize) -> Result<&'a mut [Mayb
     Ok(unsafe { slice::from_raw_parts_mut(start.cast(), count) })
 }
 
-/// Converts an array that the library reads. It may be NULL if it has no elements.
+/// Converts an array that the library reads. An array without elements may be NULL.
 pub(crate) fn input<'a, T>(start: *const T, count: usize) -> Result<&'a [T], Failure> {
     if count == 0 {
         return Ok(&[]);

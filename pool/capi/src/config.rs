@@ -44,7 +44,7 @@ pub const PAGESET_NUMA_INTERLEAVE: u32 = 2;
 /// A child of fork sees a copy of the pages. The pages of a memfd and of hugetlb are not copied: the child
 /// shares them.
 pub const PAGESET_FORK_COPY: u32 = 0;
-/// A child of fork does not see the pages, and the fork is faster.
+/// A child of fork does not see the pages, and this makes the fork faster.
 pub const PAGESET_FORK_HIDE: u32 = 1;
 /// A child of fork sees a copy, as with PAGESET_FORK_COPY. When its parent has ended, it may become the
 /// pool's owner by pageset_take_over. The memory must be private and not locked.
@@ -61,7 +61,7 @@ pub const PAGESET_FAST_PATH_AUTO: u32 = 0;
 /// A lock for each CPU. No allocation or free waits for this lock.
 pub const PAGESET_FAST_PATH_LOCKS: u32 = 1;
 
-/// A thread of the pool returns idle memory. It sleeps while no memory is idle.
+/// A thread of the pool returns idle memory, and sleeps while no memory is idle.
 pub const PAGESET_WORKER_THREAD: u32 = 0;
 /// The pool has no thread. The program calls pageset_tick.
 pub const PAGESET_WORKER_NONE: u32 = 1;
@@ -88,9 +88,9 @@ pub struct Config {
     /// Bytes of a huge page if backing is PAGESET_BACKING_HUGETLB or PAGESET_BACKING_HUGETLB_OR_THP: 2 MiB or
     /// 1 GiB. (2 MiB)
     pub huge_page_bytes: usize,
-    /// The program's own memory, which the pool uses instead of the system's memory. It has `bytes` bytes and
-    /// is aligned to 4 MiB. Until the pool is destroyed, only the pool may use it. With a region, `backing`
-    /// is ignored. NULL for memory of the system. (NULL)
+    /// The program's own memory, which the pool uses instead of the system's memory. The region has `bytes`
+    /// bytes and is aligned to 4 MiB. Until the pool is destroyed, only the pool may use it. With a region,
+    /// `backing` is ignored. NULL for memory of the system. (NULL)
     pub region: *mut c_void,
     /// The nodes, if numa is PAGESET_NUMA_INTERLEAVE. Bit n stands for node n. (0)
     pub numa_nodes: u64,
@@ -123,14 +123,14 @@ pub struct Config {
     pub pinned: u32,
     /// The smallest number of contiguous free bytes that scans return although other pages of the pageblock
     /// are in use. 4096 returns single pages, and 0 returns no such parts. Each returned part costs about a
-    /// microsecond, and each of its pages that is used again costs a page fault. These scans spare neither
-    /// keep_bytes nor populated memory. (0)
+    /// microsecond, and each of its pages that is used again costs a page fault. Scans with part_bytes spare
+    /// neither keep_bytes nor populated memory. (0)
     pub part_bytes: u64,
     /// A function of the program that frees pages, for example from a cache. The pool calls it before an
     /// allocation would fail because no pages are free or the capacity is used up. The allocating thread
     /// calls the function with shortage_context and the number of wanted bytes, and holds no lock of the
     /// pool. If the result is not 0, the allocation tries again. The function may call the pool, but its
-    /// allocations may fail. It must return, without longjmp or a C++ exception. (NULL)
+    /// allocations may fail. The function must return, without longjmp or a C++ exception. (NULL)
     pub on_shortage: ShortageCallback,
     /// The first argument of on_shortage. (NULL)
     pub shortage_context: *mut c_void,

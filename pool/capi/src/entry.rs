@@ -14,7 +14,8 @@ use crate::held::Held;
 ///
 /// # Invariants
 /// `held` has a mark for each frame. The mark of the first frame of pages that C has is their number. If the
-/// number is too large for one mark, the next two marks are parts of it. All other marks are empty.
+/// number of pages is too large for one mark, the next two marks have further bits of this number. All other
+/// marks are empty.
 ///
 /// The marks are read and written without atomic exchanges, because one locked instruction costs more than an
 /// allocation and its free together. Race: two threads free the same page at the same moment, and both

@@ -29,8 +29,8 @@ enum Reason {
 }
 
 thread_local! {
-    // These values have no destructors, because the first use of a value with a destructor uses the heap.
-    // They are cells, because a signal handler may interrupt a use.
+    // These values have no destructors, because the first use of a value with a destructor uses the heap. The
+    // values are cells, because a signal handler may interrupt a use of them.
     static LAST: Cell<Reason> = const { Cell::new(Reason::Nothing) };
     static TEXT: Cell<Text> = const { Cell::new(Text::EMPTY) };
     static MESSAGE: Cell<Text> = const { Cell::new(Text::EMPTY) };
@@ -144,8 +144,8 @@ pub(crate) fn number(call: impl FnOnce() -> Result<(), Failure>) -> c_int {
 }
 
 /// Explains this thread's last failed call in one line of English, and says what to do. The string is empty
-/// if no call has failed yet, and is never NULL. It is valid until this thread calls pageset_message again,
-/// or ends.
+/// if no call has failed yet, and is never NULL. The string is valid until this thread calls pageset_message
+/// again, or ends.
 #[unsafe(no_mangle)]
 #[expect(unsafe_code, reason = "an exported name")]
 pub extern "C" fn pageset_message() -> *const c_char {

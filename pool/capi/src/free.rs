@@ -45,7 +45,7 @@ extern "C" fn free_unpushed(pool: *mut PoolHandle, pages: *mut c_void, order: c_
 /// Frees page_count contiguous pages. page_count must be their number when they were allocated, or after the
 /// last pageset_shrink or pageset_split.
 ///
-/// Errors; each leaves everything unchanged: as pageset_free.
+/// Errors: the errors of pageset_free. An error changes nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_free_exact(pool: *mut PoolHandle, pages: *mut c_void, page_count: usize) -> c_int {
     number(move || {
@@ -70,11 +70,11 @@ pub extern "C" fn pageset_free_run(pool: *mut PoolHandle, pages: *mut c_void) ->
 
 /// Frees page_count contiguous pages like pageset_free_exact, and returns their memory to the system at once.
 /// Use it for pages that you do not need again soon, such as the pages of a balloon. The pool then knows that
-/// the pages are zero. *returned_bytes (may be NULL) is the number of returned bytes. It is 0 if the pool
-/// returns no memory (see pageset_trim), or if the system keeps the pages. Discarding 2 MiB takes about 20
-/// us.
+/// the pages are zero. *returned_bytes (may be NULL) is the number of returned bytes. The number is 0 if the
+/// pool returns no memory (see pageset_trim), or if the system keeps the pages. Discarding 2 MiB takes about
+/// 20 us.
 ///
-/// Errors; each leaves everything unchanged: as pageset_free.
+/// Errors: the errors of pageset_free. An error changes nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_discard(
     pool: *mut PoolHandle,

@@ -2,9 +2,10 @@
 
 use pageset::{CachedOrder, Order};
 
-/// The mark of a frame. It is 0 if no pages of C begin at the frame. For a block of an order that arrays
-/// have, it is the order's bits, so that the fast path only compares. Above 0x8000, it is a number of pages,
-/// or a third of the bits of a larger number. The other two thirds are at the next two frames.
+/// The mark of a frame. The mark is 0 if no pages of C begin at the frame. For a block of an order that
+/// arrays have, the mark is the order's bits, so that the fast path only compares. Above 0x8000, the mark is
+/// a number of pages, or a third of the bits of a larger number. The other two thirds are at the next two
+/// frames.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Held(pub(crate) u16);
 
@@ -14,8 +15,8 @@ pub(crate) type Marks = [Held; 3];
 impl Held {
     pub(crate) const NOTHING: Self = Self(0);
     const COUNT: u16 = 0x8000;
-    /// The high bits of the three marks of a large number. They differ, so that no pages seem to begin at the
-    /// second or third mark.
+    /// The high bits of the three marks of a large number. The three values differ, so that no pages seem to
+    /// begin at the second or third mark.
     const THIRDS: [u16; 3] = [0x9000, 0xa000, 0xb000];
     const THIRD: u16 = 0x0fff;
 

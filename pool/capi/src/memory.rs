@@ -71,8 +71,8 @@ pub extern "C" fn pageset_populate(
 /// Asks the system to replace the pool's small pages by huge pages. The call also works if the system gives
 /// no huge pages on its own, for example for a memfd. The call does not change contents, so the pool may be
 /// in use. Each pageblock of 2 MiB that was used becomes resident as a whole. *huge_bytes (may be NULL) is
-/// the number of bytes that are now in huge pages. It is 0 before Linux 6.1, and 0 for a pinned pool, because
-/// its pages must not be replaced. The call takes about 100 us for each 2 MiB.
+/// the number of bytes that are now in huge pages. The number is 0 before Linux 6.1, and 0 for a pinned pool,
+/// because its pages must not be replaced. The call takes about 100 us for each 2 MiB.
 ///
 /// Errors: EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -171,9 +171,9 @@ pub extern "C" fn pageset_take_over(pool: *mut PoolHandle, wait_ns: u64) -> c_in
     })
 }
 
-/// Sets the policy for idle memory. It applies from the next scan on. The call uses these fields of *config:
-/// return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and part_bytes. If config is NULL,
-/// it uses the defaults.
+/// Sets the policy for idle memory. The new policy applies from the next scan on. The call uses these fields
+/// of *config: return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and part_bytes. If
+/// config is NULL, it uses the defaults.
 ///
 /// Errors: as pageset_create for these fields, EBADF, EPERM.
 #[unsafe(no_mangle)]

@@ -2,8 +2,8 @@
 //!
 //! A handle has the type of a pointer, but is a number. Its low bits are the index of a slot. Its other bits
 //! are a number that no other pool ever has, not even in another copy of the library. The library looks
-//! handles up, and never follows them as pointers. Finding, making and destroying a pool take no lock and
-//! wait for no thread, so a child of `fork` may also do this.
+//! handles up, and never follows them as pointers. The functions that find, make and destroy a pool take no
+//! lock and wait for no thread, so a child of `fork` may also call them.
 
 use std::ptr;
 use std::sync::atomic::{

@@ -25,7 +25,7 @@ pub struct Stats {
     pub struct_bytes: usize,
     /// 1.
     pub version: u32,
-    /// The largest order that has a free block; -1 if no page is free.
+    /// The largest order of a free block, or -1 if no page is free.
     pub largest_free_order: i32,
     /// Pages allocated since the pool was made (kernel: pgalloc_normal).
     pub pgalloc: u64,
@@ -222,8 +222,8 @@ pub extern "C" fn pageset_get_backing(
 }
 
 /// Reports the pool's resident memory for each node. Writes at most nodes_max entries. *count is the number
-/// of all nodes that have memory of the pool. It may be more than nodes_max, and is 0 if the kernel does not
-/// tell.
+/// of all nodes that have memory of the pool. *count may be more than nodes_max, and is 0 if the kernel does
+/// not tell.
 ///
 /// Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is exhausted), EINVAL (NULL), EBADF.
 #[unsafe(no_mangle)]

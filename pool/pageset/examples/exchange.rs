@@ -1,6 +1,6 @@
 //! Measures how fast blocks move between the arrays and the base: `cargo run --profile dist -p pageset
-//! --example exchange`. Prints the median and the best round, in nanoseconds for each block. The slowest
-//! thread of a round counts.
+//! --example exchange`. Prints the median and the best round, in nanoseconds for each block. The time of a
+//! round is the time of its slowest thread.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -43,7 +43,7 @@ fn shown(mut rounds: Vec<f64>) -> String {
     format!("{:.2} (best {:.2})", rounds[rounds.len() / 2], rounds[0])
 }
 
-/// Waits until all threads have arrived. They go on at the same time if there are enough CPUs.
+/// Waits until all threads have arrived. The threads go on at the same time if there are enough CPUs.
 fn meet(barrier: &Barrier, met: &AtomicUsize, threads: usize) {
     barrier.wait();
     let all = (met.fetch_add(1, SeqCst) / threads + 1) * threads;

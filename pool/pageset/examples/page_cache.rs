@@ -1,4 +1,4 @@
-//! Shows a database's page cache. A pool has the pages of a file that are in memory. An array has a header
+//! Shows a database's page cache. The pages of a file that are in memory lie in a pool. An array has a header
 //! for each page of the pool. When no page is free, the clock algorithm evicts a page.
 //!
 //! The load is like YCSB's workload A. Records have 1000 bytes, half of the operations read a record and the
@@ -170,7 +170,7 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pool = Pool::builder().size(POOL_BYTES).backing(Backing::Plain).build()?;
     let mut cache = Cache::new(&pool, file.try_clone()?);
     let mut draw = Draw::new();
-    // The fields of each record, as the program remembers them.
+    // The value that the program last wrote to each field of each record.
     let mut expected = vec![[0_u8; FIELDS]; RECORDS];
     for _ in 0..OPERATIONS {
         let (record, random) = (draw.record(), draw.number());

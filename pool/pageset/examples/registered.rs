@@ -59,7 +59,7 @@ fn all(pool: &Pool, order: Order) -> Vec<Pages<'_>> {
     std::iter::from_fn(|| pool.alloc(order).ok()).collect()
 }
 
-/// A ring with the pool's memory as its buffer number 0.
+/// Makes a ring, and registers the pool's memory as its buffer number 0.
 fn register(pool: &Pool) -> std::io::Result<IoUring> {
     let ring = IoUring::new(8)?;
     let buffer =

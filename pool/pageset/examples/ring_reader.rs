@@ -34,7 +34,7 @@ struct Reader<'p> {
 }
 
 impl<'p> Reader<'p> {
-    /// A ring with the whole pool as its buffer number 0.
+    /// Makes a ring, and registers the whole pool as its buffer number 0.
     fn new(pool: &'p Pool) -> io::Result<Self> {
         let ring = IoUring::new(DEPTH as u32)?;
         let memory = pool.memory();

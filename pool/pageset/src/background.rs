@@ -10,15 +10,15 @@ use crate::pool::Inner;
 use crate::sys::share::Shared;
 use crate::sys::thread::{be_ordinary, without_signals};
 
-/// The thread sleeps for this time when no memory is idle but users hold pages. It cannot sleep until a
-/// wake-up, because a user may free pages into arrays without waking the thread.
+/// The thread sleeps for this time when no memory is idle but users hold pages. The sleep must have an end,
+/// because a user may free pages into arrays without waking the thread.
 const SLEEP_WITH_USERS: Duration = Duration::from_secs(1);
 
 /// The running thread.
 pub(crate) struct Background {
     /// The thread returns its end of the start channel, so that the joining thread frees the channel.
-    /// ThreadSanitizer does not see the atomics of the standard library. It would report a race if the pool's
-    /// thread freed memory that the starting thread allocated.
+    /// ThreadSanitizer does not see the atomics of the standard library. So ThreadSanitizer would report a
+    /// race if the pool's thread freed memory that the starting thread allocated.
     thread: JoinHandle<SyncSender<()>>,
     inner: Shared<Inner>,
 }
@@ -30,7 +30,7 @@ impl Background {
         let work = move || {
             be_ordinary();
             *of_thread.capacity.bell.hold() = Some(thread::current());
-            // The starting thread waits for this message.
+            // Send the message that the starting thread waits for.
             let _ = begun.send(());
             run(&of_thread);
             begun

@@ -1,5 +1,5 @@
-//! The base: the allocator behind the arrays, and the only module that uses `pageset-blocks`. It has every
-//! frame that neither a user nor an array has.
+//! The base: the allocator behind the arrays, and the only module that uses `pageset-blocks`. The base has
+//! every frame that neither a user nor an array has.
 //!
 //! The pool numbers its frames from its start, with 32 bits. The allocator's numbers have 64 bits.
 
@@ -288,7 +288,7 @@ impl Base {
         self.lock().allocator.get().is_whole(pfn(frame))
     }
 
-    /// The number of free frames, with those of blocks that were passed on.
+    /// The number of free frames, including the frames of blocks that were passed on.
     pub(crate) fn free_frames(&self) -> u64 {
         let frames = self.lock();
         frames.allocator.get().free_frames() + frames.passed.frames()

@@ -21,8 +21,8 @@ const ASLEEP: u8 = 2;
 ///
 /// Race: a slow path changes the number of charged frames, then rings. The pool's thread begins to listen,
 /// then scans, then falls asleep unless a ring came since it began to listen. Either the scan sees the
-/// changed number, or the thread sees the ring. This holds only if all threads see these accesses in one
-/// order, so all of them are sequentially consistent.
+/// changed number, or the thread sees the ring. The reasoning requires that all threads see these accesses in
+/// one order, so all of them are sequentially consistent.
 #[derive(Default)]
 pub(crate) struct Bell {
     thread: Lock<Option<Thread>>,

@@ -163,9 +163,9 @@ impl Builder {
     /// [`Prezero`](crate::Prezero). Pinning a pool locks no memory, so it needs nothing of the limit `ulimit
     /// -l`. The registration may need it. [`Pool::populate`] may run before or after the registration.
     ///
-    /// The program itself must do two things. It sets [`Fork::Hide`], because before Linux 5.12 the parent's
-    /// first write after a fork may put a copy of the page behind its address. It frees pages only after the
-    /// device has finished with them.
+    /// The program itself must do two things. First, set [`Fork::Hide`], because before Linux 5.12 the
+    /// parent's first write after a fork may put a copy of the page behind its address. Second, free pages
+    /// only after the device has finished with them.
     #[must_use]
     pub fn pinned(mut self) -> Self {
         self.is_pinned = true;
@@ -174,9 +174,9 @@ impl Builder {
 
     /// Sets a function of the program that frees pages, for example from a cache. The pool calls it before an
     /// allocation would fail because no pages are free or the capacity is used up. The allocating thread
-    /// calls the function with the number of wanted bytes, after it has emptied the pool's own caches. It
-    /// holds no lock of the pool, so the function may use the pool. If the function returns `true`, the
-    /// allocation tries again. Otherwise the allocation fails. Allocations inside the function may fail.
+    /// calls the function with the number of wanted bytes, after it has emptied the pool's own caches. The
+    /// thread holds no lock of the pool, so the function may use the pool. If the function returns `true`,
+    /// the allocation tries again. Otherwise the allocation fails. Allocations inside the function may fail.
     /// [`Pool::alloc_bulk`] calls the function only if not a single page is free.
     ///
     /// ```

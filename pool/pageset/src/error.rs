@@ -29,7 +29,7 @@ pub enum AllocError {
     NotFree,
     /// The page is not in the pool, or its number is not a multiple of the block's size.
     BadFrame,
-    /// The count of pages is zero.
+    /// The caller asked for 0 pages.
     BadCount,
     /// No run of this many contiguous pages is free, even after every cache was emptied. Runs that are larger
     /// than the largest block get this error instead of `OutOfMemory`.

@@ -53,7 +53,7 @@ impl ReturnState {
 
 /// The ledger: one bit per frame, two bytes per pageblock.
 pub(crate) struct Ledger {
-    /// A bit for each frame. It is clear if the frame is known to be zero.
+    /// A bit for each frame. The bit is clear if the frame is known to be zero.
     dirty: Box<[AtomicU64]>,
     blocks: Box<[AtomicU8]>,
     /// A byte for each pageblock. If the byte is not 0, no frame of the pageblock is known to be zero.

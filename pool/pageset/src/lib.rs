@@ -16,7 +16,7 @@
 //!
 //! An allocation calls these modules in turn. `pool` chooses the path. `percpu`, with `arrays` and `rseq`,
 //! takes a block from this CPU's array, by a restartable sequence or under a lock. If the array is empty,
-//! `base` provides many blocks at once. It is the only module that uses `pageset-blocks`.
+//! `base` provides many blocks at once. Only `base` uses the allocator `pageset-blocks`.
 //!
 //! Other modules: `ledger` notes zero frames and resident pageblocks, `pool::giveback` and `background`
 //! return idle memory, `inside` protects signal handlers, and `sys` calls the operating system.

@@ -152,7 +152,7 @@ pub struct ReturnPolicy {
     /// The smallest number of contiguous free bytes that scans return to the system although other pages of
     /// the pageblock are in use. The value 4096 returns single pages. With 0, free parts of pageblocks stay
     /// until [`Pool::trim`](crate::Pool::trim). Default: 0. Every tenth scan looks for free parts, and every
-    /// scan does if the pool was not used since the last scan. These scans spare neither
+    /// scan does if the pool was not used since the last scan. Scans that look for free parts spare neither
     /// [`keep_bytes`](Self::keep_bytes) nor populated memory.
     ///
     /// Set this for caches that evict pages at scattered addresses. With 0, as few as 390 scattered pages in
@@ -166,8 +166,8 @@ pub struct ReturnPolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worker {
     /// The pool has a thread, which sleeps while no memory is idle. The thread blocks all signals and has no
-    /// real-time policy. It may run on every CPU of the process's cpuset, whatever the affinity of the thread
-    /// that builds the pool. To use a thread of your own, choose `None`.
+    /// real-time policy. The thread may run on every CPU of the process's cpuset, whatever the affinity of
+    /// the thread that builds the pool. To use a thread of your own, choose `None`.
     Thread,
     /// The pool has no thread. The program calls [`Pool::tick`](crate::Pool::tick).
     None,
@@ -210,8 +210,8 @@ impl ReturnPolicy {
 }
 
 impl Default for ReturnPolicy {
-    /// By default, a thread scans every 100 ms. It returns at most 4 GiB a second, keeps 2 % of the pool, and
-    /// clears no pages in advance.
+    /// By default, a thread scans every 100 ms. The thread returns at most 4 GiB a second, keeps 2 % of the
+    /// pool, and clears no pages in advance.
     ///
     /// The numbers are guesses. With a scan every 100 ms, memory goes back within a second after a burst.
     /// Returning 4 GiB takes 2000 calls of 20 µs each, so 4 GiB a second take 4 % of one CPU. The goal is

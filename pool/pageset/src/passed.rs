@@ -7,8 +7,8 @@ use crate::heap::{self, HeapExhausted};
 
 /// The number of lists: blocks of all classes can be passed on.
 const CLASSES: usize = Class::COUNT;
-/// The number of flushes (each half an array) that the list of a class has room for. It is small, because
-/// waiting blocks cannot merge into larger blocks.
+/// The number of flushes (each half an array) that the list of a class has room for. The number is small,
+/// because waiting blocks cannot merge into larger blocks.
 const HALVES: usize = 2;
 /// The same number for pageblocks, which need not merge into larger blocks. `PAGEBLOCK_SHARE` limits the list
 /// to a fraction of the pool, because requests of other classes cannot use its blocks.

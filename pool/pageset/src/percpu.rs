@@ -108,8 +108,8 @@ impl PerCpu {
         self.fitted.store(free, Relaxed);
         let caps = Caps::for_free(free, self.share(), self.cpus);
         let is_new = |class: Class| self.caps[class as usize].swap(caps.of(class), Relaxed) != caps.of(class);
-        // Race: two threads set the capacities at once. The later store of each capacity wins. This is safe,
-        // because the values of both threads are valid.
+        // Race: two threads set the capacities at once. The later store of each capacity wins. The race is
+        // harmless, because the values of both threads are valid.
         if Class::ALL.into_iter().filter(|class| is_new(*class)).count() > 0 {
             self.hot.all().for_each(|cpu| cpu.set_caps(caps));
         }

@@ -276,7 +276,7 @@ fn under_a_filter<T>(rows: &[&str], prepare: impl FnOnce() -> T, work: impl FnOn
             filter::allow_only(&calls);
             work(prepared);
         }));
-        // SAFETY: ends the process without running the parent's destructors or exit handlers.
+        // SAFETY: the call ends the process without running the parent's destructors or exit handlers.
         unsafe { libc::_exit(if outcome.is_ok() { 0 } else { 1 }) };
     }
     let mut status = 0;
@@ -345,13 +345,13 @@ fn the_calls_that_the_guide_lists_are_all_that_taking_over_makes() {
             // The child waits for the end of this process.
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
-        // SAFETY: leaves the process without running anything of the test's.
+        // SAFETY: the call ends the process without running the rest of the test.
         unsafe { libc::_exit(0) };
     }
     drop(says);
     let mut said = Vec::new();
     io::Read::read_to_end(&mut done, &mut said).unwrap();
-    // SAFETY: the child is this test's own; the status is not wanted.
+    // SAFETY: this test made the child, and a null pointer means that its status is not wanted.
     assert_eq!(unsafe { libc::waitpid(owner, std::ptr::null_mut(), 0) }, owner);
     assert_eq!(said, b"done", "a call beyond {rows:?}");
 }

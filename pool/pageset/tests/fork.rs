@@ -16,7 +16,7 @@ use children::{fork, status_of};
 
 const MIB: usize = 1 << 20;
 
-/// Runs `work` in a child, and returns the child's exit status. It is 101 after a panic.
+/// Runs `work` in a child, and returns the child's exit status, which is 101 after a panic.
 fn in_child(work: impl FnOnce()) -> i32 {
     status_of(fork(work))
 }
@@ -244,11 +244,11 @@ fn the_end_of_a_hidden_pool_in_a_child_unmaps_nothing() {
     let status = in_child(|| {
         let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         let flags = flags | libc::MAP_FIXED_NOREPLACE;
-        // SAFETY: maps only where nothing is mapped.
+        // SAFETY: the call maps memory only where nothing is mapped.
         let mapped = unsafe { libc::mmap(start.cast(), 4096, prot, flags, -1, 0) };
         assert_eq!(mapped, start.cast());
         drop(pool.take());
-        // SAFETY: just mapped, unless the drop has unmapped it.
+        // SAFETY: the page was just mapped, and the test fails if the drop has unmapped it.
         unsafe { start.write_volatile(1) };
     });
     assert_eq!(status, 0);

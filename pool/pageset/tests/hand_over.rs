@@ -95,7 +95,7 @@ fn a_pool_that_was_built_before_daemon_works_in_the_daemon() {
             }
             drop(pool);
             says.write_all(b"done").unwrap();
-            // SAFETY: ends the process without running the rest of the test.
+            // SAFETY: the call ends the process without running the rest of the test.
             unsafe { libc::_exit(0) };
         });
     }
@@ -123,7 +123,7 @@ fn a_grandchild_takes_over_when_its_parent_did_not() {
             });
             // The grandchild runs before the owner ends, as after the second fork of a daemon.
             assert_eq!(status_of(child), 0);
-            // SAFETY: ends the owner, whose values stay as they are.
+            // SAFETY: the call ends the owner without dropping its values.
             unsafe { libc::_exit(0) };
         });
     }
@@ -168,7 +168,7 @@ fn a_fork_that_the_c_library_does_not_see_is_refused() {
     let child = unsafe { libc::syscall(libc::SYS_fork) } as libc::pid_t;
     if child == 0 {
         let is_refused = matches!(pool.take_over(SOON), Err(TakeOverError::Unprepared));
-        // SAFETY: leaves the process.
+        // SAFETY: the call ends the process.
         unsafe { libc::_exit(if is_refused { 0 } else { 1 }) };
     }
     assert_eq!(status_of(child), 0);
@@ -211,7 +211,7 @@ fn a_child_of_a_busy_parent_gets_a_pool_that_is_right() {
                     use_all(pool, blocks, FRAMES);
                     says.write_all(b"done").unwrap();
                 });
-                // SAFETY: ends the owner and its threads.
+                // SAFETY: the call ends the owner and its threads.
                 unsafe { libc::_exit(0) };
             });
         }
@@ -224,7 +224,7 @@ fn memory_that_is_not_copied_is_refused() {
     let start = region.as_ptr().cast_mut();
     let start = std::ptr::NonNull::new(start.wrapping_add(start.align_offset(4 * MIB))).unwrap();
     let builder = || Pool::builder().size(4 * MIB);
-    // SAFETY: no pool is built of it.
+    // SAFETY: no pool is built with this region.
     let of_region = unsafe { builder().region(start, 4 * MIB) };
     for builder in [
         builder().backing(Backing::Memfd),

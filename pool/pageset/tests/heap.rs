@@ -1,5 +1,5 @@
 //! Tests a pool while the program's heap is exhausted. For every n, the heap's allocator fails the n-th
-//! allocation of a thread. This is a test target of its own, because it replaces the global allocator.
+//! allocation of a thread. The file is a test target of its own, because it replaces the global allocator.
 #![cfg(not(miri))]
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -133,7 +133,7 @@ fn sum_in_child(pool: &Pool) -> u8 {
         // SAFETY: the call waits for one byte of the parent, and `byte` has room for it.
         unsafe { libc::read(reader, (&raw mut byte).cast(), 1) };
         let sum = blocks.iter().map(|block| block[0]).sum::<u8>();
-        // SAFETY: ends the process without running the parent's destructors or exit handlers.
+        // SAFETY: the call ends the process without running the parent's destructors or exit handlers.
         unsafe { libc::_exit(i32::from(sum)) };
     }
     blocks.iter_mut().for_each(|block| block.fill(9));
@@ -143,7 +143,7 @@ fn sum_in_child(pool: &Pool) -> u8 {
     // SAFETY: `status` outlives the call.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     channel.iter().for_each(|end| {
-        // SAFETY: made above, and closed only here.
+        // SAFETY: the descriptor was made above, and is closed only here.
         unsafe { libc::close(*end) };
     });
     assert!(blocks.iter().all(|block| block.iter().all(|byte| *byte == 9)));
@@ -256,9 +256,9 @@ fn another_mapping_of_the_file_of_a_pool_of_huge_pages_shows_its_bytes() {
         unsafe { libc::mmap(std::ptr::null_mut(), HUGE, prot, flags, file, huge_page as libc::off_t) };
     assert_ne!(other, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
     let there = other.cast::<u8>().wrapping_add(page.offset() - huge_page);
-    // SAFETY: inside of the mapping, and no thread writes.
+    // SAFETY: the address lies inside the mapping, and no thread writes to it.
     assert_eq!(unsafe { there.read() }, 7);
-    // SAFETY: mapped above, and not in use any more.
+    // SAFETY: the memory was mapped above, and is not in use any more.
     assert_eq!(unsafe { libc::munmap(other, HUGE) }, 0);
     drop(page);
     drop(pool);
@@ -279,6 +279,6 @@ fn what_is_short_of_huge_pages_is_said() {
     assert_ne!(other, libc::MAP_FAILED);
     let error = builder(5).build().unwrap_err();
     assert!(matches!(error, BuildError::HugetlbShortage { wanted: 5, free: Some(0), .. }), "{error:?}");
-    // SAFETY: mapped above, and not in use.
+    // SAFETY: the memory was mapped above, and is not in use any more.
     assert_eq!(unsafe { libc::munmap(other, bytes) }, 0);
 }

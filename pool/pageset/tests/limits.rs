@@ -37,7 +37,7 @@ fn exhausted_address_space_is_said() {
 
 fn set_limit(resource: libc::__rlimit_resource_t, bytes: u64) {
     let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
-    // SAFETY: reads the limit, which outlives the call.
+    // SAFETY: the call reads the limit, which outlives the call.
     assert_eq!(unsafe { libc::setrlimit(resource, &raw const limit) }, 0);
 }
 
@@ -62,9 +62,9 @@ fn fault_09_a_limit_of_file_sizes_is_an_error_and_no_signal() {
     assert_eq!(states(), before, "signals are blocked, pending and handled as before");
     // A SIGXFSZ that was pending before stays pending. SAFETY: a set of zeros is empty.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
-    // SAFETY: changes the set, which is valid.
+    // SAFETY: the call changes the set, which is valid.
     unsafe { libc::sigaddset(&raw mut set, libc::SIGXFSZ) };
-    // SAFETY: reads the set, which outlives the call.
+    // SAFETY: the call reads the set, which outlives the call.
     assert_eq!(unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) }, 0);
     // SAFETY: a blocked signal only waits.
     assert_eq!(unsafe { libc::raise(libc::SIGXFSZ) }, 0);

@@ -37,7 +37,7 @@ fn in_one_thread(work: impl FnOnce() -> bool) {
     let child = unsafe { libc::fork() };
     if child == 0 {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        // SAFETY: ends the process without running the parent's destructors or exit handlers.
+        // SAFETY: the call ends the process without running the parent's destructors or exit handlers.
         unsafe { libc::_exit(if outcome.is_ok_and(|is_right| is_right) { 0 } else { 1 }) };
     }
     let mut status = 0;
@@ -210,7 +210,7 @@ fn the_pools_thread_may_run_wherever_its_process_may() {
     }
     let all = status_of(std::path::Path::new("/proc/thread-self"), "Cpus_allowed_list");
     let last = std::thread::available_parallelism().unwrap().get() - 1;
-    // SAFETY: zeros are an empty set.
+    // SAFETY: a set whose bytes are all zero is a valid, empty set.
     let mut one = unsafe { MaybeUninit::<libc::cpu_set_t>::zeroed().assume_init() };
     // SAFETY: the set has room for every CPU of this machine.
     unsafe { libc::CPU_SET(last, &mut one) };

@@ -280,7 +280,7 @@ fn signal_handlers_may_allocate_from_arrays() {
         drop(pool.alloc(Order::new(1).unwrap()).unwrap());
         // SAFETY: the handler only touches atomics and this thread's array.
         unsafe { libc::signal(libc::SIGUSR1, handler as extern "C" fn(libc::c_int) as libc::sighandler_t) };
-        // SAFETY: asks for this thread's own handle.
+        // SAFETY: the call only returns the handle of this thread.
         let this = unsafe { libc::pthread_self() };
         let ends = AtomicBool::new(false);
         std::thread::scope(|scope| {

@@ -18,8 +18,8 @@ mod exceptions {
     pyo3::import_exception!(pageset.errors, OutOfMemoryError);
 }
 
-/// The exception for an error. It is a `FileError`, which is also an `OSError`, if the cause is an error of
-/// the system.
+/// The exception for an error. If the cause is an error of the system, the exception is a `FileError`, which
+/// is also an `OSError`.
 pub(crate) fn raised(error: anyhow::Error) -> PyErr {
     raised_at(error, None)
 }

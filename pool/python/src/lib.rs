@@ -1,4 +1,4 @@
-//! The Rust part of the Python package `pageset`. It calls the functions of the crates in `lab` and of the
+//! The Rust part of the Python package `pageset`, which calls functions of the crates in `lab` and of the
 //! pool.
 //!
 //! | file | what it does |

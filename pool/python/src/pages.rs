@@ -14,8 +14,8 @@ use crate::number::Whole;
 use crate::pool::file_of;
 
 /// Pages of a pool. `memoryview(pages)` and `numpy.frombuffer(pages, ...)` show their bytes without a copy.
-/// `free()` and the end of a `with` block free the pages. Otherwise they are freed when neither the object
-/// nor a view of it exists any more.
+/// `free()` and the end of a `with` block free the pages. Otherwise the pages are freed when neither the
+/// object nor a view of it exists any more.
 #[pyclass(frozen, module = "pageset")]
 pub(crate) struct Pages {
     state: Mutex<State>,
@@ -152,8 +152,9 @@ impl Pages {
         let start = state.pages.as_ref().filter(|_| !state.is_left).map(OwnedPages::as_ptr);
         let start = start.ok_or_else(|| PyValueError::new_err("the pages are free"))?;
         let bytes = pages.nbytes() as ffi::Py_ssize_t;
-        // SAFETY: Python passes a structure to fill. The bytes are mapped and initialised. They stay so,
-        // because the view keeps this object alive, and the pages are not freed while there are views.
+        // SAFETY: Python passes a structure to fill. The bytes are mapped and initialised. The bytes stay
+        // mapped, because the view keeps this object alive, and the pages are not freed while there are
+        // views.
         let filled = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start.cast(), bytes, 0, flags) };
         if filled != 0 {
             return Err(PyErr::fetch(slf.py()));

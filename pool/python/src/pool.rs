@@ -93,8 +93,8 @@ impl Pool {
     }
 
     /// The file descriptor of a pool whose backing is `memfd` or hugetlb. The pool closes it at its end.
-    /// Another process can map pages of the file by their `offset`, but of hugetlb only whole huge pages. It
-    /// must not change free pages.
+    /// Another process can map pages of the file by their `offset`, but of hugetlb only whole huge pages. The
+    /// other process must not change free pages.
     fn fileno(&self) -> PyResult<RawFd> {
         file_of(&self.0).ok_or_else(|| refused("only a pool whose backing is memfd or hugetlb has a file"))
     }
@@ -228,8 +228,8 @@ impl Pool {
     }
 
     /// Asks the system to replace the pool's small pages by huge pages, also for `memfd`. Contents do not
-    /// change. Returns the number of bytes that are now in huge pages. This is 0 before Linux 6.1, and 0 for
-    /// a pinned pool.
+    /// change. Returns the number of bytes that are now in huge pages. The number is 0 before Linux 6.1, and
+    /// 0 for a pinned pool.
     fn collapse(&self, py: Python<'_>) -> PyResult<u64> {
         self.check_process()?;
         Ok(py.detach(|| self.0.collapse()))
@@ -278,8 +278,8 @@ impl Pool {
     }
 
     /// Takes free memory out of service until at most `size` bytes are in service, or puts memory back into
-    /// service, up to the size that the pool was built with. Returns the number of bytes in service. It is
-    /// more than `size` if too little memory is free.
+    /// service, up to the size that the pool was built with. Returns the number of bytes in service. The
+    /// number is more than `size` if too little memory is free.
     fn resize(&self, py: Python<'_>, size: Whole<usize>) -> PyResult<usize> {
         self.check_process()?;
         Ok(py.detach(|| self.0.resize(size.0)))
@@ -293,8 +293,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Sets the policy for idle memory. It applies from the next scan on. The call does not start or end the
-    /// pool's thread.
+    /// Sets the policy for idle memory. The new policy applies from the next scan on. The call does not start
+    /// or end the pool's thread.
     fn set_returns(&self, returns: &ReturnPolicy) -> PyResult<()> {
         self.check_process()?;
         self.0.set_returns(returns.0);

@@ -30,7 +30,7 @@ impl Mapping {
         // SAFETY: a new mapping at an address that the system chooses overlaps no other memory.
         let start =
             unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, prot, flags) }.expect("address space");
-        // SAFETY: the range is the mapping from above; the advice changes no contents.
+        // SAFETY: the range is the mapping from above, and the advice changes no contents.
         let _ = unsafe { madvise(start, bytes, Advice::LinuxHugepage) };
         let start = NonNull::new(start.cast::<u8>()).expect("a mapping is not at zero");
         // SAFETY: the range is the mapping from above, and no other code has its address.

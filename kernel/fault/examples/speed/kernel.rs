@@ -12,7 +12,7 @@ pub(crate) fn fault_ns() -> f64 {
     let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
     // SAFETY: a new mapping at an address that the system chooses overlaps no other memory.
     let start = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, prot, flags) }.expect("address space");
-    // SAFETY: the range is the mapping from above; the advice changes no contents.
+    // SAFETY: the range is the mapping from above, and the advice changes no contents.
     unsafe { madvise(start, bytes, Advice::LinuxNoHugepage) }.expect("advice on one's own mapping");
     let begin = Instant::now();
     for offset in (0..bytes).step_by(PAGE as usize) {

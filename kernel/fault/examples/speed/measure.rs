@@ -20,9 +20,9 @@ use crate::arena::Arena;
 pub(crate) const PAGE: u64 = 4096;
 /// The number of pages that a thread touches in a round: 64 MiB, chosen to exceed the caches of one core.
 pub(crate) const PAGES: u64 = 16_384;
-/// The number of an engine's frames for each thread. They suffice for the pages, their page tables and the
-/// page sets, and few are left. With many more frames, each round would use other frames. These would be
-/// colder in the caches than the pages that `clear_alone` clears.
+/// The number of an engine's frames for each thread. These frames suffice for the pages, their page tables
+/// and the page sets, and few frames are left. With many more frames, each round would use other frames. Such
+/// frames would be colder in the caches than the pages that `clear_alone` clears.
 const FRAMES: u64 = PAGES + PAGES / 4;
 
 type Lock = crate::lock::Spin;
@@ -116,7 +116,8 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
         let begin = spans.iter().map(|span| span.begin).min().expect("a thread");
         let end = spans.iter().map(|span| span.end).max().expect("a thread");
         self.engine.check(&[&space]).expect("the invariants");
-        // Two threads do twice the work in this time.
+        // `PAGES` are the pages of one thread, so for two threads the result is the time per page of each
+        // thread.
         let per_page = |span: Duration| span.as_nanos() as f64 / PAGES as f64;
         Round { fault_ns: per_page(end - begin), clear_ns: per_page(spans[0].clear) }
     }

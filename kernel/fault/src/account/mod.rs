@@ -26,8 +26,8 @@ axis! { ($)
 pub(crate) trait Accountant {
     fn new(tasks: u32) -> Self;
 
-    /// Adds to the counts. The calling task still has the right to change the page-table words of the pages
-    /// that it counts.
+    /// Adds to the counts. When a task counts pages, it still has the right to change the page-table words of
+    /// these pages.
     fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts);
 
     /// Called when a fault of the task begins.

@@ -11,8 +11,8 @@ use crate::space::AddressSpace;
 use crate::table::{Found, walk};
 use crate::world::World;
 
-/// A section that ends with its scope, even if `touch` panics. Otherwise a writer's grace period would wait
-/// for ever.
+/// A section that ends with its scope, even if `touch` panics. If a section never ended, a writer's grace
+/// period would wait for ever.
 struct Section<'a> {
     grace: &'a Grace,
     slot: u32,

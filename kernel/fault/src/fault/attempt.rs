@@ -68,7 +68,7 @@ impl<W: World> AddressSpace<W> {
         if !self.sync.replace(self.engine().tables.word(slot.table, slot.index), old, new) {
             return Install::Lost;
         }
-        // Count the page only now, when its word is in place (spec §1.4.3).
+        // Count the page only now, after its word is in the table (spec §1.4.3).
         if counts != Counts::default() {
             self.account.add(&self.mm, local, counts);
         }

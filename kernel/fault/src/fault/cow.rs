@@ -80,9 +80,9 @@ impl<W: World> AddressSpace<W> {
     ) -> Result<Step, FaultError> {
         let engine = self.engine();
         let pfn = self.take_block(local, Order::ZERO).ok_or(FaultError::OutOfMemory(attempt.va))?;
-        // Race: another task frees the page, or makes it writable, while this task copies it. A temporary
-        // reference of this task prevents both. If the word is still unchanged after the copy, this task has
-        // copied the right page.
+        // Race: another task frees the page, or makes it writable, while this task copies it. This task has a
+        // temporary reference, so no other task frees the page or makes it writable. If the word is still
+        // unchanged after the copy, this task has copied the right page.
         let Some(head) = engine.frames.try_get(old.pfn()) else {
             self.free_unused(local, pfn, Order::ZERO);
             return Ok(Step::Again);

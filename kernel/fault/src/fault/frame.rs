@@ -33,8 +33,8 @@ impl<W: World> AddressSpace<W> {
         let pfn = self.take_block(local, order)?;
         let start_ns = self.clock(local);
         self.world().memory().clear(local.cpu, pfn, order, target);
-        // Prefetch the first cache lines of the next page now. This costs little time, because the fault's
-        // next atomic operation must wait until the writes to this page are complete.
+        // Prefetch the first cache lines of the next page now. The prefetch costs little time, because the
+        // fault's next atomic operation must wait until the writes to this page are complete.
         if let Some(next) = local.magazine.peek() {
             self.world().memory().expect(local.cpu, next);
         }
@@ -66,7 +66,7 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Frees a block that no other task has seen.
+    /// Frees a block that no word has mapped, so no other task knows it.
     pub(super) fn free_unused(&self, local: &mut Local, pfn: Pfn, order: Order) {
         if self.world().frames().free(local.cpu, pfn, order).is_err() {
             local.stats.refused_frees += 1;

@@ -1,4 +1,4 @@
-//! Handles gang faults. Such a fault maps one block of several pages into adjacent page-table words, as Linux
+//! Handles gang faults. A gang fault maps one block of several pages into adjacent page-table words, as Linux
 //! does with mTHP (spec §1.9).
 
 use core::ops::Range;

@@ -31,8 +31,8 @@ impl<W: World> AddressSpace<W> {
             return Ok(());
         }
         write.close(local, &change.replaced);
-        // If the range begins or ends inside a huge page, split the huge page. This step comes first, because
-        // only it can fail.
+        // If the range begins or ends inside a huge page, split the huge page. The split comes first, because
+        // only a split can fail.
         self.split_at(local, range.start)?;
         self.split_at(local, range.end)?;
         // From here on, new faults in the range find no area. `zap` removes the pages that earlier faults

@@ -1,10 +1,10 @@
 //! Replaces small pages by one huge page, as Linux's khugepaged does (spec §1.7, races 5 and 6).
 //!
 //! Race: a fault has already walked to the leaf table. Before the collapse copies a page, it closes the table
-//! in three steps. It sets the word that names the table to "busy", exchanges each word of the table for
-//! poison, and marks the table as taken out of the tree. So the fault loses. Under P0 and P3 it finds the
-//! mark, under P1 it finds that the parent word has changed, and under P2 its compare-exchange fails. In each
-//! case the fault starts again from the root.
+//! in three steps. The collapse sets the word that names the table to "busy", exchanges each word of the
+//! table for poison, and marks the table as taken out of the tree. So the fault loses. Under P0 and P3 it
+//! finds the mark, under P1 it finds that the parent word has changed, and under P2 its compare-exchange
+//! fails. In each case the fault starts again from the root.
 
 use alloc::vec::Vec;
 

@@ -1,5 +1,5 @@
-//! The steps that all changes of areas share. Only one writer runs at a time. It closes the areas that it
-//! changes, and then publishes a new area map.
+//! The steps that all changes of areas share. Only one writer runs at a time. The writer closes the areas
+//! that it changes, and then publishes a new area map.
 
 use alloc::sync::Arc;
 use core::ops::Range;

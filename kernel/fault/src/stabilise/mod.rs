@@ -123,7 +123,7 @@ impl AnyStabilise {
 
 /// Looks for the area again, under the address space's lock. Race: a writer has taken the area out of the
 /// map, but other tasks can still use its pages until the writer has unmapped them. A fault may return "no
-/// area" only after the unmap has ended. By taking the lock, the fault waits for this end.
+/// area" only after the unmap has ended. To wait for the end of the unmap, the fault takes the lock.
 #[cold]
 fn confirm<W: World>(mm: &Mm<W>, local: &mut Local, va: u64) -> Entered {
     local.stats.vma_fallback += 1;

@@ -1,4 +1,4 @@
-//! All tables of an engine, in one array. They have words and locks, and free tables form a stack.
+//! All tables of an engine, in one array. Each table has words and a lock, and free tables form a stack.
 
 use alloc::boxed::Box;
 
@@ -12,7 +12,7 @@ use crate::pte::{Pte, TableId};
 /// The value of [`Table::frame`] in a free table: no frame.
 const NO_FRAME: u64 = u64::MAX;
 
-/// The data of a table besides its words.
+/// The data of a table, without its words.
 struct Table<R> {
     /// The table's own lock (P1 and P3).
     lock: Mutex<R, ()>,

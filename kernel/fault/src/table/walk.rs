@@ -9,7 +9,7 @@ use crate::pte::{Meaning, Pte, TableId};
 pub(crate) struct Slot {
     pub(crate) table: TableId,
     pub(crate) index: u32,
-    /// Level of the table; 0 is a leaf table.
+    /// The level of the table. Level 0 is a leaf table.
     pub(crate) level: u8,
     /// The parent word, which leads to the table. `None` for the root.
     pub(crate) parent: Option<(TableId, u32)>,

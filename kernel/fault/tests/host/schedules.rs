@@ -9,7 +9,7 @@ use crate::host::Scheduler;
 /// A lock. At each of its operations, shuttle may switch to another thread.
 pub(crate) struct ShuttleLock(AtomicBool);
 
-// SAFETY: only one caller's exchange finds false between two unlocks; shuttle runs one thread at a time.
+// SAFETY: between two unlocks, only one caller finds `false`, because shuttle runs one thread at a time.
 unsafe impl RawMutex for ShuttleLock {
     const INIT: Self = Self(AtomicBool::new(false));
     type Guard = GuardSend;
@@ -59,8 +59,8 @@ pub(crate) fn check(schedules: usize, test: impl Fn() + Send + Sync + Clone + 's
     shuttle::check_pct(test, schedules.div_ceil(2), 3);
 }
 
-/// The number of schedules for each of `cases` cases. It is `SHUTTLE_ITERATIONS` divided by `cases`, or
-/// `default` if the variable is not set.
+/// The number of schedules for each of `cases` cases. The number is `SHUTTLE_ITERATIONS` divided by `cases`,
+/// or `default` if the variable is not set.
 pub(crate) fn schedules(cases: usize, default: usize) -> usize {
     let given = std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|number| number.parse::<usize>().ok());
     given.map_or(default, |all| (all / cases).max(1))

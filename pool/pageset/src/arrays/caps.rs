@@ -19,14 +19,14 @@ pub(crate) struct Share {
 impl Share {
     /// The largest share: a quarter of the free memory. (A guess.)
     const LARGEST: u32 = 2;
-    /// The smallest share: 1/1024. It gives a small pool no arrays. A large pool keeps some, even if requests
-    /// for contiguous memory fail again and again.
+    /// The smallest share: 1/1024. With this share, a small pool has no arrays. A large pool keeps some, even
+    /// if requests for contiguous memory fail again and again.
     const SMALLEST: u32 = 10;
     /// The share of a new pool, which does not know yet whether memory will be short.
     pub(crate) const FIRST: Self = Self { halvings: 6 };
 
     /// The share after the base refused several requests: 1/16 of this share. Four calls of
-    /// [`grown`](Self::grown) undo it. (A guess.)
+    /// [`grown`](Self::grown) lead back to this share. (A guess.)
     pub(crate) fn shrunk(self) -> Self {
         Self { halvings: (self.halvings + 4).min(Self::SMALLEST) }
     }

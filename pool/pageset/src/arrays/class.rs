@@ -38,7 +38,7 @@ impl Class {
         Self::Order9,
     ];
 
-    /// The class of an order; `None` for the largest order.
+    /// The class of an order. `None` for the largest order, which has no class.
     #[inline(always)]
     pub(crate) const fn of(order: Order) -> Option<Self> {
         if order.index() < Self::COUNT { Some(Self::ALL[order.index()]) } else { None }

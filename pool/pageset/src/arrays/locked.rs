@@ -28,7 +28,7 @@ impl CpuArrays {
         batch.forget_front(pushed.unwrap_or(0));
     }
 
-    /// Takes up to `limit` blocks under one hold of the lock. These blocks are not counted as pops.
+    /// Takes up to `limit` blocks under one hold of the lock. The taken blocks are not counted as pops.
     pub(crate) fn try_pop_many(&self, class: Class, limit: usize, batch: &mut Batch) {
         self.try_with(|arrays| arrays.stack(class).take_last(limit, |entry| batch.push_front(entry)));
     }

@@ -1,5 +1,5 @@
-//! Atomics, yielding, and a number for this thread. They usually come from the standard library. In tests
-//! with shuttle they come from shuttle, which may switch to another thread at each atomic operation.
+//! Atomics, yielding, and a number for this thread. Usually the standard library provides them. In tests with
+//! shuttle, shuttle provides them, which may switch to another thread at each atomic operation.
 
 #[cfg(shuttle)]
 pub(super) use shuttle::sync::atomic::{AtomicU32, AtomicU64, Ordering};

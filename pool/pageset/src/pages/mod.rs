@@ -47,7 +47,8 @@ pub struct RawPages {
 impl RawPages {
     /// Names `page_count` pages (1 to 2^30) that begin `frame` pages after a pool's start. Any pool may take
     /// them back. Returns `None` if the numbers are out of range. This function is for bindings to other
-    /// languages, which keep an address instead of a value. It does not check whether such pages exist.
+    /// languages, which keep an address instead of a value. The function does not check whether such pages
+    /// exist.
     #[must_use]
     pub const fn new(frame: usize, page_count: usize) -> Option<Self> {
         if frame <= u32::MAX as usize && 0 < page_count && page_count <= 1 << 30 {
@@ -82,7 +83,7 @@ impl RawPages {
         NonNull::slice_from_raw_parts(start, self.page_count() * PAGE_BYTES)
     }
 
-    /// Whether these pages can lie in this pool. They may be allocated or free.
+    /// Whether these pages can lie in this pool. The pages may be allocated or free.
     #[inline]
     fn may_be_of(self, pool: &Inner) -> bool {
         let end = self.span.frame().checked_add(self.span.count());
@@ -253,9 +254,9 @@ impl<'p> Pages<'p> {
     /// Takes back pages that [`into_raw`](Self::into_raw) gave up.
     ///
     /// If a caller frees pages twice, the pool may notice the double free only when it empties the CPU's
-    /// array. It then refuses the pages, and counts them in [`Stats::bad_frees`](crate::Stats::bad_frees).
-    /// Until then, the same pages may have two owners. [`from_raw_checked`](Self::from_raw_checked) checks
-    /// before it takes pages back.
+    /// array. The pool then refuses the pages, and counts them in
+    /// [`Stats::bad_frees`](crate::Stats::bad_frees). Until then, the same pages may have two owners.
+    /// [`from_raw_checked`](Self::from_raw_checked) checks before it takes pages back.
     ///
     /// # Panics
     /// If these are pages of another pool, or lie beyond the pool's end.
@@ -276,9 +277,9 @@ impl<'p> Pages<'p> {
     /// - Free pages, which may lie in the array of a CPU.
     /// - A part of a block, because pages must come back as they were given up. There is one exception. After
     ///   a [`Pool::trim`], a shortage or a [`shrink_to`](Self::shrink_to), the pool may know only which pages
-    ///   of a pageblock are in use, and not their blocks. It then accepts parts of blocks.
+    ///   of a pageblock are in use, and not their blocks. In this case, the function accepts parts of blocks.
     ///
-    /// The function also returns `None` if it cannot check the pages. This happens in a child of
+    /// The function also returns `None` if it cannot check the pages. No check is possible in a child of
     /// [`fork`](crate::Fork), and in a signal handler whose thread was interrupted inside an operation of the
     /// same pool. Use this function for debugging, and for callers in other languages. O(CPUs).
     ///
@@ -308,8 +309,8 @@ impl Deref for Pages<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the frames are mapped as long as the pool, which outlives 'p; their bytes are initialised
-        // (by the system or by an earlier owner), and the invariant makes this value their only owner.
+        // SAFETY: the frames are mapped as long as the pool, which outlives 'p. Their bytes are initialised,
+        // by the system or by an earlier owner. By the invariant, this value is their only owner.
         unsafe {
             std::slice::from_raw_parts(self.pool.address(self.span.frame()), self.page_count() * PAGE_BYTES)
         }

@@ -128,8 +128,8 @@ impl Deref for OwnedPages {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the pool is mapped as long as this value lives; its bytes are initialised (by the system or
-        // by an earlier owner), and the invariant makes this value the only owner of these.
+        // SAFETY: the pool is mapped as long as this value lives. Its bytes are initialised, by the system or
+        // by an earlier owner. By the invariant, this value is the only owner of these pages.
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.page_count() * PAGE_BYTES) }
     }
 }

@@ -1,5 +1,5 @@
-//! The fast path alone, for bindings to other languages: calls that only use this CPU's array. They identify
-//! a block by its first frame.
+//! The fast path alone, for bindings to other languages: calls that only use this CPU's array. The calls
+//! identify a block by its first frame.
 
 use std::num::NonZeroU16;
 

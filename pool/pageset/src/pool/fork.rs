@@ -69,14 +69,14 @@ mod tests {
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0, "fork failed");
         if pid == 0 {
-            // SAFETY: has no memory arguments; the signal ends a child that waits for ever.
+            // SAFETY: the call has no memory arguments. The signal ends a child that waits for ever.
             unsafe { libc::alarm(20) };
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-            // SAFETY: ends the process at once, without running the parent's destructors or exit handlers.
+            // SAFETY: the call ends the process without running the parent's destructors or exit handlers.
             unsafe { libc::_exit(if outcome.is_ok() { 0 } else { 101 }) };
         }
         let mut status = 0;
-        // SAFETY: waits for the child just made; `status` outlives the call.
+        // SAFETY: the call waits for the child from above, and `status` outlives the call.
         assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
         if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -libc::WTERMSIG(status) }
     }
@@ -158,7 +158,7 @@ mod tests {
                 let status = in_child(|| operation(&pool, unsafe { Pages::from_raw(&pool, raw) }));
                 assert_eq!(status, 0, "{name}");
                 drop(held);
-                // SAFETY: given up above, and taken back once in this process.
+                // SAFETY: the pages were given up above, and this process takes them back only once.
                 drop(unsafe { Pages::from_raw(&pool, raw) });
             }
             assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));

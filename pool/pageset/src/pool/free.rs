@@ -1,5 +1,5 @@
-//! A free puts a block into this CPU's array. If the array is full, a flush makes room first. Other blocks
-//! and runs go directly to the base.
+//! Frees blocks and runs. A block goes into this CPU's array, and if the array is full, a flush makes room
+//! first. Runs, and blocks without an array, go directly to the base.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -33,8 +33,8 @@ impl Inner {
         }
     }
 
-    /// Frees frames without a sequence: into an array under its lock, or directly to the base. This is a
-    /// separate function, so that the fast path stays small enough to be inlined where pages are dropped.
+    /// Frees frames without a sequence: into an array under its lock, or directly to the base. The function
+    /// is separate, so that the fast path stays small enough to be inlined where pages are dropped.
     #[inline(never)]
     fn free_out_of_line(&self, span: Span) {
         self.percpu.note_taken_back(span.frame(), span.count());
@@ -218,13 +218,13 @@ mod tests {
             assert_eq!((pool.resize(0), pool.stats()), (8 << 20, Stats::default()));
             assert_eq!(pool.validate(), Err(ValidateError::WouldBlock));
             let raw = cut.into_raw();
-            // SAFETY: given up above; nothing is taken back here.
+            // SAFETY: the pages were given up above, and this call refuses them.
             assert!(unsafe { Pages::from_raw_checked(&pool, raw) }.is_none());
             let outcome = pool.populate(2 << 20, NonZeroUsize::MIN, |_| ControlFlow::Continue(()));
             outcome.expect("takes no lock");
             drop(interrupted);
 
-            // SAFETY: as above, and taken back once.
+            // SAFETY: the pages were given up above, and are taken back only once.
             let cut = unsafe { Pages::from_raw_checked(&pool, raw) };
             assert_eq!(cut.expect("in use").page_count(), 1);
             assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));

@@ -62,8 +62,8 @@ impl Pool {
         self.enter().map(|(inner, _inside)| inner.look()).unwrap_or_default()
     }
 
-    /// Returns free memory to the system now, populated memory too. It empties all caches, then returns whole
-    /// pageblocks, then free parts of 64 KiB or more. A [pinned](crate::Builder::pinned) pool, hugetlb,
+    /// Returns free memory to the system now, populated memory too. A trim empties all caches, then returns
+    /// whole pageblocks, then free parts of 64 KiB or more. A [pinned](crate::Builder::pinned) pool, hugetlb,
     /// locked memory and a caller's region return nothing. O(pool / 2 MiB), and about 20 µs in the system for
     /// each pageblock.
     ///
@@ -82,8 +82,8 @@ impl Pool {
 }
 
 impl Pool {
-    /// Sets the policy for idle memory. It applies from the next scan on. The call ignores the policy's
-    /// `worker`, because it cannot start or end the pool's thread.
+    /// Sets the policy for idle memory. The new policy applies from the next scan on. The call ignores the
+    /// policy's `worker`, because it cannot start or end the pool's thread.
     pub fn set_returns(&self, returns: ReturnPolicy) {
         if let Ok((inner, _inside)) = self.enter() {
             *inner.policy.lock() = returns;
@@ -210,8 +210,8 @@ impl Inner {
         if discard_all(run) {
             return run.len() as u64;
         }
-        // The failed call may have discarded some of the pageblocks. They read as zero but count as dirty,
-        // which only costs a needless clear. Try each pageblock by itself.
+        // The failed call may have discarded some of the pageblocks. Discarded pageblocks read as zero but
+        // count as dirty, which only costs a needless clear. Try each pageblock by itself.
         let singles = run.clone().filter(|block| run.len() > 1 && discard_all(&(*block..block + 1)));
         singles.count() as u64
     }
@@ -341,7 +341,7 @@ impl Inner {
         })
     }
 
-    /// Clears free pageblocks that are not known to be zero, at most `limit`.
+    /// Clears at most `limit` free pageblocks that are not known to be zero.
     fn prezero(&self, limit: usize) {
         let mut left = limit;
         for block in self.ledger.blocks_in_use(0..self.frames / PAGEBLOCK_FRAMES) {

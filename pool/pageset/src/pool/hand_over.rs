@@ -123,7 +123,7 @@ struct Forking {
 }
 
 thread_local! {
-    /// The value has no destructor, so a thread's first use of it needs no memory of the heap.
+    /// The value has no destructor, so a thread's first use of the value does not allocate on the heap.
     static FORKING: Cell<Option<ManuallyDrop<Forking>>> = const { Cell::new(None) };
 }
 
@@ -297,11 +297,11 @@ mod tests {
         let child = unsafe { libc::fork() };
         if child == 0 {
             let is_refused = matches!(pool.take_over(Duration::ZERO), Err(TakeOverError::Unprepared));
-            // SAFETY: ends the process at once.
+            // SAFETY: the call ends the process at once.
             unsafe { libc::_exit(if is_refused { 0 } else { 1 }) };
         }
         let mut status = 0;
-        // SAFETY: waits for the child just made; `status` outlives the call.
+        // SAFETY: the call waits for the child from above, and `status` outlives the call.
         assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
         assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status}");
         drop(inside);

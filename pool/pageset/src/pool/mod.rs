@@ -134,7 +134,7 @@ pub(crate) struct Inner {
     pub(crate) on_shortage: Option<OnShortage>,
     /// Identifies this pool in the process.
     pub(crate) id: PoolId,
-    /// Bytes in service after the last resize.
+    /// The number of bytes in service since the last resize.
     pub(crate) in_service: AtomicUsize,
     /// Allows only one drain of the arrays at a time.
     pub(crate) drain: Lock<()>,

@@ -17,7 +17,7 @@ use crate::Backing;
 use crate::ledger::ReturnState;
 use crate::sys::{BLOCK_BYTES, advice};
 
-/// The number of bytes that a thread populates in one system call. Such a call takes about 10 ms, so a cancel
+/// The number of bytes that a thread populates in one system call. A call takes about 10 ms, so a cancel
 /// takes effect quickly.
 const CHUNK_BYTES: usize = 16 * BLOCK_BYTES;
 
@@ -41,8 +41,8 @@ pub enum Populated {
 
 impl Pool {
     /// Makes the whole pool resident, with one thread for each CPU that the process may use.
-    /// [`populate`](Self::populate) can also populate a part, with a number of threads of your choice. It
-    /// reports its progress and can be cancelled.
+    /// [`populate`](Self::populate) can also populate a part, with a number of threads of your choice.
+    /// `populate` also reports its progress and can be cancelled.
     ///
     /// ```
     /// use pageset::Pool;
@@ -63,9 +63,9 @@ impl Pool {
     /// Asks the system to replace the pool's small pages by huge pages. The call also works if the system
     /// gives no huge pages on its own, for example for a [`Backing::Memfd`]. The call does not change
     /// contents, so the pool may be in use. Each pageblock of 2 MiB that was used becomes resident as a
-    /// whole. Returns the number of bytes that are now in huge pages. This is 0 before Linux 6.1, and 0 for a
-    /// [pinned](crate::Builder::pinned) pool, because its pages must not be replaced. Takes about 100 µs for
-    /// each 2 MiB.
+    /// whole. Returns the number of bytes that are now in huge pages. The number is 0 before Linux 6.1, and 0
+    /// for a [pinned](crate::Builder::pinned) pool, because its pages must not be replaced. Takes about 100
+    /// µs for each 2 MiB.
     pub fn collapse(&self) -> u64 {
         let Ok((inner, _inside)) = self.enter() else { return 0 };
         let blocks = inner.ledger.blocks_in_use(0..inner.frames / PAGEBLOCK_FRAMES);
@@ -101,8 +101,8 @@ impl Pool {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Each thread calls `progress` after every 32 MiB that it has populated, but two calls never overlap. If
-    /// `progress` returns [`ControlFlow::Break`], the work ends.
+    /// A thread calls `progress` whenever it has populated 32 MiB. Two calls never overlap. If `progress`
+    /// returns [`ControlFlow::Break`], the work ends.
     ///
     /// The caller is one of the threads. If the system starts no other thread, the caller does all the work.
     /// With more than one thread, the program needs heap memory: to start a thread, the standard library

@@ -29,7 +29,7 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// [`AllocError::BadCount`] for 0 bytes; otherwise the errors of [`alloc_exact`](Self::alloc_exact).
+    /// [`AllocError::BadCount`] for 0 bytes. Otherwise the errors of [`alloc_exact`](Self::alloc_exact).
     pub fn alloc_run(&self, bytes: usize) -> Result<Pages<'_>, AllocError> {
         self.alloc_exact(bytes.div_ceil(PAGE_BYTES))
     }
@@ -95,7 +95,7 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// [`AllocError::NoRun`] if no such 1 GiB is free; the errors of [`alloc`](Self::alloc).
+    /// [`AllocError::NoRun`] if no such 1 GiB is free. Otherwise the errors of [`alloc`](Self::alloc).
     pub fn alloc_gib(&self) -> Result<Pages<'_>, AllocError> {
         let frames = HugePageSize::Gib1.bytes() / PAGE_BYTES;
         Ok(self.handed_out(self.run_of(frames, frames as u32)?))

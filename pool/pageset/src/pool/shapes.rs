@@ -65,8 +65,8 @@ impl Pool {
             }
         }
         drop(inside);
-        // The base has no further page. Allocate pages one by one: such an allocation also empties the
-        // caches, and asks the program to free pages.
+        // The base has no further free page. Allocate pages one by one, because a single allocation also
+        // empties the caches, and asks the program to free pages.
         while got < count {
             match self.alloc(Order::ZERO) {
                 Ok(page) => pages.push(page),

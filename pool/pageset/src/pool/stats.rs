@@ -58,7 +58,7 @@ pub struct Stats {
     pub refaulted_bytes: u64,
     /// Time spent in returning memory.
     pub return_time: Duration,
-    /// Bytes of mapped metadata. Only the used part is resident.
+    /// Bytes of mapped metadata. Only the used part of the metadata is resident.
     pub metadata_bytes: u64,
     /// Counters of the base, the allocator behind the arrays.
     pub base: BlockCounters,
@@ -137,8 +137,8 @@ impl Pool {
     }
 }
 
-/// The number of frames that [`Inner::doubled_in_arrays`] checks at once. It needs one bit for each frame, so
-/// 4 KiB of the stack.
+/// The number of frames that [`Inner::doubled_in_arrays`] checks at once. The check needs one bit for each
+/// frame, so 4 KiB of the stack.
 const WINDOW_FRAMES: u32 = 32_768;
 
 impl Inner {

@@ -32,11 +32,12 @@ pub struct BackingReport {
 impl Pool {
     /// Tells what memory the system really provided, by page size and by NUMA node.
     ///
-    /// The call reads `/proc/self/smaps`. It takes time in proportion to the process's mappings: milliseconds
-    /// for some thousands. If the memory is the caller's, the figures cover all mappings that overlap it.
+    /// The call reads `/proc/self/smaps`. The time grows with the number of the process's mappings: some
+    /// thousands of mappings take milliseconds. If the memory is the caller's, the figures cover all mappings
+    /// that overlap it.
     ///
     /// # Errors
-    /// The system's error if `/proc` cannot be read; [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the heap
+    /// The system's error if `/proc` cannot be read. [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the heap
     /// has no memory for the list of nodes.
     pub fn backing(&self) -> io::Result<BackingReport> {
         let inner = self.inner();

@@ -1,10 +1,10 @@
 //! Speeds up frees into the first pool of the process: such a free finds the array without reading the pool.
 //!
 //! Suppose that a thread frees a page after a long time. Its read of the `Pages` value misses the CPU's
-//! cache. That value points to the pool, and the pool points to the array, so two more misses would follow
-//! one after another. Most processes have one pool. So a free compares the address in the `Pages` value with
-//! the first pool, and uses the facts stored here. The processor predicts the comparison, and does not wait
-//! for the missing read.
+//! cache. The `Pages` value points to the pool, and the pool points to the array, so two more misses would
+//! follow one after another. Most processes have one pool. So a free compares the address in the `Pages`
+//! value with the first pool, and uses the facts stored here. The processor predicts the comparison, and does
+//! not wait for the missing read.
 
 use std::ptr;
 use std::sync::atomic::{
@@ -17,8 +17,8 @@ use super::{Area, Hot};
 /// A copy of the facts that sequences of the first pool need.
 ///
 /// # Invariants
-/// While `pool` is the address of a live [`Hot`], `hot` is the same address, and `area` is the distance of
-/// each thread's area.
+/// While `pool` is the address of a live [`Hot`], `hot` is the same address, and `area` is the
+/// [distance](Area::distance) of each thread's area.
 #[repr(C)]
 pub(super) struct First {
     pool: AtomicPtr<Hot>,

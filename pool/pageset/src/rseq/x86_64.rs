@@ -213,7 +213,7 @@ pub(crate) fn push_first(hot: &Hot, entry: Entry) -> Option<bool> {
 }
 
 /// Moves up to `limit` entries of this CPU's stack into an empty batch. Takes the entries that were put last.
-/// They are not counted as pops.
+/// Moved entries are not counted as pops.
 #[inline(never)]
 pub(crate) fn pop_many(hot: &Hot, area: Area, stack: StackAt, limit: usize, batch: &mut Batch) {
     let taken: usize;

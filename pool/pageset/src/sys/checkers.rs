@@ -38,7 +38,7 @@ unsafe impl Send for Checked {}
 // SAFETY: as for `Send`, and any thread may call the tools' functions.
 unsafe impl Sync for Checked {}
 
-/// The address of a function, if the process has it.
+/// The address of the function with this name, if the process has such a function.
 fn address_of(name: &CStr) -> Option<*mut c_void> {
     if cfg!(miri) {
         return None;
@@ -139,7 +139,7 @@ impl Drop for Checked {
         // use the region again.
         let end = *self.end.get_mut();
         if let Some([_, unpoison]) = self.tools.region {
-            // SAFETY: the pages are the pool's, and only the tool's own memory is changed.
+            // SAFETY: the pages belong to the pool, and the call changes only the tool's own records.
             unsafe { unpoison(self.start.cast_const().cast(), end) };
         }
         if self.tools.is_memcheck {

@@ -1,4 +1,4 @@
-//! The number of CPUs that can exist, the number that this thread may use, and the CPU that runs this thread.
+//! Tells how many CPUs can exist, how many CPUs this thread may use, and which CPU runs this thread.
 
 use super::host;
 

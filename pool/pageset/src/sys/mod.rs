@@ -51,7 +51,7 @@ pub(crate) const BLOCK_BYTES: usize = 2 << 20;
 /// Alignment of the start of a pool: the size of the largest block.
 pub(crate) const POOL_ALIGN: usize = 4 << 20;
 
-/// The step of making a mapping that the system refused.
+/// A step of making a mapping. A [`MapError`] names the step that the system refused.
 #[cfg_attr(miri, expect(dead_code, reason = "the heap has one step"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MapStep {

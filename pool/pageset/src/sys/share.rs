@@ -83,7 +83,7 @@ impl<T> Drop for Shared<T> {
             return;
         }
         // Race: other threads drop their shares before this thread drops the last share. After this fence,
-        // this thread sees their writes to the value.
+        // this thread sees the other threads' writes to the value.
         fence(Acquire);
         // SAFETY: the pointer comes from a leaked box of one entry, and by the invariant this was the box's
         // last share.

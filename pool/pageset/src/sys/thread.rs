@@ -18,7 +18,7 @@ pub(crate) fn without_signals<T>(start: impl FnOnce() -> T) -> T {
 }
 
 /// Lets the calling thread run on all CPUs that the process's cpuset allows, and replaces a real-time policy
-/// by the ordinary policy. If the system refuses, the setting stays as it was.
+/// by the ordinary policy. If the system refuses a change, the thread keeps its old setting.
 pub(crate) fn be_ordinary() {
     host::use_all_cpus();
     host::leave_real_time();

@@ -10,7 +10,7 @@ pub(crate) fn fork(work: impl FnOnce()) -> libc::pid_t {
         // SAFETY: the signal ends a child that waits for ever.
         unsafe { libc::alarm(60) };
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        // SAFETY: ends the process without running the parent's destructors or exit handlers.
+        // SAFETY: the call ends the process without running the parent's destructors or exit handlers.
         unsafe { libc::_exit(if outcome.is_ok() { 0 } else { 101 }) };
     }
     pid
@@ -20,7 +20,7 @@ pub(crate) fn fork(work: impl FnOnce()) -> libc::pid_t {
 /// returns minus the signal's number.
 pub(crate) fn status_of(pid: libc::pid_t) -> i32 {
     let mut status = 0;
-    // SAFETY: waits for a child; `status` outlives the call.
+    // SAFETY: the call waits for a child, and `status` outlives the call.
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
     if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -libc::WTERMSIG(status) }
 }

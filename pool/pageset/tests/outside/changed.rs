@@ -77,7 +77,7 @@ fn policy_at(address: *mut libc::c_void) -> i32 {
 
 fn mbind(pages: &Pages<'_>, mode: i32, nodes: u64) {
     let (mask, bits) = if nodes == 0 { (ptr::null(), 0) } else { (&raw const nodes, 64) };
-    // SAFETY: the pages are the caller's; the mask outlives the call.
+    // SAFETY: the caller owns the pages, and the mask outlives the call.
     done(unsafe { libc::syscall(libc::SYS_mbind, start(pages), BLOCK, mode, mask, bits, 0) });
 }
 
@@ -229,7 +229,7 @@ mod userfault {
     pub(super) fn register(file: &OwnedFd, pages: &Pages<'_>) {
         let mut request =
             Register { start: start(pages).addr() as u64, bytes: BLOCK as u64, mode: 1, calls: 0 };
-        // SAFETY: as above; the pages are the caller's.
+        // SAFETY: the structure outlives the call, and the caller owns the pages.
         done(unsafe { libc::ioctl(file.as_raw_fd(), REGISTER, &raw mut request) });
     }
 
@@ -276,7 +276,7 @@ fn the_file_of_a_pool_reaches_every_page_of_it_and_of_no_other() {
     // SAFETY: a new mapping at an address of the kernel's choice.
     let mapping = unsafe { libc::mmap(ptr::null_mut(), BYTES, flags.0, flags.1, file.as_raw_fd(), 0) };
     assert_ne!(mapping, libc::MAP_FAILED);
-    // SAFETY: mapped above, and not written meanwhile.
+    // SAFETY: the memory was mapped above, and no code writes to it now.
     let seen = unsafe { slice::from_raw_parts(mapping.cast::<u8>(), BYTES) };
     assert_eq!(&seen[of_b.offset()..][..6], b"secret");
     assert!(!seen.windows(6).any(|bytes| bytes == b"hidden"));
@@ -285,6 +285,6 @@ fn the_file_of_a_pool_reaches_every_page_of_it_and_of_no_other() {
     let zeroed: Vec<_> = std::iter::from_fn(|| pool.alloc_zeroed(Order::MAX).ok()).collect();
     let spoilt = zeroed.iter().filter(|pages| pages.iter().any(|byte| *byte != 0)).count();
     assert_eq!(spoilt, 1, "the pool knew it to be zero");
-    // SAFETY: mapped above, and no longer in use.
+    // SAFETY: the memory was mapped above, and is not in use any more.
     done(unsafe { libc::munmap(mapping, BYTES) });
 }

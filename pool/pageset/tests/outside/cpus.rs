@@ -109,8 +109,8 @@ fn a_cpuset_may_change_while_threads_allocate() {
     }
 }
 
-/// Takes the last CPU offline several times. This affects all programs of the machine, so the test runs only
-/// with `PAGESET_TEST_HOTPLUG=1`.
+/// Takes the last CPU offline several times. An offline CPU affects all programs of the machine, so the test
+/// runs only with `PAGESET_TEST_HOTPLUG=1`.
 #[test]
 fn a_cpu_may_go_away_and_come_back() {
     let _cpus = CPUS.lock().unwrap();

@@ -233,7 +233,7 @@ fn raw_pages_come_back_and_a_second_time_is_refused() {
         let pool = builder.build().unwrap();
         let raw = pool.alloc(order(2)).unwrap().into_raw();
         assert_eq!((raw.page_count(), pool.stats().nr_used), (4, 4));
-        // SAFETY: `raw` was just given up.
+        // SAFETY: the pages of `raw` were just given up.
         drop(unsafe { Pages::from_raw(&pool, raw) });
         // SAFETY: these pages are free, but the check refuses them.
         assert!(unsafe { Pages::from_raw_checked(&pool, raw) }.is_none(), "in an array");
@@ -486,7 +486,7 @@ fn a_pool_can_be_made_smaller_and_as_large_as_before() {
     let pool = builder(64).build().unwrap();
     let held = pool.alloc(Order::THP).unwrap();
     let out_of_service = pool.alloc_at(16_383, Order::ZERO).unwrap().into_raw();
-    // SAFETY: just given up, and taken back once.
+    // SAFETY: the pages were just given up, and are taken back only once.
     drop(unsafe { Pages::from_raw(&pool, out_of_service) });
     assert_eq!(pool.resize(16 * MIB), 16 * MIB);
     let stats = pool.stats();
@@ -721,7 +721,7 @@ fn pages_come_back_by_numbers() {
             let pages = pool.alloc_exact(count).unwrap();
             let raw = pages.into_raw();
             assert_eq!(RawPages::new(raw.frame(), count), Some(raw));
-            // SAFETY: from `into_raw`, and taken back once.
+            // SAFETY: the pages come from `into_raw`, and are taken back only once.
             drop(unsafe { Pages::from_raw(&pool, raw) });
         }
         assert_eq!((RawPages::new(0, 0), RawPages::new(0, (1 << 30) + 1)), (None, None));
@@ -739,7 +739,7 @@ fn pages_come_back_by_numbers() {
             };
             assert!(pool.uses_rseq() && frame.is_multiple_of(order(o).frames()));
             assert_eq!(pool.stats().nr_used, u64::from(order(o).frames()));
-            // SAFETY: just popped, and without another owner.
+            // SAFETY: the block was just popped, and has no other owner.
             assert!(unsafe { pool.push_frame(frame, cached) });
         }
         assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));

@@ -15,7 +15,7 @@ fn order(order: u8) -> Order {
 
 /// Whether `from_raw` accepts these pages, which have no owner. Gives them up again.
 fn is_taken(pool: &Pool, raw: RawPages) -> bool {
-    // SAFETY: refused pages are not taken, and taken pages are given up again.
+    // SAFETY: `from_raw` does not take refused pages, and this function gives accepted pages up again.
     let taken = catch_unwind(AssertUnwindSafe(|| unsafe { Pages::from_raw(pool, raw) }.into_raw()));
     taken.is_ok()
 }
@@ -72,7 +72,7 @@ fn a_part_of_a_block_is_not_taken_back() {
             assert!(is_checked(&pool, block));
             let by_numbers = RawPages::new(first, count).unwrap();
             assert!(is_checked(&pool, by_numbers), "{by_numbers:?}");
-            // SAFETY: given up above, and taken back once.
+            // SAFETY: the pages were given up above, and are taken back only once.
             drop(unsafe { Pages::from_raw(&pool, block) });
         }
         let run = pool.alloc_exact(37).unwrap().into_raw();
@@ -99,7 +99,7 @@ fn pages_come_back_as_they_were_cut_and_after_a_trim() {
     let _ = pool.trim();
     raws.push(pool.alloc(order(4)).unwrap().into_raw());
     for raw in raws {
-        // SAFETY: given up above, and taken back once.
+        // SAFETY: the pages were given up above, and are taken back only once.
         let back = unsafe { Pages::from_raw_checked(&pool, raw) };
         assert!(back.is_some(), "{raw:?}");
     }
@@ -146,7 +146,7 @@ fn a_pool_whose_pages_came_back_is_unmapped() {
     let pool = builder(4 << 10).build().unwrap();
     let raw = pool.alloc(Order::ZERO).unwrap().into_raw();
     let address = pool.start().addr() + (2 << 30);
-    // SAFETY: given up above, and taken back once.
+    // SAFETY: the pages were given up above, and are taken back only once.
     drop(unsafe { Pages::from_raw(&pool, raw) });
     assert!(is_mapped(address));
     drop(pool);

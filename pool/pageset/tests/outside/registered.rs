@@ -146,14 +146,14 @@ fn a_fork_of_a_program_whose_pool_is_hidden_loses_no_reads() {
     if child == 0 {
         // SAFETY: the call has no arguments. The parent ends the child.
         unsafe { libc::pause() };
-        // SAFETY: ends the process at once.
+        // SAFETY: the call ends the process at once.
         unsafe { libc::_exit(0) };
     }
     assert!(child > 0);
     let lost = ring.reads_lost(&pool);
-    // SAFETY: the child is this test's own.
+    // SAFETY: this test made the child.
     assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
-    // SAFETY: as above; the status is not wanted.
+    // SAFETY: this test made the child, and a null pointer means that its status is not wanted.
     assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child);
     assert_eq!(lost, 0);
 }

@@ -40,8 +40,8 @@ pub(super) enum Memory {
     Lent,
 }
 
-/// One step of a program. To select pages from a list, a step has a number, which is used modulo the list's
-/// length.
+/// One step of a program. A step selects pages by a number, which is taken modulo the number of pages that
+/// can be selected.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     Alloc {

@@ -20,7 +20,7 @@ pub(super) fn fork(run: &Run<'_>) {
         // SAFETY: the signal ends a child that waits for ever.
         unsafe { libc::alarm(20) };
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| be_child(run)));
-        // SAFETY: ends the process without running the parent's destructors or exit handlers.
+        // SAFETY: the call ends the process without running the parent's destructors or exit handlers.
         unsafe { libc::_exit(if outcome.is_ok() { 0 } else { 101 }) };
     }
     assert_eq!(status_of(pid), 0, "the child's exit status");

@@ -35,7 +35,7 @@ impl Program {
     }
 }
 
-/// Memory of the caller, filled with a pattern.
+/// Memory that the program lends to a pool, filled with a pattern.
 struct Lent {
     start: NonNull<u8>,
     layout: Layout,
@@ -47,7 +47,7 @@ impl Lent {
         // SAFETY: the layout is not empty.
         let start = unsafe { alloc(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        // SAFETY: just allocated with this size.
+        // SAFETY: the memory was just allocated with this size.
         unsafe { start.write_bytes(0xa5, layout.size()) };
         Self { start, layout }
     }
@@ -347,7 +347,7 @@ impl<'p> Run<'p> {
         if self.freed.len() > FREED_MAX {
             self.freed.swap_remove(0);
         }
-        // SAFETY: just given up, and taken back once.
+        // SAFETY: the pages were just given up, and are taken back only once.
         drop(unsafe { Pages::from_raw(self.pool, raw) });
     }
 
@@ -377,14 +377,14 @@ impl<'p> Run<'p> {
 
     fn take_back(&mut self, which: usize) {
         let Some((raw, pattern)) = remove(&mut self.raw, which) else { return };
-        // SAFETY: from `into_raw`, and taken back once.
+        // SAFETY: the pages come from `into_raw`, and are taken back only once.
         let pages = unsafe { Pages::from_raw(self.pool, raw) };
         self.note_taken_back(raw, pages, pattern);
     }
 
     fn take_back_checked(&mut self, which: usize) {
         let Some((raw, pattern)) = remove(&mut self.raw, which) else { return };
-        // SAFETY: from `into_raw`, and taken back once.
+        // SAFETY: the pages come from `into_raw`, and are taken back only once.
         let pages = unsafe { Pages::from_raw_checked(self.pool, raw) };
         self.note_taken_back(raw, pages.expect("the pages are allocated"), pattern);
     }

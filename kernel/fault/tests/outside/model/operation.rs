@@ -13,8 +13,8 @@ pub(crate) struct Program {
     pub(crate) operations: Vec<Operation>,
 }
 
-/// One operation. It names a task or an address space by any number, which is taken modulo the number of
-/// existing tasks or spaces.
+/// One operation. An operation names a task or an address space by any number, which is taken modulo the
+/// number of existing tasks or spaces.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operation {
     NewSpace {

@@ -98,13 +98,13 @@ pub(in crate::sys) fn discard(mapping: &Mapping, bytes: Range<usize>, advice: Ad
 
 /// Calls mlock(2) for the whole mapping.
 pub(in crate::sys) fn lock(mapping: &Mapping) -> io::Result<()> {
-    // SAFETY: the range is the mapping; locking changes no contents.
+    // SAFETY: the range is the mapping, and locking changes no contents.
     unsafe { mlock(mapping.start().as_ptr().cast(), mapping.bytes()) }.map_err(io::Error::from)
 }
 
 /// Undoes [`lock`].
 pub(super) fn unlock(mapping: &Mapping) -> io::Result<()> {
-    // SAFETY: the range is the mapping; unlocking changes no contents.
+    // SAFETY: the range is the mapping, and unlocking changes no contents.
     unsafe { munlock(mapping.start().as_ptr().cast(), mapping.bytes()) }.map_err(io::Error::from)
 }
 

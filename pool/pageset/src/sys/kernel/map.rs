@@ -25,7 +25,7 @@ pub(crate) struct Mapping {
 
 // SAFETY: a mapping is an address and a length. The owners of its pages decide how threads use the memory.
 unsafe impl Send for Mapping {}
-// SAFETY: as for Send; no method changes the mapping through a shared reference.
+// SAFETY: as for `Send`, and no method changes the mapping through a shared reference.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -142,8 +142,8 @@ fn name(start: NonNull<u8>, bytes: usize) {
     }
 }
 
-/// Reserves `bytes` of address space at a multiple of [`POOL_ALIGN`]. It first reserves more than `bytes`,
-/// and then returns the excess.
+/// Reserves `bytes` of address space at a multiple of [`POOL_ALIGN`]. To align the range, reserves more than
+/// `bytes` first, and then returns the excess.
 fn reserve_aligned(bytes: usize) -> io::Result<NonNull<u8>> {
     let small = || reserve_aligned_to(bytes, POOL_ALIGN);
     // A pool of 1 GiB or more begins at a multiple of 1 GiB if there is room, so that huge pages of 1 GiB

@@ -26,7 +26,7 @@ pub(in crate::sys) fn process_id() -> i32 {
 /// Whether a process with this number exists. A process that has ended still exists until its parent waits
 /// for it.
 pub(in crate::sys) fn is_process(id: i32) -> bool {
-    // SAFETY: signal 0 is only a check; nothing is sent.
+    // SAFETY: signal 0 only checks the process, and the call sends no signal.
     let outcome = unsafe { libc::kill(id, 0) };
     outcome == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }

@@ -17,14 +17,14 @@ pub(in crate::sys) fn block_signals() -> SignalsBlocked {
     let mut before = MaybeUninit::uninit();
     // SAFETY: both sets outlive the call, and the first one is initialised.
     let outcome = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
-    // SAFETY: the call has succeeded, so it has written the former mask.
+    // SAFETY: the call has succeeded, so it has written the previous mask.
     SignalsBlocked((outcome == 0).then(|| unsafe { before.assume_init() }))
 }
 
 impl Drop for SignalsBlocked {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
-            // SAFETY: the set outlives the call; the present mask is not needed.
+            // SAFETY: the set outlives the call, and a null pointer means that the present mask is not wanted.
             unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, ptr::null_mut()) };
         }
     }
