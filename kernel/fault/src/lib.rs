@@ -19,7 +19,7 @@
 //! - *Area*: a range of addresses with the same rights.
 //!
 //! - *Write*: a change of an address space's areas. While a write goes on, the areas that it changes are
-//! *closed*: no fault may use them.
+//!   *closed*: no fault may use them.
 //!
 //! - *Section*: the part of a fault during which the task may use tables, areas and translations. A writer
 //!   waits for a *grace period* before it frees them, as in RCU.
