@@ -114,7 +114,8 @@ impl<W: World> Task<W> {
         self.space.access(&mut self.local, va, access, touch)
     }
 
-    /// Whether a load or store would succeed without a fault. If so, sets the accessed bit, as hardware does.
+    /// Whether a load or store would succeed without a fault. If it would, this call sets the accessed bit,
+    /// as hardware does.
     pub fn reaches(&mut self, va: u64, access: Access) -> bool {
         self.space.reaches(&self.local, va, access)
     }

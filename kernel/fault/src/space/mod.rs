@@ -42,7 +42,7 @@ pub struct Options {
     /// Whether faults map huge pages. With 4 KiB pages, a huge page has order 9.
     pub huge: Huge,
     /// The largest order of a block that a write fault maps at once, if all its words are empty (mTHP, spec
-    /// §1.9). With 0, a fault maps single pages. With 4 and 4 KiB pages, it maps up to 64 KiB.
+    /// §1.9). With 0, a fault maps single pages. With 4 and pages of 4 KiB, a fault maps up to 64 KiB.
     pub gang_order: u8,
     /// The largest order of a run of pages that a fault maps in advance (prefaulting, spec §1.9), at most 5.
     /// With 0, there is no prefaulting. The first patches of December 2004 used 3.

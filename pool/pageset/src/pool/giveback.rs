@@ -64,8 +64,8 @@ impl Pool {
 
     /// Returns free memory to the system now, populated memory too. A trim empties all caches, then returns
     /// whole pageblocks, then free parts of 64 KiB or more. A [pinned](crate::Builder::pinned) pool, hugetlb,
-    /// locked memory and a caller's region return nothing. O(pool / 2 MiB), and about 20 µs in the system for
-    /// each pageblock.
+    /// locked memory and a caller's region return nothing. A trim takes O(pool / 2 MiB) time, and the system
+    /// needs about 20 µs more for each pageblock.
     ///
     /// Trim while the program is idle, not in a loop. After each trim, refills take blocks from other
     /// pageblocks, so the pages of a busy program spread over more and more pageblocks. In one measurement

@@ -166,7 +166,8 @@ impl Inner {
         let (first, count) = (span.frame(), span.count());
         assert!(keep.start < keep.end && keep.end <= count as usize, "keep {keep:?} of {count} pages");
         let (start, end) = (keep.start as u32, keep.end as u32);
-        // Change the span first. If a panic comes before the other pages are freed, they are only lost.
+        // Change the span first. If a panic comes before the other pages are freed, the pool loses these
+        // pages, and does no other harm.
         *span = Span::of(first + start, end - start);
         self.free_frames(first..first + start);
         self.free_frames(first + end..first + count);

@@ -59,7 +59,7 @@ pub(crate) enum MapStep {
     File,
     /// Reserving address space.
     Reserve,
-    /// Mapping memory in the reserved address space.
+    /// Mapping memory into the address space that was reserved.
     Map,
     /// Making the mapping read as zero in children.
     Wipe,
