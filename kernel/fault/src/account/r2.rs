@@ -1,6 +1,6 @@
 //! R2: each task counts its own changes in plain numbers, as in the 2005 comparison (spec §1.6). The task
-//! folds these deltas when it is scheduled away, if the page-table lock is free. When the task leaves, it
-//! always folds them.
+//! folds these deltas when it is scheduled away, if the page-table lock is free. A task that leaves always
+//! folds its deltas.
 
 use super::{Accountant, Tally};
 use crate::atomic::Padded;

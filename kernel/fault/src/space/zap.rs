@@ -68,7 +68,7 @@ impl<W: World> AddressSpace<W> {
     ///
     /// Race: a fault that began before the areas were closed may still be adding a table. If the strategy
     /// protects upper tables by a lock, this method takes and releases that lock once before it reads the
-    /// table. After that, the fault's change is complete and visible.
+    /// table. When this method has had the lock, the fault's change is complete and visible.
     pub(super) fn each_run(
         &self,
         local: &mut Local,

@@ -80,7 +80,7 @@ impl HotPage {
         self.sets.iter().flat_map(ArraySet::cpus)
     }
 
-    /// Puts the other set into use. Returns the previous one.
+    /// Makes threads use the set of arrays that is not in use. Returns the arrays that were in use before.
     pub(crate) fn swap(&self) -> &[CpuArrays] {
         let old = self.current_index();
         // INVARIANT: both sets have the same length.

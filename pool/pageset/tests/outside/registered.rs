@@ -144,7 +144,7 @@ fn a_fork_of_a_program_whose_pool_is_hidden_loses_no_reads() {
     // SAFETY: the child does nothing but wait for its end.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // SAFETY: the call has no arguments. The parent ends the child.
+        // SAFETY: `pause` takes no pointers and only waits. The parent ends the child.
         unsafe { libc::pause() };
         // SAFETY: the call ends the process at once.
         unsafe { libc::_exit(0) };
