@@ -1,5 +1,5 @@
-//! Keeps the shared library loaded. Threads of the program may have been interrupted in its code, and the
-//! kernel looks for the sequence there when they go on. So `dlclose` must not unmap it.
+//! Links the shared library so that `dlclose` does not unmap it. The kernel may have interrupted a thread in
+//! a sequence of the library, and reads the sequence's descriptor in the library when the thread runs again.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,5 +1,5 @@
-//! Sets `cfg`s that tell whether a processor runs the program. Interpreters and model checkers set a `cfg` of
-//! their own; they support neither restartable sequences nor forks.
+//! Sets two `cfg`s. `interpreted` means that Miri or shuttle runs the program, and so neither restartable
+//! sequences nor forks work. `sequences` means that restartable sequences may work.
 
 use std::env;
 

@@ -1,5 +1,5 @@
-//! The cost of one operation: the median over many short batches. A batch with an interruption does not count
-//! then.
+//! The cost of one operation: the median over many short batches. So a few batches with an interruption do
+//! not change the result.
 
 use std::time::{Duration, Instant};
 
@@ -51,10 +51,10 @@ pub(crate) fn passes(budget: Duration, passes: usize, mut pass: impl FnMut() -> 
     median(&values)
 }
 
-/// The middle of `values`.
+/// The median of `values`.
 ///
 /// # Panics
-/// If there are none.
+/// Panics if there are no values.
 pub(crate) fn median(values: &[f64]) -> f64 {
     Spread::of(values).expect("there is at least one finite value").median
 }

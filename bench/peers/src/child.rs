@@ -19,12 +19,13 @@ pub(crate) struct Order {
     effort: Effort,
 }
 
-/// The output of a child: one line of JSON.
+/// The output of a child. It is printed as one line of JSON.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// One value for each row of the job, if the target can do it; null where it was not measured.
+    /// One value for each row of the job, if the target can do the job. A value is null if it was not
+    /// measured.
     pub(crate) values: Vec<Option<f64>>,
-    /// The reason if the target cannot do it.
+    /// The reason if the target cannot do the job.
     pub(crate) absent: Option<String>,
     /// Version of the target, if only the running process knows it.
     pub(crate) version: Option<String>,

@@ -52,7 +52,7 @@ pub(crate) struct Row {
     pub(crate) absent: Vec<Absent>,
     /// The peer with the smallest median.
     pub(crate) best_peer: Option<&'static str>,
-    /// Its median divided by ours: above 1 pageset is better.
+    /// The best peer's median divided by that of pageset. If this is above 1, pageset is better.
     pub(crate) pageset_vs_best: Option<f64>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Value {
     pub(crate) allocator: &'static str,
     /// Its version.
     pub(crate) version: String,
-    /// The middle of all rounds.
+    /// The median of all rounds.
     pub(crate) median: f64,
     /// The best round.
     pub(crate) min: f64,

@@ -7,8 +7,8 @@ use std::time::Duration;
 pub(crate) struct Effort {
     /// Whether `--quick` was given. A parent passes it to its children.
     pub(crate) is_quick: bool,
-    /// Seed of a row whose value depends on chance. It differs between rounds, and is the same for all
-    /// targets.
+    /// Seed of a row whose value depends on chance. Each round has a different seed, which is the same for
+    /// all targets.
     pub(crate) seed: u64,
     /// How long operations are repeated for one value.
     pub(crate) window: Duration,
@@ -49,7 +49,7 @@ impl Effort {
         waits: [Some(Duration::ZERO), Some(Duration::from_secs(1)), None],
     };
 
-    /// As little as possible: whether a job works at all.
+    /// The least work that shows whether a job works at all.
     #[cfg(test)]
     pub(crate) const TINY: Self = Self {
         window: Duration::from_millis(1),

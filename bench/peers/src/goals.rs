@@ -5,13 +5,14 @@ use crate::document::Document;
 /// The upper bound of a goal.
 #[derive(Clone, Copy, Debug)]
 enum Bound {
-    /// In the row's unit.
+    /// A value in the row's unit.
     Value(f64),
     /// A multiple of this allocator's value.
     Of(&'static str, f64),
 }
 
-/// Row, threads, bound. They are goals of the pool's first specification, under this program's row names.
+/// Row, threads and bound of each goal. The goals come from the pool's first specification, and the rows have
+/// the names of this program.
 const GOALS: &[(&str, usize, Bound)] = &[
     ("pair-0", 1, Bound::Value(2.5)),
     ("pair-0", 2, Bound::Value(2.5)),
@@ -30,7 +31,7 @@ const GOALS: &[(&str, usize, Bound)] = &[
     ("touch-128m", 1, Bound::Of("mmap", 1.0 / 20.0)),
     ("burst", 1, Bound::Of("mimalloc2", 1.3)),
     ("burst", 1, Bound::Of("mimalloc3", 1.3)),
-    // 5 % of the burst.
+    // This is 5 % of the burst.
     ("resident-1s", 1, Bound::Value(51.2)),
     ("metadata", 1, Bound::Value(160.0)),
 ];
@@ -46,7 +47,7 @@ pub(crate) struct Judged {
     pub(crate) goal: String,
     /// The value to compare with the bound: a value in the row's unit, or a multiple.
     pub(crate) value: f64,
-    /// Whether it is reached.
+    /// Whether the goal is reached.
     pub(crate) is_reached: bool,
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Asks the kernel.
+    /// Reads the properties of this machine from the system.
     pub(crate) fn here() -> Self {
         let cpuinfo = read_to_string("/proc/cpuinfo").unwrap_or_default();
         let meminfo = read_to_string("/proc/meminfo").unwrap_or_default();

@@ -1,9 +1,9 @@
 //! The same page-allocation work on pageset and on its peers.
 //!
-//! The program starts itself once for each measurement. A parent goes through the jobs and, in each round,
-//! through all targets. A child opens one target, does one job and prints its values. So every measurement
-//! begins with a fresh heap, allocators never share a process's memory, and a crashing peer costs one
-//! measurement.
+//! The program starts itself once for each measurement. The parent goes through the jobs. For each job it
+//! does several rounds, and each round goes through all targets. A child opens one target, does one job and
+//! prints its values. So every measurement begins with a fresh heap, allocators never share a process's
+//! memory, and a crashing peer costs one measurement.
 //!
 //! - `target`: one file per allocator, behind the trait `Target`.
 //! - `row`: one file per kind of work, and the list of jobs and rows.

@@ -44,7 +44,7 @@ fn line(row: &Row) -> String {
     format!("| {row} | {threads} | {unit} | {ours} | {floor} | {core} | {best} | {second} | {ratio} |\n")
 }
 
-/// Three significant digits.
+/// Formats a value with three significant digits.
 fn digits(value: f64) -> String {
     match value {
         ..10.0 => format!("{value:.2}"),

@@ -6,7 +6,7 @@ pub(crate) fn anonymous() -> u64 {
     parse(&text)
 }
 
-/// MiB of resident memory for each GiB of memory `of` which it was measured.
+/// Converts: `bytes` were resident for `of` bytes of memory. Returns the MiB that this is for each GiB.
 pub(crate) fn mib_per_gib(bytes: u64, of: usize) -> f64 {
     bytes as f64 / (1 << 20) as f64 * ((1 << 30) as f64 / of as f64)
 }

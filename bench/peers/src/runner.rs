@@ -21,7 +21,7 @@ pub(crate) struct Measured {
     pub(crate) target: &'static TargetInfo,
     /// The values of each row of the job, one for each round.
     pub(crate) values: Vec<Vec<f64>>,
-    /// The reason if there are none, or if a round is missing.
+    /// The reason if there are no values, or if a round is missing.
     pub(crate) absent: Option<String>,
     /// The version that the running target names.
     pub(crate) version: Option<String>,
@@ -32,7 +32,7 @@ pub(crate) struct Measured {
 pub(crate) struct JobOutcome {
     /// The job.
     pub(crate) job: &'static Job,
-    /// In the order of the list of targets.
+    /// The results for each target, in the order of the list of targets.
     pub(crate) measured: Vec<Measured>,
 }
 
@@ -106,7 +106,7 @@ fn absent(reason: String) -> Report {
     Report { absent: Some(reason), ..Report::default() }
 }
 
-/// The first line of an error text that is a message.
+/// The first line of an error text that tells the error. Lines before it may be empty, or name the thread.
 fn told(text: &str) -> &str {
     let is_message =
         |line: &&str| !line.is_empty() && !line.starts_with("thread ") && !line.starts_with("note:");
@@ -124,7 +124,7 @@ impl Measured {
         Self { target, values: vec![Vec::new(); job.rows.len()], absent, version: None }
     }
 
-    /// Whether it does not take part, or its first round failed. Further rounds would fail too.
+    /// Whether the target does not take part, or its first round failed. Further rounds would fail too.
     fn is_hopeless(&self) -> bool {
         self.absent.is_some() && self.values.iter().all(Vec::is_empty)
     }

@@ -1,6 +1,6 @@
 //! Random numbers and orders, the same in every run.
 
-/// A xorshift generator: it adds two or three instructions to the measured loop.
+/// A xorshift generator, because that adds only a few instructions to the measured loop.
 #[derive(Debug)]
 pub(crate) struct Random(u64);
 

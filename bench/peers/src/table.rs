@@ -84,7 +84,7 @@ fn detail(row: &Row) -> Table {
     table
 }
 
-/// Three significant digits.
+/// Formats a value with three significant digits.
 fn number(value: f64) -> Cell {
     let digits = match value {
         ..10.0 => 2,

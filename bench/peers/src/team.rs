@@ -20,7 +20,7 @@ impl Member<'_> {
 /// Runs `work` on `threads` threads, each on a CPU of its own if there are enough. Returns their results.
 ///
 /// # Panics
-/// If one of them panics.
+/// Panics if one of the threads panics.
 pub(crate) fn run<R: Send>(threads: usize, work: impl Fn(&Member<'_>) -> R + Sync) -> Vec<R> {
     let cpus = allowed_cpus();
     let barrier = Barrier::new(threads);

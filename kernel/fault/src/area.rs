@@ -1,8 +1,8 @@
 //! Areas are ranges of addresses with the same rights (Linux's VMAs). An area map holds all areas of an
 //! address space.
 //!
-//! An area map never changes. A writer makes a new map, which shares the unchanged areas with the old one, so
-//! readers need no lock.
+//! An area map never changes, so readers need no lock. A writer makes a new map, which shares the unchanged
+//! areas with the old map.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -54,7 +54,7 @@ pub(crate) struct Area {
     pub(crate) id: u32,
     /// Under strategy V2, a fault in this area holds this lock as a reader.
     pub(crate) lock: RwSem,
-    /// The number of the last write that changed this area. The area is closed while that write is in
+    /// The number of the last write that closed this area. The area is closed while this write is in
     /// progress.
     marked: AtomicU64,
 }
@@ -75,16 +75,16 @@ impl Area {
         self.marked.store(write, Ordering::Release);
     }
 
-    /// Whether the area is closed. If a write is in progress, `write` is its number; otherwise `write` is the
-    /// number of the next write.
+    /// Whether the area is closed. `write` must be the number of the write in progress, or of the next write
+    /// if none is in progress.
     #[inline]
     pub(crate) fn is_marked(&self, write: u64) -> bool {
         self.marked.load(Ordering::Acquire) == write
     }
 }
 
-/// All areas in ascending order. Areas do not overlap. Two adjacent areas have different rights, otherwise
-/// they would be one area.
+/// All areas in ascending order. Areas do not overlap. Two adjacent areas have different rights, because
+/// adjacent areas with the same rights are joined.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AreaMap {
     areas: Vec<Arc<Area>>,
@@ -138,8 +138,8 @@ impl AreaMap {
         at >= range.end
     }
 
-    /// Builds a map that gives `range` these rights, or no area if `prot` is `None`. Areas that overlap the
-    /// range are cut. Adjacent areas with equal rights are joined.
+    /// Builds a map that gives `range` the rights `prot`, or has no area in `range` if `prot` is `None`. Cuts
+    /// areas that overlap the range, and joins adjacent areas with equal rights.
     pub(crate) fn with(
         &self,
         range: Range<u64>,
@@ -172,7 +172,8 @@ impl AreaMap {
             put(&mut map, area.range.start.max(range.end)..area.range.end, area.prot);
         }
         map.areas.extend_from_slice(&self.areas[after..]);
-        // Keep the object of an adjacent area that did not change, so that the writer need not close it.
+        // Keep the `Area` value of an adjacent area that did not change, so that the writer need not close
+        // it.
         for area in &mut map.areas[before..] {
             let same = |old: &&Arc<Area>| old.range == area.range && old.prot == area.prot;
             if let Some(old) = self.areas[before..after].iter().find(same) {

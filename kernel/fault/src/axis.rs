@@ -1,6 +1,6 @@
-//! The macro behind the three parts (axes) of a strategy. A value of an axis has a name from the
-//! specification: a letter and a number. The letter P stands for the page table, V for areas (Linux's VMAs),
-//! R for the count of resident pages. The specification describes more values than this crate implements.
+//! The macro that defines the three parts (axes) of a strategy. The specification names each value of an axis
+//! by a letter and a number. The letter P stands for the page table, V for areas (Linux's VMAs), and R for
+//! the count of resident pages. The specification describes more values than this crate implements.
 //!
 //! To add a value to an axis, add one file, and one line in the axis's list. The line has the name, the
 //! module, and the name in words.

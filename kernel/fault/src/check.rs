@@ -1,4 +1,4 @@
-//! The invariants that hold while no task runs (spec §1.2). Every test run ends by checking them.
+//! Checks the invariants that hold while no task runs (spec §1.2). Every test run ends with this check.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -17,13 +17,13 @@ use crate::world::World;
 /// The counts of a successful check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
-    /// Pages mapped, in all address spaces. A shared page counts once in each.
+    /// The number of mapped pages in all address spaces. A shared page counts once in each address space.
     pub pages: u64,
-    /// Tables, including the roots.
+    /// The number of tables, including the roots.
     pub tables: u64,
-    /// Distinct frames behind the pages.
+    /// The number of different frames behind the pages.
     pub frames: u64,
-    /// Words of reclaimed pages.
+    /// The number of words of reclaimed pages.
     pub reclaimed: u64,
 }
 
@@ -31,23 +31,23 @@ pub struct Census {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Violation {
-    /// A page is mapped where no area is, or with more rights than its area has.
+    /// A page is mapped outside of all areas, or has more rights than its area.
     Stray(u64, Pte),
     /// A word is marked "busy", although no task is changing it.
     Busy(u64, Pte),
     /// A page with several users is writable.
     SharedWritable(u64, Pte),
-    /// A block's reference count is wrong. Holds the block, the number of words that map the block, and the
+    /// A block's reference count is wrong. The fields are the block, the number of words that map it, and the
     /// count.
     References(Pfn, u32, u32),
-    /// An address space's counts differ from its page table. Holds the counts, then the numbers found in the
-    /// page table.
+    /// An address space's counts differ from its page table. The fields are the counts, and the numbers found
+    /// in the page table.
     Counts(Counts, Counts),
-    /// The allocator has handed out more or fewer frames than are in use. The fields are the
-    /// allocator's number and the number in use.
+    /// The number of frames that the allocator has allocated differs from the number of frames in use. The
+    /// two fields have these numbers.
     Frames(u64, u64),
-    /// The number of blocks on the lists of pages in use differs from the number of blocks in use. The
-    /// fields are the number on the lists and the number in use.
+    /// The number of blocks on the lists of pages in use differs from the number of blocks in use. The two
+    /// fields have these numbers.
     Listed(u64, u64),
 }
 
@@ -83,8 +83,8 @@ impl<W: World> Engine<W> {
     /// - Each address space's counts are right.
     /// - Each allocated frame is in use.
     ///
-    /// `spaces` must be all address spaces of the engine. All tasks must have ended, because a task folds
-    /// its counts when it ends.
+    /// `spaces` must be all address spaces of the engine. All tasks must have ended, because the counts are
+    /// exact only after each task has folded its own counts.
     ///
     /// # Errors
     /// The first violation found.

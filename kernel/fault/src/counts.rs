@@ -3,8 +3,8 @@
 /// Numbers of pages and tables, or differences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Resident pages. All pages of this crate are anonymous, so both numbers are equal. Linux counted both
-    /// in 2005, so the cost of two counters is part of a fault.
+    /// Resident pages. All pages of this crate are anonymous, so this number equals `anon_rss`. The crate
+    /// counts both, because Linux did so in 2005 and a fault paid for two counters.
     pub rss: i64,
     /// Anonymous resident pages.
     pub anon_rss: i64,

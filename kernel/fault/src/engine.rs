@@ -1,4 +1,4 @@
-//! An engine: the host (its *world*), frames, page tables, and the state that all address spaces share.
+//! An engine has the host (its *world*), frames, page tables, and the state that all address spaces share.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -25,34 +25,33 @@ pub struct EngineConfig {
     pub geometry: Geometry,
     /// The number of CPUs. CPUs are numbered from 0.
     pub cpus: u32,
-    /// The number of tasks that can exist at one time. Usually one per CPU and a few spare ones.
+    /// The number of tasks that can exist at one time: usually one per CPU, and a few more.
     pub tasks: u32,
     /// The number of page tables that can exist at one time, in all address spaces together. The words of the
     /// tables are on the heap: 4 KiB per table with 4 KiB pages.
     pub tables: u32,
-    /// The number of frames per CPU that [`Task::prezero`](crate::Task::prezero) may clear in advance and
-    /// keep. With 0, there is no such pool.
+    /// The number of frames that [`Task::prezero`](crate::Task::prezero) may clear in advance and keep for
+    /// each CPU. With 0, it clears none.
     pub prezeroed: u32,
-    /// Size of a task's magazine: the frames that a task fetches with one allocator call and keeps for its
-    /// next faults. At most 32. With 0, each fault calls the allocator, as in Linux. Other tasks cannot use
-    /// the frames that are left in a task's magazine, even when memory is short.
+    /// The number of frames that a task fetches with one allocator call and keeps for its next faults (its
+    /// magazine), at most 32. With 0, each fault calls the allocator, as in Linux. Other tasks cannot use the
+    /// frames in a task's magazine, even when memory is short.
     pub magazine: u32,
     /// The number of lists of pages in use, each with its own lock. Linux has one list per node. With fewer
-    /// lists than CPUs, several CPUs share a list. If the strategy has no other shared cache line, the lock
-    /// of such a list is what first limits scaling.
+    /// lists than CPUs, several CPUs share a list. If a strategy's faults write no other shared cache line,
+    /// the lock of such a list limits how many faults per second CPUs can handle together.
     pub lru_lists: u16,
 }
 
 impl EngineConfig {
-    /// Sizes for one task per CPU: one list of pages in use per CPU, and enough tables to map `pages` pages
-    /// in one address space.
+    /// Sizes for one task per CPU. There is one list of pages in use per CPU, and there are enough tables to
+    /// map `pages` pages in one address space.
     #[must_use]
     pub fn new(geometry: Geometry, cpus: u32, pages: u64) -> Self {
         let leaves = pages.div_ceil(u64::from(geometry.entries()));
         let upper = leaves.div_ceil(u64::from(geometry.entries())) + u64::from(geometry.root_level());
-        // Add some spare tables to the number that is needed. Each CPU may have prepared one table per level
-        // that it does not need, because another CPU was faster. A range may also begin in the middle of a
-        // table.
+        // Add some spare tables. Each CPU may have prepared a table per level although another CPU has
+        // already put one there. A range may also begin in the middle of a table.
         let spare =
             u64::from(cpus) * u64::from(geometry.root_level()) + 2 * u64::from(geometry.root_level()) + 2;
         let tables = u32::try_from(leaves + upper + spare).unwrap_or(u32::MAX);
@@ -64,8 +63,8 @@ impl EngineConfig {
 /// A stack of frames of one CPU that were cleared in advance.
 type ZeroPool<W> = Padded<Mutex<<W as pageset_core::Platform>::RawLock, Vec<Pfn>>>;
 
-/// An engine: the frames of a host, with page tables and lists for them. All address spaces of an engine use
-/// them, and may share pages.
+/// An engine: the frames of a host, with page tables and lists. All address spaces of an engine use these
+/// frames and tables, and may share pages.
 pub struct Engine<W: World> {
     pub(crate) world: W,
     pub(crate) geometry: Geometry,
@@ -186,8 +185,8 @@ impl<W: World> Engine<W> {
         held
     }
 
-    /// Waits for a grace period: until no task still uses a translation, a table number or an area that it
-    /// read before this call.
+    /// Waits for a grace period. After it, no task still uses a translation, a table number or an area that
+    /// it read before this call.
     pub(crate) fn wait_for_sections(&self, local: &Local) {
         debug_assert!(!self.grace.is_inside(local.slot), "task {} waits for itself", local.slot);
         self.grace.wait(|| self.world.relax(local.cpu));

@@ -8,11 +8,11 @@ use core::fmt;
 pub enum FaultError {
     /// The address belongs to no area: a segmentation fault.
     NoArea(u64),
-    /// The area does not allow this access, which is a segmentation fault too.
+    /// The area does not allow this access: a segmentation fault.
     NotAllowed(u64),
-    /// No frame or table is left for this address. Nothing changed.
+    /// No frame or table is left for this address. Nothing was changed.
     OutOfMemory(u64),
-    /// The task and the address space belong to different engines. Nothing changed.
+    /// The task and the address space belong to different engines. Nothing was changed.
     OtherMachine(u64),
 }
 
@@ -44,19 +44,19 @@ pub enum SpaceError {
     Occupied,
     /// A part of the range belongs to no area.
     NoArea,
-    /// No frame or table is left. Nothing changed, with one exception: pages that lost the right to be
-    /// written are copied at the next store, although no other task uses them.
+    /// No frame or table is left. Nothing was changed, with one exception. A failed fork may leave pages
+    /// without the right to write, and the next store to such a page copies it or makes it writable again.
     OutOfMemory,
-    /// All tasks that the engine was built for exist already.
+    /// The engine has as many tasks as it was built for.
     TooManyTasks,
     /// The engine has no such CPU.
     BadCpu,
-    /// The operation does not apply to this page: the page is not mapped, is shared, is part of a larger
-    /// block, or is being moved.
+    /// The operation is not possible for this page, because the page is not mapped, is shared, is part of a
+    /// larger block, or is being moved.
     NotEligible,
     /// The host cannot keep the contents of reclaimed pages.
     NoSwap,
-    /// The geometry has no huge pages: a leaf table covers more than the allocator's largest block.
+    /// The geometry has no huge pages, because a leaf table covers more than the allocator's largest block.
     NoHugePages,
 }
 

@@ -1,5 +1,5 @@
-//! The engine's data about each frame: 16 bytes. These bytes hold what anonymous memory needs of Linux's
-//! struct page.
+//! The engine's data about each frame, 16 bytes. The data corresponds to the parts of Linux's struct page
+//! that anonymous memory needs.
 
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -14,9 +14,9 @@ pub(crate) struct Frame {
     refs: AtomicU32,
     /// Order of the block that the frame belongs to.
     order: AtomicU8,
-    /// The mark that says whether the block is on a list of pages in use, see [`lru`](crate::lru).
+    /// The mark that says whether the block is on a list of pages in use. See [`lru`](crate::lru).
     pub(crate) listed: AtomicU16,
-    /// The next newer block on the same list: its frame index + 1, or 0 if there is none.
+    /// The next newer block on the same list, as its frame index + 1. 0 if there is no newer block.
     pub(crate) newer: AtomicU32,
     pub(crate) older: AtomicU32,
 }
@@ -61,9 +61,9 @@ impl FrameTable {
         (Pfn(pfn.0 & !u64::from(order.frames() - 1)), order)
     }
 
-    /// Prepares a new block that `refs` words are about to map. Race: no word maps the block yet, but a task
-    /// that read an older word for the same frame may take a temporary reference from now on. So the caller
-    /// must give the block up by [`put`](Self::put), even if no word ever mapped it.
+    /// Prepares a new block that `refs` words are about to map. Race: another task that read an older word
+    /// for the same frame may take a temporary reference from now on. So the caller must give the block up by
+    /// [`put`](Self::put), even if no word ever maps it.
     #[inline]
     pub(crate) fn begin(&self, pfn: Pfn, order: Order, refs: u32) {
         let first = self.index(pfn) as usize;
@@ -83,16 +83,16 @@ impl FrameTable {
     }
 
     /// Adds `refs` references to the block of `pfn`. The caller has the right to change a word that maps the
-    /// block, so the block cannot be freed meanwhile.
+    /// block, so no other task can free the block now.
     pub(crate) fn get(&self, pfn: Pfn, refs: u32) {
         let before = self.frame(self.block(pfn).0).refs.fetch_add(refs, Ordering::Relaxed);
         debug_assert!(before > 0, "frame {pfn} is free, and a task maps it");
     }
 
     /// Takes a temporary reference, unless the block is free. Returns the block's first frame, which
-    /// [`put`](Self::put) needs. Race: the caller read a word that names the frame; since then, other tasks
-    /// may have freed the frame and used it in another block. So after this call, the caller reads the word
-    /// and [`block`](Self::block) again, and gives the reference back if one of them has changed.
+    /// [`put`](Self::put) needs. Race: after the caller read a word that names the frame, other tasks may
+    /// have freed the frame and used it in another block. So after this call, the caller reads the word and
+    /// [`block`](Self::block) again. If either has changed, the caller gives the reference back.
     pub(crate) fn try_get(&self, pfn: Pfn) -> Option<Pfn> {
         let more = |refs: u32| (refs > 0).then_some(refs + 1);
         let head = self.block(pfn).0;
@@ -100,7 +100,7 @@ impl FrameTable {
         refs.fetch_update(Ordering::Acquire, Ordering::Relaxed, more).is_ok().then_some(head)
     }
 
-    /// Drops `refs` references. Returns the block if these were the last ones; the caller must free it.
+    /// Drops `refs` references. If no reference is left, returns the block, and the caller must free it.
     #[inline]
     #[must_use]
     pub(crate) fn put(&self, pfn: Pfn, refs: u32) -> Option<(Pfn, Order)> {

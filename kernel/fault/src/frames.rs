@@ -1,4 +1,4 @@
-//! The sources of frames for an engine: a page-frame allocator, or a counter that hands out each frame once.
+//! The sources of an engine's frames: any page-frame allocator, or [`Bump`], which hands out each frame once.
 
 use core::ops::Range;
 
@@ -26,7 +26,7 @@ impl FrameUse {
     }
 }
 
-/// A source of blocks of `2^order` frames: all that the engine needs of an allocator.
+/// A source of blocks of `2^order` frames. The trait has the functions that an engine needs of an allocator.
 pub trait FrameSource {
     /// The range of all frames that may ever be handed out.
     fn span(&self) -> Range<u64>;
@@ -34,8 +34,8 @@ pub trait FrameSource {
     /// Allocates a block, aligned to its size. Returns `None` if there is none.
     fn alloc(&self, cpu: CpuId, order: Order, wanted_for: FrameUse) -> Option<Pfn>;
 
-    /// Fills the empty slots of `frames` with single frames, first to last. Returns the number of slots
-    /// filled. If memory is short, some slots stay empty.
+    /// Fills the empty slots of `frames` with single frames, beginning with the first empty slot. Returns the
+    /// number of filled slots. If memory is short, some slots stay empty.
     fn alloc_many(&self, cpu: CpuId, wanted_for: FrameUse, frames: &mut [Option<Pfn>]) -> usize {
         let mut got = 0;
         for slot in frames.iter_mut().filter(|slot| slot.is_none()) {
@@ -48,7 +48,7 @@ pub trait FrameSource {
         got
     }
 
-    /// Takes back a block that was allocated here.
+    /// Takes back a block that this source has allocated.
     ///
     /// # Errors
     /// An error if the block was not handed out. In that case nothing changes.
@@ -57,7 +57,7 @@ pub trait FrameSource {
     /// Takes many blocks back.
     ///
     /// # Errors
-    /// If blocks were refused, the error of the first one. All other blocks are free.
+    /// If the source refuses blocks, the error of the first refused block. All other blocks are free.
     fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), FreeError> {
         blocks.iter().map(|(pfn, order)| self.free(cpu, *pfn, *order)).fold(Ok(()), Result::and)
     }
@@ -99,8 +99,8 @@ impl<A: FrameAllocator> FrameSource for A {
     }
 }
 
-/// The cheapest possible source: it hands out frames in ascending order, each frame once. A freed frame is
-/// only counted.
+/// The cheapest possible source. The source hands out frames in ascending order, each frame once, and only
+/// counts freed frames.
 #[derive(Debug)]
 pub struct Bump {
     next: AtomicU64,

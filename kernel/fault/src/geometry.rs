@@ -1,4 +1,4 @@
-//! The shape of a page table: page size, entries per table, levels.
+//! The shape of a page table: the page size, the entries per table, and the number of levels.
 
 use pageset_core::Order;
 
@@ -14,14 +14,15 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// 4 KiB pages, 512 entries, 4 levels: x86-64. A leaf table covers 2 MiB, addresses have 48 bits.
+    /// The shape of x86-64: pages of 4 KiB, tables of 512 entries, 4 levels. A leaf table covers 2 MiB, and
+    /// addresses have 48 bits.
     pub const PAGES_4K: Self = Self { page_shift: 12, index_bits: 9, levels: 4 };
-    /// 16 KiB pages, 2048 entries, 3 levels: the ia64 machine of the comparison of 2005 (spec §1.1). A leaf
-    /// table covers 32 MiB, addresses have 47 bits.
+    /// The shape of the ia64 machine in the comparison of 2005 (spec §1.1): pages of 16 KiB, tables of 2048
+    /// entries, 3 levels. A leaf table covers 32 MiB, and addresses have 47 bits.
     pub const PAGES_16K: Self = Self { page_shift: 14, index_bits: 11, levels: 3 };
 
-    /// Makes a page table of another shape, for tests with models. Returns `None` if a number is outside the
-    /// limits of the type.
+    /// Makes another shape, for example for tests with a model checker. Returns `None` if a number is outside
+    /// the limits of the type.
     #[must_use]
     pub const fn new(page_shift: u8, index_bits: u8, levels: u8) -> Option<Self> {
         let sane = 6 <= page_shift
@@ -78,8 +79,8 @@ impl Geometry {
         1 << (self.index_bits * level)
     }
 
-    /// The order of a huge page, which one word of level 1 maps. `None` if it exceeds the core's largest
-    /// order.
+    /// The order of a huge page, which one word of level 1 maps. `None` if this order exceeds the core's
+    /// largest order.
     #[must_use]
     pub const fn huge_order(self) -> Option<Order> {
         Order::new(self.index_bits)

@@ -1,5 +1,5 @@
-//! Grace periods, as in RCU: a writer unlinks a table, an area or a page, then waits until no task can still
-//! use it (orderings E5 and E6 of spec §1.3).
+//! Grace periods, as in RCU. A writer unlinks a table, an area or a page, and then waits until no task can
+//! still use it (orderings E5 and E6 of spec §1.3).
 //!
 //! Each task has a counter on its own cache line. The counter is odd while the task is inside a section. Only
 //! inside a section may the task use table numbers, areas or translations that it has read. A writer waits
@@ -20,16 +20,18 @@ impl Grace {
         Self { sections: (0..tasks).map(|_| Padded(AtomicU64::new(0))).collect() }
     }
 
-    /// Begins a section. Only the task itself calls this. A task is in at most one section at a time.
+    /// Begins a section. Only the task itself calls this function. A task is in at most one section at a
+    /// time.
     #[inline]
     pub(crate) fn enter(&self, task: u32) {
         let section = &self.sections[task as usize].0;
         debug_assert!(!self.is_inside(task), "task {task} enters a section twice");
         section.store(section.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        // Race: a task begins a section while a writer unlinks and calls `wait`. This fence and the fence in
-        // `wait` order both: the task stores its counter before it reads, and the writer unlinks before it
-        // reads the counters. So the writer sees the section and waits, or the task does not find the
-        // unlinked object. The fence is the whole cost of a section: 6 to 9 ns (decision 0007).
+        // Race: a task begins a section while a writer unlinks an object and calls `wait`. By this fence, the
+        // task stores its counter before it reads tables and areas. By the fence in `wait`, the writer
+        // unlinks the object before it reads the counters. So either the writer sees the section and waits,
+        // or the task does not find the object. Nearly the whole cost of a section is this fence: 6 to 9 ns
+        // (decision 0007).
         fence(Ordering::SeqCst);
     }
 
@@ -41,7 +43,7 @@ impl Grace {
         section.store(section.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
     }
 
-    /// Whether the task is in a section. Only the task itself calls this.
+    /// Whether the task is in a section. Only the task itself calls this function.
     pub(crate) fn is_inside(&self, task: u32) -> bool {
         self.sections[task as usize].0.load(Ordering::Relaxed) % 2 == 1
     }

@@ -1,5 +1,5 @@
-//! The right to change page-table words. The right is either a lock that the task holds, or nothing if the
-//! strategy changes words by compare-exchange.
+//! The right to change page-table words. The right is a lock that the task holds, or nothing if the strategy
+//! changes words by compare-exchange.
 
 use lock_api::{Mutex, MutexGuard};
 use pageset_core::CpuId;
@@ -16,7 +16,7 @@ pub(crate) enum Held<'a, W: World> {
 }
 
 impl<'a, W: World> Held<'a, W> {
-    /// Takes a lock and counts the acquisition. If the task has to wait, measures how long.
+    /// Takes a lock and counts the acquisition. If the task has to wait, also measures the time of the wait.
     #[inline]
     pub(crate) fn lock(
         world: &W,

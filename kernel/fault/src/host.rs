@@ -1,5 +1,5 @@
-//! A world made of a lock type, an allocator and a memory. Such a world suffices for real threads, if nothing
-//! is to be measured.
+//! A world made of a lock type, an allocator and a memory. Use it for real threads if the engine need not
+//! measure times.
 
 use core::marker::PhantomData;
 

@@ -1,5 +1,5 @@
-//! The code of a kernel that handles page faults for anonymous memory, as a library. The locking and the
-//! accounting of faults can be chosen.
+//! A library with the code of a kernel that handles page faults for anonymous memory. The caller chooses how
+//! faults lock and count.
 //!
 //! An address space has areas (Linux's VMAs), a page table of real atomic words, and frames from an
 //! allocator. A [`Strategy`] says how areas, page table and counts stay consistent while several tasks run. A
@@ -9,7 +9,7 @@
 //!   the area, or an epoch.
 //! - R: [`Account`] counts resident pages, in atomics, in each task, or in each CPU.
 //!
-//! So strategies of different kernels can be compared: on threads, in virtual time, or under a model
+//! A program can compare the strategies of different kernels on threads, in virtual time, or under a model
 //! checker.
 //!
 //! Words that this crate uses:
@@ -18,8 +18,8 @@
 //!
 //! - *Area*: a range of addresses with the same rights.
 //!
-//! *Write*: a change of an address space's areas. While a write goes on, the areas that it changes are
-//! *closed*: no fault may use them.
+//! - *Write*: a change of an address space's areas. While a write goes on, the areas that it changes are
+//!   *closed*: no fault may use them.
 //!
 //! - *Section*: the part of a fault during which the task may use tables, areas and translations. A writer
 //!   waits for a *grace period* before it frees them, as in RCU.
@@ -30,8 +30,8 @@
 //!
 //! - *Run*: pages that one fault maps ahead of their use, each with its own frame.
 //!
-//! The host supplies a [`World`]: locks, [`FrameSource`], [`Memory`]. An [`Engine`] around it holds frames
-//! and tables, an [`AddressSpace`] holds areas and counters, and a [`Task`] does the work:
+//! The host supplies a [`World`]: locks, a [`FrameSource`], and a [`Memory`]. An [`Engine`] uses this world,
+//! and has page tables. An [`AddressSpace`] has areas and counters, and a [`Task`] does the work:
 //!
 //! ```
 //! use pageset_core::CpuId;
@@ -53,15 +53,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A fault uses the modules in this order. `task` is the thread, and `local` its private state. `fault` has
-//! the steps. `stabilise` keeps the area from changing, and `area` has the area's rights. `table` and `pte`
-//! have the page-table words. `frames` and `prezero` supply the page. `sync` changes the word. `account`
-//! counts the page, and `lru` puts it on a list of pages in use.
+//! A fault uses the modules in this order. `task` is the thread, and `local` is its private state. `fault`
+//! has the steps. `stabilise` keeps the area from changing, and `area` has the area's rights. `table` and
+//! `pte` have the page-table words. `frames` and `prezero` supply the page. `sync` changes the word.
+//! `account` counts the page, and `lru` adds it to a list of pages in use.
 //!
 //! Other modules are `space` (changes areas), `mm` (the state that all strategies share), `grace` (when
 //! memory may be freed), `frame_table` (references to frames) and `check` (the invariants).
 //!
-//! "Spec §n" in comments refers to `docs/spec/fault.md`; E1 to E9 are the memory orderings of its §1.3.
+//! "Spec §n" in comments refers to `docs/spec/fault.md`. E1 to E9 are the memory orderings in §1.3 of this
+//! specification.
 #![no_std]
 #![forbid(unsafe_code)]
 

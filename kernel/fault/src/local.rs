@@ -22,8 +22,7 @@ pub(crate) struct Local {
     pub(crate) home: u32,
     pub(crate) stats: Stats,
     pub(crate) deltas: Counts,
-    /// Faults since the task last added its counts to the address space's counters. Strategy R3 uses this
-    /// number.
+    /// The number of faults since the task last folded its counts. Strategy R3 uses this number.
     pub(crate) events: u32,
     pub(crate) areas: KnownAreas,
     pub(crate) lru: LruBatch,
@@ -51,16 +50,15 @@ impl Local {
     }
 }
 
-/// A task's copy of the area map. A task that reads its own copy writes no cache line that CPUs share, not
-/// even the line of a reference count.
+/// A task's own reference to the area map. With it, a task finds areas without writing a shared cache line,
+/// not even a reference count.
 #[derive(Default)]
 pub(crate) struct KnownAreas {
-    /// The address space that the copy belongs to, and the number of the copied map. `None` before the first
-    /// use.
+    /// The address space and the number of the map. `None` before the first use.
     pub(crate) version: Option<(u32, u64)>,
     pub(crate) map: Arc<AreaMap>,
-    /// The result of the last search. The next search tries it first, because consecutive faults are often in
-    /// the same area.
+    /// The index of the area that the last search found. The next search tries this area first, because
+    /// consecutive faults are often in the same area.
     last: usize,
 }
 

@@ -1,13 +1,13 @@
 //! Lists of blocks in use, newest first, each with a lock. Tasks add blocks in batches. Linux has such lists
-//! for each node (LRU), and calls the batches pagevecs. This crate reclaims nothing from the lists. The crate
-//! has the lists because a fault in Linux pays for their locks.
+//! for each node (LRU), and calls the batches pagevecs. This crate never searches the lists for pages to
+//! reclaim. The lists exist because a fault in Linux pays for their locks.
 //!
 //! Each block has a mark: 0 if the block is not listed, 1 if it is in a task's batch, 2 or more if it is on a
 //! list. A task that frees a block clears the mark, but does not search the batches of other tasks. So a
 //! batch may have old entries for blocks that are free or have a new user. Only blocks with mark 1 move from
 //! a batch to a list. If a block with a new user has mark 1 again, an old entry may move the block to a list,
-//! even before a word maps the block. That is safe: the new user would list the block soon anyway, and if the
-//! block is freed, it is taken off the list.
+//! even before a word maps the block. This move is safe, because the new user would soon add the block to a
+//! list anyway, and a free takes the block off its list.
 
 use alloc::boxed::Box;
 
@@ -17,8 +17,8 @@ use pageset_core::{CpuId, Order, Pfn};
 use crate::atomic::{Ordering::Relaxed, Padded};
 use crate::frame_table::{Frame, FrameTable};
 
-/// The number of blocks that a task collects before it takes the lock. Chosen: a guess at the size of Linux's
-/// pagevec.
+/// The number of blocks that a task collects before it takes the lock. (A guess at the size of Linux's
+/// pagevec.)
 const BATCH: usize = 15;
 
 const UNLISTED: u16 = 0;
@@ -35,7 +35,7 @@ pub(crate) struct LruBatch {
     len: usize,
 }
 
-/// One list. A link is a frame's index + 1, or 0 if there is no further block.
+/// One list of blocks. A link between blocks is a frame's index + 1, or 0 at an end of the list.
 #[derive(Default)]
 struct List {
     newest: u32,
@@ -49,7 +49,7 @@ pub(crate) struct Lru<R> {
 }
 
 impl<R: lock_api::RawMutex> Lru<R> {
-    /// Makes `lists` lists, at least one. Each list serves the same number of CPUs, as far as possible.
+    /// Makes `lists` lists, but at least one. CPUs are distributed evenly over the lists.
     pub(crate) fn new(lists: u16) -> Self {
         Self { lists: (0..lists.clamp(1, LISTS_MAX)).map(|_| Padded(Mutex::new(List::default()))).collect() }
     }
@@ -98,8 +98,8 @@ impl<R: lock_api::RawMutex> Lru<R> {
         batch.len = 0;
     }
 
-    /// Takes blocks that are about to be freed off their lists. If consecutive blocks are on the same list,
-    /// this takes the list's lock only once for them.
+    /// Takes blocks that are about to be freed off their lists. Takes a list's lock only once for consecutive
+    /// blocks on the same list.
     pub(crate) fn remove(&self, frames: &FrameTable, blocks: &[(Pfn, Order)]) {
         let mut held = None;
         for (pfn, _) in blocks {
@@ -119,7 +119,7 @@ impl<R: lock_api::RawMutex> Lru<R> {
     }
 }
 
-/// The list that a block is on. If the block is still in a batch, this clears the block's mark, so that the
+/// The list that a block is on. If the block is still in a batch, clears the block's mark, so that the
 /// batch's entry has no effect.
 fn list_of(frame: &Frame) -> Option<u16> {
     match frame.listed.load(Relaxed) {
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(newest_first(&lru, &frames), [1]);
     }
 
-    /// Found by the test of row 9 of the race catalogue (spec §1.7).
+    /// Regression test for a bug that the test of race 9 of spec §1.7 found.
     #[test]
     fn a_block_that_nobody_mapped_in_the_end_may_be_listed_already() {
         let (frames, lru) = (FrameTable::new(0..4), TestLru::new(1));

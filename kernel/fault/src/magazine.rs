@@ -1,14 +1,14 @@
-//! A magazine: a few frames that a task fetches with one allocator call and keeps for its next faults. So a
-//! fault pays only a part of the call.
+//! A magazine is a few frames that a task fetches with one allocator call and keeps for its next faults. So
+//! several faults share the cost of a call.
 //!
-//! Other tasks cannot use these frames. So the task gives them back when it ends, and before it reports that
-//! memory is short.
+//! Other tasks cannot use these frames. So the task gives them back when it ends, and when it finds no free
+//! frame for a table or a huge page.
 
 use pageset_core::{CpuId, Order, Pfn};
 
 use crate::frames::{FrameSource, FrameUse};
 
-/// Largest size of a magazine. A sleeping task keeps its frames, so they must be few.
+/// The largest size of a magazine. The number is small, because a sleeping task keeps its frames.
 const FRAMES_MAX: usize = 32;
 
 /// Frames of one task. The allocator returned them in this order.
@@ -17,7 +17,7 @@ pub(crate) struct Magazine {
     frames: [Option<Pfn>; FRAMES_MAX],
     /// The index of the next frame to use. Slots before it are empty.
     next: usize,
-    /// How many slots a refill fills. 0 if the task has no magazine.
+    /// The number of slots that a fetch fills. 0 if the task has no magazine.
     slots: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The state of an address space that every strategy uses (Linux's mm_struct).
+//! The state of an address space that is the same for all strategies (Linux's mm_struct).
 
 use alloc::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) struct Mm<W: World> {
     engine: Arc<Engine<W>>,
     id: u32,
     root: TableId,
-    /// The map of all areas. The map's number is stored beside it.
+    /// The map of all areas. `map_number` is its number.
     areas: Mutex<W::RawLock, Arc<AreaMap>>,
     map_number: AtomicU64,
     /// Number of the write in progress, or of the next write.
@@ -39,7 +39,7 @@ impl<W: World> Mm<W> {
             root,
             areas: Mutex::new(Arc::new(areas)),
             map_number: AtomicU64::new(0),
-            // Begin with write number 1, because a new area has mark 0, which must mean "not closed".
+            // The first write has number 1, because mark 0 of a new area must mean "not closed".
             write_number: AtomicU64::new(1),
             mmap_lock: Padded(RwSem::new()),
             page_table_lock: Padded(Mutex::new(())),
@@ -134,7 +134,7 @@ impl<W: World> Mm<W> {
         self.map_number.fetch_add(1, Ordering::Release);
     }
 
-    /// Updates the task's copy of the map if the map changed. Returns the map's number.
+    /// Makes the task's reference point to the current map. Returns the map's number.
     #[inline]
     pub(crate) fn refresh(&self, known: &mut KnownAreas) -> u64 {
         let number = self.map_number();

@@ -1,10 +1,10 @@
-//! Prefaulting as in the patches of December 2004 (spec §1.9): if a task's faults are consecutive, each fault
-//! maps a run of pages twice as long as the one before.
+//! Prefaulting as in the patches of December 2004 (spec §1.9). If a task touches consecutive pages, each
+//! fault maps a run of pages that is twice as long as the last run.
 
 use crate::geometry::Geometry;
 
-/// Largest order of a run, whatever the caller asks for. Source: spec §1.9, the largest order that was
-/// measured in 2004.
+/// The largest order of a run, even if the caller asks for more. Source: spec §1.9, the largest order that
+/// was measured in 2004.
 pub(crate) const ORDER_MAX: u8 = 5;
 
 /// The page where a task's next fault is expected, and the length of the next run.
@@ -15,12 +15,11 @@ pub(crate) struct Prefault {
 }
 
 impl Prefault {
-    /// The value for "no prediction": an address that is not the start of a page, so that no fault matches
-    /// it.
+    /// The value without a prediction. Its address is not the start of a page, so no fault matches it.
     pub(crate) const NONE: Self = Self { next: u64::MAX, order: 0 };
 
-    /// Returns how many pages a fault at `page` maps, including `page` itself: at most 2^`largest` and at
-    /// most `room`. Records where the next fault is expected.
+    /// Returns the number of pages that a fault at `page` maps, including `page` itself. The number is at
+    /// most 2^`largest` and at most `room`. Notes where the next fault is expected.
     pub(crate) fn foresee(&mut self, geometry: Geometry, page: u64, largest: u8, room: u32) -> u32 {
         let largest = largest.min(ORDER_MAX);
         self.order = if self.next == page { (self.order + 1).min(largest) } else { 0 };

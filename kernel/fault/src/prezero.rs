@@ -8,7 +8,7 @@ use crate::local::Local;
 use crate::world::{Memory, World};
 
 impl<W: World> Engine<W> {
-    /// Clears frames for the task's CPU.
+    /// Clears up to `frames` frames for the task's CPU. Returns the number of cleared frames.
     pub(crate) fn prezero(&self, local: &mut Local, frames: usize) -> usize {
         let pool = &self.prezeroed[local.cpu.index()].0;
         let room = self.prezeroed_max.saturating_sub(pool.lock().len()).min(frames);
@@ -33,8 +33,8 @@ impl<W: World> Engine<W> {
         Some(pfn)
     }
 
-    /// Frees the cleared frames of a CPU, for a CPU that will handle no more faults. Returns the number of
-    /// frames.
+    /// Frees the cleared frames of a CPU. Call it if the CPU will handle no more faults. Returns the number
+    /// of frames.
     pub fn empty_prezeroed(&self, cpu: CpuId) -> usize {
         let frames = core::mem::take(&mut *self.prezeroed[cpu.index()].0.lock());
         for pfn in &frames {

@@ -1,7 +1,7 @@
 //! One word of a page table (Linux's pte).
 //!
-//! One rule keeps concurrent faults correct: **a fault may fill a word only if the word is all zeros** (spec
-//! §1.1).
+//! One rule keeps concurrent faults correct: **a fault may put a new page or table into a word only if the
+//! word is all zeros** (spec §1.1).
 
 use pageset_core::Pfn;
 
@@ -11,23 +11,23 @@ use crate::area::Access;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Pte(u64);
 
-/// A page table, by its index among all tables. A word that leads to a table holds this index instead of a
-/// frame number.
+/// The index of a page table among all tables. A word that leads to a table has this index instead of a frame
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct TableId(pub(crate) u32);
 
 /// The meaning of a page-table word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// Nothing is mapped: any fault may fill the word.
+    /// The word maps nothing, and any fault may fill it.
     Empty,
-    /// A page, or on level 1 a huge page.
+    /// The word maps a page, or on level 1 a huge page.
     Page,
     /// The word leads to this table of the next lower level.
     Table(TableId),
     /// The page was reclaimed. The host keeps its contents in this slot.
     Reclaimed(u64),
-    /// Another task is changing the word: start the fault again from the root.
+    /// Another task is changing the word. A fault must start again from the root.
     Busy,
 }
 
@@ -48,7 +48,7 @@ impl Pte {
     const MIGRATING: u64 = 1 << 55;
     /// The shared zero page. The zero page has no reference count, and no address space counts it.
     const ZERO_PAGE: u64 = 1 << 56;
-    /// Prefaulting mapped the page, and not a fault on this page itself.
+    /// Prefaulting mapped the page, not a fault on this page itself.
     const PREFAULTED: u64 = 1 << 57;
     const NUMBER_SHIFT: u32 = 12;
     const NUMBER: u64 = ((1 << 40) - 1) << Self::NUMBER_SHIFT;
@@ -149,7 +149,7 @@ impl Pte {
         self.0 & Self::WRITE != 0
     }
 
-    /// Whether the processor's page-table walk would permit this access.
+    /// Whether a processor that reads this word would permit the access.
     #[inline]
     #[must_use]
     pub const fn permits(self, access: Access) -> bool {
@@ -185,9 +185,8 @@ impl Pte {
         Pfn(self.number())
     }
 
-    /// Whether a task may change this word to `new` in one step. Only the all-zero word may get a page or a
-    /// table. A writable page must not be replaced directly by another page. Tests and debug builds check
-    /// every step.
+    /// Whether a task may change this word to `new` in one step. An empty word may get a page or a table. A
+    /// writable page must not be replaced directly by another page. Debug builds check every change.
     pub(crate) fn may_become(self, new: Self) -> bool {
         let is_page = |word: Self| word.0 & (Self::ANON | Self::ZERO_PAGE) != 0;
         let is_table = |word: Self| word.is_present() && !is_page(word);

@@ -1,5 +1,5 @@
-//! A reader-writer lock in one word, as Linux's mmap_sem was. A reader makes one atomic operation to enter
-//! and one to leave. A waiting writer keeps new readers out.
+//! A reader-writer lock in one word, like Linux's mmap_sem. A reader enters with one atomic operation and
+//! leaves with another. A waiting writer keeps new readers out.
 
 use crate::atomic::{AtomicU64, Ordering};
 use crate::stats::LockStats;
@@ -11,7 +11,7 @@ const WRITER: u64 = 1 << 63;
 /// The lock. Each caller passes the cache line that the lock is on, for [`World::shares`].
 #[derive(Debug, Default)]
 pub(crate) struct RwSem {
-    /// The number of readers, and a bit that is set while a writer waits or is inside.
+    /// The number of readers, and the bit [`WRITER`], which is set while a writer waits or is inside.
     word: AtomicU64,
 }
 
@@ -20,7 +20,7 @@ impl RwSem {
         Self { word: AtomicU64::new(0) }
     }
 
-    /// Enters as a reader, unless a writer waits or is inside.
+    /// Enters as a reader. Returns `false` if a writer waits or is inside.
     #[inline]
     pub(crate) fn try_read<W: World>(&self, world: &W, cpu: CpuId, line: Line) -> bool {
         world.shares(cpu, line);
@@ -63,7 +63,7 @@ impl RwSem {
         debug_assert_ne!(before & !WRITER, 0, "a reader leaves, and none is inside");
     }
 
-    /// Enters as the writer: keeps new readers out, then waits until the readers inside have left.
+    /// Enters as the writer. First keeps new readers out, then waits until the readers inside have left.
     pub(crate) fn write<W: World>(&self, world: &W, cpu: CpuId, line: Line) {
         loop {
             world.shares(cpu, line);

@@ -38,14 +38,14 @@ macro_rules! stats {
     };
 }
 
-/// How many times locks were taken, and how many times a task waited.
+/// How often a task took locks, and how often and how long it waited for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockStats {
-    /// Times a lock was taken.
+    /// How many times this task took a lock.
     pub acquired: u64,
     /// How many times this task had to wait, because another task held the lock.
     pub contended: u64,
-    /// Time waited, in nanoseconds of the host's clock; 0 without a clock.
+    /// The time of all waits, in nanoseconds of the host's clock. 0 if the host has no clock.
     pub wait_ns: u64,
 }
 
@@ -58,9 +58,9 @@ stats! {
     lost_pte,
     /// Tables that this task prepared and freed again, because another task filled the word first.
     lost_table,
-    /// Faults on words that already allowed the access, so that nothing had to be done.
+    /// Faults that had nothing to do, because the word already allowed the access.
     spurious,
-    /// Times a fault started again because a table was being replaced or an area changed.
+    /// How often a fault started again because another task was replacing a table or changing an area.
     retries,
     /// Read faults that got the shared zero page.
     zero_pages,
@@ -70,9 +70,10 @@ stats! {
     cow_reused,
     /// Huge pages mapped by one word.
     huge,
-    /// Huge faults that mapped small pages instead: no block was free, or another task was faster.
+    /// Faults that wanted a huge page and mapped small pages, because no block was free or another task had
+    /// filled the word.
     huge_fallback,
-    /// Gang faults that got a block of their order.
+    /// Gangs mapped.
     gangs,
     /// Pages brought back after a reclaim.
     restored,
@@ -84,7 +85,7 @@ stats! {
     vma_fast,
     /// Faults that had to take the address space's lock.
     vma_fallback,
-    /// Times the task folded its counts into the address space's.
+    /// How often the task folded its counts.
     rss_flush,
     /// Pages that prefaulting mapped in addition to the requested one.
     prefault_extra,
@@ -94,14 +95,14 @@ stats! {
     prefault_wasted,
     /// Frames taken from the pool of cleared frames.
     prezeroed,
-    /// Blocks that the frame allocator refused to take back. Any number above 0 is a bug, which `check` finds
-    /// too.
+    /// Blocks that the frame allocator refused to take back. A number above 0 means a bug, which `check`
+    /// finds too.
     refused_frees,
-    /// Time in the frame allocator, in nanoseconds; 0 unless the world is timed.
+    /// Nanoseconds spent in the frame allocator. 0 if [`World::TIMED`](crate::World::TIMED) is `false`.
     alloc_ns,
-    /// Time spent clearing, in nanoseconds; 0 unless the world is timed.
+    /// Nanoseconds spent clearing pages. 0 if [`World::TIMED`](crate::World::TIMED) is `false`.
     zero_ns,
-    /// Time spent putting words into tables, in nanoseconds; 0 unless the world is timed.
+    /// Nanoseconds spent changing page-table words. 0 if [`World::TIMED`](crate::World::TIMED) is `false`.
     install_ns,
 }
 

@@ -7,7 +7,8 @@ use crate::account::Account;
 use crate::stabilise::Stabilise;
 use crate::sync::TableSync;
 
-/// A way to keep an address space consistent: one value each for page table, areas and counters.
+/// A way to keep an address space consistent: a value for the page table, a value for areas, and a value for
+/// counters.
 ///
 /// ```
 /// use pageset_fault::{Account, Stabilise, Strategy, TableSync};
@@ -29,7 +30,7 @@ impl Strategy {
     /// Combines one value of each axis. Returns an error if the values cannot work together.
     ///
     /// # Errors
-    /// [`StrategyError::NeedsLock`] for V3 with P2; [`StrategyError::NeedsWholeLock`] for R0 without P0 or
+    /// [`StrategyError::NeedsLock`] for V3 with P2. [`StrategyError::NeedsWholeLock`] for R0 without P0 or
     /// P0n.
     pub const fn new(sync: TableSync, stabilise: Stabilise, account: Account) -> Result<Self, StrategyError> {
         if matches!((sync, stabilise), (TableSync::P2, Stabilise::V3)) {
@@ -68,9 +69,9 @@ impl Strategy {
         self.account
     }
 
-    /// Whether areas may change while faults run. If not (V0 without P3), the caller must ensure that they do
-    /// not. If areas changed during a fault, the fault could map a page into an area that is being removed,
-    /// and only `check` would find that page.
+    /// Whether areas may change while faults run. If not (V0 without P3), the caller must change areas only
+    /// while no fault runs. Otherwise a fault could map a page into an area that is being removed, and only
+    /// `check` would find the page.
     #[must_use]
     pub const fn areas_may_change(self) -> bool {
         !matches!(self.stabilise, Stabilise::V0) || matches!(self.sync, TableSync::P3)

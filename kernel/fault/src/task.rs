@@ -15,8 +15,7 @@ use crate::space::AddressSpace;
 use crate::stats::Stats;
 use crate::world::World;
 
-/// A task in an address space. Dropping a task adds its counts to the address space's counters. If nothing
-/// else refers to the address space, it ends with its last task.
+/// A task in an address space. Dropping a task folds its counts, and drops its [`Arc`] of the address space.
 ///
 /// ```
 /// # use pageset_core::CpuId;
@@ -72,11 +71,11 @@ impl<W: World> Task<W> {
     }
 
     /// Handles a page fault. Afterwards the page at `va` is mapped and allows the access, unless another task
-    /// removes the page at once. The result is valid until a task unmaps, reclaims or copies the page. If
-    /// another task may do so meanwhile, use [`access`](Self::access).
+    /// has already removed it. The result is valid until a task unmaps, reclaims or copies the page. If
+    /// another task may do this while you use the page, call [`access`](Self::access).
     ///
     /// # Errors
-    /// [`FaultError`]. In case of an error, nothing is mapped.
+    /// [`FaultError`]. After an error, the fault has mapped no page.
     #[inline]
     pub fn fault(&mut self, va: u64, access: Access) -> Result<Backing, FaultError> {
         self.space.fault(&mut self.local, va, access)
@@ -100,8 +99,9 @@ impl<W: World> Task<W> {
         space.fault(&mut self.local, va, access)
     }
 
-    /// Loads or stores as a CPU does: translates the address and handles a fault if needed. Calls `touch`
-    /// while the translation is valid. `touch` must not use the engine, because it runs inside a section.
+    /// Does a load or store as a CPU does: translates the address, and handles a fault if needed. Calls
+    /// `touch` while the translation is valid. `touch` must not use the engine, because it runs inside a
+    /// section.
     ///
     /// # Errors
     /// The errors of [`fault`](Self::fault).
@@ -114,12 +114,13 @@ impl<W: World> Task<W> {
         self.space.access(&mut self.local, va, access, touch)
     }
 
-    /// Whether a load or store would succeed without a fault. If so, sets the accessed bit, as hardware does.
+    /// Whether a load or store would succeed without a fault. If it would, this call sets the accessed bit,
+    /// as hardware does.
     pub fn reaches(&mut self, va: u64, access: Access) -> bool {
         self.space.reaches(&self.local, va, access)
     }
 
-    /// Maps a range that has no areas yet (`mmap`). Pages come with the first accesses.
+    /// Maps a range that has no areas yet (`mmap`). A page is allocated at its first access.
     ///
     /// # Errors
     /// [`SpaceError::BadRange`], [`SpaceError::Occupied`].
@@ -130,7 +131,7 @@ impl<W: World> Task<W> {
     /// Unmaps a range: cuts its areas, and frees their pages and tables.
     ///
     /// # Errors
-    /// [`SpaceError::BadRange`]; [`SpaceError::OutOfMemory`] if a huge page must be split and no table is
+    /// [`SpaceError::BadRange`]. [`SpaceError::OutOfMemory`] if a huge page must be split and no table is
     /// free.
     pub fn unmap(&mut self, range: Range<u64>) -> Result<(), SpaceError> {
         self.space.unmap(&mut self.local, range)
@@ -145,7 +146,7 @@ impl<W: World> Task<W> {
         self.space.protect(&mut self.local, range, prot)
     }
 
-    /// Copies the address space as `fork` does: both sides share pages until one writes.
+    /// Copies the address space as `fork` does. Parent and child share a page until one of them stores to it.
     ///
     /// # Errors
     /// [`SpaceError::OutOfMemory`]. In that case no copy exists.
@@ -157,13 +158,13 @@ impl<W: World> Task<W> {
     ///
     /// # Errors
     /// [`SpaceError::NotEligible`] if there is no leaf table, if one of its pages was reclaimed, or if the
-    /// area does not cover all of it; [`SpaceError::OutOfMemory`]; [`SpaceError::NoHugePages`] if the
-    /// geometry cannot have huge pages.
+    /// area does not cover its whole range. [`SpaceError::OutOfMemory`] if no block is free.
+    /// [`SpaceError::NoHugePages`] if the geometry cannot have huge pages.
     pub fn collapse(&mut self, va: u64) -> Result<(), SpaceError> {
         self.space.collapse(&mut self.local, va)
     }
 
-    /// Reclaims a small page and keeps its contents in the host's memory. The next access brings it back.
+    /// Reclaims a small page. The host keeps its contents, and the next access brings the page back.
     ///
     /// # Errors
     /// [`SpaceError::NotEligible`], [`SpaceError::NoSwap`].
@@ -171,8 +172,8 @@ impl<W: World> Task<W> {
         self.space.reclaim(&mut self.local, va)
     }
 
-    /// Tells the engine that the scheduler took the task off its CPU. Under R2, the task then adds its counts
-    /// to the address space's counters, if the lock is free.
+    /// Tells the engine that the scheduler took the task off its CPU. Under R2, the task then folds its
+    /// counts if the page-table lock is free.
     pub fn schedule(&mut self) {
         self.space.account.on_schedule(&self.space.mm, &mut self.local);
     }

@@ -6,17 +6,18 @@ use pageset_core::{CpuId, Pfn, Platform};
 use crate::atomic::AtomicU64;
 use crate::frames::FrameSource;
 
-/// The host's part of an engine. Frames and memory are required. The hooks have defaults that do nothing,
-/// except that `relax` gives a spin-loop hint.
+/// The host's part of an engine. A host must provide frames and memory. The hooks have defaults that do
+/// nothing, except that `relax` gives a spin-loop hint.
 ///
-/// Locks come from the platform. Such a lock may suspend the caller in virtual time, or belong to a model
-/// checker.
+/// The engine's locks come from the [`Platform`]. For example, such a lock may suspend its caller in virtual
+/// time, or belong to a model checker.
 pub trait World: Platform + Sized {
     /// The source of frames.
     type Frames: FrameSource;
     /// The contents of frames.
     type Memory: Memory;
-    /// Whether each fault reads [`now_ns`](Self::now_ns). If not, only the times of waits are measured.
+    /// Whether each fault measures its times by [`now_ns`](Self::now_ns). If not, the engine measures only
+    /// waits for locks.
     const TIMED: bool = false;
 
     /// The source of frames.
@@ -24,24 +25,24 @@ pub trait World: Platform + Sized {
     /// The contents of frames.
     fn memory(&self) -> &Self::Memory;
 
-    /// Called when `cpu` is about to change `line` with an atomic operation. Operations on the platform's
-    /// locks are not reported here. A simulator charges the time of the cache-line transfer. A model checker
-    /// may run another thread first.
+    /// Called when `cpu` is about to change `line` with an atomic operation. The engine does not report
+    /// operations on the platform's locks. A simulator can charge the time of the cache-line transfer. A
+    /// model checker can run another thread first.
     #[inline]
     fn shares(&self, cpu: CpuId, line: Line) {
         let _ = (cpu, line);
     }
 
-    /// Called again and again while `cpu` waits for another CPU, but not for a lock. Spins once, or lets
-    /// other CPUs run. Meanwhile the engine holds no platform lock that the other CPUs need.
+    /// Called again and again while `cpu` waits for another CPU, except in a platform lock. Spins once, or
+    /// lets other CPUs run. The calling task holds no platform lock.
     #[inline]
     fn relax(&self, cpu: CpuId) {
         let _ = cpu;
         core::hint::spin_loop();
     }
 
-    /// Called when `cpu` makes all CPUs drop their translations. A simulator charges the cost of the
-    /// interrupts here.
+    /// Called when `cpu` makes all CPUs drop their translations. A simulator can charge the cost of the
+    /// interrupts.
     #[inline]
     fn shoot_down(&self, cpu: CpuId) {
         let _ = cpu;
@@ -51,16 +52,17 @@ pub trait World: Platform + Sized {
     /// that the table covers. The table's words begin at `words` in the host's memory, in x86-64's format.
     /// Use this hook if the host's processor walks the leaf tables itself.
     ///
-    /// The hook does not report huge pages, so such a host must not use them. Another CPU may fill words
-    /// before the processor sees the table; that CPU's access then faults once more. Only under strategies
-    /// that close areas (V1, V2, V7) are this call and [`unlink_leaf`](Self::unlink_leaf) in the right order.
+    /// No hook reports huge pages, so such a host must not use them. Another CPU may fill words before the
+    /// processor sees the table. In that case, the access of that CPU faults once more. The engine calls this
+    /// hook and [`unlink_leaf`](Self::unlink_leaf) in the right order only under V1, V2 and V7, which close
+    /// areas.
     #[inline]
     fn link_leaf(&self, cpu: CpuId, space: u32, start: u64, words: *const AtomicU64) {
         let _ = (cpu, space, start, words);
     }
 
-    /// Called after the leaf table whose first address is `start` was taken out of the tree. The engine then
-    /// calls [`shoot_down`](Self::shoot_down), and reuses the table after that.
+    /// Called after the leaf table whose first address is `start` was taken out of the tree. The engine calls
+    /// [`shoot_down`](Self::shoot_down) before it reuses the table.
     #[inline]
     fn unlink_leaf(&self, cpu: CpuId, space: u32, start: u64) {
         let _ = (cpu, space, start);
@@ -74,7 +76,7 @@ pub trait World: Platform + Sized {
     }
 }
 
-/// A cache line that several CPUs write, outside locks. `space` is an address space's number.
+/// A cache line that several CPUs write. The lines of platform locks are not among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Line {
     /// The word of the reader-writer lock over all areas.
@@ -88,7 +90,7 @@ pub enum Line {
         area: u32,
     },
     /// The count of resident pages. R1b has only this counter, and R1 has both counters on this line. A host
-    /// may treat this line as the cache line of the address space's lock.
+    /// may treat this line as the line of [`MmapLock`](Self::MmapLock).
     Rss {
         /// Number of the address space.
         space: u32,
@@ -109,15 +111,15 @@ pub enum Line {
     Frame(Pfn),
 }
 
-/// The contents of pages. For orders above 0, `target` is the page of the block that will be touched first.
+/// The contents of pages.
 ///
-/// A host that only counts pages clears nothing.
+/// A host that only counts pages needs no contents: see [`NoMemory`].
 pub trait Memory {
-    /// Clears `2^order` frames.
+    /// Clears the `2^order` frames of a block. The task will touch page number `target` of the block first.
     fn clear(&self, cpu: CpuId, pfn: Pfn, order: pageset_core::Order, target: u32);
 
-    /// A hint: this CPU will probably clear this frame next, because it is the next one in a magazine. A host
-    /// may prefetch its first lines.
+    /// A hint that this CPU will probably clear this frame next, because it is the next frame in a magazine.
+    /// A host may prefetch the frame's first cache lines.
     #[inline]
     fn expect(&self, cpu: CpuId, pfn: Pfn) {
         let _ = (cpu, pfn);
@@ -127,7 +129,7 @@ pub trait Memory {
     fn copy(&self, cpu: CpuId, from: Pfn, to: Pfn);
 
     /// Saves a frame's contents in a slot, and returns the slot's number, which is below 2^40. The new slot
-    /// has one user. The default returns `None`: there is no slot, so nothing can be reclaimed.
+    /// has one user. The default returns `None`, so no page can be reclaimed.
     fn save(&self, cpu: CpuId, pfn: Pfn) -> Option<u64> {
         let _ = (cpu, pfn);
         None
@@ -138,7 +140,7 @@ pub trait Memory {
         let _ = (cpu, slot, pfn);
     }
 
-    /// Adds a user to a slot, when an address space is copied.
+    /// Adds a user to a slot. The engine calls this when it copies an address space.
     fn share_slot(&self, slot: u64) {
         let _ = slot;
     }

@@ -16,8 +16,8 @@ use pageset_fault::{
     Access, AddressSpace, Backing, Bump, Engine, EngineConfig, Geometry, Memory, Options, Prot, Task, World,
 };
 
-/// A lock that sleeps, because loom cannot follow spin loops. The mutex inside is made at the first use of
-/// the lock, because it must be made inside the model.
+/// A lock that sleeps, because loom cannot follow spin loops. Its mutex is made at the first use, because
+/// loom requires that it is made inside the model.
 struct LoomLock {
     mutex: OnceLock<Mutex<()>>,
     guard: StdCell<Option<MutexGuard<'static, ()>>>,
@@ -63,8 +63,7 @@ unsafe impl RawMutex for LoomLock {
     }
 }
 
-/// The contents of frames, in cells that loom watches: loom reports an access that is not ordered with the
-/// others.
+/// The contents of frames, in loom's cells. Loom reports two accesses to a cell that are not ordered.
 struct Cells(Vec<UnsafeCell<u64>>);
 
 impl Memory for Cells {
@@ -127,8 +126,8 @@ fn task(strategy: &str) -> Task<LoomWorld> {
     let space =
         AddressSpace::new(&engine, Options::new(strategy.parse().expect("a strategy"))).expect("memory");
     let mut task = Task::new(&space, CpuId(0)).expect("a task is free");
-    // Use all locks once before the threads start. The flags of the locks are created at their first use, and
-    // loom must see that this happens before the threads use the flags.
+    // Use all locks once before the threads start. The first use of a lock creates its mutex, and loom must
+    // see that the creation is ordered before the threads' uses.
     task.map(0..4 * PAGE, Prot::ReadWrite).expect("free");
     for page in [0, 2] {
         task.fault(page * PAGE, Access::Write).expect("memory");
@@ -138,7 +137,7 @@ fn task(strategy: &str) -> Task<LoomWorld> {
     task
 }
 
-/// Runs a model with at most two preemptions. With so few, nearly all mistakes show.
+/// Runs a model with at most two preemptions, which show nearly all mistakes.
 fn check(test: impl Fn() + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
@@ -146,8 +145,8 @@ fn check(test: impl Fn() + Send + Sync + 'static) {
     model.check(test);
 }
 
-/// Faults, then reads the frame. By the orderings E1 and E2, the page was cleared before the read, whichever
-/// task mapped it.
+/// Handles a fault, then reads the frame. By the orderings E1 and E2, the read comes after the clearing of
+/// the page, even if another task has mapped it.
 fn fault_and_read(task: &mut Task<LoomWorld>, va: u64) {
     if let Ok(Backing::Frame(pfn)) = task.fault(va, Access::Write) {
         let engine = std::sync::Arc::clone(task.space().engine());
@@ -171,8 +170,8 @@ fn two_faults(strategy: &'static str) {
     });
 }
 
-/// E1 to E4: a task that finds a page's word also sees the page's contents, and a task that finds a table
-/// also sees the table's words.
+/// Tests E1 to E4. A task that finds a page's word also sees the page's contents, and a task that finds a
+/// table also sees the table's words.
 #[test]
 fn a_page_that_is_found_is_cleared_with_locks() {
     two_faults("P1,V0,R1");
@@ -188,7 +187,7 @@ fn a_page_that_is_found_is_cleared_with_transactions() {
     two_faults("P3,V0,R1");
 }
 
-/// E5 and E6: no task touches an unmapped page after unmap returns.
+/// Tests E5 and E6. No task touches an unmapped page after unmap has returned.
 #[test]
 fn an_unmapped_frame_is_not_touched_any_more() {
     check(|| {

@@ -82,7 +82,7 @@ fn load(task: &mut ShuttleTask, page: u64) -> Result<u64, FaultError> {
     task.access(page * PAGE, Access::Read, |found| engine.world().memory.load(found))
 }
 
-/// Row 1: two faults on the same word. No store may be lost and no page may leak.
+/// Row 1: two tasks fault on the same word. No store may be lost, and no page may leak.
 fn same_word(options: Options) {
     let scene = Scene::new(options);
     scene.race(|task| add(task, 3, 1).expect("mapped"), |task| add(task, 3, 10).expect("mapped"));
@@ -109,7 +109,7 @@ fn same_word_of_a_copy(options: Options) {
     assert_eq!(scene.finish().pages, 2);
 }
 
-/// Row 2: two faults that need the same missing table.
+/// Row 2: two faults need the same missing table.
 fn same_table(options: Options) {
     let scene = Scene::new(options);
     scene.race(|task| add(task, 8, 1).expect("mapped"), |task| add(task, 9, 2).expect("mapped"));
@@ -117,7 +117,7 @@ fn same_table(options: Options) {
     assert_eq!(scene.finish().tables, 3);
 }
 
-/// Row 3: a fault in an area that is being unmapped.
+/// Row 3: a task faults in an area while another task unmaps the area.
 fn unmap_of_the_area(options: Options) {
     let scene = Scene::new(options);
     scene.race(
@@ -132,7 +132,7 @@ fn unmap_of_the_area(options: Options) {
     assert_eq!(scene.finish().pages, 0);
 }
 
-/// Row 4: a fault in an area while the next area, in the same leaf table, is being unmapped.
+/// Row 4: a task faults in an area while another task unmaps the next area of the same leaf table.
 fn unmap_of_the_neighbour(options: Options) {
     let scene = Scene::new(options);
     let mut task = scene.task(0);
@@ -148,7 +148,7 @@ fn unmap_of_the_neighbour(options: Options) {
     assert_eq!(scene.finish().pages, 1);
 }
 
-/// Row 5: a fault whose table is freed and reused meanwhile.
+/// Row 5: a task faults while another task frees and reuses the fault's table.
 fn table_goes_away(options: Options) {
     let scene = Scene::new(options);
     add(&mut scene.task(0), 12, 7).expect("mapped");
@@ -163,7 +163,7 @@ fn table_goes_away(options: Options) {
     scene.finish();
 }
 
-/// Row 6: stores while small pages become a huge one.
+/// Row 6: a task stores to small pages while another task collapses them into a huge page.
 fn collapse(options: Options) {
     let scene = Scene::new(options);
     (0..3).for_each(|page| add(&mut scene.task(0), page, 100).expect("mapped"));
@@ -183,7 +183,7 @@ fn collapse(options: Options) {
     scene.finish();
 }
 
-/// Row 7: one fault maps a huge page, another a small page in the same span.
+/// Row 7: one fault maps a huge page while another fault maps a small page in the same range.
 fn huge_and_small(options: Options) {
     let scene = Scene::new(Options { huge: Huge::Always, ..options });
     scene.race(
@@ -198,7 +198,7 @@ fn huge_and_small(options: Options) {
     assert!(pages == 8 || pages == 2, "{pages}");
 }
 
-/// Row 7 again: one fault maps a gang or a run, and another maps one of its pages.
+/// Row 7 again: one fault maps a gang or a run while another fault maps one of its pages.
 fn gang_and_small(options: Options) {
     let gang = thread_rng().gen_range(0..2) == 0;
     let scene = Scene::new(Options {
@@ -214,8 +214,8 @@ fn gang_and_small(options: Options) {
     scene.finish();
 }
 
-/// Row 8: a store to a page that becomes read-only. Once the right to write is gone, the contents must not
-/// change.
+/// Row 8: a task stores to a page while another task makes the page read-only. After the right to write is
+/// gone, the contents must not change.
 fn protect(options: Options) {
     let scene = Scene::new(options);
     add(&mut scene.task(0), 2, 1).expect("mapped");
@@ -236,7 +236,7 @@ fn protect(options: Options) {
     scene.finish();
 }
 
-/// Row 9: reclaim of a page that is being written.
+/// Row 9: a task writes to a page while another task reclaims it.
 fn reclaim(options: Options) {
     let scene = Scene::new(options);
     scene.race(
@@ -251,7 +251,7 @@ fn reclaim(options: Options) {
     assert_eq!(scene.finish().pages, 1);
 }
 
-/// Row 9 again: two faults restore a page that is reclaimed again.
+/// Row 9 again: two faults restore a page while a task reclaims it again.
 fn reclaim_and_two_faults(options: Options) {
     let scene = Scene::new(options);
     add(&mut scene.task(0), 2, 1).expect("mapped");
@@ -268,7 +268,7 @@ fn reclaim_and_two_faults(options: Options) {
     scene.finish();
 }
 
-/// Row 10: the last task exits while a debugger's task reads its pages.
+/// Row 10: the last task of an address space exits while a debugger's task reads the pages.
 fn late_foreign_access(options: Options) {
     let scene = Scene::new(options);
     let engine = StdArc::clone(&scene.engine);
@@ -287,7 +287,7 @@ fn late_foreign_access(options: Options) {
     engine.check(&[&debugger_space]).expect("the invariants");
 }
 
-/// Row 11: tasks that fold their counts and exit.
+/// Row 11: tasks fold their counts and exit.
 fn counters_at_exit(options: Options) {
     let scene = Scene::new(options);
     scene.race(
@@ -305,7 +305,8 @@ fn counters_at_exit(options: Options) {
     assert_eq!(scene.finish().pages, 9);
 }
 
-/// Row 12: a store through a translation that is being removed must not change the frame's next page.
+/// Row 12: a task stores through a translation while another task removes it. The store must not change the
+/// next page in the frame.
 fn stale_translation(options: Options) {
     let scene = Scene::new(options);
     add(&mut scene.task(0), 1, 1).expect("mapped");
@@ -327,7 +328,7 @@ fn stale_translation(options: Options) {
     scene.finish();
 }
 
-/// Row 13: memory runs out during a fault, for both tasks.
+/// Row 13: memory runs out during the faults of two tasks.
 fn out_of_memory(options: Options) {
     let scene = Scene::new(options);
     scene.engine.world().frames.fail_after(thread_rng().gen_range(0..6));
@@ -341,7 +342,7 @@ fn out_of_memory(options: Options) {
     scene.finish();
 }
 
-/// Row 14: a fork while another task stores to page 0, then to page 1, again and again.
+/// Row 14: a task forks while another task stores to page 0, then to page 1, again and again.
 fn fork(options: Options) {
     let scene = Scene::new(options);
     let copies = StdArc::new(std::sync::Mutex::new(Vec::new()));

@@ -1,10 +1,10 @@
-//! Linearizability: several tasks operate on a few pages at the same time. It must be possible to order the
-//! operations so that a sequential model gives the same answers, with each operation between its call and its
-//! return (Wing and Gong, 1993).
+//! Tests linearizability. Several tasks operate on a few pages at the same time. There must be an order of
+//! the operations that gives the same answers in a sequential model. In this order, each operation lies
+//! between its call and its return (Wing and Gong, 1993).
 //!
-//! An operation on a range counts as one operation on each page, as in any kernel, so pages are compared one
-//! by one. Loads, stores, map, unmap, protect and fork are compared. Reclaim and collapse run in between and
-//! must not be visible. The final state is compared as loads after all other operations.
+//! An operation on a range counts as one operation on each page, as in any kernel, so the test compares each
+//! page by itself. The test compares loads, stores, map, unmap, protect and fork. Reclaim and collapse also
+//! run, and must have no visible effect. At the end, loads of all pages compare the final state.
 
 mod host;
 #[path = "host/schedules.rs"]
@@ -22,7 +22,7 @@ use shuttle::thread;
 
 type ShuttleTask = Task<TestWorld<Shuttle>>;
 
-/// Pages in use: the last two of one leaf table and the first two of the next.
+/// The pages in use: the last two pages of one leaf table, and the first two pages of the next.
 const PAGES: std::ops::Range<u64> = 6..10;
 
 /// An operation on one page, and its result.
@@ -131,7 +131,8 @@ impl Record {
                 self.note([page], called, Deed::Store(stamp, stored));
             }
             7 => {
-                // Map one page at a time: the answer for each page depends on whether it was mapped before.
+                // Map one page at a time, because the answer for each page depends on whether it was mapped
+                // before.
                 let mapped = task.map(page * PAGE..(page + 1) * PAGE, Prot::ReadWrite);
                 self.note([page], called, Deed::Map(mapped));
             }

@@ -1,4 +1,4 @@
-//! The sizes of this CPU's caches, which decide how much of a page is worth keeping in the cache.
+//! The sizes of this CPU's caches. From them, the crate chooses how much of a page should stay in the cache.
 
 /// Sizes of the caches of one core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub struct Caches {
 }
 
 impl Caches {
-    /// Sizes to use if the CPU does not report them. The values are a guess for small cores.
+    /// The sizes to use if the CPU does not report them: a guess for small cores.
     pub const GUESS: Self = Self { l1_bytes: 32 << 10, l2_bytes: 512 << 10 };
 
     /// The sizes that the CPU reports, or [`Caches::GUESS`] if it reports none. Only x86-64 CPUs report cache

@@ -1,10 +1,10 @@
-//! Errors about memory that is not a page.
+//! The error for memory that is not a page.
 
 use core::fmt;
 
 use crate::BASE_PAGE_BYTES;
 
-/// Why an operation was refused. Nothing was written.
+/// The reason why an operation was refused. The operation has written nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadPage {
     /// The length is 0 or not a multiple of [`BASE_PAGE_BYTES`].

@@ -27,8 +27,8 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// The default size of a part: 2 MiB. Chosen: clearing a part takes about 25 us, and a caller can stop
-    /// only after a part. A fence after each part costs less than 1 %.
+    /// The size of a part: 2 MiB. Chosen: a caller can stop only after a part, and clearing a part takes
+    /// about 25 us. The fence after each part costs less than 1 % of this time.
     pub const PART_BYTES: usize = 2 << 20;
 
     fn new(order: VisitOrder, page_bytes: usize, hint: Option<usize>) -> Self {
@@ -72,8 +72,8 @@ impl Iterator for Parts {
 
 impl FusedIterator for Parts {}
 
-/// A page that is being cleared in parts. Keep this value to continue. Dropping it leaves the rest of the
-/// page unchanged.
+/// A page that is being cleared in parts. Keep this value to continue the work. Dropping the value leaves the
+/// rest of the page unchanged.
 ///
 /// ```
 /// # use pageset_pageops::{BASE_PAGE_BYTES, Method};
@@ -96,7 +96,7 @@ pub struct Clearing<'p> {
     parts: Parts,
 }
 
-/// A page that is being copied in parts; see [`Clearing`].
+/// A page that is being copied in parts. See [`Clearing`].
 #[derive(Debug)]
 pub struct Copying<'p, 's> {
     method: Method,
@@ -143,8 +143,8 @@ impl Method {
         Ok(Copying { method: self.for_parts(), page, source, parts })
     }
 
-    /// Only [`VisitOrder::StreamTargetLast`] has a target within a part. With the other orders, the parts and
-    /// the base pages in them are processed in ascending order.
+    /// The method for the parts of a page. Only [`VisitOrder::StreamTargetLast`] has a target within a part.
+    /// The other orders visit the base pages of each part in ascending order.
     fn for_parts(self) -> Self {
         match self.order() {
             VisitOrder::PageByPage | VisitOrder::StreamTargetLast => self,
@@ -161,8 +161,8 @@ impl Clearing<'_> {
         Some(part)
     }
 
-    /// Clears parts until all are finished, or until `between` breaks. `between` is called with the progress
-    /// after each part.
+    /// Clears parts until all are finished, or until `between` returns `Break`. Calls `between` with the
+    /// progress after each part.
     pub fn run(&mut self, mut between: impl FnMut(&Parts) -> ControlFlow<()>) -> ControlFlow<()> {
         while self.part().is_some() {
             between(&self.parts)?;
@@ -186,8 +186,8 @@ impl Copying<'_, '_> {
         Some(part)
     }
 
-    /// Copies parts until all are finished, or until `between` breaks. `between` is called with the progress
-    /// after each part.
+    /// Copies parts until all are finished, or until `between` returns `Break`. Calls `between` with the
+    /// progress after each part.
     pub fn run(&mut self, mut between: impl FnMut(&Parts) -> ControlFlow<()>) -> ControlFlow<()> {
         while self.part().is_some() {
             between(&self.parts)?;

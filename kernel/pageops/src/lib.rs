@@ -1,8 +1,8 @@
 //! Clears and copies pages of 4 KiB to 1 GiB. The part that the program will touch next is processed last.
 //!
-//! A kernel clears or copies a huge page because a program has touched one place of it, the *hint*. The part
-//! that is processed last is in the CPU's cache afterwards. This crate has the visit orders that Linux has
-//! used, and a faster one.
+//! An operating system clears or copies a huge page because a program has touched one place of it, the
+//! *hint*. The part that is processed last is in the CPU's cache afterwards. This crate has the visit orders
+//! that Linux has used, and a faster order.
 //!
 //! ```
 //! let mut memory = vec![1_u8; 3 << 20];
@@ -17,9 +17,9 @@
 //!
 //! An operation uses these types, in this order:
 //!
-//! - A [`Method`] is a visit order, a kernel, and the size of the neighbourhood around the hint. The best
-//!   method for the CPU is detected once, or you choose one. The functions [`clear`] and [`copy`] use this
-//!   method.
+//! - A [`Method`] is a visit order, a kernel, and the size of the neighbourhood around the hint. The
+//!   functions [`clear`] and [`copy`] use the method that you chose, or otherwise the best method for the
+//!   CPU.
 //! - A [`VisitOrder`] says which part of a page comes next. Orders are pure iterators.
 //! - A [`Clearing`] or a [`Copying`] processes a gigantic page in parts. Between parts you can do other work,
 //!   or stop.
@@ -34,8 +34,8 @@
 //! vector registers, such as `x86_64-unknown-none`, there is no vector code at all. An operating-system
 //! kernel passes pages by [`Page::from_raw`].
 //!
-//! When a function returns, all its stores are ordered before every later store of the same CPU. This
-//! includes stores that were streamed past the cache, and it holds even if a [`Source`] panics. So the caller
+//! When a function returns, all its stores are ordered before every later store of the same CPU. The order
+//! includes stores that were streamed past the cache, and holds even if a [`Source`] panics. So the caller
 //! may publish the page by an ordinary release store.
 #![no_std]
 
@@ -55,14 +55,15 @@ pub use method::Method;
 pub use source::{CopyError, Poisoned, Source, Target};
 pub use visit_order::{GIGANTIC_PAGES, RANGES_RADIUS_PAGES, Step, Steps, Store, VisitOrder};
 
-/// Bytes of a base page: the unit that orders count in, and the smallest page.
+/// Bytes of a base page, which is the smallest page and the unit of the visit orders.
 pub const BASE_PAGE_BYTES: usize = 4096;
 
 /// Clears a page by [`Method::chosen`]: see [`Method::clear`].
 ///
 /// # Errors
 ///
-/// An error if the memory is not a page, or if the hint is not in it. In that case nothing is written.
+/// An error if the memory is not a page, or if the hint is not in the page. After an error, nothing was
+/// written.
 #[inline]
 pub fn clear<'p>(page: impl Into<Page<'p>>, hint: Option<usize>) -> Result<(), BadPage> {
     Method::chosen().clear(page, hint)
@@ -72,8 +73,8 @@ pub fn clear<'p>(page: impl Into<Page<'p>>, hint: Option<usize>) -> Result<(), B
 ///
 /// # Errors
 ///
-/// An error if the memory is not two pages of one size, or if the hint is not in them. In that case nothing
-/// is written.
+/// An error if the memory is not two pages of one size, or if the hint is not inside the pages. After an
+/// error, nothing was written.
 #[inline]
 pub fn copy<'p>(page: impl Into<Page<'p>>, source: &[u8], hint: Option<usize>) -> Result<(), BadPage> {
     Method::chosen().copy(page, source, hint)

@@ -1,21 +1,22 @@
-//! A method to clear and copy pages: a visit order, a kernel, and how much of a page stays in the cache.
+//! A method to clear and copy pages. A method has a visit order, a kernel, and the size of the part that
+//! stays in the cache.
 
 use crate::arch::{Cell, Fence};
 use crate::{
     BASE_PAGE_BYTES, BadPage, Caches, CopyError, Isa, Kernel, Page, Source, Store, Target, VisitOrder,
 };
 
-/// The neighbourhood of a hint is the second-level cache divided by this number: 64 KiB of 1 MiB. Chosen: so
-/// small a part stays in the cache, whatever else the program uses. `pageset bench pages --choose` measures
-/// what it gains and costs.
+/// The size of a hint's neighbourhood is the size of the second-level cache divided by this number: 64 KiB
+/// for a cache of 1 MiB. Chosen: such a small part stays in the cache although the program uses other memory.
+/// `pageset bench pages --choose` measures the gain and the cost.
 const L2_SHARE: usize = 16;
 
-/// The longest range that a kernel copies in one call. A streamed copy reads two places of its range in turn,
-/// half a range apart. Measured: a copy of 1 GiB took 36 ms with the places 1 MiB apart, and 48 ms with 512
-/// MiB (EPYC of family 26).
+/// The longest range that a kernel copies in one call. A streamed copy reads two places in turn, which lie
+/// half a range apart. Measured on an EPYC of family 26: a copy of 1 GiB took 36 ms if the places were 1 MiB
+/// apart, and 48 ms if they were 512 MiB apart.
 const COPY_RANGE_BYTES: usize = 2 << 20;
 
-/// The largest radius in base pages. A larger number does not fit into the word that stores the chosen
+/// The largest radius in base pages. A larger number would not fit into the word that stores the chosen
 /// method.
 const RADIUS_PAGES_MAX: usize = (1 << 21) - 1;
 
@@ -39,10 +40,10 @@ impl Method {
         Self { order, kernel, radius_pages }
     }
 
-    /// The best method for this CPU, judging by its features.
+    /// The best method for the features of this CPU.
     ///
-    /// Each call asks the CPU, which takes microseconds in a virtual machine. [`Method::chosen`] remembers
-    /// the answer.
+    /// Each call asks the CPU, which takes microseconds in a virtual machine. [`Method::chosen`] keeps the
+    /// answer.
     #[must_use]
     pub fn detect() -> Self {
         let preferred = [Isa::Avx512, Isa::Avx2, Isa::Zva, Isa::Rep];
@@ -52,7 +53,8 @@ impl Method {
 
     /// Does the same as [`Method::detect`], but considers only loops over general registers, because
     /// operating-system kernels do not save other registers. On architectures other than x86-64 and aarch64,
-    /// the method uses [`Kernel::PORTABLE`]; see [`Isa::uses_vector_registers`].
+    /// the method uses [`Kernel::PORTABLE`], which may use vector registers (see
+    /// [`Isa::uses_vector_registers`]).
     #[must_use]
     pub fn without_vectors() -> Self {
         let preferred = [Isa::Clzero, Isa::Zva, Isa::Rep];
@@ -64,9 +66,9 @@ impl Method {
         Self::new(VisitOrder::StreamTargetLast, kernel, Caches::detect().l2_bytes / L2_SHARE)
     }
 
-    /// The method that [`clear`](crate::clear) and [`copy`](crate::copy) use: the one that was given to
-    /// [`Method::choose`]. If there is none, [`Method::detect`] is called once. Afterwards a call costs one
-    /// load from memory.
+    /// The method that [`clear`](crate::clear) and [`copy`](crate::copy) use. A program can set this method
+    /// by [`Method::choose`]. Without such a method, the first call detects one by [`Method::detect`]. Later
+    /// calls cost one load from memory.
     #[inline]
     #[must_use]
     pub fn chosen() -> Self {
@@ -104,20 +106,21 @@ impl Method {
         self.kernel
     }
 
-    /// The radius: how many base pages on each side of the hint's base page stay in the cache.
+    /// The radius: the number of base pages on each side of the hint's base page that stay in the cache.
     #[must_use]
     pub const fn radius_pages(self) -> usize {
         self.radius_pages
     }
 
-    /// Clears a page, and leaves the surroundings of `hint`, an offset in bytes, in the cache.
+    /// Clears a page, and leaves the neighbourhood of `hint` in the cache. `hint` is an offset in bytes.
     ///
-    /// Address and length must be multiples of [`BASE_PAGE_BYTES`]. The [`VisitOrder`] says what is left in
-    /// the cache without a hint. O(bytes).
+    /// Address and length must be multiples of [`BASE_PAGE_BYTES`]. Without a hint, the [`VisitOrder`]
+    /// decides which part stays in the cache. O(bytes).
     ///
     /// # Errors
     ///
-    /// An error if the memory is not a page, or if the hint is not in it. In that case nothing is written.
+    /// An error if the memory is not a page, or if the hint is not in the page. After an error, nothing was
+    /// written.
     #[inline]
     pub fn clear<'p>(self, page: impl Into<Page<'p>>, hint: Option<usize>) -> Result<(), BadPage> {
         let mut page = page.into();
@@ -130,13 +133,13 @@ impl Method {
         Ok(())
     }
 
-    /// Copies a page, and leaves the surroundings of `hint`, an offset in bytes, in the cache. Address and
-    /// lengths must be multiples of [`BASE_PAGE_BYTES`]. O(bytes).
+    /// Copies a page, and leaves the neighbourhood of `hint` in the cache. `hint` is an offset in bytes.
+    /// Address and lengths must be multiples of [`BASE_PAGE_BYTES`]. O(bytes).
     ///
     /// # Errors
     ///
-    /// An error if the memory is not two pages of one size, or if the hint is not in them. In that case
-    /// nothing is written.
+    /// An error if the memory is not two pages of one size, or if the hint is not inside the pages. After an
+    /// error, nothing was written.
     #[inline]
     pub fn copy<'p>(
         self,
@@ -160,7 +163,7 @@ impl Method {
     ///
     /// # Errors
     ///
-    /// [`CopyError::Poisoned`] says how much was copied. With [`CopyError::BadPage`], nothing was written.
+    /// [`CopyError::Poisoned`] says how much was copied. After [`CopyError::BadPage`], nothing was written.
     pub fn copy_from<'p>(
         self,
         page: impl Into<Page<'p>>,
@@ -210,7 +213,8 @@ impl Method {
         let target = hint.map(|offset| offset / BASE_PAGE_BYTES);
         let mut fence = None;
         for next in self.order.steps(bytes / BASE_PAGE_BYTES, target, self.radius_pages) {
-            // One fence serves a run of streamed steps. Execute it before a cached step, and at the end.
+            // One fence suffices for consecutive streamed steps. Execute it before the next cached step, or
+            // at the end.
             if fence.is_none() || next.store == Store::Cached {
                 fence = Fence::of(self.kernel, next.store);
             }

@@ -15,8 +15,8 @@ pub trait Source {
     ///
     /// # Errors
     ///
-    /// An error if a byte of the source is damaged. The error says how many good bytes at the start of
-    /// `target` were copied.
+    /// An error if a byte of the source is damaged. The error says how many good bytes were copied to the
+    /// start of `target`.
     fn read(&mut self, offset: usize, target: Target<'_>) -> Result<(), Poisoned>;
 }
 
@@ -40,8 +40,8 @@ impl<'p> Target<'p> {
         self.store
     }
 
-    /// The page, for a source that uses its own instructions. If these are streamed stores, the source must
-    /// execute its own fence.
+    /// The page, for a source that uses its own instructions. If the source uses streamed stores, it must
+    /// also execute a fence.
     #[must_use]
     pub fn into_page(self) -> Page<'p> {
         self.page
@@ -53,8 +53,8 @@ impl<'p> Target<'p> {
     ///
     /// Panics if `bytes` is not as long as a base page.
     pub fn copy(self, bytes: &[u8]) {
-        // This value owns the page. The fence for the whole copy is executed before the borrow of the page
-        // ends.
+        // No fence is needed here. This value owns the page, and `Method::copy_from` executes a fence before
+        // the borrow of the page ends.
         self.kernel.copy_unfenced(self.page, bytes, self.store);
     }
 }
@@ -62,7 +62,7 @@ impl<'p> Target<'p> {
 /// The error if a base page of a source could not be read completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Poisoned {
-    /// The number of good bytes before the damaged one.
+    /// The number of good bytes before the damaged byte.
     pub copied_bytes: usize,
 }
 
@@ -71,8 +71,8 @@ pub struct Poisoned {
 pub enum CopyError {
     /// The destination is not a page. Nothing was written.
     BadPage(BadPage),
-    /// The source is damaged. `copied_bytes` bytes were copied: the base pages that
-    /// [`VisitOrder::steps`](crate::VisitOrder::steps) visits first. The other base pages are unchanged.
+    /// The source is damaged. Only the base pages that [`VisitOrder::steps`](crate::VisitOrder::steps) visits
+    /// first were copied, `copied_bytes` bytes in all. The other base pages are unchanged.
     Poisoned {
         /// The offset of the first unreadable byte in the source.
         offset: usize,

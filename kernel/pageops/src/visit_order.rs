@@ -1,5 +1,5 @@
-//! The orders of visits to the base pages of a page, and the kind of stores for each visit, as pure
-//! iterators.
+//! The orders of visits to the base pages of a larger page. Each order is a pure iterator over the visits and
+//! their kinds of stores.
 //!
 //! An order does not touch memory. The inputs of an order are the number of base pages, the base page that
 //! the program will touch, and the size of the neighbourhood around that base page. The output is the steps
@@ -8,12 +8,13 @@
 use core::iter::FusedIterator;
 use core::ops::Range;
 
-/// With more base pages than this, [`VisitOrder::Converge2018`] is ascending: 4 MiB, the largest block of a
-/// buddy allocator on x86-64 (docs/spec/pcp.md, appendix A: the order is not used for "gigantic" pages).
+/// For a page with more base pages than this number, [`VisitOrder::Converge2018`] is ascending. The number is
+/// the size of the buddy allocator's largest block on x86-64, 4 MiB. Source: docs/spec/pcp.md, appendix A,
+/// which excludes "gigantic" pages.
 pub const GIGANTIC_PAGES: usize = 1024;
 
-/// Base pages on each side of the target in [`VisitOrder::RangesTargetLast`]: the radius of the merged 2026
-/// series (commit 93552c9a3350, as posted).
+/// The number of base pages on each side of the target in [`VisitOrder::RangesTargetLast`]. Source: the
+/// series that was merged in 2026 (commit 93552c9a3350, as posted).
 pub const RANGES_RADIUS_PAGES: usize = 2;
 
 /// The kind of stores of a step.
@@ -26,7 +27,7 @@ pub enum Store {
     Stream,
 }
 
-/// One step: store these base pages in ascending order.
+/// One step. The step stores these base pages in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Step {
     /// The indices of base pages.
@@ -38,25 +39,24 @@ pub struct Step {
 /// The order of the base pages of a larger page when they are cleared or copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VisitOrder {
-    /// Ascending, one base page at a time, as in Linux before 2017 and still for gigantic pages. Ignores the
-    /// hint. The figures of the 2018 series compare with this order.
+    /// Ascending, one base page at a time. Linux used this order before 2017, and still uses it for gigantic
+    /// pages. Ignores the hint. The figures of the 2018 series compare with this order.
     PageByPage,
-    /// The order of the 2018 series (docs/spec/pcp.md, appendix A). Base pages are visited one by one: first
-    /// from the far end towards the target, then alternately left and right of the target, the target last.
-    /// Without a hint, the target is the first base page, so the order is descending. If there are more base
-    /// pages than [`GIGANTIC_PAGES`], the order is ascending.
+    /// The order of the 2018 series (docs/spec/pcp.md, appendix A). This order visits base pages one by one.
+    /// The visits begin at the page's end that is farther from the target, then alternate between both sides
+    /// of the target, and end with the target. Without a hint, the target is the first base page, so the
+    /// order is descending. If there are more base pages than [`GIGANTIC_PAGES`], the order is ascending.
     Converge2018,
-    /// Ascending in one range, through the cache: the first commit of the series merged in 2026. Ignores the
-    /// hint.
+    /// Ascending in one range, through the cache. The first commit of the series merged in 2026 uses this
+    /// order. Ignores the hint.
     Sequential,
-    /// The order of the series merged in 2026: three ranges, all stored through the cache. The first is right
-    /// of the target's neighbourhood, the second left of it, and the third is the neighbourhood. Without a
-    /// hint, the target is the first base page.
+    /// The order of the series merged in 2026: three ranges, all stored through the cache. The first range is
+    /// right of the target's neighbourhood, the second range is left of it, and the third range is the
+    /// neighbourhood. Without a hint, the target is the first base page.
     RangesTargetLast,
     /// This project's order. One ascending pass streams all base pages outside the target's neighbourhood
-    /// past the cache. After that, the neighbourhood is stored through the cache, the target last. Without a
-    /// hint, everything is streamed. A page that is not larger than the neighbourhood is stored through the
-    /// cache.
+    /// past the cache. After that, the neighbourhood is stored through the cache, and the target comes last.
+    /// Without a hint, the whole page is streamed, unless it is not larger than a neighbourhood.
     StreamTargetLast,
 }
 
@@ -91,9 +91,9 @@ impl VisitOrder {
     /// The steps for a page of `pages` base pages. `target` is the base page that will be touched.
     ///
     /// `radius` is half the neighbourhood that [`VisitOrder::StreamTargetLast`] keeps in the cache: the
-    /// number of base pages on each side of the target. At the edge of the page, more base pages are kept on
-    /// the other side. The other orders ignore `radius`. A target outside the page counts as no target. The
-    /// iterator takes constant memory, and constant time per step.
+    /// number of base pages on each side of the target. Near an end of the page, the neighbourhood has more
+    /// base pages on the other side. The other orders ignore `radius`. A target outside the page counts as no
+    /// target. The iterator takes constant memory, and constant time per step.
     #[must_use]
     pub fn steps(self, pages: usize, target: Option<usize>, radius: usize) -> Steps {
         let target = target.filter(|target| *target < pages);
@@ -117,7 +117,7 @@ fn stream_target_last(pages: usize, target: Option<usize>, radius: usize) -> Few
     let Some(target) = target else {
         return Few::new([if pages <= kept { cached(0..pages) } else { stream(0..pages) }]);
     };
-    // At the edge of a page, the neighbourhood is as large as elsewhere.
+    // Near an end of the page, the neighbourhood is as large as in the middle.
     let start = target.saturating_sub(radius).min(pages.saturating_sub(kept));
     let end = start.saturating_add(kept).min(pages);
     Few::new([
@@ -129,7 +129,7 @@ fn stream_target_last(pages: usize, target: Option<usize>, radius: usize) -> Few
     ])
 }
 
-/// The target and `radius` base pages on each side of it, as far as the page has them.
+/// The target and up to `radius` base pages on each side of it.
 fn neighbourhood(pages: usize, target: usize, radius: usize) -> Range<usize> {
     target.saturating_sub(radius)..target.saturating_add(radius).saturating_add(1).min(pages)
 }
@@ -142,7 +142,7 @@ fn stream(pages: Range<usize>) -> Step {
     Step { pages, store: Store::Stream }
 }
 
-/// The steps of a visit order; see [`VisitOrder::steps`].
+/// The steps of a visit order. See [`VisitOrder::steps`].
 #[derive(Clone, Debug)]
 pub struct Steps {
     plan: Plan,

@@ -1,5 +1,5 @@
 //! Tests that each function executes a fence after its streamed stores, before it returns. A missing fence
-//! seldom shows in a result. So a child process runs the function one instruction at a time, and its parent
+//! seldom changes a result. So a child process runs the function one instruction at a time, and its parent
 //! reads each instruction.
 #![cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 
@@ -12,14 +12,14 @@ use pageset_pageops::{BASE_PAGE_BYTES, Isa, Kernel, Method, Poisoned, Source, St
 #[path = "outside/memory.rs"]
 mod memory;
 
-/// Exit status of a child that the system does not allow to be traced.
+/// The exit status of a child that its parent is not allowed to trace.
 const UNTRACEABLE: i32 = 77;
 
 /// The numbers of streamed stores that a child executed.
 #[derive(Debug, Default)]
 struct Streams {
     stores: usize,
-    /// Streamed stores with no fence after them so far.
+    /// The number of streamed stores since the last fence.
     unfenced: usize,
 }
 
@@ -63,7 +63,7 @@ fn trace(function: impl FnOnce()) -> Option<Streams> {
     let mut streams = Streams::default();
     loop {
         let mut status = 0;
-        // SAFETY: the child is ours, and `status` outlives the call.
+        // SAFETY: this function made the child, and `status` outlives the call.
         assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
         if libc::WIFEXITED(status) {
             let code = libc::WEXITSTATUS(status);
@@ -80,7 +80,7 @@ fn trace(function: impl FnOnce()) -> Option<Streams> {
 /// The first bytes of the next instruction of a stopped child.
 fn next_instruction(child: libc::pid_t) -> [u8; 8] {
     let offset = std::mem::offset_of!(libc::user, regs) + std::mem::offset_of!(libc::user_regs_struct, rip);
-    // SAFETY: the child is stopped, and the offset is that of a register.
+    // SAFETY: the child is stopped, and the offset is the offset of a register.
     let at = unsafe { libc::ptrace(libc::PTRACE_PEEKUSER, child, offset, 0) };
     // SAFETY: the call reads the child's memory, or fails.
     unsafe { libc::ptrace(libc::PTRACE_PEEKTEXT, child, at, 0) }.to_ne_bytes()
@@ -136,7 +136,7 @@ fn a_method_fences_what_it_streams() {
     }
 }
 
-/// A source that panics after the first base page. At that moment the most streamed stores have no fence yet.
+/// A source that panics after the first base page. At this moment, no fence has followed the streamed stores.
 struct Panics<'s>(&'s [u8]);
 
 impl Source for Panics<'_> {

@@ -1,13 +1,12 @@
-//! The cost of a page in C, compared with Rust: `cargo run --profile dist -p pageset-capi --example cost`.
-//! Needs a C compiler.
+//! Compares the cost of a page in C with its cost in Rust: `cargo run --profile dist -p pageset-capi
+//! --example cost`. Needs a C compiler.
 //!
-//! One process measures all in turns: Rust, C with libpageset.a, C with libpageset.so. Prints medians of the
-//! rounds with the quartiles, in nanoseconds for each page that is handed out and freed. Also prints the
+//! One process measures Rust, C with libpageset.a, and C with libpageset.so in turns. Prints medians and
+//! quartiles of the rounds, in nanoseconds for each page that is allocated and freed. Also prints the
 //! differences between C and Rust in the same round.
 //!
-//! In Rust the pool is inlined into the loop that uses it. `Rust, called` is the best that C could reach:
-//! function calls, with an order that the callee does not know in advance.
-//! functions that are called, with an order that they do not know before.
+//! In the row `Rust`, the pool is inlined into the loop. The row `Rust, called` calls functions that do not
+//! know the order in advance. C cannot be faster than this row.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::hint::black_box;
@@ -18,9 +17,9 @@ use std::time::Instant;
 use pageset::{Order, Pages, Pool, ReturnPolicy, Worker};
 
 const ROUNDS: usize = 101;
-/// Pages that one round hands out.
+/// The number of pages that one round allocates.
 const PAGES: usize = 200_000;
-/// As in cost.c.
+/// The same number as in cost.c.
 const HELD: usize = 256;
 
 type Run = extern "C" fn(*mut c_void, usize) -> c_int;
@@ -78,28 +77,29 @@ impl Program {
             .arg(root.join("include"))
             .arg(root.join("examples/cost.c"))
             .arg(library)
-            // Calls go straight to the static library, as in a program that is linked with it.
+            // With this option, calls go directly to the static library, as in a program that is linked with
+            // it.
             .args(["-Wl,--exclude-libs,ALL", "-lpthread", "-ldl", "-lm"])
             .status()?;
         if !status.success() {
             return Err(format!("cc: {status}").into());
         }
         let path = CString::new(program.into_os_string().into_encoded_bytes())?;
-        // SAFETY: a path; what the library does when it is loaded is known.
+        // SAFETY: the path is a C string, and loading this library runs no code that could do harm.
         let loaded = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         if loaded.is_null() {
             // SAFETY: the last call failed, so there is a message.
             let message = unsafe { libc::dlerror() };
-            // SAFETY: a string, until the next call.
+            // SAFETY: the message is a C string until the next call.
             return Err(unsafe { CStr::from_ptr(message) }.to_string_lossy().into());
         }
         let symbol = |name: &CStr| {
-            // SAFETY: a library that is never closed, and a name.
+            // SAFETY: the library is never closed, and the name is a C string.
             let symbol = unsafe { libc::dlsym(loaded, name.as_ptr()) };
             assert!(!symbol.is_null(), "{name:?} is in cost.c");
             symbol
         };
-        // SAFETY: the type that it has in cost.c.
+        // SAFETY: the function has this type in cost.c.
         let make: extern "C" fn() -> *mut c_void = unsafe { std::mem::transmute(symbol(c"cost_pool")) };
         // SAFETY: as above.
         let pairs: Run = unsafe { std::mem::transmute(symbol(c"cost_pairs")) };
@@ -189,7 +189,7 @@ fn per_page(begun: Instant) -> f64 {
     begun.elapsed().as_secs_f64() * 1e9 / PAGES as f64
 }
 
-/// Measures all four in turns.
+/// Measures all four programs in turns, and prints a table.
 fn table(name: &str, mut run: impl FnMut(usize) -> f64) {
     (0..4).map(&mut run).for_each(drop);
     let rounds: Vec<_> = (0..ROUNDS).map(|_| [run(0), run(1), run(2), run(3)]).collect();

@@ -1,29 +1,30 @@
 /*
- * pageset: a pool of 4 KiB to 4 MiB pages in user space. Link with -lpageset (pkg-config pageset,
- * find_package(pageset)).
+ * pageset: a page allocator for programs. A pool hands out pages of 4 KiB to 4 MiB. Link with -lpageset
+ * (pkg-config pageset, find_package(pageset)).
  *
- * Results. Every function that can fail returns 0 or a number of errno.h; pageset_message says more. After an
- * error nothing has changed, unless the function says so. Results are written to variables whose addresses
- * are passed. EBADF: no such pool, or a pool of another copy of the library. EPERM: this process is a child
- * of fork, and the pool belongs to its parent. ENOTRECOVERABLE: a mistake in pageset itself.
+ * Results. Every function that can fail returns 0 or a number of errno.h, and pageset_message explains the
+ * error. After an error nothing has changed, unless the function's description says otherwise. A function
+ * writes its results to variables, and the caller passes their addresses. EBADF means that there is no such
+ * pool, or that it belongs to another copy of the library. EPERM means that this process is a child of fork,
+ * and the pool belongs to its parent. ENOTRECOVERABLE means a mistake in pageset itself.
  *
- * Promises. A pointer to a variable, struct, array or string is NULL or valid, and no other thread changes
- * the data meanwhile. Everything else is looked up: handles and pages may be any pointer, and a wrong one
- * gets an error.
+ * Promises. The caller promises that a pointer to a variable, struct, array or string is NULL or valid, and
+ * that no other thread changes the data during the call. Handles and pages may be any pointer: the library
+ * looks them up, and returns an error for a wrong pointer.
  *
  * Threads. Any thread may call every function at any time, with two exceptions. While a pool is destroyed, no
  * other thread may be inside of a call on it. Two threads must not free the same pages at the same moment.
  * Pages belong to no thread.
  *
- * Signal handlers. A handler may call pageset_alloc, pageset_alloc_zeroed and pageset_free. If it has
- * interrupted a call of its own thread on the same pool, an allocation may get EAGAIN. A free returns 0, and
- * the pages are freed a little later. No other function is for handlers. The pool's thread blocks all
- * signals.
+ * Signal handlers. A handler may call pageset_alloc, pageset_alloc_zeroed and pageset_free, and no other
+ * function. The handler may have interrupted its thread inside a call on the same pool. In this case, an
+ * allocation may get EAGAIN. A free returns 0, and the pages are freed a little later. The pool's thread
+ * blocks all signals.
  *
- * Memory of the heap. Only pageset_create, pageset_get_backing and pageset_get_nodes need it, and return
- * ENOMEM if there is none. A free never does. To start a thread, the system's libraries need it, and end the
- * program if there is none: pageset_create with PAGESET_WORKER_THREAD, and pageset_populate with more than
- * one thread.
+ * The heap. Only pageset_create, pageset_get_backing and pageset_get_nodes use the heap. They return ENOMEM if
+ * it is exhausted. A free never uses the heap. To start a thread, the system's libraries use the heap, and end
+ * the program if it is exhausted. pageset_create with PAGESET_WORKER_THREAD starts a thread, and so does
+ * pageset_populate with more than one thread.
  *
  * Unloading. The shared library stays in memory after dlclose, because threads may have been interrupted in
  * its code.
@@ -74,8 +75,8 @@ extern "C" {
 #define PAGESET_BACKING_THP 0
 
 /*
- Huge pages of huge_page_bytes each that the administrator reserved. The pool takes all of them when it is
- made. They belong to a file: see pageset_get_memfd.
+ Huge pages of huge_page_bytes each that the administrator reserved. The pool takes all its huge pages when
+ it is made. The pages belong to a file: see pageset_get_memfd.
  */
 #define PAGESET_BACKING_HUGETLB 1
 
@@ -92,7 +93,7 @@ extern "C" {
 /*
  PAGESET_BACKING_HUGETLB if the system has enough such pages for the whole pool and fork is
  PAGESET_FORK_HIDE or PAGESET_FORK_COPY, otherwise PAGESET_BACKING_THP. page_bytes of pageset_get_backing
- tells which. Children see huge pages of hugetlb as the parent's memory itself.
+ tells what the pool got. With hugetlb, children share the parent's memory.
  */
 #define PAGESET_BACKING_HUGETLB_OR_THP 4
 
@@ -112,18 +113,19 @@ extern "C" {
 #define PAGESET_NUMA_INTERLEAVE 2
 
 /*
- A child of fork sees a copy of the pages. It sees the pages of a memfd and of hugetlb themselves.
+ A child of fork sees a copy of the pages. The pages of a memfd and of hugetlb are not copied: the child
+ shares them.
  */
 #define PAGESET_FORK_COPY 0
 
 /*
- A child of fork does not see the pages, which makes the fork faster.
+ A child of fork does not see the pages, and this makes the fork faster.
  */
 #define PAGESET_FORK_HIDE 1
 
 /*
- A copy, as with PAGESET_FORK_COPY, and a child may make the pool its own when its parent has ended:
- pageset_take_over. For private memory that is not locked.
+ A child of fork sees a copy, as with PAGESET_FORK_COPY. When its parent has ended, it may become the
+ pool's owner by pageset_take_over. The memory must be private and not locked.
  */
 #define PAGESET_FORK_HAND_OVER 2
 
@@ -133,39 +135,39 @@ extern "C" {
 #define PAGESET_RESIDENCY_PAGEABLE 0
 
 /*
- All memory is made resident and locked when the pool is made. No memory is returned to the system.
+ Making the pool makes all its memory resident and locks it. No memory is returned to the system.
  */
 #define PAGESET_RESIDENCY_LOCKED 1
 
 /*
- Restartable sequences if the system has them and PAGESET_RSEQ is not 0 in the environment, otherwise
+ Restartable sequences if the system has them and the environment variable PAGESET_RSEQ is not 0, otherwise
  locks.
  */
 #define PAGESET_FAST_PATH_AUTO 0
 
 /*
- A try-lock for each CPU.
+ A lock for each CPU. No allocation or free waits for this lock.
  */
 #define PAGESET_FAST_PATH_LOCKS 1
 
 /*
- A thread of the pool returns idle memory. It sleeps while nothing is idle.
+ A thread of the pool returns idle memory, and sleeps while no memory is idle.
  */
 #define PAGESET_WORKER_THREAD 0
 
 /*
- The program calls pageset_tick.
+ The pool has no thread. The program calls pageset_tick.
  */
 #define PAGESET_WORKER_NONE 1
 
 /*
- For keep_bytes: 2 % of the pool, at most 32 MiB.
+ The value of keep_bytes that stands for 2 % of the pool, at most 32 MiB.
  */
 #define PAGESET_KEEP_DEFAULT UINT64_MAX
 
 /*
- A pool, made by pageset_create and destroyed by pageset_destroy. The pointer is a number in disguise: it
- points nowhere, and a wrong, old or NULL one gets EBADF.
+ A pool, made by pageset_create and destroyed by pageset_destroy. The pointer is only a number and must not
+ be followed. A call with a wrong, old or NULL pointer gets EBADF.
  */
 typedef struct pageset_pool pageset_pool;
 
@@ -175,12 +177,12 @@ typedef struct pageset_pool pageset_pool;
 typedef int (*pageset_shortage)(void *context, size_t bytes);
 
 /*
- The configuration of a pool. pageset_config_init fills it with the defaults, which are in parentheses at
- the end.
+ The configuration of a pool. pageset_config_init fills it with the defaults. Each field's description ends
+ with its default, in parentheses.
  */
 typedef struct pageset_config {
   /*
-   sizeof(pageset_config) when the program was built.
+   The value of sizeof(pageset_config) when the program was built.
    */
   size_t struct_bytes;
   /*
@@ -196,8 +198,8 @@ typedef struct pageset_config {
    */
   size_t bytes;
   /*
-   The most bytes that may be handed out at any time, caches included; 0 for the pool's size. Only whole
-   pages of 4096 bytes count: with less than one, every allocation fails. (0)
+   The most bytes that the program and the pool's caches may have together, rounded down to pages of 4096
+   bytes. 0 stands for the pool's size. With 1 to 4095, every allocation fails. (0)
    */
   size_t capacity_bytes;
   /*
@@ -206,13 +208,13 @@ typedef struct pageset_config {
    */
   size_t huge_page_bytes;
   /*
-   The program's own memory, to use instead of the system's. It has `bytes` bytes and is aligned to 4
-   MiB. Only the pool may use it until the pool is destroyed. `backing` is then ignored. NULL for none.
-   (NULL)
+   The program's own memory, which the pool uses instead of the system's memory. The region has `bytes`
+   bytes and is aligned to 4 MiB. Until the pool is destroyed, only the pool may use it. With a region,
+   `backing` is ignored. NULL for memory of the system. (NULL)
    */
   void *region;
   /*
-   Bit n for node n, if numa is PAGESET_NUMA_INTERLEAVE. (0)
+   The nodes, if numa is PAGESET_NUMA_INTERLEAVE. Bit n stands for node n. (0)
    */
   uint64_t numa_nodes;
   /*
@@ -240,8 +242,8 @@ typedef struct pageset_config {
    */
   uint32_t worker;
   /*
-   Nanoseconds between two scans for idle memory. 2 MiB go back when two scans in a row found them free.
-   (100 ms)
+   Nanoseconds between two scans for idle memory. A pageblock of 2 MiB goes back when two scans in a row
+   found it free. (100 ms)
    */
   uint64_t return_interval_ns;
   /*
@@ -249,49 +251,52 @@ typedef struct pageset_config {
    */
   uint64_t return_bytes_per_second;
   /*
-   Free bytes that stay with the pool, or PAGESET_KEEP_DEFAULT. (PAGESET_KEEP_DEFAULT)
+   The bytes of whole free pageblocks that scans leave resident, or PAGESET_KEEP_DEFAULT.
+   (PAGESET_KEEP_DEFAULT)
    */
   uint64_t keep_bytes;
   /*
-   A scan clears up to this many free blocks of 2 MiB for pageset_alloc_zeroed. (0)
+   Each scan clears up to this many free pageblocks of 2 MiB, so that pageset_alloc_zeroed need not clear
+   them. (0)
    */
   uint32_t prezero_blocks;
   /*
-   1: the page behind every address stays the same until the pool is destroyed, and no memory is returned
-   to the system. For a pool that is registered as a whole: buffers of io_uring, memory of RDMA, AF_XDP,
-   vhost, VFIO. Otherwise 0. (0)
+   With 1, every address keeps its page until the pool is destroyed, and no memory is returned to the
+   system. Use 1 if you register the whole pool: as buffers of io_uring, or memory of RDMA, AF_XDP, vhost
+   or VFIO. Otherwise use 0. (0)
    */
   uint32_t pinned;
   /*
-   The smallest free part of a pageblock in part use that scans return, in bytes; 4096 for single pages.
-   Each part costs about a microsecond, and a page fault for each page that is used again. 0 for none.
-   (0)
+   The smallest number of contiguous free bytes that scans return although other pages of the pageblock
+   are in use. 4096 returns single pages, and 0 returns no such parts. Each returned part costs about a
+   microsecond, and each of its pages that is used again costs a page fault. Scans with part_bytes spare
+   neither keep_bytes nor populated memory. (0)
    */
   uint64_t part_bytes;
   /*
-   Frees pages, for example by evicting from a cache, when an allocation finds none or the capacity is
-   used up. The allocating thread calls it with shortage_context and the number of wanted bytes. No lock
-   of the pool is held, so it may call the pool. Another result than 0 says that it freed something; then
-   the allocation tries again. Allocations in it may fail. It must return, without longjmp or a C++
-   exception. (NULL)
+   A function of the program that frees pages, for example from a cache. The pool calls it before an
+   allocation would fail because no pages are free or the capacity is used up. The allocating thread
+   calls the function with shortage_context and the number of wanted bytes, and holds no lock of the
+   pool. If the result is not 0, the allocation tries again. The function may call the pool, but its
+   allocations may fail. The function must return, without longjmp or a C++ exception. (NULL)
    */
   pageset_shortage on_shortage;
   /*
-   Passed to on_shortage. (NULL)
+   The first argument of on_shortage. (NULL)
    */
   void *shortage_context;
 } pageset_config;
 
 /*
- Reports progress of pageset_populate: resident bytes, and bytes to populate in all. Any of its threads
- calls it, one call at a time. Another result than 0 ends the work. It must return, without longjmp or a
- C++ exception.
+ Reports the progress of pageset_populate: the number of resident bytes, and of all bytes to populate. Any
+ of its threads may call the function, but two calls never overlap. If the result is not 0, the work ends.
+ The function must return, without longjmp or a C++ exception.
  */
 typedef int (*pageset_progress)(void *context, size_t done_bytes, size_t total_bytes);
 
 /*
- The state of a pool at one moment. Pages have 4 KiB. While other threads allocate, gauges may differ by a
- few pages.
+ The state of a pool at one moment. A page has 4 KiB. While other threads use the pool, numbers of pages
+ may be inexact by a few pages.
  */
 typedef struct pageset_stats {
   /*
@@ -303,7 +308,7 @@ typedef struct pageset_stats {
    */
   uint32_t version;
   /*
-   The largest order that has a free block; -1 if no page is free.
+   The largest order of a free block, or -1 if no page is free.
    */
   int32_t largest_free_order;
   /*
@@ -331,27 +336,28 @@ typedef struct pageset_stats {
    */
   uint64_t nr_retired;
   /*
-   The most pages that may be handed out or in arrays.
+   The most pages that the program and the arrays may have together.
    */
   uint64_t capacity_pages;
   /*
-   How often an array was refilled.
+   How often an array fetched blocks from the allocator behind the arrays.
    */
   uint64_t array_refills;
   /*
-   How often half an array was flushed.
+   How often blocks went to the allocator behind the arrays because an array was full.
    */
   uint64_t array_flushes;
   /*
-   How often all arrays were drained.
+   How often the pool emptied the arrays of all CPUs.
    */
   uint64_t array_drains;
   /*
-   Restarted sequences, in all pools of the process.
+   The number of restarted sequences, in all pools of the process.
    */
   uint64_t rseq_restarts;
   /*
-   Frees that the pool refused late, because two threads freed the same pages at the same moment.
+   Frees that the pool refused late, when it emptied an array. The cause is that two threads freed the
+   same pages at the same moment.
    */
   uint64_t bad_frees;
   /*
@@ -375,12 +381,14 @@ typedef struct pageset_stats {
    */
   uint64_t return_time_ns;
   /*
-   Bytes of mapped metadata, except for 2 bytes a page of the C library. Only the used part is resident.
+   Bytes of mapped metadata, without the C library's own table of 2 bytes for each page. Only the used
+   part is resident.
    */
   uint64_t metadata_bytes;
   /*
-   How often a drain failed because the system refused membarrier(2): a filter of system calls was installed
-   after the pool was made. Pages in arrays of other CPUs then neither form larger blocks nor go back.
+   How often a drain failed because the system refused membarrier(2). The cause is a filter of system
+   calls that was installed after the pool was made. Pages in arrays then neither form larger blocks nor
+   go back to the system.
    */
   uint64_t array_drains_refused;
 } pageset_stats;
@@ -402,28 +410,28 @@ typedef struct pageset_backing {
    */
   uint32_t asked;
   /*
-   Mapped: the pool's size.
+   Mapped bytes: the pool's size.
    */
   uint64_t mapped_bytes;
   /*
-   Resident now.
+   Bytes that are resident now.
    */
   uint64_t resident_bytes;
   /*
-   Resident in huge pages, transparent or hugetlb.
+   Bytes that are resident in huge pages, transparent or hugetlb.
    */
   uint64_t huge_bytes;
   /*
-   Resident in pages of 4 KiB.
+   Bytes that are resident in pages of 4 KiB.
    */
   uint64_t small_bytes;
   /*
-   Locked in memory.
+   Bytes that are locked in memory.
    */
   uint64_t locked_bytes;
   /*
-   Page size of the mapping itself; transparent huge pages do not change it. So this tells what a pool with
-   PAGESET_BACKING_HUGETLB_OR_THP got: 4096 for transparent huge pages.
+   The page size of the mapping. For a pool with PAGESET_BACKING_HUGETLB_OR_THP, it tells what the pool
+   got. 4096 means transparent huge pages, which do not change a mapping's page size.
    */
   uint64_t page_bytes;
 } pageset_backing;
@@ -447,7 +455,7 @@ typedef struct pageset_node {
 } pageset_node;
 
 /*
- Fills *config with the defaults. struct_bytes is sizeof(pageset_config).
+ Fills *config with the defaults. Pass sizeof(pageset_config) as struct_bytes.
 
  Errors: EINVAL (config is NULL, or struct_bytes is smaller than the first two fields), E2BIG.
  */
@@ -455,124 +463,127 @@ int pageset_config_init(struct pageset_config *config, size_t struct_bytes);
 
 /*
  Makes a pool with this configuration, or with the defaults of pageset_config_init if config is NULL.
- Writes its handle to *pool. This costs some system calls. Pages take memory when they are touched. Tables
- take at most 140 KiB for each GiB that is used, and some 30 KiB.
+ Writes the pool's handle to *pool. A page takes memory when it is first touched. The pool's tables take
+ some 30 KiB, and at most 140 KiB for each GiB that is used.
 
  Errors: EINVAL (a field of config; pageset_message names it), E2BIG (config has set fields that this
- library does not know), or EMFILE (4096 pools). A lack of address space, heap, or huge pages is ENOMEM,
- and a limit of file sizes is EFBIG. All other errors are the system's. After an error *pool is NULL.
+ library does not know), or EMFILE (4096 pools). If address space, heap or huge pages are short, the error
+ is ENOMEM. If a limit of file sizes is too low, it is EFBIG. All other errors are the system's. After an
+ error, *pool is NULL.
  */
 int pageset_create(const struct pageset_config *config, struct pageset_pool **pool);
 
 /*
- Destroys a pool and unmaps its memory. All of its pages must have been freed. O(pages that were touched).
- No other thread may be inside of a call on this pool; later calls get EBADF.
+ Destroys a pool and unmaps its memory. The program must have freed all pages of the pool. No other thread
+ may be inside of a call on this pool. Later calls on it get EBADF. O(pages that were touched).
 
- Errors: EBUSY (pages are handed out; nothing has changed), EBADF, EPERM.
+ Errors: EBUSY (the program has not freed all pages), EBADF, EPERM.
  */
 int pageset_destroy(struct pageset_pool *pool);
 
 /*
  Allocates a block of 4 KiB << order (order 0 to 10), aligned to its size. Its contents are unspecified.
- Writes its address to *pages, unless it fails. O(1), usually a few nanoseconds.
+ Writes the block's address to *pages, unless the call fails. O(1), usually a few nanoseconds.
 
- Errors: EINVAL (order, or pages is NULL), ENOMEM (no such block is free), EDQUOT (the capacity is used
- up), EAGAIN (in a signal handler only), EBADF, EPERM.
+ Errors: EINVAL (order is above 10, or pages is NULL), ENOMEM (no such block is free), EDQUOT (the capacity
+ is used up), EAGAIN (only in a signal handler), EBADF, EPERM.
  */
 int pageset_alloc(struct pageset_pool *pool, unsigned int order, void **pages);
 
 /*
- Does what pageset_alloc does, with all bytes zero. Memory that is known to be zero is not cleared again.
+ Does the same as pageset_alloc, and makes all bytes zero. Memory that is known to be zero is not cleared
+ again.
 
  Errors: as pageset_alloc.
  */
 int pageset_alloc_zeroed(struct pageset_pool *pool, unsigned int order, void **pages);
 
 /*
- Allocates exactly page_count contiguous pages of 4 KiB, up to all of the pool, aligned to a page. Their
- contents are unspecified. Free them by pageset_free_exact or pageset_free_run.
+ Allocates exactly page_count contiguous pages of 4 KiB, up to the whole pool, aligned to a page. Their
+ contents are unspecified. Free the pages by pageset_free_exact or pageset_free_run.
 
  Errors: EINVAL (page_count is 0, or pages is NULL); otherwise as pageset_alloc.
  */
 int pageset_alloc_exact(struct pageset_pool *pool, size_t page_count, void **pages);
 
 /*
- Allocates contiguous bytes, rounded up to pages of 4 KiB, up to all of the pool, aligned to a page. Their
- contents are unspecified. Free them by pageset_free_run. Up to 4 MiB, it costs as much as a block. Larger
- runs need a search, which takes longer in a larger pool.
+ Allocates contiguous memory of `bytes`, rounded up to pages of 4 KiB, up to the whole pool, aligned to a
+ page. Its contents are unspecified. Free the run by pageset_free_run. A run of more than 4 MiB needs a
+ search, which takes longer in a larger pool.
 
  Errors: EINVAL (bytes is 0, or pages is NULL); otherwise as pageset_alloc.
  */
 int pageset_alloc_run(struct pageset_pool *pool, size_t bytes, void **pages);
 
 /*
- Allocates 1 GiB that begins at a multiple of 1 GiB from the pool's start. A pool of 1 GiB or more itself
- begins at a multiple of 1 GiB if there is address space. The contents are unspecified. Free the GiB by
- pageset_free_run. pageset_get_backing tells whether the pool has pages of 1 GiB, and how much of it is in
- huge pages; pageset_collapse asks for transparent ones.
+ Allocates 1 GiB that begins at a multiple of 1 GiB from the pool's start. If there is enough address
+ space, a pool of 1 GiB or more itself begins at a multiple of 1 GiB. The contents are unspecified. Free
+ the memory by pageset_free_run. pageset_get_backing tells whether the pool has pages of 1 GiB, and how
+ many of its bytes are in huge pages. pageset_collapse asks the system for transparent huge pages.
 
  Errors: EINVAL (pages is NULL); otherwise as pageset_alloc.
  */
 int pageset_alloc_gib(struct pageset_pool *pool, void **pages);
 
 /*
- Does what pageset_alloc_run does, with all bytes zero. Memory that is known to be zero is not cleared
- again.
+ Does the same as pageset_alloc_run, and makes all bytes zero. Memory that is known to be zero is not
+ cleared again.
 
  Errors: as pageset_alloc_run.
  */
 int pageset_alloc_run_zeroed(struct pageset_pool *pool, size_t bytes, void **pages);
 
 /*
- Allocates the block of 4 KiB << order that begins `frame` pages of 4 KiB after the pool's start, if all of
- it is free. It empties all caches first, so it is slow.
+ Allocates the block of 4 KiB << order that begins `frame` pages of 4 KiB after the pool's start, if all
+ its pages are free. If some are not, it empties all caches and tries again, which is slow.
 
- Errors: EBUSY (not all of it is free), EINVAL (order, no block begins at this frame, or pages is NULL),
- EDQUOT, EBADF, EPERM.
+ Errors: EBUSY (a page of the block is in use), EINVAL (order is above 10, no block begins at this frame,
+ or pages is NULL), EDQUOT, EBADF, EPERM.
  */
 int pageset_alloc_at(struct pageset_pool *pool, size_t frame, unsigned int order, void **pages);
 
 /*
  Allocates up to page_count single pages of 4 KiB and writes their addresses to the array `pages`. *got is
- their number: fewer than page_count only if memory or capacity is short, and 0 if it fails. Free each page
- separately, with order 0.
+ the number of allocated pages. *got is less than page_count if memory or capacity is short, and 0 if the
+ call fails. Free each page separately, with order 0.
 
- Errors: as pageset_alloc, if no page at all was allocated. With page_count 0 there is no error.
+ Errors: as pageset_alloc, but only if no page was allocated. With page_count 0 there is no error.
  */
 int pageset_alloc_bulk(struct pageset_pool *pool, size_t page_count, void **pages, size_t *got);
 
 /*
  Frees a block of 4 KiB << order, on any thread. O(1), usually a few nanoseconds.
 
- Errors; each leaves everything unchanged: EINVAL (order, no page of this pool, inside of a block, free
- already, or handed out with another order), EBADF, EPERM. Two threads that free the same block at the same
- moment may both get 0; the pool then counts a bad free later.
+ Errors: EINVAL (order is above 10, or the program has no block of this order that begins here), EBADF,
+ EPERM. An error changes nothing. If two threads free the same block at the same moment, both may get 0,
+ and the pool later counts a bad free.
  */
 int pageset_free(struct pageset_pool *pool, void *pages, unsigned int order);
 
 /*
- Frees page_count contiguous pages. They must be handed out as that many: by pageset_alloc_exact, after
- pageset_shrink, or as a block of 1 << order pages.
+ Frees page_count contiguous pages. page_count must be their number when they were allocated, or after the
+ last pageset_shrink or pageset_split.
 
- Errors; each leaves everything unchanged: as pageset_free.
+ Errors: the errors of pageset_free. An error changes nothing.
  */
 int pageset_free_exact(struct pageset_pool *pool, void *pages, size_t page_count);
 
 /*
- Frees all pages that are handed out at this address: a block, exact pages, or a run. With pageset_find, a
- program can free pages by a pointer alone.
+ Frees the block, the exact pages or the run that begins at this address. With pageset_find, a program can
+ free pages by a pointer alone.
 
- Errors; each leaves everything unchanged: EINVAL (no pages that are handed out begin here), EBADF, EPERM.
+ Errors: EINVAL (the program has no pages that begin here), EBADF, EPERM. An error changes nothing.
  */
 int pageset_free_run(struct pageset_pool *pool, void *pages);
 
 /*
- Frees page_count contiguous pages like pageset_free_exact, and returns their memory to the system at once,
- as for the pages of a balloon. The pool then knows that they are zero. *returned_bytes (may be NULL) is
- the number of returned bytes. It is 0 where nothing goes back (see pageset_trim), and if the system keeps
- the pages. 2 MiB take about 20 us.
+ Frees page_count contiguous pages like pageset_free_exact, and returns their memory to the system at once.
+ Use it for pages that you do not need again soon, such as the pages of a balloon. The pool then knows that
+ the pages are zero. *returned_bytes (may be NULL) is the number of returned bytes. The number is 0 if the
+ pool returns no memory (see pageset_trim), or if the system keeps the pages. Discarding 2 MiB takes about
+ 20 us.
 
- Errors; each leaves everything unchanged: as pageset_free.
+ Errors: the errors of pageset_free. An error changes nothing.
  */
 int pageset_discard(struct pageset_pool *pool, void *pages, size_t page_count, size_t *returned_bytes);
 
@@ -582,8 +593,8 @@ int pageset_discard(struct pageset_pool *pool, void *pages, size_t page_count, s
  *returned_bytes (may be NULL) is the number of returned bytes. It is 0, and nothing has changed, where nothing
  goes back (see pageset_trim), and if the system keeps the pages.
 
- Errors; each leaves everything unchanged: EINVAL (page_count pages are not handed out here, or the part
- reaches beyond page_count), EBADF, EPERM.
+ Errors: EINVAL (the program does not have page_count pages here, or the part reaches beyond them), EBADF,
+ EPERM. An error changes nothing.
  */
 int pageset_give_back(struct pageset_pool *pool,
                       void *pages,
@@ -593,28 +604,28 @@ int pageset_give_back(struct pageset_pool *pool,
                       size_t *returned_bytes);
 
 /*
- Splits page_count contiguous pages into two parts. The first keep_count stay where they are, and *rest
- (may be NULL) is the address of the others. Free each part separately.
+ Splits page_count contiguous pages into two parts. The first part has keep_count pages, and *rest (may be
+ NULL) is the address of the second part. Free each part separately.
 
- Errors; each leaves everything unchanged: EINVAL (page_count pages are not handed out here, or a part
- would be empty), EBADF, EPERM.
+ Errors: EINVAL (the program does not have page_count pages here, or a part would be empty), EBADF, EPERM.
+ An error changes nothing.
  */
 int pageset_split(struct pageset_pool *pool, void *pages, size_t page_count, size_t keep_count, void **rest);
 
 /*
- Frees page_count single pages of 4 KiB. It stops at the first page that cannot be freed. *freed is the
- number of freed pages, and so the index of that page. freed may be NULL.
+ Frees page_count single pages of 4 KiB. The call stops at the first page that it cannot free. *freed (may
+ be NULL) is the number of freed pages, which is also the index of that page.
 
- Errors: as pageset_free, for that page; EINVAL if pages is NULL.
+ Errors: the error of pageset_free for that page, or EINVAL if pages is NULL.
  */
 int pageset_free_bulk(struct pageset_pool *pool, size_t page_count, void *const *pages, size_t *freed);
 
 /*
  Keeps keep_count of page_count contiguous pages, beginning at index keep_first, and frees the others at
- once. *kept (may be NULL) is the address of the kept pages. Free them by pageset_free_exact.
+ once. *kept (may be NULL) is the address of the kept pages. Free the kept pages by pageset_free_exact.
 
- Errors; each leaves everything unchanged: EINVAL (page_count pages are not handed out here, keep_count is
- 0, or the kept pages reach beyond page_count), EBADF, EPERM.
+ Errors: EINVAL (the program does not have page_count pages here, keep_count is 0, or the kept pages reach
+ beyond page_count), EBADF, EPERM. An error changes nothing.
  */
 int pageset_shrink(struct pageset_pool *pool,
                    void *pages,
@@ -624,14 +635,15 @@ int pageset_shrink(struct pageset_pool *pool,
                    void **kept);
 
 /*
- Makes the first `bytes` of the pool resident, with `threads` threads, until the next pageset_trim.
- Contents do not change, so this may run while the pool is used. progress (may be NULL) is called with
- context about every 32 MiB. *done_bytes (may be NULL) is the number of resident bytes.
+ Makes the first `bytes` of the pool resident, with `threads` threads. The memory stays resident until the
+ next pageset_trim, unless part_bytes is set. The call does not change contents, so the pool may be in use.
+ progress (may be NULL) is called with context about every 32 MiB. *done_bytes (may be NULL) is the number
+ of resident bytes.
 
- Errors: EINVAL (no thread), ECANCELED (progress ended it), ENOMEM or another error of the system, EBADF,
- EPERM. Memory that was made resident stays resident. If a thread cannot be started, the others do its
- part. Starting a thread takes memory of the heap; without it, the program ends. With 1 thread, none is
- started.
+ Errors: EINVAL (threads is 0), ECANCELED (progress ended the work), ENOMEM or another error of the system,
+ EBADF, EPERM. After an error, memory that is resident stays resident. If a thread cannot be started, the
+ other threads do its work. To start a thread, the system's libraries use the heap, and end the program if
+ it is exhausted. With 1 thread, the call starts none.
  */
 int pageset_populate(struct pageset_pool *pool,
                      size_t bytes,
@@ -641,85 +653,89 @@ int pageset_populate(struct pageset_pool *pool,
                      size_t *done_bytes);
 
 /*
- Asks the system for huge pages in place of the pool's small pages. This also works where the system gives no
- huge pages by itself, as for a memfd. Contents do not change, so this may run while the pool is used. Each
- 2 MiB that were used become resident as a whole. *huge_bytes (may be NULL) is the number of bytes that are now
- in huge pages. It is 0 before Linux 6.1, and for a pinned pool, because a huge page is another page behind the
- address. Some 100 us for each 2 MiB.
+ Asks the system to replace the pool's small pages by huge pages. The call also works if the system gives
+ no huge pages on its own, for example for a memfd. The call does not change contents, so the pool may be
+ in use. Each pageblock of 2 MiB that was used becomes resident as a whole. *huge_bytes (may be NULL) is
+ the number of bytes that are now in huge pages. The number is 0 before Linux 6.1, and 0 for a pinned pool,
+ because its pages must not be replaced. The call takes about 100 us for each 2 MiB.
 
  Errors: EBADF, EPERM.
  */
 int pageset_collapse(struct pageset_pool *pool, uint64_t *huge_bytes);
 
 /*
- Returns all free memory to the system now. *returned_bytes (may be NULL) is the number of returned bytes.
- Each 2 MiB take about 20 us.
+ Returns free memory to the system now: whole pageblocks, and free parts of 64 KiB or more. A pinned pool,
+ hugetlb, locked memory and a region return nothing. *returned_bytes (may be NULL) is the number of
+ returned bytes. The call takes about 20 us for each 2 MiB.
 
  Errors: EBADF, EPERM.
  */
 int pageset_trim(struct pageset_pool *pool, uint64_t *returned_bytes);
 
 /*
- Scans once for idle memory, as the pool's thread does: for pools made with PAGESET_WORKER_NONE.
- *returned_bytes (may be NULL) is the number of returned bytes. *more (may be NULL) is 1 if more memory
- will go back, otherwise 0.
+ Scans once for idle memory, as the pool's thread does. Use it for pools that were made with
+ PAGESET_WORKER_NONE. *returned_bytes (may be NULL) is the number of returned bytes. *more (may be NULL) is
+ 1 if a later scan may return more memory, and otherwise 0.
 
  Errors: EBADF, EPERM.
  */
 int pageset_tick(struct pageset_pool *pool, uint64_t *returned_bytes, int *more);
 
 /*
- Takes free memory out of service until at most `bytes` are in service, or puts some back, up to the size
- that the pool was made with. *bytes_in_service (may be NULL) is the number of bytes in service afterwards.
- If too little is free, it is more than `bytes`; the capacity still falls, and this can be called again.
+ Takes free memory out of service until at most `bytes` are in service, or puts memory back into service,
+ up to the size that the pool was made with. *bytes_in_service (may be NULL) is the number of bytes in
+ service afterwards. If too little memory is free, the number is more than `bytes`, although the capacity
+ falls to `bytes`. In this case, call pageset_resize again after pages were freed.
 
  Errors: EBADF, EPERM.
  */
 int pageset_resize(struct pageset_pool *pool, size_t bytes, size_t *bytes_in_service);
 
 /*
- Makes this process, a child of fork, the owner of its parent's pool, when the parent has ended: for a
- program that makes its pool before daemon(3). Waits up to wait_ns nanoseconds for the end of the parent.
- From then on, everything works as it did in the parent, also a grandparent's pool that the parent did not
- take over. The child has the pages that the forking thread had; those of other threads stay in use. A
- registration with a device does not follow. In the process that has the pool, it does nothing.
+ Makes this process, a child of fork, the owner of its parent's pool, when the parent has ended. Use it in
+ a program that makes its pool before daemon(3). Waits up to wait_ns nanoseconds for the end of the parent.
+ From then on, the pool works as it did in the parent. The child has the pages that the forking thread had.
+ The pages of the parent's other threads stay in use for ever. A child can also take over its grandparent's
+ pool, if its parent did not. If the pool was registered with a device, register it again. In the process
+ that owns the pool, the call does nothing.
 
- Errors; each leaves everything unchanged: EBUSY (the process that has the pool is alive), EINVAL (the pool
- was not made with PAGESET_FORK_HAND_OVER), EPERM (the fork was not noticed), EBADF. A fork is noticed that
- fork(2) makes outside of a call on the pool. If the pool's thread cannot be started, the system's error.
+ Errors: EBUSY (the owner of the pool is alive), EINVAL (the pool was not made with
+ PAGESET_FORK_HAND_OVER), EPERM, EBADF, and the system's error if the pool's thread cannot be started.
+ EPERM means that the process did not fork by the C library's fork, or that a signal handler forked inside
+ of a call on the pool. An error changes nothing.
  */
 int pageset_take_over(struct pageset_pool *pool, uint64_t wait_ns);
 
 /*
- Sets the policy for idle memory, from the next scan on. It uses these fields of *config:
- return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and part_bytes. config may be NULL
- for the defaults.
+ Sets the policy for idle memory. The new policy applies from the next scan on. The call uses these fields
+ of *config: return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and part_bytes. If
+ config is NULL, it uses the defaults.
 
  Errors: as pageset_create for these fields, EBADF, EPERM.
  */
 int pageset_set_returns(struct pageset_pool *pool, const struct pageset_config *config);
 
 /*
- Sets the most bytes that may be handed out, caches included, up to the size of the pool. So a pool can
- grow that was made larger than capacity_bytes: address space that was never used costs nearly nothing, and
- the lowest pages are used first. If more is handed out already, allocations get EDQUOT until enough is
- freed. O(1).
+ Limits the bytes that the program and the pool's caches may have together, up to the size of the pool. For
+ a pool that can grow, make a larger pool with a smaller capacity_bytes, and raise the capacity later.
+ Unused address space costs nearly nothing, and the pool uses its lowest pages first. If more memory is in
+ use than the new capacity, allocations get EDQUOT until enough is freed. O(1).
 
  Errors: EBADF, EPERM.
  */
 int pageset_set_capacity(struct pageset_pool *pool, size_t bytes);
 
 /*
- Pins or unpins the pool. With pinned 1, the page behind every address stays the same from the return of
- this call on. With 0, memory may go back again. For a pool that is registered after it was made: pin it
- before, and unpin it when it is no longer registered.
+ Pins or unpins the pool. When a call with pinned 1 has returned, every address of the pool keeps its page.
+ After a call with 0, memory may go back again. Use this call if you register the pool with a device for a
+ time. Pin the pool before you register it, and unpin it after you have unregistered it.
 
  Errors: EINVAL (pinned is neither 0 nor 1), EBADF, EPERM.
  */
 int pageset_set_pinned(struct pageset_pool *pool, int pinned);
 
 /*
- Checks everything about the pool that a look can check; pageset_message says what is wrong. O(pages);
+ Checks the pool's tables. After an error, pageset_message says what is wrong. O(pages). The result is
  exact only while no other thread uses the pool.
 
  Errors: EUCLEAN (a mistake in pageset, or overwritten memory), EBADF, EPERM.
@@ -727,24 +743,25 @@ int pageset_set_pinned(struct pageset_pool *pool, int pinned);
 int pageset_validate(struct pageset_pool *pool);
 
 /*
- Reads the counters and gauges of the pool. struct_bytes is sizeof(pageset_stats).
+ Reads the counters and gauges of the pool. Pass sizeof(pageset_stats) as struct_bytes.
 
  Errors: EINVAL (stats is NULL, or struct_bytes is too small), EBADF, EPERM.
  */
 int pageset_get_stats(struct pageset_pool *pool, struct pageset_stats *stats, size_t struct_bytes);
 
 /*
- Reads a counter of the allocator of pageblocks by name: "adopted", "claimed", "published", "closed",
- "settled", "rescued", "fallbacks", "retyped", "double_frees", "damaged", "line_transfers",
- "contended_lines", "below_low", "failed". The guide to the C library explains each.
+ Reads a counter of the allocator behind the arrays by its name: "adopted", "claimed", "published",
+ "closed", "settled", "rescued", "fallbacks", "retyped", "double_frees", "damaged", "line_transfers",
+ "contended_lines", "below_low", "failed". The book's page on the C library explains them.
 
  Errors: ENOENT (no counter has this name), EINVAL (NULL), EBADF, EPERM.
  */
 int pageset_get_counter(struct pageset_pool *pool, const char *name, uint64_t *value);
 
 /*
- Reports the memory that the pool really has. struct_bytes is sizeof(pageset_backing). It reads
- /proc/self/smaps: O(mappings of the process). In a child of fork it reports the child's own memory.
+ Reports the memory that the pool really has. Pass sizeof(pageset_backing) as struct_bytes. The call reads
+ /proc/self/smaps, so it takes time in proportion to the process's mappings. In a child of fork, it reports
+ the child's own memory.
 
  Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is exhausted), EINVAL (backing is NULL, or
  struct_bytes is too small), EBADF.
@@ -752,8 +769,9 @@ int pageset_get_counter(struct pageset_pool *pool, const char *name, uint64_t *v
 int pageset_get_backing(struct pageset_pool *pool, struct pageset_backing *backing, size_t struct_bytes);
 
 /*
- Reports the pool's resident memory for each node, at most nodes_max of them. *count is the number of
- nodes. If it is more than nodes_max, the others were not written. It is 0 if the kernel does not tell.
+ Reports the pool's resident memory for each node. Writes at most nodes_max entries. *count is the number
+ of all nodes that have memory of the pool. *count may be more than nodes_max, and is 0 if the kernel does
+ not tell.
 
  Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is exhausted), EINVAL (NULL), EBADF.
  */
@@ -772,11 +790,11 @@ const char *pageset_version(void);
 int pageset_order_for_bytes(size_t bytes, unsigned int *order);
 
 /*
- Finds the pool that has handed out the pages at an address. *pool is that pool, *bytes the size of the
- pages. Both may be NULL. It is for programs that keep only a pointer: they free by pageset_find and
- pageset_free_run. It takes a few nanoseconds for the first pools of a program.
+ Finds the pool that the pages at an address belong to. *pool is this pool, and *bytes is the size of the
+ pages. Both may be NULL. A program that keeps only a pointer can free its pages by pageset_find and
+ pageset_free_run. The call takes a few nanoseconds if the pool is one of the program's first pools.
 
- Errors: EINVAL (no pages that are handed out begin here). Then *pool is NULL, and *bytes is 0.
+ Errors: EINVAL (the program has no pages that begin here). In this case, *pool is NULL and *bytes is 0.
  */
 int pageset_find(const void *pages, struct pageset_pool **pool, size_t *bytes);
 
@@ -788,33 +806,34 @@ int pageset_find(const void *pages, struct pageset_pool **pool, size_t *bytes);
 int pageset_get_page_count(struct pageset_pool *pool, size_t *page_count);
 
 /*
- *start is the start of the pool. A page's distance from it is its offset in the pool's file, if there is
- one.
+ *start is the start of the pool. If the pool has a file, a page's distance from the start is its offset in
+ the file.
 
  Errors: EINVAL (start is NULL), EBADF.
  */
 int pageset_get_start(struct pageset_pool *pool, void **start);
 
 /*
- *memfd is the file of a pool that was made with PAGESET_BACKING_MEMFD or PAGESET_BACKING_HUGETLB, for other
- processes to map; of huge pages, only whole ones. It is closed with the pool, so pass on a dup of it. No
- process may change the bytes of free pages through it: the pool knows some of them to be zero.
+ *memfd is the file of a pool that was made with PAGESET_BACKING_MEMFD or PAGESET_BACKING_HUGETLB. Other
+ processes can map the file. A mapping of huge pages must consist of whole huge pages. The pool closes the
+ descriptor when it is destroyed, so pass a dup of it to other processes. No process may change the bytes
+ of free pages through the file, because the pool remembers which of them are zero.
 
  Errors: ENOTSUP (another backing), EINVAL (memfd is NULL), EBADF.
  */
 int pageset_get_memfd(struct pageset_pool *pool, int *memfd);
 
 /*
- *uses_rseq is 1 if the pool's fast path uses restartable sequences, 0 if it takes locks.
+ *uses_rseq is 1 if the pool's fast path uses restartable sequences, and 0 if it uses locks.
 
  Errors: EINVAL (uses_rseq is NULL), EBADF.
  */
 int pageset_get_uses_rseq(struct pageset_pool *pool, int *uses_rseq);
 
 /*
- Explains this thread's last failed call, and says what to do about it, in one English sentence without a
- newline. It is empty if no call has failed yet, and never NULL. It is valid until this thread calls
- pageset_message again, or ends.
+ Explains this thread's last failed call in one line of English, and says what to do. The string is empty
+ if no call has failed yet, and is never NULL. The string is valid until this thread calls pageset_message
+ again, or ends.
  */
 const char *pageset_message(void);
 

@@ -1,4 +1,4 @@
-//! Pages for C.
+//! The allocations of the C interface.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
@@ -11,10 +11,10 @@ use crate::failure::{BAD_ORDER, Failure, NULL_OUTPUT, number};
 use crate::pools::{PoolHandle, find, open};
 
 /// Allocates a block of 4 KiB << order (order 0 to 10), aligned to its size. Its contents are unspecified.
-/// Writes its address to *pages, unless it fails. O(1), usually a few nanoseconds.
+/// Writes the block's address to *pages, unless the call fails. O(1), usually a few nanoseconds.
 ///
-/// Errors: EINVAL (order, or pages is NULL), ENOMEM (no such block is free), EDQUOT (the capacity is used
-/// up), EAGAIN (in a signal handler only), EBADF, EPERM.
+/// Errors: EINVAL (order is above 10, or pages is NULL), ENOMEM (no such block is free), EDQUOT (the capacity
+/// is used up), EAGAIN (only in a signal handler), EBADF, EPERM.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_alloc(
     pool: *mut PoolHandle,
@@ -31,8 +31,8 @@ pub extern "C" fn pageset_alloc(
     }
 }
 
-/// Allocates when this CPU's array cannot, and reports every error. (It uses C's calling convention, so that
-/// the fast path can end with a jump to it.)
+/// Allocates a block that this CPU's array cannot provide, and reports every error. (It uses C's calling
+/// convention, so that the fast path can end with a jump to this function.)
 #[cold]
 #[inline(never)]
 extern "C" fn alloc_slow(
@@ -43,7 +43,8 @@ extern "C" fn alloc_slow(
     hand_out(pool, pages, |pool| pool.alloc(order_of(order)?).map_err(Failure::from))
 }
 
-/// Does what pageset_alloc does, with all bytes zero. Memory that is known to be zero is not cleared again.
+/// Does the same as pageset_alloc, and makes all bytes zero. Memory that is known to be zero is not cleared
+/// again.
 ///
 /// Errors: as pageset_alloc.
 #[unsafe(no_mangle)]
@@ -55,8 +56,8 @@ pub extern "C" fn pageset_alloc_zeroed(
     hand_out(pool, pages, |pool| pool.alloc_zeroed(order_of(order)?).map_err(Failure::from))
 }
 
-/// Allocates exactly page_count contiguous pages of 4 KiB, up to all of the pool, aligned to a page. Their
-/// contents are unspecified. Free them by pageset_free_exact or pageset_free_run.
+/// Allocates exactly page_count contiguous pages of 4 KiB, up to the whole pool, aligned to a page. Their
+/// contents are unspecified. Free the pages by pageset_free_exact or pageset_free_run.
 ///
 /// Errors: EINVAL (page_count is 0, or pages is NULL); otherwise as pageset_alloc.
 #[unsafe(no_mangle)]
@@ -68,9 +69,9 @@ pub extern "C" fn pageset_alloc_exact(
     hand_out(pool, pages, |pool| pool.alloc_exact(page_count).map_err(Failure::from))
 }
 
-/// Allocates contiguous bytes, rounded up to pages of 4 KiB, up to all of the pool, aligned to a page. Their
-/// contents are unspecified. Free them by pageset_free_run. Up to 4 MiB, it costs as much as a block. Larger
-/// runs need a search, which takes longer in a larger pool.
+/// Allocates contiguous memory of `bytes`, rounded up to pages of 4 KiB, up to the whole pool, aligned to a
+/// page. Its contents are unspecified. Free the run by pageset_free_run. A run of more than 4 MiB needs a
+/// search, which takes longer in a larger pool.
 ///
 /// Errors: EINVAL (bytes is 0, or pages is NULL); otherwise as pageset_alloc.
 #[unsafe(no_mangle)]
@@ -82,10 +83,10 @@ pub extern "C" fn pageset_alloc_run(
     hand_out(pool, pages, |pool| pool.alloc_run(bytes).map_err(Failure::from))
 }
 
-/// Allocates 1 GiB that begins at a multiple of 1 GiB from the pool's start. A pool of 1 GiB or more itself
-/// begins at a multiple of 1 GiB if there is address space. The contents are unspecified. Free the GiB by
-/// pageset_free_run. pageset_get_backing tells whether the pool has pages of 1 GiB, and how much of it is in
-/// huge pages; pageset_collapse asks for transparent ones.
+/// Allocates 1 GiB that begins at a multiple of 1 GiB from the pool's start. If there is enough address
+/// space, a pool of 1 GiB or more itself begins at a multiple of 1 GiB. The contents are unspecified. Free
+/// the memory by pageset_free_run. pageset_get_backing tells whether the pool has pages of 1 GiB, and how
+/// many of its bytes are in huge pages. pageset_collapse asks the system for transparent huge pages.
 ///
 /// Errors: EINVAL (pages is NULL); otherwise as pageset_alloc.
 #[unsafe(no_mangle)]
@@ -96,8 +97,8 @@ pub extern "C" fn pageset_alloc_gib(
     hand_out(pool, pages, |pool| pool.alloc_gib().map_err(Failure::from))
 }
 
-/// Does what pageset_alloc_run does, with all bytes zero. Memory that is known to be zero is not cleared
-/// again.
+/// Does the same as pageset_alloc_run, and makes all bytes zero. Memory that is known to be zero is not
+/// cleared again.
 ///
 /// Errors: as pageset_alloc_run.
 #[unsafe(no_mangle)]
@@ -109,11 +110,11 @@ pub extern "C" fn pageset_alloc_run_zeroed(
     hand_out(pool, pages, |pool| pool.alloc_run_zeroed(bytes).map_err(Failure::from))
 }
 
-/// Allocates the block of 4 KiB << order that begins `frame` pages of 4 KiB after the pool's start, if all of
-/// it is free. It empties all caches first, so it is slow.
+/// Allocates the block of 4 KiB << order that begins `frame` pages of 4 KiB after the pool's start, if all
+/// its pages are free. If some are not, it empties all caches and tries again, which is slow.
 ///
-/// Errors: EBUSY (not all of it is free), EINVAL (order, no block begins at this frame, or pages is NULL),
-/// EDQUOT, EBADF, EPERM.
+/// Errors: EBUSY (a page of the block is in use), EINVAL (order is above 10, no block begins at this frame,
+/// or pages is NULL), EDQUOT, EBADF, EPERM.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_alloc_at(
     pool: *mut PoolHandle,
@@ -125,10 +126,10 @@ pub extern "C" fn pageset_alloc_at(
 }
 
 /// Allocates up to page_count single pages of 4 KiB and writes their addresses to the array `pages`. *got is
-/// their number: fewer than page_count only if memory or capacity is short, and 0 if it fails. Free each page
-/// separately, with order 0.
+/// the number of allocated pages. *got is less than page_count if memory or capacity is short, and 0 if the
+/// call fails. Free each page separately, with order 0.
 ///
-/// Errors: as pageset_alloc, if no page at all was allocated. With page_count 0 there is no error.
+/// Errors: as pageset_alloc, but only if no page was allocated. With page_count 0 there is no error.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_alloc_bulk(
     pool: *mut PoolHandle,
@@ -142,7 +143,7 @@ pub extern "C" fn pageset_alloc_bulk(
         for to in output(pages, page_count)? {
             let page = match entry.pop(0) {
                 Some(page) => page,
-                // This also refills this CPU's array.
+                // This allocation also refills this CPU's array.
                 None => match entry.pool.alloc(Order::ZERO) {
                     Ok(page) => entry.hand_out(page),
                     Err(error) if *got == 0 => return Err(error.into()),
@@ -156,7 +157,7 @@ pub extern "C" fn pageset_alloc_bulk(
     })
 }
 
-/// Allocates by `alloc`, and writes the address.
+/// Allocates pages by `alloc`, and writes their address.
 #[inline(always)]
 fn hand_out(
     pool: *mut PoolHandle,

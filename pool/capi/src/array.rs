@@ -1,4 +1,4 @@
-//! Arrays and strings of a caller.
+//! Checks and converts arrays and strings of a caller.
 
 use std::ffi::{CStr, c_char};
 use std::mem::MaybeUninit;
@@ -12,7 +12,7 @@ fn is_possible<T>(start: *const T, count: usize) -> bool {
     !start.is_null() && start.is_aligned() && count <= isize::MAX as usize / size_of::<T>()
 }
 
-/// An array to write to. It may be NULL if it has no elements.
+/// Converts an array that the library writes to. An array without elements may be NULL.
 pub(crate) fn output<'a, T>(start: *mut T, count: usize) -> Result<&'a mut [MaybeUninit<T>], Failure> {
     if count == 0 {
         return Ok(&mut []);
@@ -20,12 +20,11 @@ pub(crate) fn output<'a, T>(start: *mut T, count: usize) -> Result<&'a mut [Mayb
     if !is_possible(start, count) {
         return Err(BAD_ARRAY);
     }
-    // SAFETY: not null, aligned, not too large; the header makes the caller promise that it is as long as it
-    // says.
+    // SAFETY: the array is not null, aligned and not too large. By the header, the caller promises its length.
     Ok(unsafe { slice::from_raw_parts_mut(start.cast(), count) })
 }
 
-/// An array to read. It may be NULL if it has no elements.
+/// Converts an array that the library reads. An array without elements may be NULL.
 pub(crate) fn input<'a, T>(start: *const T, count: usize) -> Result<&'a [T], Failure> {
     if count == 0 {
         return Ok(&[]);
@@ -33,16 +32,15 @@ pub(crate) fn input<'a, T>(start: *const T, count: usize) -> Result<&'a [T], Fai
     if !is_possible(start, count) {
         return Err(BAD_ARRAY);
     }
-    // SAFETY: not null, aligned, not too large; the header makes the caller promise that it is as long as it
-    // says.
+    // SAFETY: the array is not null, aligned and not too large. By the header, the caller promises its length.
     Ok(unsafe { slice::from_raw_parts(start, count) })
 }
 
-/// A string.
+/// Converts a string.
 pub(crate) fn string<'a>(start: *const c_char) -> Result<&'a CStr, Failure> {
     if start.is_null() {
         return Err(Failure::new(libc::EINVAL, "a name cannot be NULL"));
     }
-    // SAFETY: not null; the header makes the caller promise that a string is there.
+    // SAFETY: the pointer is not null. By the header, the caller promises that a string is there.
     Ok(unsafe { CStr::from_ptr(start) })
 }

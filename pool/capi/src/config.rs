@@ -22,8 +22,8 @@ pub const PAGESET_MAX_POOLS: usize = 4096;
 
 /// Private memory, in transparent huge pages where the system has them.
 pub const PAGESET_BACKING_THP: u32 = 0;
-/// Huge pages of huge_page_bytes each that the administrator reserved. The pool takes all of them when it is
-/// made. They belong to a file: see pageset_get_memfd.
+/// Huge pages of huge_page_bytes each that the administrator reserved. The pool takes all its huge pages when
+/// it is made. The pages belong to a file: see pageset_get_memfd.
 pub const PAGESET_BACKING_HUGETLB: u32 = 1;
 /// A file in memory, which other processes can share: see pageset_get_memfd.
 pub const PAGESET_BACKING_MEMFD: u32 = 2;
@@ -31,7 +31,7 @@ pub const PAGESET_BACKING_MEMFD: u32 = 2;
 pub const PAGESET_BACKING_PLAIN: u32 = 3;
 /// PAGESET_BACKING_HUGETLB if the system has enough such pages for the whole pool and fork is
 /// PAGESET_FORK_HIDE or PAGESET_FORK_COPY, otherwise PAGESET_BACKING_THP. page_bytes of pageset_get_backing
-/// tells which. Children see huge pages of hugetlb as the parent's memory itself.
+/// tells what the pool got. With hugetlb, children share the parent's memory.
 pub const PAGESET_BACKING_HUGETLB_OR_THP: u32 = 4;
 
 /// Memory comes from the node of the CPU that touches it first.
@@ -41,39 +41,40 @@ pub const PAGESET_NUMA_BIND: u32 = 1;
 /// Memory comes from each node of numa_nodes in turn.
 pub const PAGESET_NUMA_INTERLEAVE: u32 = 2;
 
-/// A child of fork sees a copy of the pages. It sees the pages of a memfd and of hugetlb themselves.
+/// A child of fork sees a copy of the pages. The pages of a memfd and of hugetlb are not copied: the child
+/// shares them.
 pub const PAGESET_FORK_COPY: u32 = 0;
-/// A child of fork does not see the pages, which makes the fork faster.
+/// A child of fork does not see the pages, and this makes the fork faster.
 pub const PAGESET_FORK_HIDE: u32 = 1;
-/// A copy, as with PAGESET_FORK_COPY, and a child may make the pool its own when its parent has ended:
-/// pageset_take_over. For private memory that is not locked.
+/// A child of fork sees a copy, as with PAGESET_FORK_COPY. When its parent has ended, it may become the
+/// pool's owner by pageset_take_over. The memory must be private and not locked.
 pub const PAGESET_FORK_HAND_OVER: u32 = 2;
 
 /// The memory may be swapped out.
 pub const PAGESET_RESIDENCY_PAGEABLE: u32 = 0;
-/// All memory is made resident and locked when the pool is made. No memory is returned to the system.
+/// Making the pool makes all its memory resident and locks it. No memory is returned to the system.
 pub const PAGESET_RESIDENCY_LOCKED: u32 = 1;
 
-/// Restartable sequences if the system has them and PAGESET_RSEQ is not 0 in the environment, otherwise
+/// Restartable sequences if the system has them and the environment variable PAGESET_RSEQ is not 0, otherwise
 /// locks.
 pub const PAGESET_FAST_PATH_AUTO: u32 = 0;
-/// A try-lock for each CPU.
+/// A lock for each CPU. No allocation or free waits for this lock.
 pub const PAGESET_FAST_PATH_LOCKS: u32 = 1;
 
-/// A thread of the pool returns idle memory. It sleeps while nothing is idle.
+/// A thread of the pool returns idle memory, and sleeps while no memory is idle.
 pub const PAGESET_WORKER_THREAD: u32 = 0;
-/// The program calls pageset_tick.
+/// The pool has no thread. The program calls pageset_tick.
 pub const PAGESET_WORKER_NONE: u32 = 1;
 
-/// For keep_bytes: 2 % of the pool, at most 32 MiB.
+/// The value of keep_bytes that stands for 2 % of the pool, at most 32 MiB.
 pub const PAGESET_KEEP_DEFAULT: u64 = u64::MAX;
 
-/// The configuration of a pool. pageset_config_init fills it with the defaults, which are in parentheses at
-/// the end.
+/// The configuration of a pool. pageset_config_init fills it with the defaults. Each field's description ends
+/// with its default, in parentheses.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Config {
-    /// sizeof(pageset_config) when the program was built.
+    /// The value of sizeof(pageset_config) when the program was built.
     pub struct_bytes: usize,
     /// 1.
     pub version: u32,
@@ -81,17 +82,17 @@ pub struct Config {
     pub backing: u32,
     /// Bytes of the pool: a multiple of 4096, or of the huge page size, and at most 4 TiB. (1 GiB)
     pub bytes: usize,
-    /// The most bytes that may be handed out at any time, caches included; 0 for the pool's size. Only whole
-    /// pages of 4096 bytes count: with less than one, every allocation fails. (0)
+    /// The most bytes that the program and the pool's caches may have together, rounded down to pages of 4096
+    /// bytes. 0 stands for the pool's size. With 1 to 4095, every allocation fails. (0)
     pub capacity_bytes: usize,
     /// Bytes of a huge page if backing is PAGESET_BACKING_HUGETLB or PAGESET_BACKING_HUGETLB_OR_THP: 2 MiB or
     /// 1 GiB. (2 MiB)
     pub huge_page_bytes: usize,
-    /// The program's own memory, to use instead of the system's. It has `bytes` bytes and is aligned to 4
-    /// MiB. Only the pool may use it until the pool is destroyed. `backing` is then ignored. NULL for none.
-    /// (NULL)
+    /// The program's own memory, which the pool uses instead of the system's memory. The region has `bytes`
+    /// bytes and is aligned to 4 MiB. Until the pool is destroyed, only the pool may use it. With a region,
+    /// `backing` is ignored. NULL for memory of the system. (NULL)
     pub region: *mut c_void,
-    /// Bit n for node n, if numa is PAGESET_NUMA_INTERLEAVE. (0)
+    /// The nodes, if numa is PAGESET_NUMA_INTERLEAVE. Bit n stands for node n. (0)
     pub numa_nodes: u64,
     /// PAGESET_NUMA_... (FIRST_TOUCH)
     pub numa: u32,
@@ -105,38 +106,41 @@ pub struct Config {
     pub fast_path: u32,
     /// PAGESET_WORKER_... (THREAD)
     pub worker: u32,
-    /// Nanoseconds between two scans for idle memory. 2 MiB go back when two scans in a row found them free.
-    /// (100 ms)
+    /// Nanoseconds between two scans for idle memory. A pageblock of 2 MiB goes back when two scans in a row
+    /// found it free. (100 ms)
     pub return_interval_ns: u64,
     /// The most bytes that go back to the system in one second. (4 GiB)
     pub return_bytes_per_second: u64,
-    /// Free bytes that stay with the pool, or PAGESET_KEEP_DEFAULT. (PAGESET_KEEP_DEFAULT)
+    /// The bytes of whole free pageblocks that scans leave resident, or PAGESET_KEEP_DEFAULT.
+    /// (PAGESET_KEEP_DEFAULT)
     pub keep_bytes: u64,
-    /// A scan clears up to this many free blocks of 2 MiB for pageset_alloc_zeroed. (0)
+    /// Each scan clears up to this many free pageblocks of 2 MiB, so that pageset_alloc_zeroed need not clear
+    /// them. (0)
     pub prezero_blocks: u32,
-    /// 1: the page behind every address stays the same until the pool is destroyed, and no memory is returned
-    /// to the system. For a pool that is registered as a whole: buffers of io_uring, memory of RDMA, AF_XDP,
-    /// vhost, VFIO. Otherwise 0. (0)
+    /// With 1, every address keeps its page until the pool is destroyed, and no memory is returned to the
+    /// system. Use 1 if you register the whole pool: as buffers of io_uring, or memory of RDMA, AF_XDP, vhost
+    /// or VFIO. Otherwise use 0. (0)
     pub pinned: u32,
-    /// The smallest free part of a pageblock in part use that scans return, in bytes; 4096 for single pages.
-    /// Each part costs about a microsecond, and a page fault for each page that is used again. 0 for none.
-    /// (0)
+    /// The smallest number of contiguous free bytes that scans return although other pages of the pageblock
+    /// are in use. 4096 returns single pages, and 0 returns no such parts. Each returned part costs about a
+    /// microsecond, and each of its pages that is used again costs a page fault. Scans with part_bytes spare
+    /// neither keep_bytes nor populated memory. (0)
     pub part_bytes: u64,
-    /// Frees pages, for example by evicting from a cache, when an allocation finds none or the capacity is
-    /// used up. The allocating thread calls it with shortage_context and the number of wanted bytes. No lock
-    /// of the pool is held, so it may call the pool. Another result than 0 says that it freed something; then
-    /// the allocation tries again. Allocations in it may fail. It must return, without longjmp or a C++
-    /// exception. (NULL)
+    /// A function of the program that frees pages, for example from a cache. The pool calls it before an
+    /// allocation would fail because no pages are free or the capacity is used up. The allocating thread
+    /// calls the function with shortage_context and the number of wanted bytes, and holds no lock of the
+    /// pool. If the result is not 0, the allocation tries again. The function may call the pool, but its
+    /// allocations may fail. The function must return, without longjmp or a C++ exception. (NULL)
     pub on_shortage: ShortageCallback,
-    /// Passed to on_shortage. (NULL)
+    /// The first argument of on_shortage. (NULL)
     pub shortage_context: *mut c_void,
 }
 
 /// The type of pageset_config's on_shortage.
 pub type ShortageCallback = Option<extern "C" fn(context: *mut c_void, bytes: usize) -> c_int>;
 
-// SAFETY: C's layout, size and version first; numbers, raw pointers, and a function that may be NULL and that
-// C answers for.
+// SAFETY: the struct has C's layout, and begins with its size and version. The other fields are numbers, raw
+// pointers, and a function that may be NULL. By the header, C promises that the function is valid.
 unsafe impl Grows for Config {
     const NAME: &'static str = "pageset_config";
 
@@ -145,7 +149,7 @@ unsafe impl Grows for Config {
     }
 }
 
-/// Fills *config with the defaults. struct_bytes is sizeof(pageset_config).
+/// Fills *config with the defaults. Pass sizeof(pageset_config) as struct_bytes.
 ///
 /// Errors: EINVAL (config is NULL, or struct_bytes is smaller than the first two fields), E2BIG.
 #[unsafe(no_mangle)]
@@ -189,7 +193,7 @@ fn bad<T>(field: &str, value: impl std::fmt::Display, wanted: &str) -> Result<T,
 }
 
 impl Config {
-    /// Reads the configuration of a program; NULL stands for the defaults.
+    /// Reads the configuration of a program. NULL stands for the defaults.
     pub(crate) fn read(at: *const Self) -> Result<Self, Failure> {
         if at.is_null() { Ok(Self::default()) } else { sized::read(at, Self::default()) }
     }
@@ -212,7 +216,8 @@ impl Config {
             other => return bad("pinned", other, "0 or 1"),
         };
         if let Some(call) = self.on_shortage {
-            // As a number, because other threads get it. Only the program uses what it points to.
+            // Keep the pointer as a number, because other threads use it too. Only the program reads the
+            // memory behind it.
             let context = self.shortage_context.expose_provenance();
             builder =
                 builder.on_shortage(move |bytes| call(ptr::with_exposed_provenance_mut(context), bytes) != 0);
@@ -255,7 +260,7 @@ impl Config {
         }
     }
 
-    /// The view of children. `None` for the backing's default.
+    /// How children of `fork` see the memory. `None` for the backing's default.
     fn fork(&self) -> Result<Option<Fork>, Failure> {
         match self.fork {
             PAGESET_FORK_COPY => Ok(None),

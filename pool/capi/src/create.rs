@@ -1,4 +1,4 @@
-//! Making and destroying a pool.
+//! Makes and destroys a pool.
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
@@ -9,12 +9,13 @@ use crate::failure::{FORKED, Failure, NULL_OUTPUT, number};
 use crate::pools::{self, PoolHandle, open};
 
 /// Makes a pool with this configuration, or with the defaults of pageset_config_init if config is NULL.
-/// Writes its handle to *pool. This costs some system calls. Pages take memory when they are touched. Tables
-/// take at most 140 KiB for each GiB that is used, and some 30 KiB.
+/// Writes the pool's handle to *pool. A page takes memory when it is first touched. The pool's tables take
+/// some 30 KiB, and at most 140 KiB for each GiB that is used.
 ///
 /// Errors: EINVAL (a field of config; pageset_message names it), E2BIG (config has set fields that this
-/// library does not know), or EMFILE (4096 pools). A lack of address space, heap, or huge pages is ENOMEM,
-/// and a limit of file sizes is EFBIG. All other errors are the system's. After an error *pool is NULL.
+/// library does not know), or EMFILE (4096 pools). If address space, heap or huge pages are short, the error
+/// is ENOMEM. If a limit of file sizes is too low, it is EFBIG. All other errors are the system's. After an
+/// error, *pool is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_create(
     config: *const Config,
@@ -28,10 +29,10 @@ pub extern "C" fn pageset_create(
     })
 }
 
-/// Destroys a pool and unmaps its memory. All of its pages must have been freed. O(pages that were touched).
-/// No other thread may be inside of a call on this pool; later calls get EBADF.
+/// Destroys a pool and unmaps its memory. The program must have freed all pages of the pool. No other thread
+/// may be inside of a call on this pool. Later calls on it get EBADF. O(pages that were touched).
 ///
-/// Errors: EBUSY (pages are handed out; nothing has changed), EBADF, EPERM.
+/// Errors: EBUSY (the program has not freed all pages), EBADF, EPERM.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_destroy(pool: *mut PoolHandle) -> c_int {
     const BUSY: Failure = Failure::new(libc::EBUSY, "pages of the pool are handed out: free them first");

@@ -1,4 +1,4 @@
-//! A pool, and the pages that are handed out of it.
+//! A pool, and a table of the pages that C has.
 
 use std::array;
 use std::ffi::c_void;
@@ -10,20 +10,21 @@ use zerocopy::FromZeros;
 use crate::failure::{FORKED, Failure};
 use crate::held::Held;
 
-/// A pool, and the pages that are handed out of it.
+/// A pool, and a table of the pages that C has.
 ///
 /// # Invariants
-/// For the first frame of pages that C has, `held` has their number. For every other frame it has nothing,
-/// except for the further marks of a number that is too large for one mark.
+/// `held` has a mark for each frame. The mark of the first frame of pages that C has is their number. If the
+/// number of pages is too large for one mark, the next two marks have further bits of this number. All other
+/// marks are empty.
 ///
-/// It is read and written without atomic exchanges: one locked instruction costs more than a whole pair of
-/// allocation and free. Race: two threads free the same page at the same moment, and both succeed. The header
-/// forbids it, and the pool detects it later (`bad_frees`).
+/// The marks are read and written without atomic exchanges, because one locked instruction costs more than an
+/// allocation and its free together. Race: two threads free the same page at the same moment, and both
+/// succeed. The header forbids this double free, and the pool detects it later (`bad_frees`).
 pub(crate) struct Entry {
-    /// The handle that names it.
+    /// The handle of the pool.
     pub(crate) handle: usize,
-    /// The orders that use this CPU's array by a sequence. It has 16 entries, so that an index below needs no
-    /// bounds check.
+    /// The orders whose arrays are used by restartable sequences, by their number. With 16 entries, an index
+    /// below 16 needs no bounds check.
     cached: [Option<CachedOrder>; 16],
     pub(crate) pool: Pool,
     held: Box<[AtomicU16]>,
@@ -33,14 +34,14 @@ pub(crate) struct Entry {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Push {
     Done,
-    /// C has no such block, or no array holds its order. Nothing has changed.
+    /// C has no such block, or no array has blocks of its order. Nothing has changed.
     Refused,
-    /// The array has no room. The block belongs neither to C nor to the pool.
+    /// The array has no room. The block's mark is cleared, but the pool does not have the block yet.
     Unpushed,
 }
 
 impl Entry {
-    /// An entry in a box of its own, without a handle.
+    /// Makes an entry without a handle, in a box.
     ///
     /// # Errors
     /// `ENOMEM`.
@@ -49,12 +50,12 @@ impl Entry {
             Failure::new(libc::ENOMEM, "no memory for a table of 2 bytes for each page of the pool");
         let mut list = Vec::new();
         list.try_reserve_exact(1).map_err(|_| NO_TABLE)?;
-        // The system zeroes it: memory is resident only where pages are handed out.
+        // The system provides zeroed memory, so only the used parts of the table become resident.
         let held = <[AtomicU16]>::new_box_zeroed_with_elems(pool.page_count()).map_err(|_| NO_TABLE)?;
         let order = |index: usize| Order::new(index as u8).filter(|_| pool.uses_rseq());
         let cached = array::from_fn(|index| order(index).and_then(CachedOrder::of));
         list.push(Self { handle: 0, cached, pool, held });
-        // Its length equals its capacity, so nothing is moved.
+        // The list's length equals its capacity, so the conversion moves nothing.
         list.into_boxed_slice().try_into().map_err(|_| NO_TABLE)
     }
 
@@ -64,7 +65,8 @@ impl Entry {
         self.pool.frames_in_use().all(|frames| self.held[frames].iter().all(is_free))
     }
 
-    /// Hands out a block of this CPU's array. `None` if the array is empty, or no array holds the order.
+    /// Gives C a block of this CPU's array. `None` if the array is empty, or if no array has blocks of this
+    /// order.
     #[inline(always)]
     pub(crate) fn pop(&self, order: usize) -> Option<*mut c_void> {
         let order = (*self.cached.get(order)?)?;
@@ -73,10 +75,10 @@ impl Entry {
         Some(self.pool.start().wrapping_byte_add(frame * PAGE_BYTES).cast_mut().cast())
     }
 
-    /// Takes a block back from C, into this CPU's array.
+    /// Takes a block back from C, and puts it into this CPU's array.
     ///
-    /// The result says as little as possible, so that the caller need not keep anything for it. For
-    /// `Unpushed`, call [`free_unpushed`](Self::free_unpushed).
+    /// After `Unpushed`, call [`free_unpushed`](Self::free_unpushed). The result has no data, so that the
+    /// caller keeps no registers for it.
     #[inline(always)]
     pub(crate) fn push(&self, address: usize, order: usize) -> Push {
         let Some(Some(order)) = self.cached.get(order).copied() else { return Push::Refused };
@@ -85,16 +87,16 @@ impl Entry {
         if held.load(Relaxed) != Held::block(order).0 {
             return Push::Refused;
         }
-        // Before the push: after it, another thread may have the block.
+        // Clear the mark before the push. After it, another thread may have the block.
         held.store(Held::NOTHING.0, Relaxed);
-        // SAFETY: by the invariant C had this block, and now it has it no more.
+        // SAFETY: by the invariant, C had this block. Its mark is now cleared, so the block has no owner.
         if unsafe { self.pool.push_frame(frame as u32, order) } { Push::Done } else { Push::Unpushed }
     }
 
-    /// Frees a block after [`push`](Self::push) has returned `Unpushed`: the array has no room.
+    /// Frees a block after [`push`](Self::push) has returned `Unpushed`.
     ///
     /// # Errors
-    /// `EPERM`; then C has the block as before.
+    /// `EPERM`. In this case, C still has the block.
     pub(crate) fn free_unpushed(&self, address: usize, page_count: usize) -> Result<(), Failure> {
         let frame = self.frame(address);
         self.note(frame, page_count);
@@ -102,7 +104,7 @@ impl Entry {
         Ok(())
     }
 
-    /// Hands out pages.
+    /// Gives pages to C. Returns their address.
     pub(crate) fn hand_out(&self, pages: Pages<'_>) -> *mut c_void {
         let address = pages.as_ptr().as_ptr();
         let raw = pages.into_raw();
@@ -116,7 +118,7 @@ impl Entry {
         self.held.iter().skip(frame).zip(marks).for_each(|(held, mark)| held.store(mark.0, Relaxed));
     }
 
-    /// Notes that C has these pages no more.
+    /// Notes that C no longer has these pages.
     fn forget(&self, frame: usize, page_count: usize) {
         let marks = Held::pages(frame, page_count).into_iter().filter(|mark| *mark != Held::NOTHING);
         self.held.iter().skip(frame).zip(marks).for_each(|(held, _)| held.store(Held::NOTHING.0, Relaxed));
@@ -139,8 +141,8 @@ impl Entry {
         match RawPages::new(frame, page_count).filter(|_| self.page_count(address) == Some(page_count)) {
             Some(raw) if !self.pool.is_in_child() => {
                 self.forget(frame, page_count);
-                // SAFETY: by the invariant C had these pages, so `into_raw` gave them up; now it has them no
-                // more.
+                // SAFETY: by the invariant, C had these pages, so `into_raw` gave them up. Their marks are
+                // now cleared, so the pages have no owner.
                 Ok(unsafe { Pages::from_raw(&self.pool, raw) })
             }
             _ => Err(self.why_not(address, page_count)),
@@ -150,19 +152,19 @@ impl Entry {
     /// Takes back all pages that C has at an address.
     ///
     /// # Errors
-    /// As [`take_back`](Self::take_back).
+    /// The errors of [`take_back`](Self::take_back).
     pub(crate) fn take_back_all(&self, address: usize) -> Result<Pages<'_>, Failure> {
         self.take_back(address, self.page_count(address).unwrap_or(0))
     }
 
-    /// The frame that begins at an address; one beyond the pool if none does.
+    /// The frame that begins at an address. If no frame begins there, a number beyond the pool.
     #[inline(always)]
     fn frame(&self, address: usize) -> usize {
         // For an address inside of a page, the rotation moves the low bits to the top.
         address.wrapping_sub(self.pool.start().addr()).rotate_right(PAGE_BYTES.trailing_zeros())
     }
 
-    /// The reason why pages are not taken back.
+    /// The error of a call that could not take pages back.
     #[cold]
     fn why_not(&self, address: usize, page_count: usize) -> Failure {
         if self.pool.is_in_child() {
@@ -183,8 +185,8 @@ impl Entry {
     }
 }
 
-/// Reports a mistake in the pool. (It uses C's calling convention, so that the fast path needs no stack frame
-/// for it.)
+/// Reports a mistake in the pool. (The function uses C's calling convention, so that the fast path needs no
+/// stack frame to call it.)
 #[cold]
 #[inline(never)]
 extern "C" fn beyond_table() -> ! {

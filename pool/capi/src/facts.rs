@@ -1,4 +1,4 @@
-//! Facts that never change, of a pool and of the library. They can also be read in a child of `fork`.
+//! Tells facts about a pool and the library that never change. A child of `fork` can read them too.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
@@ -30,11 +30,11 @@ pub extern "C" fn pageset_order_for_bytes(bytes: usize, order: Option<&mut Maybe
     })
 }
 
-/// Finds the pool that has handed out the pages at an address. *pool is that pool, *bytes the size of the
-/// pages. Both may be NULL. It is for programs that keep only a pointer: they free by pageset_find and
-/// pageset_free_run. It takes a few nanoseconds for the first pools of a program.
+/// Finds the pool that the pages at an address belong to. *pool is this pool, and *bytes is the size of the
+/// pages. Both may be NULL. A program that keeps only a pointer can free its pages by pageset_find and
+/// pageset_free_run. The call takes a few nanoseconds if the pool is one of the program's first pools.
 ///
-/// Errors: EINVAL (no pages that are handed out begin here). Then *pool is NULL, and *bytes is 0.
+/// Errors: EINVAL (the program has no pages that begin here). In this case, *pool is NULL and *bytes is 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_find(
     pages: *const c_void,
@@ -66,8 +66,8 @@ pub extern "C" fn pageset_get_page_count(
     })
 }
 
-/// *start is the start of the pool. A page's distance from it is its offset in the pool's file, if there is
-/// one.
+/// *start is the start of the pool. If the pool has a file, a page's distance from the start is its offset in
+/// the file.
 ///
 /// Errors: EINVAL (start is NULL), EBADF.
 #[unsafe(no_mangle)]
@@ -81,9 +81,10 @@ pub extern "C" fn pageset_get_start(
     })
 }
 
-/// *memfd is the file of a pool that was made with PAGESET_BACKING_MEMFD or PAGESET_BACKING_HUGETLB, for other
-/// processes to map; of huge pages, only whole ones. It is closed with the pool, so pass on a dup of it. No
-/// process may change the bytes of free pages through it: the pool knows some of them to be zero.
+/// *memfd is the file of a pool that was made with PAGESET_BACKING_MEMFD or PAGESET_BACKING_HUGETLB. Other
+/// processes can map the file. A mapping of huge pages must consist of whole huge pages. The pool closes the
+/// descriptor when it is destroyed, so pass a dup of it to other processes. No process may change the bytes
+/// of free pages through the file, because the pool remembers which of them are zero.
 ///
 /// Errors: ENOTSUP (another backing), EINVAL (memfd is NULL), EBADF.
 #[unsafe(no_mangle)]
@@ -95,15 +96,15 @@ pub extern "C" fn pageset_get_memfd(pool: *mut PoolHandle, memfd: Option<&mut Ma
     number(move || {
         let memfd = memfd.ok_or(NULL_OUTPUT)?;
         let entry = open(pool)?;
-        // SAFETY: the header states the contract of Rust's `memfd` for the caller; there are no references to
-        // pages of C.
+        // SAFETY: the header states the contract of Rust's `memfd` for the caller. The library has no
+        // references to pages that C has.
         let file = unsafe { entry.pool.memfd() };
         memfd.write(file.ok_or(NO_FILE)?.as_raw_fd());
         Ok(())
     })
 }
 
-/// *uses_rseq is 1 if the pool's fast path uses restartable sequences, 0 if it takes locks.
+/// *uses_rseq is 1 if the pool's fast path uses restartable sequences, and 0 if it uses locks.
 ///
 /// Errors: EINVAL (uses_rseq is NULL), EBADF.
 #[unsafe(no_mangle)]

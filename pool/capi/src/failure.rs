@@ -1,5 +1,5 @@
-//! The failure of a call: a number for the program, and a message for the reader of its log. Neither needs
-//! memory of the heap, because the program may have none left, or may be a malloc over a pool.
+//! The failure of a call: a number for the program, and a message for its log. Neither uses the heap, because
+//! the heap may be exhausted, or may itself be built on a pool.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int};
@@ -11,26 +11,26 @@ use pageset::{AllocError, BuildError};
 
 use crate::text::{Os, Text};
 
-/// A failure. If its reason is `Text`, the words are in the thread's `TEXT` already.
+/// A failure. If its reason is `Text`, the words are already in the thread's `TEXT`.
 pub(crate) struct Failure {
     errno: c_int,
     reason: Reason,
 }
 
-/// The part of a failure that is kept.
+/// The reason of a failure, which a thread keeps for [`pageset_message`].
 #[derive(Clone, Copy)]
 enum Reason {
     Nothing,
-    /// Put into words when the program asks.
+    /// An error that becomes words when the program asks for the message.
     Alloc(AllocError),
     Words(&'static str),
-    /// In `TEXT`.
+    /// The words are in `TEXT`.
     Text,
 }
 
 thread_local! {
-    // None has a destructor, because its first use would need memory. They are cells, because a signal
-    // handler may interrupt.
+    // These values have no destructors, because the first use of a value with a destructor uses the heap. The
+    // values are cells, because a signal handler may interrupt a use of them.
     static LAST: Cell<Reason> = const { Cell::new(Reason::Nothing) };
     static TEXT: Cell<Text> = const { Cell::new(Text::EMPTY) };
     static MESSAGE: Cell<Text> = const { Cell::new(Text::EMPTY) };
@@ -41,7 +41,8 @@ impl Failure {
         Self { errno, reason: Reason::Words(words) }
     }
 
-    /// A failure in these words. They become the thread's last text, so the caller must report the failure.
+    /// Makes a failure with these words. The words replace the thread's `TEXT`, so the caller must report the
+    /// failure.
     pub(crate) fn with_text(errno: c_int, words: fmt::Arguments<'_>) -> Self {
         let mut text = Text::EMPTY;
         // Words that do not fit are cut off.
@@ -50,13 +51,13 @@ impl Failure {
         Self { errno, reason: Reason::Text }
     }
 
-    /// A failure with the system's words and number.
+    /// Makes a failure with the system's words and error number.
     pub(crate) fn system(what: &str, error: &io::Error) -> Self {
         Self::with_text(number_of(error), format_args!("{what}: {}", Os(error)))
     }
 }
 
-/// The number of a system error.
+/// The `errno` of a system error.
 fn number_of(error: &io::Error) -> c_int {
     let by_kind = if error.kind() == io::ErrorKind::OutOfMemory { libc::ENOMEM } else { libc::EIO };
     error.raw_os_error().unwrap_or(by_kind)
@@ -106,7 +107,7 @@ impl From<BuildError> for Failure {
     }
 }
 
-/// Keeps the failure for `pageset_message`, and returns its number.
+/// Keeps the failure's reason for `pageset_message`, and returns its number.
 #[cold]
 #[inline(never)]
 pub(crate) fn fail(failure: Failure) -> c_int {
@@ -127,7 +128,8 @@ fn last() -> Text {
     text
 }
 
-/// Runs a call, and returns its result as a number. It also catches a panic, because C cannot be unwound.
+/// Runs a call, and returns its result as a number. Also catches a panic, because a panic must not unwind
+/// through C.
 pub(crate) fn number(call: impl FnOnce() -> Result<(), Failure>) -> c_int {
     let call = std::panic::AssertUnwindSafe(call);
     let panicked = Failure::new(
@@ -141,9 +143,9 @@ pub(crate) fn number(call: impl FnOnce() -> Result<(), Failure>) -> c_int {
     }
 }
 
-/// Explains this thread's last failed call, and says what to do about it, in one English sentence without a
-/// newline. It is empty if no call has failed yet, and never NULL. It is valid until this thread calls
-/// pageset_message again, or ends.
+/// Explains this thread's last failed call in one line of English, and says what to do. The string is empty
+/// if no call has failed yet, and is never NULL. The string is valid until this thread calls pageset_message
+/// again, or ends.
 #[unsafe(no_mangle)]
 #[expect(unsafe_code, reason = "an exported name")]
 pub extern "C" fn pageset_message() -> *const c_char {

@@ -1,4 +1,4 @@
-//! Frees of pages that C has.
+//! The frees of the C interface, and calls that free, split or discard parts.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
@@ -11,9 +11,9 @@ use crate::pools::{PoolHandle, find, open};
 
 /// Frees a block of 4 KiB << order, on any thread. O(1), usually a few nanoseconds.
 ///
-/// Errors; each leaves everything unchanged: EINVAL (order, no page of this pool, inside of a block, free
-/// already, or handed out with another order), EBADF, EPERM. Two threads that free the same block at the same
-/// moment may both get 0; the pool then counts a bad free later.
+/// Errors: EINVAL (order is above 10, or the program has no block of this order that begins here), EBADF,
+/// EPERM. An error changes nothing. If two threads free the same block at the same moment, both may get 0,
+/// and the pool later counts a bad free.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_free(pool: *mut PoolHandle, pages: *mut c_void, order: c_uint) -> c_int {
     match find(pool).map_or(Push::Refused, |entry| entry.push(pages.addr(), order as usize)) {
@@ -23,8 +23,8 @@ pub extern "C" fn pageset_free(pool: *mut PoolHandle, pages: *mut c_void, order:
     }
 }
 
-/// Frees when this CPU's array cannot, and reports every error. (It uses C's calling convention, so that the
-/// fast path can end with a jump to it.)
+/// Frees a block without this CPU's array, and reports every error. (It uses C's calling convention, so that
+/// the fast path can end with a jump to this function.)
 #[cold]
 #[inline(never)]
 extern "C" fn free_slow(pool: *mut PoolHandle, pages: *mut c_void, order: c_uint) -> c_int {
@@ -42,10 +42,10 @@ extern "C" fn free_unpushed(pool: *mut PoolHandle, pages: *mut c_void, order: c_
     number(move || open(pool)?.free_unpushed(pages.addr(), order_of(order)?.frames() as usize))
 }
 
-/// Frees page_count contiguous pages. They must be handed out as that many: by pageset_alloc_exact, after
-/// pageset_shrink, or as a block of 1 << order pages.
+/// Frees page_count contiguous pages. page_count must be their number when they were allocated, or after the
+/// last pageset_shrink or pageset_split.
 ///
-/// Errors; each leaves everything unchanged: as pageset_free.
+/// Errors: the errors of pageset_free. An error changes nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_free_exact(pool: *mut PoolHandle, pages: *mut c_void, page_count: usize) -> c_int {
     number(move || {
@@ -55,10 +55,10 @@ pub extern "C" fn pageset_free_exact(pool: *mut PoolHandle, pages: *mut c_void, 
     })
 }
 
-/// Frees all pages that are handed out at this address: a block, exact pages, or a run. With pageset_find, a
-/// program can free pages by a pointer alone.
+/// Frees the block, the exact pages or the run that begins at this address. With pageset_find, a program can
+/// free pages by a pointer alone.
 ///
-/// Errors; each leaves everything unchanged: EINVAL (no pages that are handed out begin here), EBADF, EPERM.
+/// Errors: EINVAL (the program has no pages that begin here), EBADF, EPERM. An error changes nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_free_run(pool: *mut PoolHandle, pages: *mut c_void) -> c_int {
     number(move || {
@@ -68,12 +68,13 @@ pub extern "C" fn pageset_free_run(pool: *mut PoolHandle, pages: *mut c_void) ->
     })
 }
 
-/// Frees page_count contiguous pages like pageset_free_exact, and returns their memory to the system at once,
-/// as for the pages of a balloon. The pool then knows that they are zero. *returned_bytes (may be NULL) is
-/// the number of returned bytes. It is 0 where nothing goes back (see pageset_trim), and if the system keeps
-/// the pages. 2 MiB take about 20 us.
+/// Frees page_count contiguous pages like pageset_free_exact, and returns their memory to the system at once.
+/// Use it for pages that you do not need again soon, such as the pages of a balloon. The pool then knows that
+/// the pages are zero. *returned_bytes (may be NULL) is the number of returned bytes. The number is 0 if the
+/// pool returns no memory (see pageset_trim), or if the system keeps the pages. Discarding 2 MiB takes about
+/// 20 us.
 ///
-/// Errors; each leaves everything unchanged: as pageset_free.
+/// Errors: the errors of pageset_free. An error changes nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_discard(
     pool: *mut PoolHandle,
@@ -94,8 +95,8 @@ pub extern "C" fn pageset_discard(
 /// *returned_bytes (may be NULL) is the number of returned bytes. It is 0, and nothing has changed, where nothing
 /// goes back (see pageset_trim), and if the system keeps the pages.
 ///
-/// Errors; each leaves everything unchanged: EINVAL (page_count pages are not handed out here, or the part
-/// reaches beyond page_count), EBADF, EPERM.
+/// Errors: EINVAL (the program does not have page_count pages here, or the part reaches beyond them), EBADF,
+/// EPERM. An error changes nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_give_back(
     pool: *mut PoolHandle,
@@ -117,11 +118,11 @@ pub extern "C" fn pageset_give_back(
     })
 }
 
-/// Splits page_count contiguous pages into two parts. The first keep_count stay where they are, and *rest
-/// (may be NULL) is the address of the others. Free each part separately.
+/// Splits page_count contiguous pages into two parts. The first part has keep_count pages, and *rest (may be
+/// NULL) is the address of the second part. Free each part separately.
 ///
-/// Errors; each leaves everything unchanged: EINVAL (page_count pages are not handed out here, or a part
-/// would be empty), EBADF, EPERM.
+/// Errors: EINVAL (the program does not have page_count pages here, or a part would be empty), EBADF, EPERM.
+/// An error changes nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_split(
     pool: *mut PoolHandle,
@@ -147,10 +148,10 @@ pub extern "C" fn pageset_split(
     })
 }
 
-/// Frees page_count single pages of 4 KiB. It stops at the first page that cannot be freed. *freed is the
-/// number of freed pages, and so the index of that page. freed may be NULL.
+/// Frees page_count single pages of 4 KiB. The call stops at the first page that it cannot free. *freed (may
+/// be NULL) is the number of freed pages, which is also the index of that page.
 ///
-/// Errors: as pageset_free, for that page; EINVAL if pages is NULL.
+/// Errors: the error of pageset_free for that page, or EINVAL if pages is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_free_bulk(
     pool: *mut PoolHandle,
@@ -175,10 +176,10 @@ pub extern "C" fn pageset_free_bulk(
 }
 
 /// Keeps keep_count of page_count contiguous pages, beginning at index keep_first, and frees the others at
-/// once. *kept (may be NULL) is the address of the kept pages. Free them by pageset_free_exact.
+/// once. *kept (may be NULL) is the address of the kept pages. Free the kept pages by pageset_free_exact.
 ///
-/// Errors; each leaves everything unchanged: EINVAL (page_count pages are not handed out here, keep_count is
-/// 0, or the kept pages reach beyond page_count), EBADF, EPERM.
+/// Errors: EINVAL (the program does not have page_count pages here, keep_count is 0, or the kept pages reach
+/// beyond page_count), EBADF, EPERM. An error changes nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_shrink(
     pool: *mut PoolHandle,

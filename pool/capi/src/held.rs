@@ -1,10 +1,11 @@
-//! The number of pages that begin at a frame, in 16 bits.
+//! Marks of 16 bits that say how many pages of C begin at a frame.
 
 use pageset::{CachedOrder, Order};
 
-/// The pages of C that begin at a frame. 0: none. An order's bits: a block of an order that arrays hold.
-/// Above 0x8000: a number of pages, or a third of a larger number, whose other thirds are at the next two
-/// frames. So the fast path compares without computing.
+/// The mark of a frame. The mark is 0 if no pages of C begin at the frame. For a block of an order that
+/// arrays have, the mark is the order's bits, so that the fast path only compares. Above 0x8000, the mark is
+/// a number of pages, or a third of the bits of a larger number. The other two thirds are at the next two
+/// frames.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Held(pub(crate) u16);
 
@@ -14,7 +15,8 @@ pub(crate) type Marks = [Held; 3];
 impl Held {
     pub(crate) const NOTHING: Self = Self(0);
     const COUNT: u16 = 0x8000;
-    /// The bits of the three marks. The second and third are distinct, so that no pages seem to begin there.
+    /// The high bits of the three marks of a large number. The three values differ, so that no pages seem to
+    /// begin at the second or third mark.
     const THIRDS: [u16; 3] = [0x9000, 0xa000, 0xb000];
     const THIRD: u16 = 0x0fff;
 
@@ -23,8 +25,8 @@ impl Held {
         Self(order.bits().get())
     }
 
-    /// The marks for pages, at most 2^30: a block's mark if they have the place of a block. A mark of
-    /// `NOTHING` is not written.
+    /// The marks for at most 2^30 pages. If their number and alignment fit a block, the first mark is a
+    /// block's mark. Marks that are `NOTHING` need not be written.
     pub(crate) fn pages(frame: usize, page_count: usize) -> Marks {
         if page_count > Order::MAX.frames() as usize {
             let third = |at: usize| (page_count - 1) >> (12 * at) & usize::from(Self::THIRD);

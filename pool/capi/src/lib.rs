@@ -1,18 +1,19 @@
 //! The pool for C: `pageset.h`.
 //!
-//! Every function returns 0 or a number of `errno.h`; [`pageset_message`] says more. No input is trusted: a
-//! handle is a number that is looked up, and a table says which pages are handed out. So misuse changes
-//! nothing and gets an error.
+//! Every function returns 0 or a number of `errno.h`, and [`pageset_message`] explains the error. The library
+//! trusts no handle and no page: it looks handles up, and a table has the pages that C has. So a wrong call
+//! changes nothing and gets an error.
 //!
-//! Files in the order of a call: `create` with `config`; `alloc` and `free` (pages); `memory` (all of a
-//! pool); `report` (counters and memory); `facts` (constants). They find a pool by `pools` (handles), whose
-//! `entry` knows which pages are handed out (`held`). `failure` is an error and a thread's message (`text`),
-//! `sized` are structs that grow with versions, `array` are arrays of a caller.
+//! `create` and `config` make pools, and `alloc` and `free` serve pages. `memory` has calls on a whole pool,
+//! `report` has counters, and `facts` has constants. All of them find a pool by its handle in `pools`. The
+//! pool's `entry` has marks (`held`) of the pages that C has. `failure` has errors and their messages
+//! (`text`), `sized` has structs that grow with versions, and `array` has arrays of a caller.
 //!
-//! Functions are not `unsafe`, because only C calls them. The head of the header (`cbindgen.toml`) states the
-//! promises of C: a pointer to a variable, struct, array or string is NULL or valid.
+//! The functions are not `unsafe`, because only C calls them. The first comment of the header (in
+//! `cbindgen.toml`) states what C promises: a pointer to a variable, struct, array or string is NULL or
+//! valid.
 
-// In the order of the header.
+// The header has the modules' functions in this order.
 mod config;
 
 mod create;

@@ -1,4 +1,4 @@
-//! A pool's memory as a whole: making it resident, returning it to the system, resizing.
+//! Calls on the whole memory of a pool: they make it resident, return it to the system, or resize the pool.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
@@ -13,26 +13,27 @@ use crate::entry::Entry;
 use crate::failure::{FORKED, Failure, number};
 use crate::pools::{PoolHandle, open};
 
-/// Reports progress of pageset_populate: resident bytes, and bytes to populate in all. Any of its threads
-/// calls it, one call at a time. Another result than 0 ends the work. It must return, without longjmp or a
-/// C++ exception.
+/// Reports the progress of pageset_populate: the number of resident bytes, and of all bytes to populate. Any
+/// of its threads may call the function, but two calls never overlap. If the result is not 0, the work ends.
+/// The function must return, without longjmp or a C++ exception.
 pub type ProgressCallback =
     Option<extern "C" fn(context: *mut c_void, done_bytes: usize, total_bytes: usize) -> c_int>;
 
-/// A pool that this process may change.
+/// Finds a pool that this process may change.
 pub(crate) fn own(pool: *mut PoolHandle) -> Result<&'static Entry, Failure> {
     let entry = open(pool)?;
     if entry.pool.is_in_child() { Err(FORKED) } else { Ok(entry) }
 }
 
-/// Makes the first `bytes` of the pool resident, with `threads` threads, until the next pageset_trim.
-/// Contents do not change, so this may run while the pool is used. progress (may be NULL) is called with
-/// context about every 32 MiB. *done_bytes (may be NULL) is the number of resident bytes.
+/// Makes the first `bytes` of the pool resident, with `threads` threads. The memory stays resident until the
+/// next pageset_trim, unless part_bytes is set. The call does not change contents, so the pool may be in use.
+/// progress (may be NULL) is called with context about every 32 MiB. *done_bytes (may be NULL) is the number
+/// of resident bytes.
 ///
-/// Errors: EINVAL (no thread), ECANCELED (progress ended it), ENOMEM or another error of the system, EBADF,
-/// EPERM. Memory that was made resident stays resident. If a thread cannot be started, the others do its
-/// part. Starting a thread takes memory of the heap; without it, the program ends. With 1 thread, none is
-/// started.
+/// Errors: EINVAL (threads is 0), ECANCELED (progress ended the work), ENOMEM or another error of the system,
+/// EBADF, EPERM. After an error, memory that is resident stays resident. If a thread cannot be started, the
+/// other threads do its work. To start a thread, the system's libraries use the heap, and end the program if
+/// it is exhausted. With 1 thread, the call starts none.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_populate(
     pool: *mut PoolHandle,
@@ -49,7 +50,7 @@ pub extern "C" fn pageset_populate(
         let done_bytes = done_bytes.unwrap_or(&mut nowhere).write(0);
         let entry = own(pool)?;
         let threads = NonZeroUsize::new(threads as usize).ok_or(NO_THREAD)?;
-        // As a number, because other threads get it. Only the program uses what it points to.
+        // Keep the pointer as a number, because other threads use it too. Only the program reads the memory behind it.
         let context = context.expose_provenance();
         let outcome = entry.pool.populate(bytes, threads, |state| {
             *done_bytes = state.done_bytes;
@@ -67,11 +68,11 @@ pub extern "C" fn pageset_populate(
     })
 }
 
-/// Asks the system for huge pages in place of the pool's small pages. This also works where the system gives no
-/// huge pages by itself, as for a memfd. Contents do not change, so this may run while the pool is used. Each
-/// 2 MiB that were used become resident as a whole. *huge_bytes (may be NULL) is the number of bytes that are now
-/// in huge pages. It is 0 before Linux 6.1, and for a pinned pool, because a huge page is another page behind the
-/// address. Some 100 us for each 2 MiB.
+/// Asks the system to replace the pool's small pages by huge pages. The call also works if the system gives
+/// no huge pages on its own, for example for a memfd. The call does not change contents, so the pool may be
+/// in use. Each pageblock of 2 MiB that was used becomes resident as a whole. *huge_bytes (may be NULL) is
+/// the number of bytes that are now in huge pages. The number is 0 before Linux 6.1, and 0 for a pinned pool,
+/// because its pages must not be replaced. The call takes about 100 us for each 2 MiB.
 ///
 /// Errors: EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -86,8 +87,9 @@ pub extern "C" fn pageset_collapse(
     })
 }
 
-/// Returns all free memory to the system now. *returned_bytes (may be NULL) is the number of returned bytes.
-/// Each 2 MiB take about 20 us.
+/// Returns free memory to the system now: whole pageblocks, and free parts of 64 KiB or more. A pinned pool,
+/// hugetlb, locked memory and a region return nothing. *returned_bytes (may be NULL) is the number of
+/// returned bytes. The call takes about 20 us for each 2 MiB.
 ///
 /// Errors: EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -102,9 +104,9 @@ pub extern "C" fn pageset_trim(
     })
 }
 
-/// Scans once for idle memory, as the pool's thread does: for pools made with PAGESET_WORKER_NONE.
-/// *returned_bytes (may be NULL) is the number of returned bytes. *more (may be NULL) is 1 if more memory
-/// will go back, otherwise 0.
+/// Scans once for idle memory, as the pool's thread does. Use it for pools that were made with
+/// PAGESET_WORKER_NONE. *returned_bytes (may be NULL) is the number of returned bytes. *more (may be NULL) is
+/// 1 if a later scan may return more memory, and otherwise 0.
 ///
 /// Errors: EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -121,9 +123,10 @@ pub extern "C" fn pageset_tick(
     })
 }
 
-/// Takes free memory out of service until at most `bytes` are in service, or puts some back, up to the size
-/// that the pool was made with. *bytes_in_service (may be NULL) is the number of bytes in service afterwards.
-/// If too little is free, it is more than `bytes`; the capacity still falls, and this can be called again.
+/// Takes free memory out of service until at most `bytes` are in service, or puts memory back into service,
+/// up to the size that the pool was made with. *bytes_in_service (may be NULL) is the number of bytes in
+/// service afterwards. If too little memory is free, the number is more than `bytes`, although the capacity
+/// falls to `bytes`. In this case, call pageset_resize again after pages were freed.
 ///
 /// Errors: EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -139,15 +142,17 @@ pub extern "C" fn pageset_resize(
     })
 }
 
-/// Makes this process, a child of fork, the owner of its parent's pool, when the parent has ended: for a
-/// program that makes its pool before daemon(3). Waits up to wait_ns nanoseconds for the end of the parent.
-/// From then on, everything works as it did in the parent, also a grandparent's pool that the parent did not
-/// take over. The child has the pages that the forking thread had; those of other threads stay in use. A
-/// registration with a device does not follow. In the process that has the pool, it does nothing.
+/// Makes this process, a child of fork, the owner of its parent's pool, when the parent has ended. Use it in
+/// a program that makes its pool before daemon(3). Waits up to wait_ns nanoseconds for the end of the parent.
+/// From then on, the pool works as it did in the parent. The child has the pages that the forking thread had.
+/// The pages of the parent's other threads stay in use for ever. A child can also take over its grandparent's
+/// pool, if its parent did not. If the pool was registered with a device, register it again. In the process
+/// that owns the pool, the call does nothing.
 ///
-/// Errors; each leaves everything unchanged: EBUSY (the process that has the pool is alive), EINVAL (the pool
-/// was not made with PAGESET_FORK_HAND_OVER), EPERM (the fork was not noticed), EBADF. A fork is noticed that
-/// fork(2) makes outside of a call on the pool. If the pool's thread cannot be started, the system's error.
+/// Errors: EBUSY (the owner of the pool is alive), EINVAL (the pool was not made with
+/// PAGESET_FORK_HAND_OVER), EPERM, EBADF, and the system's error if the pool's thread cannot be started.
+/// EPERM means that the process did not fork by the C library's fork, or that a signal handler forked inside
+/// of a call on the pool. An error changes nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_take_over(pool: *mut PoolHandle, wait_ns: u64) -> c_int {
     number(move || {
@@ -166,9 +171,9 @@ pub extern "C" fn pageset_take_over(pool: *mut PoolHandle, wait_ns: u64) -> c_in
     })
 }
 
-/// Sets the policy for idle memory, from the next scan on. It uses these fields of *config:
-/// return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and part_bytes. config may be NULL
-/// for the defaults.
+/// Sets the policy for idle memory. The new policy applies from the next scan on. The call uses these fields
+/// of *config: return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and part_bytes. If
+/// config is NULL, it uses the defaults.
 ///
 /// Errors: as pageset_create for these fields, EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -180,10 +185,10 @@ pub extern "C" fn pageset_set_returns(pool: *mut PoolHandle, config: *const Conf
     })
 }
 
-/// Sets the most bytes that may be handed out, caches included, up to the size of the pool. So a pool can
-/// grow that was made larger than capacity_bytes: address space that was never used costs nearly nothing, and
-/// the lowest pages are used first. If more is handed out already, allocations get EDQUOT until enough is
-/// freed. O(1).
+/// Limits the bytes that the program and the pool's caches may have together, up to the size of the pool. For
+/// a pool that can grow, make a larger pool with a smaller capacity_bytes, and raise the capacity later.
+/// Unused address space costs nearly nothing, and the pool uses its lowest pages first. If more memory is in
+/// use than the new capacity, allocations get EDQUOT until enough is freed. O(1).
 ///
 /// Errors: EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -194,9 +199,9 @@ pub extern "C" fn pageset_set_capacity(pool: *mut PoolHandle, bytes: usize) -> c
     })
 }
 
-/// Pins or unpins the pool. With pinned 1, the page behind every address stays the same from the return of
-/// this call on. With 0, memory may go back again. For a pool that is registered after it was made: pin it
-/// before, and unpin it when it is no longer registered.
+/// Pins or unpins the pool. When a call with pinned 1 has returned, every address of the pool keeps its page.
+/// After a call with 0, memory may go back again. Use this call if you register the pool with a device for a
+/// time. Pin the pool before you register it, and unpin it after you have unregistered it.
 ///
 /// Errors: EINVAL (pinned is neither 0 nor 1), EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -214,7 +219,7 @@ pub extern "C" fn pageset_set_pinned(pool: *mut PoolHandle, pinned: c_int) -> c_
     })
 }
 
-/// Checks everything about the pool that a look can check; pageset_message says what is wrong. O(pages);
+/// Checks the pool's tables. After an error, pageset_message says what is wrong. O(pages). The result is
 /// exact only while no other thread uses the pool.
 ///
 /// Errors: EUCLEAN (a mistake in pageset, or overwritten memory), EBADF, EPERM.

@@ -1,9 +1,9 @@
 //! Finds the pool of a handle.
 //!
-//! A handle is a number in the shape of a pointer. Its low bits are the index of a slot. The bits above are a
-//! number that no other pool ever has, in this copy of the library or in another copy. So a handle is looked
-//! up, never followed. Finding a pool takes no lock and waits for no thread. Making and destroying a pool do
-//! not wait either, so a child of `fork` may do them, too.
+//! A handle has the type of a pointer, but is a number. Its low bits are the index of a slot. Its other bits
+//! are a number that no other pool ever has, not even in another copy of the library. The library looks
+//! handles up, and never follows them as pointers. The functions that find, make and destroy a pool take no
+//! lock and wait for no thread, so a child of `fork` may also call them.
 
 use std::ptr;
 use std::sync::atomic::{
@@ -17,20 +17,20 @@ use crate::failure::Failure;
 
 /// The most pools at a time.
 const SLOTS: usize = PAGESET_MAX_POOLS;
-/// The most pools ever made: a handle has no room for more.
+/// The most pools that a process can ever make, because a handle has no room for a larger number.
 const NUMBERS: usize = usize::MAX / SLOTS;
 
-/// A pool, made by pageset_create and destroyed by pageset_destroy. The pointer is a number in disguise: it
-/// points nowhere, and a wrong, old or NULL one gets EBADF.
+/// A pool, made by pageset_create and destroyed by pageset_destroy. The pointer is only a number and must not
+/// be followed. A call with a wrong, old or NULL pointer gets EBADF.
 pub struct PoolHandle {
     _nothing: [u8; 0],
 }
 
-/// Null where there is no pool.
+/// The entry of each slot's pool. Null for a slot without a pool.
 static SLOT: [AtomicPtr<Entry>; SLOTS] = [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS];
 static MADE: AtomicUsize = AtomicUsize::new(0);
-/// The start and the end of the memory of each slot's pool. It is apart from the entries: a search for an
-/// address must not touch a pool that is being destroyed.
+/// The start and the end of the memory of each slot's pool. This table is separate from the entries, because
+/// a search for an address must not read the entry of a pool that is being destroyed.
 static MEMORY: [[AtomicUsize; 2]; SLOTS] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; SLOTS];
 
 /// The entry of a handle, if it names a pool.
@@ -38,18 +38,19 @@ static MEMORY: [[AtomicUsize; 2]; SLOTS] = [const { [AtomicUsize::new(0), Atomic
 pub(crate) fn find(handle: *mut PoolHandle) -> Option<&'static Entry> {
     let handle = handle.addr();
     let entry = SLOT[handle % SLOTS].load(Acquire);
-    // SAFETY: null, or the only entry of a box that `insert` gave up: the header forbids other threads to use
-    // a pool that is being destroyed, and `remove` clears the slot before the entry goes.
+    // SAFETY: the pointer is null, or points to the entry of a box that `insert` gave up. `remove` clears the
+    // slot before the entry is dropped, and by the header no other thread uses a pool that is being
+    // destroyed.
     let entry = unsafe { entry.as_ref() }?;
     (entry.handle == handle).then_some(entry)
 }
 
-/// [`find`] with an error instead of `None`.
+/// Does the same as [`find`], with an error instead of `None`.
 pub(crate) fn open(handle: *mut PoolHandle) -> Result<&'static Entry, Failure> {
     find(handle).ok_or(no_pool())
 }
 
-/// The entry of the pool that contains an address. Pools that were made first are found first.
+/// The entry of the pool that contains an address. The search begins with the pools that were made first.
 pub(crate) fn find_address(address: usize) -> Option<&'static Entry> {
     let first = number(0);
     let has = |slot: &usize| {
@@ -57,8 +58,8 @@ pub(crate) fn find_address(address: usize) -> Option<&'static Entry> {
         start.load(Relaxed) <= address && address < end.load(Relaxed)
     };
     let slot = (first..first + SLOTS).map(|slot| slot % SLOTS).find(has)?;
-    // SAFETY: null, or an entry as in `find`: the caller has pages of this pool, or the header forbids other
-    // threads to destroy it.
+    // SAFETY: as for `find`. By the header, no other thread destroys the pool while the caller has pages of
+    // it.
     unsafe { SLOT[slot].load(Acquire).as_ref() }
 }
 
@@ -67,7 +68,7 @@ pub(crate) const fn no_pool() -> Failure {
     Failure::new(libc::EBADF, "no such pool: it was never made, or is destroyed")
 }
 
-/// Keeps a pool, and gives it a handle.
+/// Keeps a pool in a slot. Returns the pool's handle.
 pub(crate) fn insert(mut entry: Box<[Entry; 1]>) -> Result<*mut PoolHandle, Failure> {
     let next = |made: usize| (made < NUMBERS).then_some(made + 1);
     let worn = Failure::new(libc::EMFILE, "this process has made all the pools that it ever can");
@@ -87,31 +88,33 @@ pub(crate) fn insert(mut entry: Box<[Entry; 1]>) -> Result<*mut PoolHandle, Fail
                 MEMORY[index][0].store(start, Relaxed);
                 return Ok(ptr::without_provenance_mut(handle));
             }
-            // SAFETY: from `into_raw` above, and no other thread has seen it.
+            // SAFETY: the pointer comes from `into_raw` above, and no other thread has seen it.
             Err(_) => entry = unsafe { Box::from_raw(raw) },
         }
     }
     Err(Failure::new(libc::EMFILE, "there are 4096 pools: destroy those that are not used"))
 }
 
-/// The number of the pool that is made after `made` others. Each copy of the library in a process begins at a
-/// different number, which depends on its address. So the shared library refuses a handle of the static one.
+/// The number of the pool that is made after `made` other pools. Each copy of the library in a process begins
+/// with another number, which depends on the copy's address. So for example the shared library refuses a
+/// handle of the static library.
 fn number(made: usize) -> usize {
     let place = ptr::from_ref(&MADE).addr();
-    // Spreads the numbers evenly by the golden ratio. Source: Knuth, The Art of Computer Programming, 6.4.
+    // A multiplication by the golden ratio spreads the first numbers evenly. Source: Knuth, The Art of
+    // Computer Programming, 6.4.
     let first = (place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize / SLOTS;
-    // From 1 on, so that no handle is NULL.
+    // The numbers begin with 1, so that no handle is NULL.
     (first + made) % NUMBERS + 1
 }
 
-/// Removes a pool. Its handle names no pool from here on.
+/// Removes a pool from its slot. From then on, its handle is refused.
 pub(crate) fn remove(entry: &'static Entry) -> Result<Box<[Entry; 1]>, Failure> {
     let raw = ptr::from_ref(entry).cast_mut();
     let slot = &SLOT[entry.handle % SLOTS];
-    // Before the slot is free: another pool may take it next.
+    // Clear the range before the slot is free, because another pool may take the slot next.
     MEMORY[entry.handle % SLOTS].iter().for_each(|border| border.store(0, Relaxed));
     slot.compare_exchange(raw, ptr::null_mut(), AcqRel, Relaxed).map_err(|_| no_pool())?;
-    // SAFETY: from `into_raw` in `insert`, and the exchange lets only one caller have it.
+    // SAFETY: the pointer comes from `into_raw` in `insert`, and only one caller wins the exchange.
     Ok(unsafe { Box::from_raw(raw.cast()) })
 }
 

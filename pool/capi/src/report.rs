@@ -1,4 +1,4 @@
-//! The counters of a pool, and the memory that it really has.
+//! Reports the counters of a pool, and the memory that it really has.
 
 use std::ffi::{c_char, c_int};
 use std::io;
@@ -16,8 +16,8 @@ use crate::memory::own;
 use crate::pools::{PoolHandle, open};
 use crate::sized::{self, Grows};
 
-/// The state of a pool at one moment. Pages have 4 KiB. While other threads allocate, gauges may differ by a
-/// few pages.
+/// The state of a pool at one moment. A page has 4 KiB. While other threads use the pool, numbers of pages
+/// may be inexact by a few pages.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Stats {
@@ -25,7 +25,7 @@ pub struct Stats {
     pub struct_bytes: usize,
     /// 1.
     pub version: u32,
-    /// The largest order that has a free block; -1 if no page is free.
+    /// The largest order of a free block, or -1 if no page is free.
     pub largest_free_order: i32,
     /// Pages allocated since the pool was made (kernel: pgalloc_normal).
     pub pgalloc: u64,
@@ -39,17 +39,18 @@ pub struct Stats {
     pub nr_used: u64,
     /// Pages out of service after pageset_resize.
     pub nr_retired: u64,
-    /// The most pages that may be handed out or in arrays.
+    /// The most pages that the program and the arrays may have together.
     pub capacity_pages: u64,
-    /// How often an array was refilled.
+    /// How often an array fetched blocks from the allocator behind the arrays.
     pub array_refills: u64,
-    /// How often half an array was flushed.
+    /// How often blocks went to the allocator behind the arrays because an array was full.
     pub array_flushes: u64,
-    /// How often all arrays were drained.
+    /// How often the pool emptied the arrays of all CPUs.
     pub array_drains: u64,
-    /// Restarted sequences, in all pools of the process.
+    /// The number of restarted sequences, in all pools of the process.
     pub rseq_restarts: u64,
-    /// Frees that the pool refused late, because two threads freed the same pages at the same moment.
+    /// Frees that the pool refused late, when it emptied an array. The cause is that two threads freed the
+    /// same pages at the same moment.
     pub bad_frees: u64,
     /// Bytes cleared by pageset_alloc_zeroed.
     pub cleared_bytes: u64,
@@ -61,14 +62,16 @@ pub struct Stats {
     pub refaulted_bytes: u64,
     /// Nanoseconds spent in returning memory.
     pub return_time_ns: u64,
-    /// Bytes of mapped metadata, except for 2 bytes a page of the C library. Only the used part is resident.
+    /// Bytes of mapped metadata, without the C library's own table of 2 bytes for each page. Only the used
+    /// part is resident.
     pub metadata_bytes: u64,
-    /// How often a drain failed because the system refused membarrier(2): a filter of system calls was installed
-    /// after the pool was made. Pages in arrays of other CPUs then neither form larger blocks nor go back.
+    /// How often a drain failed because the system refused membarrier(2). The cause is a filter of system
+    /// calls that was installed after the pool was made. Pages in arrays then neither form larger blocks nor
+    /// go back to the system.
     pub array_drains_refused: u64,
 }
 
-// SAFETY: C's layout, size and version first; numbers only.
+// SAFETY: the struct has C's layout, and begins with its size and version. All fields are numbers.
 unsafe impl Grows for Stats {
     const NAME: &'static str = "pageset_stats";
 
@@ -87,22 +90,22 @@ pub struct BackingReport {
     pub version: u32,
     /// The requested backing: PAGESET_BACKING_...
     pub asked: u32,
-    /// Mapped: the pool's size.
+    /// Mapped bytes: the pool's size.
     pub mapped_bytes: u64,
-    /// Resident now.
+    /// Bytes that are resident now.
     pub resident_bytes: u64,
-    /// Resident in huge pages, transparent or hugetlb.
+    /// Bytes that are resident in huge pages, transparent or hugetlb.
     pub huge_bytes: u64,
-    /// Resident in pages of 4 KiB.
+    /// Bytes that are resident in pages of 4 KiB.
     pub small_bytes: u64,
-    /// Locked in memory.
+    /// Bytes that are locked in memory.
     pub locked_bytes: u64,
-    /// Page size of the mapping itself; transparent huge pages do not change it. So this tells what a pool with
-    /// PAGESET_BACKING_HUGETLB_OR_THP got: 4096 for transparent huge pages.
+    /// The page size of the mapping. For a pool with PAGESET_BACKING_HUGETLB_OR_THP, it tells what the pool
+    /// got. 4096 means transparent huge pages, which do not change a mapping's page size.
     pub page_bytes: u64,
 }
 
-// SAFETY: C's layout, size and version first; numbers only.
+// SAFETY: the struct has C's layout, and begins with its size and version. All fields are numbers.
 unsafe impl Grows for BackingReport {
     const NAME: &'static str = "pageset_backing";
 
@@ -123,7 +126,7 @@ pub struct NodeMemory {
     pub reserved: u32,
 }
 
-/// Reads the counters and gauges of the pool. struct_bytes is sizeof(pageset_stats).
+/// Reads the counters and gauges of the pool. Pass sizeof(pageset_stats) as struct_bytes.
 ///
 /// Errors: EINVAL (stats is NULL, or struct_bytes is too small), EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -159,9 +162,9 @@ pub extern "C" fn pageset_get_stats(pool: *mut PoolHandle, stats: *mut Stats, st
     })
 }
 
-/// Reads a counter of the allocator of pageblocks by name: "adopted", "claimed", "published", "closed",
-/// "settled", "rescued", "fallbacks", "retyped", "double_frees", "damaged", "line_transfers",
-/// "contended_lines", "below_low", "failed". The guide to the C library explains each.
+/// Reads a counter of the allocator behind the arrays by its name: "adopted", "claimed", "published",
+/// "closed", "settled", "rescued", "fallbacks", "retyped", "double_frees", "damaged", "line_transfers",
+/// "contended_lines", "below_low", "failed". The book's page on the C library explains them.
 ///
 /// Errors: ENOENT (no counter has this name), EINVAL (NULL), EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -181,8 +184,9 @@ pub extern "C" fn pageset_get_counter(
     })
 }
 
-/// Reports the memory that the pool really has. struct_bytes is sizeof(pageset_backing). It reads
-/// /proc/self/smaps: O(mappings of the process). In a child of fork it reports the child's own memory.
+/// Reports the memory that the pool really has. Pass sizeof(pageset_backing) as struct_bytes. The call reads
+/// /proc/self/smaps, so it takes time in proportion to the process's mappings. In a child of fork, it reports
+/// the child's own memory.
 ///
 /// Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is exhausted), EINVAL (backing is NULL, or
 /// struct_bytes is too small), EBADF.
@@ -203,7 +207,7 @@ pub extern "C" fn pageset_get_backing(
                 Backing::HugetlbOrThp(_) => PAGESET_BACKING_HUGETLB_OR_THP,
                 Backing::Memfd => PAGESET_BACKING_MEMFD,
                 Backing::Plain => PAGESET_BACKING_PLAIN,
-                // Pools are made from these only.
+                // The library makes no pool with another backing.
                 _ => return Err(UNKNOWN_BACKING),
             },
             mapped_bytes: now.mapped_bytes,
@@ -217,8 +221,9 @@ pub extern "C" fn pageset_get_backing(
     })
 }
 
-/// Reports the pool's resident memory for each node, at most nodes_max of them. *count is the number of
-/// nodes. If it is more than nodes_max, the others were not written. It is 0 if the kernel does not tell.
+/// Reports the pool's resident memory for each node. Writes at most nodes_max entries. *count is the number
+/// of all nodes that have memory of the pool. *count may be more than nodes_max, and is 0 if the kernel does
+/// not tell.
 ///
 /// Errors: ENOSYS (/proc cannot be read), ENOMEM (the heap is exhausted), EINVAL (NULL), EBADF.
 #[unsafe(no_mangle)]

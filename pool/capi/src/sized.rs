@@ -1,7 +1,8 @@
-//! Structs that grow with versions of the library, while programs keep the size that they were built with.
+//! Reads and writes structs that may get new fields in later versions of the library. A program keeps the
+//! size that it was built with.
 //!
-//! Each begins with its size in bytes and its version. Fields that only the program knows must be zero.
-//! Fields that only the library knows have their defaults. (This is the rule of the system call clone3.)
+//! Each struct begins with its size in bytes and its version. Fields that only the program knows must be
+//! zero. Fields that only the library knows get their defaults. (The system call clone3 has the same rule.)
 
 use std::{fmt, ptr, slice};
 
@@ -10,32 +11,33 @@ use crate::failure::{Failure, NULL_OUTPUT};
 /// The version of all structs so far.
 pub(crate) const VERSION: u32 = 1;
 
-/// The most bytes that a struct will ever have.
+/// The most bytes of a struct in any version.
 const BYTES_MAX: usize = 4096;
-/// Size and version, which every version of a struct has.
+/// The bytes of the size and the version, which are in every version of a struct.
 const HEAD_BYTES: usize = size_of::<usize>() + size_of::<u32>();
 
 /// A struct of the header.
 ///
 /// # Safety
-/// `repr(C)`, begins with a `usize` (its size) and a `u32` (its version), and is valid whatever its bytes
-/// are.
+/// The type is `repr(C)`, and begins with a `usize` (its size) and a `u32` (its version). Any bytes are a
+/// valid value.
 pub(crate) unsafe trait Grows: Copy {
-    /// Its name in the header.
+    /// The struct's name in the header.
     const NAME: &'static str;
 
-    /// Its size and its version.
+    /// The struct's size and version.
     fn head(&mut self) -> (&mut usize, &mut u32);
 }
 
-/// Reads a program's struct. Fields that the program does not know have their value in `value`.
+/// Reads a program's struct. Fields that the program does not know keep their values of `value`.
 pub(crate) fn read<T: Grows>(at: *const T, mut value: T) -> Result<T, Failure> {
     let bad =
         |errno, what: fmt::Arguments<'_>| Err(Failure::with_text(errno, format_args!("{}: {what}", T::NAME)));
     if at.is_null() || !at.is_aligned() {
         return bad(libc::EINVAL, format_args!("not the address of such a struct"));
     }
-    // SAFETY: not null and aligned; the header makes the caller promise that a size is there.
+    // SAFETY: the pointer is not null and is aligned. By the header, the caller promises that a size is
+    // there.
     let bytes = unsafe { at.cast::<usize>().read() };
     if bytes < HEAD_BYTES {
         return bad(libc::EINVAL, format_args!("struct_bytes is {bytes}; use pageset_config_init"));
@@ -44,8 +46,8 @@ pub(crate) fn read<T: Grows>(at: *const T, mut value: T) -> Result<T, Failure> {
         return bad(libc::E2BIG, format_args!("struct_bytes is {bytes}, and {BYTES_MAX} at most"));
     }
     let known = bytes.min(size_of::<T>());
-    // SAFETY: the caller promises `bytes` bytes, and the value has as many as `known`, of which any are
-    // valid.
+    // SAFETY: the caller promises `bytes` bytes, and both structs have at least `known` bytes. Any bytes are
+    // a valid value.
     unsafe { ptr::copy_nonoverlapping(at.cast::<u8>(), (&raw mut value).cast::<u8>(), known) };
     // SAFETY: the bytes behind those that were copied, of those that the caller promises.
     let unknown = unsafe { slice::from_raw_parts(at.cast::<u8>().wrapping_add(known), bytes - known) };
@@ -65,8 +67,8 @@ pub(crate) fn read<T: Grows>(at: *const T, mut value: T) -> Result<T, Failure> {
     Ok(value)
 }
 
-/// Fills a program's struct, which the program changes and passes back. Fields that the library does not know
-/// become zero.
+/// Fills a struct that the program will change and pass back. Fields that the library does not know become
+/// zero.
 pub(crate) fn fill<T: Grows>(at: *mut T, bytes: usize, mut value: T) -> Result<(), Failure> {
     if bytes > BYTES_MAX {
         let name = T::NAME;
@@ -81,7 +83,7 @@ pub(crate) fn fill<T: Grows>(at: *mut T, bytes: usize, mut value: T) -> Result<(
     Ok(())
 }
 
-/// Writes the part of a struct that the program knows. Its `struct_bytes` says how much that is.
+/// Writes the part of a struct that the program knows, and stores the part's size in `struct_bytes`.
 pub(crate) fn write<T: Grows>(at: *mut T, bytes: usize, mut value: T) -> Result<(), Failure> {
     let known = check(at, bytes)?;
     *value.head().0 = known;
@@ -89,7 +91,7 @@ pub(crate) fn write<T: Grows>(at: *mut T, bytes: usize, mut value: T) -> Result<
     Ok(())
 }
 
-/// The number of bytes of a struct that both sides know.
+/// The number of bytes of a struct that both the program and the library know.
 fn check<T: Grows>(at: *mut T, bytes: usize) -> Result<usize, Failure> {
     if at.is_null() || !at.is_aligned() {
         return Err(NULL_OUTPUT);
@@ -103,6 +105,7 @@ fn check<T: Grows>(at: *mut T, bytes: usize) -> Result<usize, Failure> {
 }
 
 fn copy<T: Grows>(at: *mut T, known: usize, value: &T) {
-    // SAFETY: `check` has looked at the address, the caller promises the bytes, and the value has as many.
+    // SAFETY: `check` has checked the address. The caller promises `known` bytes there, and the value has as
+    // many.
     unsafe { ptr::copy_nonoverlapping(ptr::from_ref(value).cast::<u8>(), at.cast::<u8>(), known) };
 }

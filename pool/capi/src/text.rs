@@ -1,12 +1,12 @@
-//! A sentence in memory that needs no allocation.
+//! A text buffer of fixed size, which needs no heap.
 
 use std::ffi::{CStr, c_char};
 use std::{fmt, io};
 
-/// Room for a sentence: the longest of this library has about 150 bytes.
+/// Room for one message. The longest message of this library has about 150 bytes.
 const TEXT_BYTES: usize = 256;
 
-/// A line of text that ends with zero. Text that does not fit is cut off.
+/// A line of text that ends with zero. A text that does not fit is cut off at the end.
 ///
 /// # Invariants
 /// The last byte is zero, and so are all bytes after the first zero.
@@ -22,7 +22,7 @@ impl fmt::Write for Text {
     fn write_str(&mut self, more: &str) -> fmt::Result {
         let start = self.0.iter().position(|byte| *byte == 0).unwrap_or(TEXT_BYTES);
         let fitting = more.floor_char_boundary(TEXT_BYTES - 1 - start.min(TEXT_BYTES - 1));
-        // INVARIANT: one byte is left, and no zero is written before the end.
+        // INVARIANT: the last byte stays zero, and no zero is written before the text's end.
         for (to, byte) in self.0[start..].iter_mut().zip(&more.as_bytes()[..fitting]) {
             *to = if matches!(byte, b'\0' | b'\n') { b' ' } else { *byte };
         }
@@ -37,9 +37,9 @@ impl fmt::Display for Os<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(number) = self.0.raw_os_error() else { return self.0.kind().fmt(f) };
         let mut words: [c_char; 128] = [0; _];
-        // SAFETY: writes no more bytes than there are, with a zero at the end.
+        // SAFETY: the call writes at most `words.len()` bytes, with a zero at the end.
         unsafe { libc::strerror_r(number, words.as_mut_ptr(), words.len()) };
-        // SAFETY: a string, the empty one if nothing was written.
+        // SAFETY: the array has a string, which is empty if the call wrote nothing.
         let text = unsafe { CStr::from_ptr(words.as_ptr()) };
         match text.to_str() {
             Ok(text) if !text.is_empty() => write!(f, "{text} (os error {number})"),

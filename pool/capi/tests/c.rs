@@ -1,4 +1,4 @@
-//! Programs in C and C++, compiled against the header and the libraries.
+//! Compiles programs in C and C++ with the header and the libraries, and runs them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,7 +25,7 @@ const C89: &[&str] = &["-std=c89"];
 /// Libraries that the static library needs.
 const SYSTEM: [&str; 4] = ["-lgcc_s", "-lpthread", "-ldl", "-lm"];
 
-/// A program, and its temporary directory.
+/// A compiled program in a temporary directory.
 struct Program {
     directory: TempDir,
 }
@@ -60,7 +60,7 @@ impl Program {
     }
 
     fn run(&self, arguments: &[&str]) {
-        // A program that hangs is a failure, too.
+        // `timeout` makes a program that hangs fail.
         succeed(Command::new("timeout").arg("120").arg(self.path()).args(arguments));
     }
 }
@@ -105,7 +105,7 @@ fn fault_12_a_handler_that_allocates_never_waits_in_c() {
     run("cc", C89, "handler.c");
 }
 
-/// The static library and the shared one in one process.
+/// One process has both the static library and the shared library.
 #[test]
 fn a_handle_of_another_copy_of_the_library_is_refused() {
     let shared = shared_library();
@@ -129,7 +129,7 @@ fn fault_05_a_plugin_that_forgets_its_pools_can_be_closed() {
     unload(&shared_library(), &["forget"]);
 }
 
-/// No option of the linker keeps the library loaded: the pool does.
+/// Here no linker option keeps the library loaded. The pool itself must do it.
 #[test]
 fn fault_05_a_plugin_with_the_static_library_can_be_closed() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -137,7 +137,8 @@ fn fault_05_a_plugin_with_the_static_library_can_be_closed() {
     let names = ["config_init", "create", "destroy", "alloc", "free"];
     succeed(
         Command::new("cc")
-            // A library built of several units would first look names up in the program.
+            // Without this option, the plugin's calls could go to functions of the program with the same
+            // names.
             .args(["-shared", "-Wl,-Bsymbolic"])
             .arg("-o")
             .arg(&plugin)
@@ -150,7 +151,7 @@ fn fault_05_a_plugin_with_the_static_library_can_be_closed() {
     }
 }
 
-/// Whether the sanitizer's tools are installed: without them, the compiler cannot build this.
+/// Whether the compiler can build programs with this sanitizer.
 fn has_sanitizer(flag: &str) -> bool {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (source, program) = (directory.path().join("empty.c"), directory.path().join("empty"));
@@ -160,7 +161,7 @@ fn has_sanitizer(flag: &str) -> bool {
         && Command::new(&program).output().is_ok_and(|output| output.status.success())
 }
 
-/// Free pages are poisoned, and a correct program passes.
+/// A use of a free page is an error, and a correct program passes.
 #[test]
 fn address_sanitizer_finds_a_use_after_a_free() {
     const FLAG: &str = "-fsanitize=address";
@@ -177,7 +178,8 @@ fn address_sanitizer_finds_a_use_after_a_free() {
     }
 }
 
-/// As AddressSanitizer, and memcheck also sees contents that are not defined. Says so if valgrind is missing.
+/// Does the same with valgrind's memcheck, which also finds uses of undefined contents. If valgrind is
+/// missing, says so and passes.
 #[test]
 fn valgrind_finds_a_use_after_a_free_and_undefined_contents() {
     let is_installed = Command::new("valgrind").arg("--version").output().is_ok_and(|it| it.status.success());
@@ -215,7 +217,7 @@ fn thread_sanitizer_accuses_no_program_that_is_right() {
     }
 }
 
-/// Compiles the program with an exhaustible heap, and runs a part of it.
+/// Compiles `shortage.c` with a heap that can be exhausted, and runs a part of it.
 fn shortage(part: &str) {
     let wraps =
         ["malloc", "calloc", "realloc", "posix_memalign", "free"].map(|name| format!("-Wl,--wrap={name}"));
@@ -287,7 +289,7 @@ fn the_guides_daemon_takes_its_pool_over() {
 #[test]
 fn the_guides_slab_cache_fills_its_slabs() {
     let archive = libraries().join("libpageset_capi.a").display().to_string();
-    // 327 objects of 200 bytes in each of 16 pages.
+    // Each block of 16 pages has 327 objects of 200 bytes.
     assert_eq!(example("slab.c", &["-std=c89", &archive]), "300000 objects in 14688 pages\n");
 }
 
@@ -317,7 +319,7 @@ fn the_guide_names_every_counter() {
     }
 }
 
-/// Names at the beginning of these lines of a text, each behind this word.
+/// Finds the lines of a text that begin with `word`. Returns the name behind the word.
 fn named_after<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = &'a str> {
     let rests = text.lines().filter_map(move |line| line.trim_start().strip_prefix(word));
     rests.filter_map(|rest| rest.split(|sign: char| !sign.is_alphanumeric() && sign != '_').next())
@@ -340,7 +342,7 @@ fn the_page_of_calls_names_every_call_of_c_and_rust() {
     let mut sources = vec![read("pool/pageset/src/builder.rs"), read("pool/pageset/src/pages/mod.rs")];
     let files = std::fs::read_dir(root.join("pool/pageset/src/pool")).expect("the pool is there");
     sources.extend(files.map(|file| std::fs::read_to_string(file.expect("a file").path()).expect("text")));
-    // Not of the interface: hidden, or parts of other types.
+    // These functions are hidden, or belong to other types.
     let left_out = ["frames_in_use", "pop_frame", "push_frame", "builder", "with_worker", "bytes"];
     let calls = ["pub fn ", "pub unsafe fn "];
     let calls = calls.iter().flat_map(|word| sources.iter().flat_map(|text| named_after(text, word)));

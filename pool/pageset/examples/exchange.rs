@@ -1,6 +1,6 @@
-//! Measures moves of blocks between the arrays and the base: `cargo run --profile dist -p pageset --example
-//! exchange`. Prints nanoseconds for each block, median and best of the rounds. Each round counts the slowest
-//! thread.
+//! Measures how fast blocks move between the arrays and the base: `cargo run --profile dist -p pageset
+//! --example exchange`. Prints the median and the best round, in nanoseconds for each block. The time of a
+//! round is the time of its slowest thread.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -43,7 +43,7 @@ fn shown(mut rounds: Vec<f64>) -> String {
     format!("{:.2} (best {:.2})", rounds[rounds.len() / 2], rounds[0])
 }
 
-/// Lets all threads go on at the same time, if there are enough CPUs.
+/// Waits until all threads have arrived. The threads go on at the same time if there are enough CPUs.
 fn meet(barrier: &Barrier, met: &AtomicUsize, threads: usize) {
     barrier.wait();
     let all = (met.fetch_add(1, SeqCst) / threads + 1) * threads;
@@ -92,7 +92,7 @@ fn bulk(pool: &Pool, order: Order, count: usize, threads: usize, shuffled: bool)
     all.map(|rounds| shown(rounds.into_inner().expect("nobody panicked")))
 }
 
-/// One thread allocates and another frees; 256 blocks pass at once.
+/// Measures pages that one thread allocates and another thread frees. The threads pass 256 blocks at once.
 fn handoff(pool: &Pool, order: Order) -> String {
     const BLOCKS: usize = 256;
     const BATCHES: usize = 500;

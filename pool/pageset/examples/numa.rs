@@ -1,5 +1,5 @@
-//! A pool on one NUMA node, and the memory that it really got: `cargo run --release -p pageset --example numa
-//! [NODE]`
+//! Builds a pool on one NUMA node, and prints which nodes its memory is really on: `cargo run --release -p
+//! pageset --example numa [NODE]`
 
 use pageset::{Numa, Order, Pool};
 

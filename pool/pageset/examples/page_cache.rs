@@ -1,8 +1,8 @@
-//! A database's page cache. The pages of a file are in a pool. Each has a header in an array, at the page's
-//! number in the pool. When the pool has no page left, a clock evicts one.
+//! Shows a database's page cache. The pages of a file that are in memory lie in a pool. An array has a header
+//! for each page of the pool. When no page is free, the clock algorithm evicts a page.
 //!
-//! The load is like YCSB's workload A: records of 1000 bytes, half reads and half updates of one field, and
-//! some records far more wanted than others.
+//! The load is like YCSB's workload A. Records have 1000 bytes, half of the operations read a record and the
+//! other half update one field, and a few records get most of the operations.
 //!
 //! `cargo run --release -p pageset --example page_cache`
 
@@ -25,11 +25,11 @@ const OPERATIONS: usize = 200_000;
 /// A page of the pool, as the cache knows it.
 #[derive(Clone, Copy, Default)]
 struct Header {
-    /// The page of the file that is there. `None` for a free page.
+    /// The number of the file's page that this page of the pool has. `None` for a free page.
     file_page: Option<usize>,
-    /// Whether the file has older contents.
+    /// Whether the page was changed and not yet written to the file.
     is_dirty: bool,
-    /// Whether it was used since the clock's hand passed.
+    /// Whether the page was used since the clock's hand passed it.
     is_recent: bool,
 }
 
@@ -42,7 +42,7 @@ enum Access {
 struct Cache<'p> {
     pool: &'p Pool,
     file: File,
-    /// One for each page of the pool.
+    /// One header for each page of the pool.
     headers: Vec<Header>,
     /// The pages of the file that are in memory.
     pages: HashMap<usize, Pages<'p>>,
@@ -84,7 +84,7 @@ impl<'p> Cache<'p> {
         Ok(())
     }
 
-    /// Frees the next page that was not used since the hand passed.
+    /// Frees the next page that was not used since the clock's hand passed it.
     fn evict(&mut self) -> io::Result<()> {
         loop {
             let at = self.hand;
@@ -101,7 +101,7 @@ impl<'p> Cache<'p> {
         }
     }
 
-    /// Writes a page of the pool to the file if that has older contents.
+    /// Writes a page of the pool to the file if the page was changed.
     fn write_back(&mut self, at: usize) -> io::Result<()> {
         let Header { file_page: Some(file_page), is_dirty: true, .. } = self.headers[at] else {
             return Ok(());
@@ -124,10 +124,10 @@ fn place(record: usize) -> (usize, std::ops::Range<usize>) {
     (record / RECORDS_OF_PAGE, start..start + RECORD_BYTES)
 }
 
-/// Draws records as YCSB does: the n-th most wanted in proportion to 1 / n^0.99. The most wanted are not
-/// neighbours.
+/// Draws records with YCSB's distribution: the n-th most frequent record has a share in proportion to 1 /
+/// n^0.99. The most frequent records are spread over the file.
 struct Draw {
-    /// How often this record and all that are more wanted.
+    /// For each rank, the sum of the shares of this record and of all more frequent records.
     sums: Vec<f64>,
     state: u64,
 }
@@ -154,7 +154,7 @@ impl Draw {
         let part = (self.number() >> 11) as f64 / (1_u64 << 53) as f64;
         let wanted = part * self.sums[RECORDS - 1];
         let rank = self.sums.partition_point(|sum| *sum <= wanted).min(RECORDS - 1);
-        // An odd factor, so each rank has a record of its own.
+        // The factor is odd, so each rank gets a different record.
         rank.wrapping_mul(0x9E37_79B1) % RECORDS
     }
 }
@@ -170,7 +170,7 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pool = Pool::builder().size(POOL_BYTES).backing(Backing::Plain).build()?;
     let mut cache = Cache::new(&pool, file.try_clone()?);
     let mut draw = Draw::new();
-    // The fields of each record, as the program remembers them.
+    // The value that the program last wrote to each field of each record.
     let mut expected = vec![[0_u8; FIELDS]; RECORDS];
     for _ in 0..OPERATIONS {
         let (record, random) = (draw.record(), draw.number());

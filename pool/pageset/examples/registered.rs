@@ -1,8 +1,9 @@
-//! A whole pool as one registered buffer of io_uring, and the pools that lose reads that way. `cargo run
+//! Registers a whole pool as one buffer of io_uring, and shows which pools then lose reads. `cargo run
 //! --release -p pageset --example registered`
 //!
-//! The ring pins the pages that the pool has when it is registered. Each row is a pool, each column an action
-//! since then. A cell says how many of 1024 reads did not arrive, although the ring reported success.
+//! The ring pins the pages that the pool has at the registration. Each row of the printed table is a pool,
+//! and each column is an action after the registration. A cell counts the reads, out of 1024, whose bytes are
+//! not in the pool although the ring reported success.
 
 use std::fs::File;
 use std::io::Write;
@@ -30,7 +31,7 @@ fn without_thread() -> ReturnPolicy {
     ReturnPolicy::default().with_worker(Worker::None)
 }
 
-/// The pools of programs that register them. `pinned` is the first row.
+/// The settings of the tested pools. Each becomes a row.
 const POOLS: [Named<fn() -> Builder>; 4] = [
     ("pinned()", || builder().pinned()),
     ("default policy", builder),
@@ -58,7 +59,7 @@ fn all(pool: &Pool, order: Order) -> Vec<Pages<'_>> {
     std::iter::from_fn(|| pool.alloc(order).ok()).collect()
 }
 
-/// A ring with the pool's memory as its buffer number 0.
+/// Makes a ring, and registers the pool's memory as its buffer number 0.
 fn register(pool: &Pool) -> std::io::Result<IoUring> {
     let ring = IoUring::new(8)?;
     let buffer =
@@ -68,7 +69,7 @@ fn register(pool: &Pool) -> std::io::Result<IoUring> {
     Ok(ring)
 }
 
-/// Reads the file's first bytes into a block, without a copy and without pinning it again.
+/// Reads the file's first bytes into a block. The ring neither copies the bytes nor pins the block again.
 fn read(ring: &mut IoUring, file: &File, block: &mut Pages<'_>) -> std::io::Result<i32> {
     let file = types::Fd(file.as_raw_fd());
     let request = opcode::ReadFixed::new(file, block.as_ptr().as_ptr(), READ_BYTES as u32, 0).build();
@@ -78,7 +79,7 @@ fn read(ring: &mut IoUring, file: &File, block: &mut Pages<'_>) -> std::io::Resu
     Ok(ring.completion().next().expect("one was waited for").result())
 }
 
-/// Reads into all blocks. Returns how many do not have the file's content afterwards.
+/// Reads into all blocks. Returns the number of blocks that do not have the file's contents afterwards.
 fn lost(ring: &mut IoUring, file: &File, pool: &Pool) -> std::io::Result<usize> {
     let mut blocks = all(pool, ORDER);
     for block in &mut blocks {

@@ -1,4 +1,5 @@
-//! The cost of a pool with one touched page, by the pool's size: resident memory, and the time of calls.
+//! Prints what a pool with one touched page costs, for several sizes of the pool: resident memory, and the
+//! time of each call.
 //!
 //! `cargo run --release -p pageset --example reserved`
 

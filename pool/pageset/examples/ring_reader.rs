@@ -1,6 +1,6 @@
-//! A reader on io_uring. Its buffers are blocks of a pool that is registered as a whole: the ring pins the
-//! pool once, and no read pins or copies anything. Where the system has no io_uring for it, the program says
-//! so and ends with success.
+//! Reads a file by io_uring into blocks of a pool. The whole pool is registered as one buffer: the ring pins
+//! it once, so no read pins or copies pages. If the system does not allow io_uring, the program says so and
+//! ends with success.
 //!
 //! `cargo run -p pageset --example ring_reader`
 
@@ -12,7 +12,7 @@ use io_uring::{IoUring, opcode, types};
 use pageset::{Fork, Order, PAGE_BYTES, Pages, Pool};
 
 // ANCHOR: reader
-/// Reads of 64 KiB, so many at a time.
+/// Each read has 64 KiB. `DEPTH` reads are under way at a time.
 const ORDER: Order = Order::new(4).unwrap();
 const BLOCK_BYTES: usize = PAGE_BYTES << ORDER.get();
 const DEPTH: usize = 8;
@@ -20,7 +20,7 @@ const DEPTH: usize = 8;
 /// A read that the ring has not answered.
 struct Read<'p> {
     block: Pages<'p>,
-    /// Where in the file the block begins, and how much of it is wanted and read.
+    /// The place in the file of the block's first byte. `wanted` and `done` count bytes of the block.
     offset: usize,
     wanted: usize,
     done: usize,
@@ -29,12 +29,12 @@ struct Read<'p> {
 struct Reader<'p> {
     pool: &'p Pool,
     ring: IoUring,
-    /// The reads under way. A request carries the index of its own.
+    /// The reads under way. A request carries the index of its read.
     reads: [Option<Read<'p>>; DEPTH],
 }
 
 impl<'p> Reader<'p> {
-    /// A ring with the whole pool as its buffer number 0.
+    /// Makes a ring, and registers the whole pool as its buffer number 0.
     fn new(pool: &'p Pool) -> io::Result<Self> {
         let ring = IoUring::new(DEPTH as u32)?;
         let memory = pool.memory();
@@ -44,8 +44,8 @@ impl<'p> Reader<'p> {
         Ok(Self { pool, ring, reads: [const { None }; DEPTH] })
     }
 
-    /// Reads the first `bytes` of a file. `take` gets each part with its place in the file, in any order. It
-    /// owns the block, so it may keep it or pass it on.
+    /// Reads the first `bytes` of a file. Calls `take` for each part, in any order, with the part's place in
+    /// the file, its block and its length. `take` owns the block, and may keep it.
     fn read(
         &mut self,
         file: &File,
@@ -94,7 +94,8 @@ impl<'p> Reader<'p> {
         self.ring.submit().map(drop)
     }
 
-    /// Waits for an answer: which read, and its bytes or error.
+    /// Waits for an answer. Returns the index of the read, and its number of bytes or a negative error
+    /// number.
     fn wait(&mut self) -> io::Result<(usize, i32)> {
         loop {
             if let Some(answer) = self.ring.completion().next() {
@@ -109,7 +110,8 @@ impl<'p> Reader<'p> {
 }
 
 impl Drop for Reader<'_> {
-    /// The kernel writes to a block until it has answered, so no block is freed before.
+    /// Waits for all answers before the blocks are freed, because the kernel may write to a block until its
+    /// answer.
     fn drop(&mut self) {
         while self.reads.iter().any(Option::is_some) {
             match self.wait() {
@@ -121,7 +123,7 @@ impl Drop for Reader<'_> {
 }
 // ANCHOR_END: reader
 
-/// Reads this program's own file, and compares the bytes with those of an ordinary read.
+/// Reads this program's own file by io_uring, and compares the bytes with an ordinary read.
 ///
 /// # Errors
 /// If a file cannot be read, or no pool can be built.

@@ -1,5 +1,6 @@
-//! Two processes, one pool. The parent allocates and fills pages. The child (this program again) finds them
-//! by their offset in the pool's file. `cargo run --release -p pageset --example shared_memfd`
+//! Shares a pool between two processes. The parent allocates and fills pages. The child (this program again)
+//! finds the pages by their offset in the pool's file. `cargo run --release -p pageset --example
+//! shared_memfd`
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -17,8 +18,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut pages = pool.alloc(Order::new(4).ok_or("an order")?)?;
     pages[..5].copy_from_slice(b"hello");
 
-    // A daemon would pass the descriptor over a socket. Here the child opens it through /proc.
-    // SAFETY: the child writes only while this process waits for it, with no reference to the pages.
+    // A daemon would pass the descriptor over a socket. In this example, the child opens the file through
+    // /proc. SAFETY: the child writes only while this process waits for it, with no reference to the pages.
     let fd = unsafe { pool.memfd() }.ok_or("a memfd")?.as_raw_fd();
     let path = format!("/proc/{}/fd/{fd}", std::process::id());
     let this = std::env::current_exe()?;

@@ -1,6 +1,6 @@
-//! Measures a pool that is full: `cargo run --profile dist -p pageset --example shortage`. A cache takes all
-//! memory, and then gives up some blocks for new ones. Prints nanoseconds for each allocation, median and
-//! best of the rounds.
+//! Measures a pool that is full: `cargo run --profile dist -p pageset --example shortage`. A cache allocates
+//! all memory, and then frees some of its blocks to make room for new blocks. Prints the median and the best
+//! round, in nanoseconds for each allocation.
 
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ fn new_pool() -> Result<Pool, pageset::BuildError> {
     Pool::builder().size(4608 << 20).returns(ReturnPolicy::default().with_worker(Worker::None)).build()
 }
 
-/// Frees a part of the blocks, and fills the pool again.
+/// Measures allocations of one order. Each round frees 1/400 of the blocks, and fills the pool again.
 fn of_one_order(pool: &Pool, order: u8) -> String {
     let order = order_of(order);
     let mut random = Random(1);
@@ -36,7 +36,7 @@ fn of_one_order(pool: &Pool, order: u8) -> String {
     })
 }
 
-/// Frees 16 blocks whenever an allocation fails.
+/// Measures allocations of several orders. Each failed allocation frees 16 blocks and is tried again.
 fn of_several_orders(pool: &Pool, most: u8) -> String {
     const ALLOCATIONS: usize = 2000;
     let mut random = Random(1);

@@ -1,6 +1,5 @@
-//! Measures the pool: `cargo run --profile dist -p pageset --example speed`. Prints medians of 15 runs, in
-//! nanoseconds for each pair of an allocation and a free (or for each of the two where they are measured
-//! separately).
+//! Measures the pool: `cargo run --profile dist -p pageset --example speed`. Prints medians of 15 runs. A row
+//! is in nanoseconds for an allocation and its free together, or for each of them if its name says so.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -50,7 +49,7 @@ fn median(mut run: impl FnMut() -> f64) -> f64 {
     middle((0..RUNS).map(|_| run()))
 }
 
-/// Several runs in a row. Prints the median, and the best for machines with other load.
+/// Prints the median of several runs, and the best run for machines that have other load.
 fn row(name: &str, run: impl FnMut() -> f64) {
     let mut values: Vec<_> = std::iter::repeat_with(run).take(RUNS).collect();
     values.sort_by(f64::total_cmp);
@@ -134,8 +133,8 @@ fn mix(pool: &Pool, live: usize, operations: usize) -> f64 {
     per(begun.elapsed(), operations)
 }
 
-/// A pool of 64 MiB with `live_percent` % in use, in blocks of 4 to 512 KiB. Prints refused requests and the
-/// cost of a call.
+/// Measures a pool of 64 MiB with `live_percent` % in use, in blocks of 4 to 512 KiB. Prints the share of
+/// refused requests, and the time of a request.
 fn full(live_percent: usize) -> Result<(), Box<dyn std::error::Error>> {
     const BYTES: usize = 64 << 20;
     const CALLS: usize = 200_000;
@@ -162,7 +161,8 @@ fn full(live_percent: usize) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Allocates 128 MiB, touches each page, frees them. Compares with a fresh mapping each time.
+/// Measures how long it takes to allocate 128 MiB, touch each page and free the pages. Compares this time
+/// with mapping, touching and unmapping 128 MiB.
 fn touch_cycles() -> Result<(), Box<dyn std::error::Error>> {
     const BYTES: usize = 128 << 20;
     let pool = Pool::builder().size(BYTES).returns(no_thread()).build()?;
@@ -199,7 +199,7 @@ fn touch_cycles() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Prints the resident memory after a burst of 1 GiB, while all threads sleep.
+/// Prints the resident memory after a program has used and freed 1 GiB, and after one idle second.
 fn burst() -> Result<(), Box<dyn std::error::Error>> {
     let pool = Pool::builder().size(1 << 30).build()?;
     let mut blocks: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::ZERO).ok()).collect();

@@ -1,6 +1,6 @@
-//! Frames of a network ring, as AF_XDP needs them: one contiguous area with frames named by their offset. The
-//! receiving thread takes frames, and the sending thread frees them. `cargo run --release -p pageset
-//! --example umem`
+//! Uses a pool as the frames of a network ring. AF_XDP needs such frames: a contiguous area, and frames that
+//! their offset names. The receiving thread allocates frames, and the sending thread frees them. `cargo run
+//! --release -p pageset --example umem`
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         scope.spawn(move || {
             let mut bytes = 0_u64;
             for batch in to_send {
-                // A descriptor of the ring would carry `offset()` and a length. The frames are freed here.
+                // In a real ring, a descriptor would have `offset()` and a length. The frames are freed here.
                 bytes += batch.iter().map(|frame| u64::from(frame[0])).sum::<u64>();
             }
             println!("sent, checksum {bytes}");

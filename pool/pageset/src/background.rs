@@ -1,4 +1,4 @@
-//! The pool's thread. The thread scans for idle memory, and sleeps while there is none.
+//! The pool's thread. It scans for idle memory, and sleeps while no memory is idle.
 
 use std::io;
 use std::sync::atomic::Ordering::SeqCst;
@@ -10,15 +10,15 @@ use crate::pool::Inner;
 use crate::sys::share::Shared;
 use crate::sys::thread::{be_ordinary, without_signals};
 
-/// How long the thread sleeps when nothing is idle, but users hold pages. A user may free pages into arrays
-/// without waking the thread.
+/// The thread sleeps for this time when no memory is idle but users hold pages. The sleep must have an end,
+/// because a user may free pages into arrays without waking the thread.
 const SLEEP_WITH_USERS: Duration = Duration::from_secs(1);
 
 /// The running thread.
 pub(crate) struct Background {
-    /// The thread returns its end of the channel, so that the thread that joins it frees the channel.
-    /// ThreadSanitizer does not see the atomics of the standard library, and would report a race if the
-    /// thread freed memory that the starter allocated.
+    /// The thread returns its end of the start channel, so that the joining thread frees the channel.
+    /// ThreadSanitizer does not see the atomics of the standard library. So ThreadSanitizer would report a
+    /// race if the pool's thread freed memory that the starting thread allocated.
     thread: JoinHandle<SyncSender<()>>,
     inner: Shared<Inner>,
 }
@@ -30,23 +30,24 @@ impl Background {
         let work = move || {
             be_ordinary();
             *of_thread.capacity.bell.hold() = Some(thread::current());
-            // The starting thread waits for this message.
+            // Send the message that the starting thread waits for.
             let _ = begun.send(());
             run(&of_thread);
             begun
         };
         let thread = without_signals(|| thread::Builder::new().name("pageset".into()).spawn(work))?;
-        // Wait until the thread runs: a new thread makes some system calls only once, at its start. A program
-        // may install a filter that denies these calls as soon as its pool is built.
+        // Wait until the thread runs. A new thread makes some system calls at its start. The program may
+        // install a filter that denies these calls as soon as its pool is built.
         let _ = has_begun.recv();
         Ok(Self { thread, inner: inner.clone() })
     }
 
-    /// Forgets the thread in a child of `fork` that takes the pool over: the child has no such thread.
+    /// Forgets the parent's thread in a child of `fork` that takes the pool over. The child has no such
+    /// thread.
     #[expect(unsafe_code, reason = "no other code drops the share of the parent's thread")]
     pub(crate) fn abandon(self) {
         let Self { thread, inner } = self;
-        // Do not join or detach: the system of the child does not know this thread.
+        // Do not join or detach the thread, because it does not exist in the child.
         std::mem::forget(thread);
         // SAFETY: the thread owned a share of `inner`. The thread does not exist in this child, so nothing
         // else drops the share.

@@ -1,6 +1,7 @@
-//! The only module that uses `pageset-blocks`. The base has every frame that neither a user nor an array has.
+//! The base: the allocator behind the arrays, and the only module that uses `pageset-blocks`. The base has
+//! every frame that neither a user nor an array has.
 //!
-//! The pool numbers frames by 32 bits from the pool's start, the allocator by 64 bits.
+//! The pool numbers its frames from its start, with 32 bits. The allocator's numbers have 64 bits.
 
 use std::ops::Range;
 use std::sync::MutexGuard;
@@ -26,16 +27,17 @@ pub(crate) type Words = [Option<RowBlocks>; WORDS];
 /// The zone of all frames.
 const ZONE: ZoneId = ZoneId(0);
 
-/// The number of words of blocks that one hold of the lock may take. Usually they fill half an array.
+/// The number of words of blocks that one hold of the lock may allocate. Usually, 12 words have enough blocks
+/// for half an array.
 const WORDS: usize = 12;
-/// How often a waiting thread tries the lock before it sleeps: some microseconds.
+/// The number of times that a waiting thread tries the lock before it sleeps: some microseconds.
 const SPINS: u32 = 100;
 
 /// The pool's frames, under one lock.
 ///
-/// One thread at a time changes the frames, by plain stores. Plain stores under a lock are twice as fast as
-/// lock-free exchanges: half an array moves under one hold of the lock, so threads seldom meet. (Decision
-/// 0039.)
+/// One thread at a time changes the frames, by plain stores. Plain stores under a lock took half the time of
+/// lock-free exchanges (decision 0039). Threads seldom wait, because half an array moves under one hold of
+/// the lock.
 pub(crate) struct Base {
     frames: Apart<Lock<Frames>>,
     /// CPUs that the allocator knows.
@@ -47,30 +49,30 @@ pub(crate) struct Base {
 /// The lock, which is held until this value is dropped.
 pub(crate) struct Held<'a>(#[expect(dead_code, reason = "only held")] MutexGuard<'a, Frames>);
 
-/// Keeps the lock on a cache line of its own. A waiting thread reads the lock again and again, and would take
-/// neighbouring data away from the thread that holds it.
+/// Keeps the lock on a cache line of its own. A waiting thread reads the lock again and again. Each read
+/// would take other data on the same line away from the holder of the lock.
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// Fields that every exchange of single pages changes come first. When CPUs take turns, each cache line has
-/// to come from the other CPU.
+/// The fields that every refill and flush of single pages changes come first, so that they share few cache
+/// lines. When two CPUs take turns, they transfer each of these lines.
 #[repr(C)]
 struct Frames {
     exchanges: Exchanges,
-    /// Blocks that arrays passed on, for the next refill. For the allocator these blocks are in use.
+    /// Blocks that flushes left for the next refill. The allocator counts these blocks as in use.
     passed: Passed,
     allocator: Allocator,
 }
 
-/// How many times half an array was refilled, or half an array was flushed.
+/// The number of refills and of flushes of half an array.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Exchanges {
     pub(crate) refills: u64,
     pub(crate) flushes: u64,
 }
 
-/// A request for a block, which may be the last free one. All memory of a pool has one type, so no request
-/// falls back to another type.
+/// A request for a block that may use the last free frames. All memory of a pool has one migratetype, so no
+/// request falls back to another migratetype.
 #[inline]
 const fn request(order: Order) -> Request {
     Request::new(order).movable().with(RequestTraits::NO_WATERMARKS)
@@ -81,7 +83,7 @@ fn pfn(frame: u32) -> Pfn {
 }
 
 impl Base {
-    /// An allocator of `frames` free frames, for CPUs with arrays of these capacities.
+    /// Makes a base of `frames` free frames for `cpus` CPUs, whose arrays have the capacities `caps`.
     pub(crate) fn new(frames: u64, cpus: usize, caps: Caps) -> Result<Self, BuildError> {
         let region = [0..frames];
         let zones =
@@ -89,8 +91,8 @@ impl Base {
         let nodes = heap::made(cpus.max(1), || NodeId(0))?;
         let config = Config::new(&zones, &nodes);
         let (allocator, bytes) = Allocator::with_tables(&config, |tables| {
-            // Memory at the end of the pool goes back to the system first, so use the lowest whole pageblocks
-            // first.
+            // Scans give the memory at the end of the pool back first, so allocate from the lowest whole
+            // pageblocks first.
             let allocator = BlockAllocator::for_one(&config, tables)?.with_whole_use(WholeUse::LowestFirst);
             // A pool keeps no reserve: its users may have every page.
             allocator.set_watermarks(ZONE, Watermarks::default())?;
@@ -102,9 +104,9 @@ impl Base {
         Ok(Self { frames: Apart(Lock::new(frames)), cpus: nodes.len(), bytes })
     }
 
-    /// Waits for the lock. A thread usually holds the lock for less than a microsecond, so spinning comes
-    /// first: a thread that slept comes back after 5 to 50 microseconds. (Measured on two CPUs that free in
-    /// random order.)
+    /// Waits for the lock. The waiting thread spins first, because a thread usually holds the lock for less
+    /// than a microsecond. A thread that sleeps runs again only after 5 to 50 microseconds. (Measured on two
+    /// CPUs that free pages in random order.)
     fn lock(&self) -> MutexGuard<'_, Frames> {
         for _ in 0..SPINS {
             if let Some(frames) = self.frames.0.try_lock() {
@@ -116,7 +118,7 @@ impl Base {
     }
 
     /// The allocator's number for this CPU. A CPU that appeared after the allocator was built shares the
-    /// number, and the pageblocks, of another CPU.
+    /// number of another CPU, and so its reserved pageblocks.
     fn cpu(&self, cpu: usize) -> CpuId {
         CpuId((cpu % self.cpus) as u32)
     }
@@ -127,7 +129,7 @@ impl Base {
         Some(block.0 as u32)
     }
 
-    /// Allocates contiguous frames. Returns the first, a multiple of `align`.
+    /// Allocates contiguous frames. Returns the first frame, which is a multiple of `align`.
     pub(crate) fn alloc_run(&self, cpu: usize, frames: u32, align: u32) -> Option<u32> {
         let (cpu, request) = (self.cpu(cpu), request(Order::ZERO));
         let (frames, align) = (u64::from(frames), u64::from(align));
@@ -135,8 +137,8 @@ impl Base {
         Some(first.0 as u32)
     }
 
-    /// Fetches up to `wanted` blocks for an array. Blocks that were passed on go into the empty batch. If the
-    /// batch has room for more, this allocates blocks and returns them as words.
+    /// Fetches up to `wanted` blocks for an array. Moves blocks that flushes passed on into the empty batch.
+    /// If these are too few, allocates blocks and returns them as words.
     #[inline]
     pub(crate) fn fetch(&self, cpu: usize, class: Class, wanted: usize, batch: &mut Batch) -> Words {
         let cpu = self.cpu(cpu);
@@ -178,8 +180,8 @@ impl Base {
         self.lock().allocator.get().free(self.cpu(cpu), pfn(frame), order)
     }
 
-    /// Passes blocks of an array on to the next fetch. If there is no room, or if `is_ample` is `false`,
-    /// frees the blocks instead. Returns how many of the blocks were already free, which is a double free.
+    /// Passes blocks of an array on to the next fetch. If there is no room, or if `to_pass` is `false`, frees
+    /// the blocks instead. Returns the number of double frees: blocks that were free already.
     #[inline]
     pub(crate) fn flush(
         &self,
@@ -195,7 +197,7 @@ impl Base {
         if is_passed { 0 } else { self.free_entries(&frames, cpu, class, entries, ledger) }
     }
 
-    /// Frees blocks of an array. Returns how many of the blocks were already free.
+    /// Frees blocks of an array. Returns the number of blocks that were free already.
     pub(crate) fn free_many(&self, cpu: usize, class: Class, entries: &[Entry], ledger: &Ledger) -> usize {
         self.free_entries(&self.lock(), cpu, class, entries, ledger)
     }
@@ -205,8 +207,8 @@ impl Base {
         self.lock().passed.frames()
     }
 
-    /// Frees some blocks that were passed on. Returns the number of blocks, and how many of them were already
-    /// free.
+    /// Frees some blocks that were passed on. Returns their number, and the number of those that were free
+    /// already.
     pub(crate) fn free_passed(&self, class: Class, ledger: &Ledger) -> (usize, usize) {
         let batch: &mut Batch = &mut Batch::new();
         let mut frames = self.lock();
@@ -224,14 +226,14 @@ impl Base {
         ledger: &Ledger,
     ) -> usize {
         if entries.iter().fold(0, |any, entry| any | entry.raw() & 1) != 0 {
-            // Note zero blocks now: once the blocks are free, another thread can allocate them.
+            // Note zero blocks before they are free, because another thread can then allocate them.
             note_zero(class, entries, ledger);
         }
         let (allocator, cpu) = (to.allocator.get(), self.cpu(cpu));
         let blocks = entries.iter().map(|entry| pfn(entry.frame()));
         match class {
-            // Call the function separately for order 0, so that the compiler can specialise it for single
-            // pages, the most frequent order.
+            // Single pages are the most frequent case. A separate call lets the compiler specialise the
+            // function for order 0.
             Class::Order0 => allocator.free_many(cpu, Order::ZERO, blocks),
             _ => allocator.free_many(cpu, class.order(), blocks),
         }
@@ -254,8 +256,8 @@ impl Base {
         self.lock().allocator.get().alloc_range(CpuId(0), pfns, &request(Order::ZERO)).is_ok()
     }
 
-    /// A bit for each frame of a pageblock: set if the frame is free, and not in a block that waits to be
-    /// passed on to an array.
+    /// Returns a bit for each frame of a pageblock. The bit is set if the frame is free in the allocator, so
+    /// it is not set for blocks that were passed on.
     pub(crate) fn free_bits(&self, frames: Range<u32>) -> [u64; FRAME_WORDS] {
         let state = self.lock();
         let mut bits = [0; FRAME_WORDS];
@@ -265,7 +267,7 @@ impl Base {
         bits
     }
 
-    /// Frees a block that was taken out of the base without a user or an array.
+    /// Frees a block that [`alloc_at`](Self::alloc_at) took for the pool itself, not for a user or an array.
     pub(crate) fn release(&self, frame: u32, order: Order) {
         let outcome = self.free(0, frame, order);
         debug_assert_eq!(outcome, Ok(()), "a block that was taken out is ours to put back");
@@ -281,12 +283,12 @@ impl Base {
         Some((first.0 as u32, order))
     }
 
-    /// Whether all frames of the pageblock that begins with this frame are free.
+    /// Whether this frame's pageblock is whole: all its frames are free. The frame is the pageblock's first.
     pub(crate) fn is_whole(&self, frame: u32) -> bool {
         self.lock().allocator.get().is_whole(pfn(frame))
     }
 
-    /// Frames that are free.
+    /// The number of free frames, including the frames of blocks that were passed on.
     pub(crate) fn free_frames(&self) -> u64 {
         let frames = self.lock();
         frames.allocator.get().free_frames() + frames.passed.frames()
@@ -297,7 +299,7 @@ impl Base {
         self.lock().allocator.get().largest_free_order()
     }
 
-    /// How many times half an array was refilled from the base or flushed to it.
+    /// The number of refills from the base and of flushes to it.
     pub(crate) fn exchanges(&self) -> Exchanges {
         self.lock().exchanges
     }
@@ -312,7 +314,7 @@ impl Base {
         self.bytes
     }
 
-    /// Checks that no frame is lost or doubled. Returns the number of frames in use.
+    /// Checks that the allocator has each frame exactly once. Returns the number of frames in use.
     pub(crate) fn validate(&self) -> Result<u64, Violation> {
         let frames = self.lock();
         let census = frames.allocator.get().validate()?;

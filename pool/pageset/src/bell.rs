@@ -9,7 +9,7 @@ use std::thread::Thread;
 
 use crate::lock::Lock;
 
-/// A ring does nothing in this state: the pool's thread is awake and will scan again, or the pool has no
+/// A ring has no effect in this state. Either the pool's thread will scan again anyway, or the pool has no
 /// thread.
 const UNHEARD: u8 = 0;
 /// The thread is scanning, and no thread has rung since the scan began.
@@ -20,9 +20,9 @@ const ASLEEP: u8 = 2;
 /// Wakes the pool's thread when a slow path has changed something.
 ///
 /// Race: a slow path changes the number of charged frames, then rings. The pool's thread begins to listen,
-/// then scans, then falls asleep unless there was a ring since it began to listen. Either the scan sees the
-/// changed number, or the thread hears the ring. The reasoning holds only if all threads see the four
-/// accesses in one order. So all four, including the change of the number, are sequentially consistent.
+/// then scans, then falls asleep unless a ring came since it began to listen. Either the scan sees the
+/// changed number, or the thread sees the ring. The reasoning requires that all threads see these accesses in
+/// one order, so all of them are sequentially consistent.
 #[derive(Default)]
 pub(crate) struct Bell {
     thread: Lock<Option<Thread>>,
@@ -47,13 +47,13 @@ impl Bell {
         }
     }
 
-    /// Holds the lock that a ring takes to wake the thread. A caller that holds this lock takes no other lock of
-    /// the same pool.
+    /// Holds the lock that a ring takes to wake the thread. The holder must take no other lock of the same
+    /// pool.
     pub(crate) fn hold(&self) -> MutexGuard<'_, Option<Thread>> {
         self.thread.lock()
     }
 
-    /// Begins a scan: the thread hears every ring from now on.
+    /// Begins a scan. From now on, the thread notices every ring.
     pub(crate) fn listen(&self) {
         self.state.store(LISTENING, SeqCst);
     }
@@ -63,13 +63,13 @@ impl Bell {
         self.state.store(UNHEARD, SeqCst);
     }
 
-    /// Falls asleep after a scan that found nothing. Returns `false` if there was a ring since the scan
-    /// began.
+    /// Changes to the state `ASLEEP` after a scan that found nothing. Returns `false` if a ring came since
+    /// the scan began.
     pub(crate) fn fall_asleep(&self) -> bool {
         self.state.compare_exchange(LISTENING, ASLEEP, SeqCst, Relaxed).is_ok()
     }
 
-    /// Wakes up. Returns whether there was a ring.
+    /// Leaves the state `ASLEEP`. Returns whether a ring came.
     pub(crate) fn wake_up(&self) -> bool {
         self.state.swap(UNHEARD, SeqCst) == UNHEARD
     }

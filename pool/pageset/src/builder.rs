@@ -22,7 +22,7 @@ use crate::sys::share::Shared;
 use crate::sys::{BLOCK_BYTES, MapStep, PAGE_BYTES, PAGE_SHIFT, cpu, environment, membarrier};
 use memory::refused;
 
-/// The most bytes of a pool: frame numbers in arrays have 30 bits.
+/// The most bytes of a pool. The limit is that frame numbers in arrays have 30 bits.
 const BYTES_MAX: usize = 1 << (30 + PAGE_SHIFT);
 
 /// The origin of the memory.
@@ -70,25 +70,25 @@ impl Builder {
         }
     }
 
-    /// Bytes of the pool, a multiple of the backing's page size. Default: 1 GiB. Address space of this size
-    /// is mapped, plus [`metadata_bytes`](crate::Stats::metadata_bytes) for tables. Building reserves 4 MiB
-    /// more for a moment to align it (1 GiB more for pools of 1 GiB and more, if there is room). Memory is
-    /// used when pages are touched, except for [`Backing::Hugetlb`].
+    /// Sets the pool's size in bytes, a multiple of the backing's page size. Default: 1 GiB. The pool maps
+    /// address space of this size, plus [`metadata_bytes`](crate::Stats::metadata_bytes) for tables. To align
+    /// the memory, building reserves 4 MiB more for a moment (1 GiB more for a pool of at least 1 GiB, if
+    /// there is room). A page uses memory when it is first touched, except for [`Backing::Hugetlb`].
     #[must_use]
     pub fn size(mut self, bytes: usize) -> Self {
         self.bytes = bytes;
         self
     }
 
-    /// The most bytes that may be handed out at any time, caches included. Default, and at most: the pool's
-    /// size. With 0, every allocation fails (in C, 0 stands for the default).
+    /// Limits the bytes that users and the CPUs' arrays may have together. The default and the maximum is the
+    /// pool's size. With 0, every allocation fails (in C, 0 stands for the default).
     #[must_use]
     pub fn capacity(mut self, bytes: usize) -> Self {
         self.capacity = Some(bytes);
         self
     }
 
-    /// The kind of memory. Default: [`Backing::Thp`]. [`Pool::backing`] tells what the system really
+    /// Sets the kind of memory. Default: [`Backing::Thp`]. [`Pool::backing`] tells what the system really
     /// provided.
     #[must_use]
     pub fn backing(mut self, backing: Backing) -> Self {
@@ -96,9 +96,10 @@ impl Builder {
         self
     }
 
-    /// Uses the caller's memory instead of the system's. The pool never unmaps it or returns it to the
-    /// system. The memory's contents count as dirty. When the pool is dropped, it undoes [`Self::residency`],
-    /// [`Self::numa`] and [`Self::fork`]: the memory is unlocked, unbound and visible to children again.
+    /// Uses the caller's memory instead of the system's. The pool never unmaps this memory or returns it to
+    /// the system, and does not rely on its contents. When the pool is dropped, it undoes
+    /// [`Self::residency`], [`Self::numa`] and [`Self::fork`]: the memory is unlocked, bound to no node, and
+    /// visible to children again.
     ///
     /// # Safety
     /// `start` is valid for reads and writes of `bytes` initialised bytes until the pool is dropped. Until
@@ -112,37 +113,37 @@ impl Builder {
         self
     }
 
-    /// The NUMA nodes. Default: [`Numa::FirstTouch`].
+    /// Sets the NUMA nodes that provide the memory. Default: [`Numa::FirstTouch`].
     #[must_use]
     pub fn numa(mut self, numa: Numa) -> Self {
         self.numa = numa;
         self
     }
 
-    /// How children of `fork` see the memory. Default: [`Fork::Copy`] for private memory. Children see a
-    /// memfd and hugetlb as the parent's memory itself.
+    /// Sets how children of `fork` see the memory. Default for private memory: [`Fork::Copy`]. By default,
+    /// children share the parent's memory if it is a memfd or hugetlb.
     #[must_use]
     pub fn fork(mut self, fork: Fork) -> Self {
         self.fork = Some(fork);
         self
     }
 
-    /// Whether the memory is locked. Default: [`Residency::Pageable`].
+    /// Sets whether the memory is locked. Default: [`Residency::Pageable`].
     #[must_use]
     pub fn residency(mut self, residency: Residency) -> Self {
         self.residency = residency;
         self
     }
 
-    /// How the fast path is protected. Default: [`FastPath::Auto`].
+    /// Sets what protects the CPUs' arrays. Default: [`FastPath::Auto`].
     #[must_use]
     pub fn fast_path(mut self, fast_path: FastPath) -> Self {
         self.fast_path = fast_path;
         self
     }
 
-    /// How idle memory goes back. The default, `ReturnPolicy::default()`, returns idle memory. If the
-    /// pool's memory is registered with a device or with the kernel, use [`pinned`](Self::pinned) instead.
+    /// Sets how idle memory goes back to the system. The default is `ReturnPolicy::default()`. If the pool's
+    /// memory is registered with a device or with the kernel, use [`pinned`](Self::pinned) instead.
     #[must_use]
     pub fn returns(mut self, returns: ReturnPolicy) -> Self {
         self.returns = returns;
@@ -153,29 +154,30 @@ impl Builder {
     /// registered as a whole: buffers of io_uring, a memory region of RDMA, the UMEM of AF_XDP, memory of
     /// vhost or VFIO.
     ///
-    /// The registration pins the pages that the pool has at that moment. If a pool returns memory, other
-    /// pages appear behind the same addresses later. The device then reads and writes pages that the program
-    /// no longer sees: the length is right, there is no error, and the bytes are wrong.
+    /// The registration pins the pages that the pool has at that moment. When a pool returns memory and uses
+    /// the addresses again, the system puts other pages there. The device still uses the pinned pages: it
+    /// reports success and the right length, but the program reads other bytes.
     ///
     /// A pinned pool returns no memory: not by its thread, not by [`Pool::tick`], [`Pool::trim`] or
     /// [`Pool::resize`], and not when memory is short. A pinned pool has a thread only for
-    /// [`Prezero`](crate::Prezero). A pinned pool locks no memory, so it uses up nothing of `ulimit -l`; the
-    /// registration itself may. [`Pool::populate`] may run before or after the registration.
+    /// [`Prezero`](crate::Prezero). Pinning a pool locks no memory, so it needs nothing of the limit `ulimit
+    /// -l`. The registration may need it. [`Pool::populate`] may run before or after the registration.
     ///
-    /// Two things are left to the program. Use [`Fork::Hide`]: before Linux 5.12, the first write after a
-    /// fork may put a copy behind an address of the parent. And free pages only when the device is done with
-    /// them.
+    /// The program itself must do two things. First, set [`Fork::Hide`], because before Linux 5.12 the
+    /// parent's first write after a fork may put a copy of the page behind its address. Second, free pages
+    /// only after the device has finished with them.
     #[must_use]
     pub fn pinned(mut self) -> Self {
         self.is_pinned = true;
         self
     }
 
-    /// Sets the function that frees pages, for example by evicting from a cache, when an allocation finds
-    /// none or the capacity is used up. The allocating thread calls it with the number of wanted bytes, after
-    /// the pool emptied its own caches. No lock of the pool is held, so the function may use the pool. If it
-    /// returns `true`, the allocation tries again; otherwise it fails. Allocations inside the function may
-    /// fail. [`Pool::alloc_bulk`] calls it only if there is not a single page.
+    /// Sets a function of the program that frees pages, for example from a cache. The pool calls it before an
+    /// allocation would fail because no pages are free or the capacity is used up. The allocating thread
+    /// calls the function with the number of wanted bytes, after it has emptied the pool's own caches. The
+    /// thread holds no lock of the pool, so the function may use the pool. If the function returns `true`,
+    /// the allocation tries again. Otherwise the allocation fails. Allocations inside the function may fail.
+    /// [`Pool::alloc_bulk`] calls the function only if not a single page is free.
     ///
     /// ```
     /// use std::sync::{Arc, Mutex};
@@ -200,8 +202,8 @@ impl Builder {
         self
     }
 
-    /// Builds the pool. Building takes some system calls and memory for metadata: about 200 KiB at first, and
-    /// at most 140 KiB for each GiB that is used.
+    /// Builds the pool. Building makes some system calls. The pool's tables take about 200 KiB at first, and
+    /// grow to at most 140 KiB for each GiB that is used.
     ///
     /// To start the pool's thread, the standard library asks the heap for memory, and ends the program if
     /// there is none. With [`Worker::None`], an exhausted heap is the error [`BuildError::HeapExhausted`].
@@ -210,8 +212,8 @@ impl Builder {
     /// See [`BuildError`]. After an error nothing stays mapped.
     pub fn build(self) -> Result<Pool, BuildError> {
         let pool = Pool::new(Shared::new(self.inner()?)?);
-        // From here on, the kernel may hold a descriptor that lies in the library, for a thread that it
-        // interrupted. So the library must stay loaded.
+        // From here on, the kernel may have the address of a sequence's descriptor in this library, for an
+        // interrupted thread. So the library must stay loaded.
         sys::stay_loaded();
         if self.fork == Some(Fork::HandOver) {
             pool.prepare_forks()?;
@@ -280,8 +282,8 @@ impl Builder {
     fn giveback(&self, backing: Backing) -> Giveback {
         match (self.source, backing) {
             _ if self.residency == Residency::Locked => Giveback::Never,
-            // Do not return huge pages: another program could take a returned huge page, and the pool would
-            // find none when it needs the page again.
+            // Do not return hugetlb pages. Another program could take a returned page, and the pool could not
+            // get it back.
             (Source::Caller(_), _) | (_, Backing::Hugetlb(_)) => Giveback::Never,
             (_, Backing::Memfd) => Giveback::PunchHole,
             _ => Giveback::DontNeed,
@@ -303,8 +305,7 @@ mod tests {
 
     use super::*;
 
-    /// Simulates CPUs that appeared after the pool was built: the ids of these CPUs are beyond the last
-    /// array.
+    /// Simulates CPUs that appear after the pool is built. The ids of these CPUs are beyond the last array.
     #[test]
     fn cpus_beyond_the_arrays_use_the_base() {
         let mut last = CpuSet::new();

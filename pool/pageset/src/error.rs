@@ -22,24 +22,24 @@ pub enum AllocError {
     },
     /// The allocation would exceed the pool's capacity.
     OverCapacity,
-    /// A child of `fork` cannot allocate from its parent's pool. The child may read pages: they are copies,
-    /// or shared memory if the pool is a memfd.
+    /// A child of `fork` cannot allocate from its parent's pool. [`Fork`](crate::Fork) says what the child
+    /// may do.
     Forked,
-    /// Some of the pages that an `alloc_at` asks for are in use.
+    /// Some pages of the wanted block are in use. (Only from `alloc_at`.)
     NotFree,
     /// The page is not in the pool, or its number is not a multiple of the block's size.
     BadFrame,
-    /// The count of pages is zero.
+    /// The caller asked for 0 pages.
     BadCount,
-    /// No run of this many contiguous pages is free, even after every cache was emptied. This error is for
-    /// counts larger than the largest block.
+    /// No run of this many contiguous pages is free, even after every cache was emptied. Runs that are larger
+    /// than the largest block get this error instead of `OutOfMemory`.
     NoRun {
         /// The wanted number of pages.
         page_count: usize,
     },
     /// The program's heap has no memory for a list of pages.
     HeapExhausted,
-    /// A signal handler asks for pages, and has interrupted an operation of the same pool on its own thread.
+    /// A signal handler asked for pages, and its thread was interrupted inside an operation of the same pool.
     /// The interrupted operation may hold a lock, so the handler would wait for ever. Only signal handlers
     /// get this error.
     WouldBlock,
@@ -84,23 +84,25 @@ impl std::error::Error for AllocError {}
 pub enum ValidateError {
     /// A child of `fork` cannot check its parent's pool.
     Forked,
-    /// A signal handler that has interrupted an operation of the pool on its own thread cannot check it.
+    /// A signal handler called `validate`, and its thread was interrupted inside an operation of the same
+    /// pool.
     WouldBlock,
-    /// The base's own check fails.
+    /// The check of the base, the allocator behind the arrays, found a violation.
     Base(Violation),
-    /// A block in a CPU's array is not allocated in the base, or the block was also passed on.
+    /// A block in a CPU's array is not allocated in the base, or it also waits there for the next refill.
     NotAllocated {
         /// The block's first page, counted from the pool's start.
         page: u32,
         /// The block's order.
         order: Order,
     },
-    /// Two blocks in arrays have this page.
+    /// Two blocks in arrays contain this page.
     Doubled {
         /// The page, counted from the pool's start.
         page: u32,
     },
-    /// The number of allocated pages differs from the sum of the counts below: pages are lost or doubled.
+    /// The number of allocated pages differs from the number of pages that the pool accounts for, so pages
+    /// are lost or doubled.
     Sum {
         /// Pages that are allocated in the base.
         allocated: u64,
@@ -139,8 +141,8 @@ pub enum BuildError {
         /// The size must be a multiple of this many bytes.
         multiple_of: usize,
     },
-    /// There is not enough address space. One of these limits is reached: the process's (`ulimit -v`), its
-    /// number of mappings (`vm.max_map_count`), or the system's.
+    /// There is not enough address space. The cause is the process's limit (`ulimit -v`), the number of its
+    /// mappings (`vm.max_map_count`), or the address space of the system.
     AddressSpace {
         /// The wanted size, in bytes.
         bytes: usize,
@@ -174,10 +176,12 @@ pub enum BuildError {
         /// The system's error.
         source: io::Error,
     },
-    /// Huge pages of hugetlb are not copied for children: see [`Fork::Copy`](crate::Fork::Copy).
+    /// The pool can have either [`Fork::Copy`](crate::Fork::Copy) or hugetlb pages, because hugetlb pages are
+    /// not copied for children.
     CopyOfHugetlb,
-    /// The pool's memory is not one that a child can take over. A child takes over only private memory of the
-    /// system that is not locked. See [`Fork::HandOver`](crate::Fork::HandOver).
+    /// A child cannot take over this kind of memory. [`Backing::Thp`](crate::Backing::Thp) and
+    /// [`Backing::Plain`](crate::Backing::Plain) work if the memory is neither locked nor a caller's region.
+    /// See [`Fork::HandOver`](crate::Fork::HandOver).
     HandOverOfShared,
     /// The pool's file in memory cannot be made: no file descriptor is left, or the file is too large.
     Memfd {
@@ -186,8 +190,8 @@ pub enum BuildError {
         /// The system's error.
         source: io::Error,
     },
-    /// The system denies a call in general. Either a filter of system calls (seccomp) or a container
-    /// withholds a right (`CAP_SYS_NICE` for mbind), or this kernel was built without the call.
+    /// The system denies this call to the process. A filter of system calls (seccomp) forbids it, a container
+    /// withholds a right (`CAP_SYS_NICE` for mbind), or the kernel was built without it.
     Denied {
         /// The call's name.
         call: &'static str,
@@ -217,7 +221,7 @@ pub enum BuildError {
     },
     /// Another call to the system failed.
     System {
-        /// The step that failed, as words after "cannot".
+        /// The step that failed. The words complete a sentence that begins with "cannot".
         what: &'static str,
         /// The system's error.
         source: io::Error,

@@ -1,12 +1,12 @@
-//! Tracks which pools a thread is inside of. A signal handler may interrupt an operation of a pool that holds
-//! a lock, and then call the same pool. The handler would wait for that lock for ever, so its call is
-//! refused.
+//! Tracks which pools each thread is inside of. A signal handler may interrupt its thread while an operation
+//! of a pool holds a lock, and then call the same pool. The handler would wait for that lock for ever, so its
+//! call is refused.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, compiler_fence};
 
-/// The most pools that one thread can be inside of at once. A thread is inside of a further pool only after a
-/// signal handler interrupted an operation.
+/// The most pools that one thread can be inside of at once. A fork enters two marks at once. Only signal
+/// handlers that interrupt operations enter more.
 const DEPTH: usize = 8;
 
 /// The addresses of the pools that this thread is inside of. Only this thread and its signal handlers use it.
@@ -15,7 +15,8 @@ struct Place {
     pools: [AtomicUsize; DEPTH],
 }
 
-// The value is constant and has no destructor, so a handler may use it as long as the thread lives.
+// The first value is a constant, and the value has no destructor. So a handler may use it as long as the
+// thread lives.
 thread_local! {
     static PLACE: Place = const { Place { depth: AtomicUsize::new(0), pools: [const { AtomicUsize::new(0) }; DEPTH] } };
 }
@@ -25,8 +26,8 @@ thread_local! {
 pub(crate) struct Inside {
     depth: usize,
     /// The content of the slot before this thread entered the pool. A signal handler may interrupt the thread
-    /// after it wrote the slot and before it raised `depth`. The handler then uses the same slot, and
-    /// restores its content when it leaves the pool.
+    /// between its write of the slot and its change of `depth`. The handler then uses the same slot, and
+    /// restores the content when it leaves its pool.
     before: usize,
     on_this_thread: PhantomData<*const ()>,
 }
@@ -42,7 +43,7 @@ impl Inside {
             }
             let before = free.load(Relaxed);
             free.store(pool, Relaxed);
-            // A handler that interrupts here takes the same slot, and restores our address when it leaves.
+            // A handler that interrupts here uses the same slot, and restores this pool's address at its end.
             compiler_fence(SeqCst);
             place.depth.store(depth + 1, Relaxed);
             Some(Self { depth, before, on_this_thread: PhantomData })
@@ -54,7 +55,7 @@ impl Drop for Inside {
     fn drop(&mut self) {
         PLACE.with(|place| {
             place.depth.store(self.depth, Relaxed);
-            // A handler that interrupts here may take the slot whose content is about to be restored.
+            // A handler that interrupts here may use this slot, and restores its content at its end.
             compiler_fence(SeqCst);
             if let Some(ours) = place.pools.get(self.depth) {
                 ours.store(self.before, Relaxed);

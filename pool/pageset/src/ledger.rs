@@ -1,4 +1,4 @@
-//! Facts about frames that the base does not need: which are zero, and which pageblocks are resident.
+//! Facts that the base does not need: which frames are zero, and which pageblocks are resident.
 //!
 //! The ledger changes only when blocks move between the base and the arrays or users. So the fast path never
 //! reads it.
@@ -17,7 +17,7 @@ pub(crate) const FRAME_WORDS: usize = PAGEBLOCK_FRAMES as usize / 64;
 /// The contents of a pool's memory when it is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contents {
-    /// The memory is fresh from the system, and so zero.
+    /// All bytes are zero, because the memory is fresh from the system.
     Zero,
     /// The bytes may have any value.
     Unknown,
@@ -53,15 +53,15 @@ impl ReturnState {
 
 /// The ledger: one bit per frame, two bytes per pageblock.
 pub(crate) struct Ledger {
-    /// A bit for each frame. If it is set, the frame may be anything but zero.
+    /// A bit for each frame. The bit is clear if the frame is known to be zero.
     dirty: Box<[AtomicU64]>,
     blocks: Box<[AtomicU8]>,
-    /// A byte for each pageblock: not 0 if no frame of the pageblock is known to be zero. Reading this byte
-    /// saves reading eight words of `dirty`.
+    /// A byte for each pageblock. If the byte is not 0, no frame of the pageblock is known to be zero.
+    /// Reading this byte saves reading eight words of `dirty`.
     all_dirty: Box<[AtomicU8]>,
-    /// A bit for each pageblock. A bit is set while its pageblock is neither `Fresh` nor `Returned`, and may
-    /// be cleared a moment late. With these bits, a scan for memory to return reads only pageblocks that were
-    /// touched, however large the pool is.
+    /// A bit for each pageblock, which is set while the pageblock is neither `Fresh` nor `Returned`. The bit
+    /// may be cleared a moment late. With these bits, a scan for idle memory skips the untouched pageblocks
+    /// of a large pool.
     in_use: Box<[AtomicU64]>,
     refaulted_blocks: AtomicU64,
 }
@@ -141,8 +141,8 @@ impl Ledger {
         if any == 0 { ZeroState::Zero } else { ZeroState::Unknown }
     }
 
-    /// Does the same as [`hand_out`](Self::hand_out) for the frames whose bits are set, of the 64 frames that
-    /// begin with `first`. `first` is a multiple of 64. Returns the bits of the frames that are zero.
+    /// Does the same as [`hand_out`](Self::hand_out) for some of the 64 frames that begin with `first`: those
+    /// whose bits are set. `first` is a multiple of 64. Returns the bits of the frames that are zero.
     pub(crate) fn hand_out_bits(&self, first: u32, bits: u64) -> u64 {
         self.touch((first >> PAGEBLOCK_ORDER) as usize);
         let cell = &self.dirty[first as usize / 64];
@@ -188,7 +188,7 @@ impl Ledger {
         words_of(frames).all(|(word, mask)| self.dirty[word].load(Relaxed) & mask == 0)
     }
 
-    /// A bit for each frame of a pageblock: set if the frame may be anything but zero.
+    /// Returns a bit for each frame of a pageblock. The bit is clear if the frame is known to be zero.
     pub(crate) fn dirty_bits(&self, frames: Range<u32>) -> [u64; FRAME_WORDS] {
         let mut bits = [0; FRAME_WORDS];
         for (to, (word, mask)) in bits.iter_mut().zip(words_of(frames)) {
@@ -215,7 +215,8 @@ impl Ledger {
         }
     }
 
-    /// Changes a pageblock's state from `from` to `to`. Returns `false` if another thread changed it first.
+    /// Changes a pageblock's state from `from` to `to`. Changes nothing and returns `false` if the state is
+    /// not `from`.
     pub(crate) fn exchange_block(&self, block: usize, from: ReturnState, to: ReturnState) -> bool {
         let is_ours = self.blocks[block].compare_exchange(from as u8, to as u8, Relaxed, Relaxed).is_ok();
         if is_ours {
@@ -259,7 +260,7 @@ mod tests {
         assert_eq!(Ledger::new(512, Contents::Unknown).unwrap().hand_out(0..1), ZeroState::Unknown);
     }
 
-    /// After every kind of state change, a search for touched pageblocks finds all of them and no others.
+    /// After each kind of state change, a search finds exactly the touched pageblocks.
     #[test]
     fn blocks_in_use_are_those_that_were_touched() {
         let ledger = Ledger::new(300 * 512, Contents::Zero).unwrap();

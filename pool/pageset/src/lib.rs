@@ -1,5 +1,5 @@
-//! A pool of 4 KiB to 4 MiB pages in user space: per-CPU cached, huge-page backed, returned to the system
-//! when idle.
+//! A page allocator for programs: pools of pages of 4 KiB to 4 MiB. Each CPU has a cache of pages, huge pages
+//! back the pool, and idle memory goes back to the system.
 //!
 //! ```
 //! use pageset::{Order, Pool};
@@ -14,22 +14,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An allocation goes down through these modules: `pool` (which path), `percpu` with `arrays` and `rseq`
-//! (this CPU's blocks, changed by a restartable sequence or under a try-lock), then `base`. `base` provides
-//! many blocks at once, and is the only module that uses `pageset-blocks`.
+//! An allocation calls these modules in turn. `pool` chooses the path. `percpu`, with `arrays` and `rseq`,
+//! takes a block from this CPU's array, by a restartable sequence or under a lock. If the array is empty,
+//! `base` provides many blocks at once. Only `base` uses the allocator `pageset-blocks`.
 //!
-//! Beside them: `ledger` (zero frames, resident pageblocks), `pool::giveback` and `background` (idle memory
-//! goes back), `inside` (signal handlers), `sys` (the operating system).
+//! Other modules: `ledger` notes zero frames and resident pageblocks, `pool::giveback` and `background`
+//! return idle memory, `inside` protects signal handlers, and `sys` calls the operating system.
 //!
 //! # Guarantees
-//! - Only the pool's size is mapped, plus metadata: about 140 KiB for each GiB, and 30 KiB. Usually half of
-//!   the metadata is resident.
+//! - A pool maps its size, plus metadata: 30 KiB, and about 140 KiB for each GiB. Usually half of the
+//!   metadata is resident.
 //! - [`Pool::backing`] tells what memory the system really provided.
-//! - A free by another thread or CPU costs as much as a local one. Blocks belong to no thread, so a thread
-//!   that ends leaves nothing behind.
-//! - CPUs may come and go, and ids may have holes (cpusets). Threads that glibc did not register for
-//!   restartable sequences use the base.
-//! - A child of `fork` may read pages. All other calls do nothing, unless the child takes the pool over: see
+//! - A free costs the same on any thread and CPU. Blocks belong to no thread, so a thread that ends loses no
+//!   memory.
+//! - CPUs may go online and offline, and CPU ids may have gaps (cpusets). Threads that glibc did not register
+//!   for restartable sequences use the base.
+//! - A child of `fork` may read pages. Its other calls do nothing, unless the child takes the pool over. See
 //!   [`Fork`].
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
@@ -72,7 +72,7 @@ pub use pool::{
 /// Bytes of a base page, which is a block of order 0.
 pub const PAGE_BYTES: usize = sys::PAGE_BYTES;
 
-/// The crate's README, its example run as a test.
+/// Makes rustdoc test the examples of the crate's README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,9 +1,9 @@
-//! The pool's locks. Waiting for one needs no memory, so a free may wait while the heap is exhausted. (With
-//! `parking_lot`, a thread's first wait allocates a place in a queue.)
+//! The pool's locks. Waiting for a lock allocates no memory, so a free works even if the heap is exhausted.
+//! (With `parking_lot`, a thread's first wait allocates a queue entry.)
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// A lock. A panic of its holder does not poison it: `validate` checks the protected data.
+/// A lock that a panic of its holder does not poison. `validate` can check the protected data.
 #[derive(Default)]
 pub(crate) struct Lock<T>(Mutex<T>);
 

@@ -10,14 +10,14 @@ use crate::sys::BLOCK_BYTES;
 pub enum Backing {
     /// Private memory, in transparent huge pages where the system provides them.
     Thp,
-    /// Huge pages that the administrator reserved (hugetlb). Building the pool takes and clears all of them,
-    /// at some tenths of a second for each GiB. The pages stay until the pool is dropped, so no access finds
-    /// a page missing. The pages belong to a file, as with [`Backing::Memfd`]: children of `fork` see the
-    /// parent's memory itself, and [`Fork::Copy`] is refused.
+    /// Huge pages that the administrator reserved (hugetlb). Building the pool takes and clears all its huge
+    /// pages, in some tenths of a second for each GiB. The pages stay until the pool is dropped, so no access
+    /// finds a page missing. The pages belong to a file, as with [`Backing::Memfd`]. So children of `fork`
+    /// share the parent's memory, and [`Fork::Copy`] is refused.
     Hugetlb(HugePageSize),
     /// [`Hugetlb`](Self::Hugetlb) if the system has enough such pages for the whole pool, otherwise
-    /// [`Thp`](Self::Thp). [`BackingReport::page_bytes`](crate::BackingReport::page_bytes) tells which. A
-    /// pool with [`Fork::Copy`] or [`Fork::HandOver`] always gets `Thp`.
+    /// [`Thp`](Self::Thp). [`BackingReport::page_bytes`](crate::BackingReport::page_bytes) tells what the
+    /// pool got. A pool with [`Fork::Copy`] or [`Fork::HandOver`] always gets `Thp`.
     HugetlbOrThp(HugePageSize),
     /// A file in memory, to be shared with other processes: see [`Pool::memfd`](crate::Pool::memfd).
     Memfd,
@@ -48,33 +48,34 @@ impl HugePageSize {
 /// The NUMA nodes that provide the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numa {
-    /// The node of the CPU that touches a page first. For hugetlb, that is the CPU that builds the pool.
+    /// A page comes from the node of the CPU that touches it first. For hugetlb, that is the CPU that builds
+    /// the pool.
     FirstTouch,
     /// Only the node with this number provides memory.
     Bind(u16),
-    /// Each of these nodes in turn. Bit `n` stands for node `n`.
+    /// Pages come from each of these nodes in turn. Bit `n` stands for node `n`.
     Interleave(u64),
 }
 
 /// How a child of `fork` sees the pool's memory.
 ///
 /// # What a child may do
-/// In a child, and in its children, a pool can only be read. A child has one thread: a lock that another
-/// thread held stays locked for ever. The child's metadata is a copy: a page that is free in the copy may be
-/// in use in the parent a moment later. So no operation in a child waits for a lock, changes memory, or
-/// reaches the parent:
+/// A child, and its own children, can only read a pool. No operation in a child waits for a lock, because the
+/// parent's thread that holds the lock does not exist in the child. No operation in a child changes memory,
+/// because the child has only a copy of the metadata: a page that is free in the copy may be in use in the
+/// parent. The rules are:
 ///
-/// - Pages can be read, as the variants say. Pages of a memfd and of hugetlb are the parent's own memory. The
-///   program that forks is responsible for its child's writes there;
-///   [`Pool::memfd`](crate::Pool::memfd) gives the rules.
+/// - Pages can be read as the variants below say. Pages of a memfd and of hugetlb are the parent's own
+///   memory. The program answers for its child's writes to them. [`Pool::memfd`](crate::Pool::memfd) gives
+///   the rules.
 /// - Every allocation, and [`Pool::populate`](crate::Pool::populate), returns the error
 ///   [`AllocError::Forked`](crate::AllocError::Forked).
 /// - Dropping [`Pages`](crate::Pages), or giving up a part of them, does nothing.
-///   [`from_raw_checked`](crate::Pages::from_raw_checked) returns `None`, because it cannot check.
+///   [`from_raw_checked`](crate::Pages::from_raw_checked) returns `None`, because a child cannot check pages.
 /// - [`Pool::trim`](crate::Pool::trim) and [`Pool::tick`](crate::Pool::tick) give nothing back.
-///   [`Pool::resize`](crate::Pool::resize) leaves the pool at the size it was built with.
-///   [`Pool::stats`](crate::Pool::stats) are all zero. [`Pool::validate`](crate::Pool::validate) returns an
-///   error: it cannot check.
+///   [`Pool::resize`](crate::Pool::resize) changes nothing, and returns the size that the pool was built
+///   with. [`Pool::stats`](crate::Pool::stats) are all zero. [`Pool::validate`](crate::Pool::validate)
+///   returns an error.
 /// - [`Pool::backing`](crate::Pool::backing) describes the child's own memory.
 /// - Dropping the [`Pool`](crate::Pool) does nothing. The pool's memory stays mapped in the child until the
 ///   child ends or runs another program.
@@ -83,12 +84,12 @@ pub enum Numa {
 /// the pool was built with [`Fork::HandOver`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fork {
-    /// The child sees a copy, made at the fork. A child sees a memfd as the parent's memory itself. For
-    /// hugetlb this is refused: if no huge page is left for a copy, the system takes the child's page away,
-    /// and kills the child when it reads.
+    /// The child sees a copy as of the fork. A memfd is not copied: the child shares the parent's memory. For
+    /// hugetlb this choice is refused. If no huge page were left for a copy, the system would take the
+    /// child's page away, and kill the child when it reads the page.
     Copy,
-    /// The child does not see the memory, which makes the fork faster. In the child the addresses are not
-    /// mapped, or other memory is mapped there.
+    /// The child does not see the memory, and the fork is faster. In the child, the pool's addresses are not
+    /// mapped, or the child has mapped other memory there.
     Hide,
     /// The child sees a copy, as with `Copy`, and may become the owner of the pool when its parent has ended:
     /// [`Pool::take_over`](crate::Pool::take_over). Use it for a program that builds its pool and then
@@ -106,12 +107,13 @@ pub enum Residency {
     Locked,
 }
 
-/// How the fast path is protected.
+/// The protection of the CPUs' arrays, which only one thread at a time may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FastPath {
-    /// Restartable sequences if the system has them and `PAGESET_RSEQ` is not `0`, otherwise locks.
+    /// Restartable sequences if the system has them and the environment variable `PAGESET_RSEQ` is not `0`,
+    /// otherwise locks.
     Auto,
-    /// A try-lock for each CPU.
+    /// A lock for each CPU. No allocation or free waits for this lock.
     Locks,
 }
 
@@ -133,49 +135,51 @@ pub struct ReturnPolicy {
     pub interval: Duration,
     /// The number of bytes that may go back in one second. Default: 4 GiB.
     pub bytes_per_second: u64,
-    /// Bytes of free pageblocks (2 MiB) that scans leave with the pool, so that the next allocations need not
-    /// wait for the system. The lowest pageblocks stay, because the pool uses them first. `None` keeps 2 % of
-    /// the pool, at most 32 MiB. [`Pool::trim`](crate::Pool::trim) and [`Pool::resize`](crate::Pool::resize)
-    /// return these pageblocks too. Memory from [`Pool::populate`](crate::Pool::populate) stays in addition.
-    /// If nothing may go back, see [`Builder::pinned`](crate::Builder::pinned).
+    /// The bytes of whole free pageblocks (2 MiB) that scans leave resident, so that the next allocations
+    /// need not wait for the system. The lowest pageblocks stay, because the pool uses them first. `None`
+    /// keeps 2 % of the pool, at most 32 MiB. [`Pool::trim`](crate::Pool::trim),
+    /// [`Pool::resize`](crate::Pool::resize) and scans with [`part_bytes`](Self::part_bytes) return these
+    /// pageblocks too. Memory from [`Pool::populate`](crate::Pool::populate) stays, too. If nothing may go
+    /// back, see [`Builder::pinned`](crate::Builder::pinned).
     pub keep_bytes: Option<u64>,
-    /// Whether a thread of the pool returns memory. Without the thread, call
-    /// [`Pool::tick`](crate::Pool::tick). There is no thread if nothing ever goes back and nothing is cleared
-    /// ([`Builder::pinned`](crate::Builder::pinned), [`Residency::Locked`], hugetlb, a caller's region).
-    /// Default: a thread.
+    /// Whether a thread of the pool returns memory. Default: [`Worker::Thread`]. Without the thread, call
+    /// [`Pool::tick`](crate::Pool::tick). A pool that returns no memory
+    /// ([`Builder::pinned`](crate::Builder::pinned), [`Residency::Locked`], hugetlb, a caller's region) has a
+    /// thread only for [`prezero`](Self::prezero).
     pub worker: Worker,
     /// Whether the pool clears free pages for `alloc_zeroed` in idle time. Default: no.
     pub prezero: Prezero,
-    /// The smallest free part of a pageblock, in bytes, that scans return to the system although the rest of
-    /// the pageblock is in use. The value 4096 returns single pages. With 0, such parts stay until
-    /// [`Pool::trim`](crate::Pool::trim). Default: 0. Every tenth scan looks for such parts. If the pool was
-    /// not used since the last scan, every scan does.
+    /// The smallest number of contiguous free bytes that scans return to the system although other pages of
+    /// the pageblock are in use. The value 4096 returns single pages. With 0, free parts of pageblocks stay
+    /// until [`Pool::trim`](crate::Pool::trim). Default: 0. Every tenth scan looks for free parts, and every
+    /// scan does if the pool was not used since the last scan. Scans that look for free parts spare neither
+    /// [`keep_bytes`](Self::keep_bytes) nor populated memory.
     ///
-    /// Set this for caches that evict pages at scattered addresses. With 0, 390 pages in use of 200 000 can
-    /// keep 800 MiB resident. Each returned part costs a system call of about a microsecond, and a page fault
-    /// for each page that is used again. A transparent huge page that loses a part stays split into small
-    /// pages.
+    /// Set this for caches that evict pages at scattered addresses. With 0, as few as 390 scattered pages in
+    /// use can keep 800 MiB resident. Each returned part costs a system call of about a microsecond. Each of
+    /// its pages that is used again costs a page fault. A transparent huge page that loses a part stays split
+    /// into small pages.
     pub part_bytes: u64,
 }
 
 /// Whether a pool has a thread of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worker {
-    /// The thread sleeps while nothing is idle. The pool's thread blocks all signals and has no real-time
-    /// policy. The pool's thread may run on every CPU that the process's cpuset allows, whatever the affinity
-    /// of the thread that builds the pool. To use a thread of your own, choose `None`.
+    /// The pool has a thread, which sleeps while no memory is idle. The thread blocks all signals and has no
+    /// real-time policy. The thread may run on every CPU of the process's cpuset, whatever the affinity of
+    /// the thread that builds the pool. To use a thread of your own, choose `None`.
     Thread,
-    /// The program calls [`Pool::tick`](crate::Pool::tick).
+    /// The pool has no thread. The program calls [`Pool::tick`](crate::Pool::tick).
     None,
 }
 
 /// Whether the pool clears free pages in advance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prezero {
-    /// No: `alloc_zeroed` clears every block that is not known to be zero.
+    /// The pool clears no pages in advance. `alloc_zeroed` clears every block that is not known to be zero.
     Off,
-    /// A scan clears up to this many free pageblocks (2 MiB). The cleared pageblocks stay resident until they
-    /// are idle.
+    /// Each scan clears up to this many free pageblocks (2 MiB). A cleared pageblock stays resident until a
+    /// scan returns it as idle memory.
     Blocks(u32),
 }
 
@@ -206,12 +210,13 @@ impl ReturnPolicy {
 }
 
 impl Default for ReturnPolicy {
-    /// The default: a scan every 100 ms, at most 4 GiB a second returned, 2 % of the pool kept, a thread, no
-    /// prezeroing.
+    /// By default, a thread scans every 100 ms. The thread returns at most 4 GiB a second, keeps 2 % of the
+    /// pool, and clears no pages in advance.
     ///
-    /// The numbers are guesses. With a scan every 100 ms, the memory of a burst is returned within a second.
-    /// Returning 4 GiB a second takes 2000 calls of 20 µs, which is 4 % of one CPU. The goal is that at most
-    /// 5 % of a burst stays resident. Keeping 2 % of the pool leaves room for other memory that stays.
+    /// The numbers are guesses. With a scan every 100 ms, memory goes back within a second after a burst.
+    /// Returning 4 GiB takes 2000 calls of 20 µs each, so 4 GiB a second take 4 % of one CPU. The goal is
+    /// that at most 5 % of a burst stays resident. Keeping 2 % of the pool leaves room for memory that stays
+    /// for other reasons.
     fn default() -> Self {
         Self {
             interval: Duration::from_millis(100),

@@ -1,22 +1,22 @@
-//! Blocks that arrays gave up last, still whole. A block that one thread frees and another thread allocates
-//! goes through this list, so the base changes no bits for it.
+//! Blocks that flushes took out of arrays last, not yet freed in the allocator. If one thread frees blocks
+//! and another thread allocates blocks, they pass through these lists. The allocator then does no work for
+//! them.
 
 use crate::arrays::{Caps, Class, Entry};
 use crate::heap::{self, HeapExhausted};
 
-/// Blocks of all classes can be passed on.
+/// The number of lists: blocks of all classes can be passed on.
 const CLASSES: usize = Class::COUNT;
-/// How many halves of an array may wait here for each class. Blocks that wait here cannot merge into larger
-/// blocks.
+/// The number of flushes (each half an array) that the list of a class has room for. The number is small,
+/// because waiting blocks cannot merge into larger blocks.
 const HALVES: usize = 2;
-/// How many halves of an array may wait for pageblocks, which need not merge into larger blocks.
-/// `PAGEBLOCK_SHARE` limits the number to a fraction of the pool, because requests of other classes cannot
-/// use these blocks.
+/// The same number for pageblocks, which need not merge into larger blocks. `PAGEBLOCK_SHARE` limits the list
+/// to a fraction of the pool, because requests of other classes cannot use its blocks.
 const PAGEBLOCK_HALVES: usize = 40;
 const PAGEBLOCK_SHARE: usize = 8;
 
-/// A list for each class, as long as a few halves of an array. The last entry is used next. Each entry says
-/// whether its block is known to be zero.
+/// A list of blocks for each class. The last entry is used next. Each entry says whether its block is known
+/// to be zero.
 pub(crate) struct Passed([Vec<Entry>; CLASSES]);
 
 impl Passed {
@@ -45,7 +45,7 @@ impl Passed {
         Class::ALL.into_iter().map(|class| (self.0[class as usize].len() as u64) << class.shift()).sum()
     }
 
-    /// Puts all of these blocks here, or none if there is no room.
+    /// Adds these blocks to their list. Adds none and returns `false` if there is no room for all of them.
     #[inline]
     pub(crate) fn put(&mut self, class: Class, entries: &[Entry]) -> bool {
         let Some(kept) = self.0.get_mut(class as usize) else { return false };
@@ -56,7 +56,7 @@ impl Passed {
         has_room
     }
 
-    /// Takes up to `limit` blocks, the last put first.
+    /// Passes up to `limit` blocks to `take`, beginning with those that were put last. Returns their number.
     #[inline]
     pub(crate) fn take(&mut self, class: Class, limit: usize, take: impl FnOnce(&[Entry])) -> usize {
         let Some(kept) = self.0.get_mut(class as usize) else { return 0 };
@@ -67,7 +67,7 @@ impl Passed {
         taken
     }
 
-    /// Whether a frame belongs to a block here. O(blocks).
+    /// Whether one of the lists has a block with this frame. O(blocks).
     pub(crate) fn has(&self, frame: u32) -> bool {
         let has = |class: usize| {
             let frames = Class::ALL[class].frames();

@@ -1,5 +1,5 @@
-//! The arrays of a pool. Restartable sequences change the arrays if the system supports such sequences. On
-//! other systems, a try-lock for each CPU protects the arrays.
+//! The arrays of a pool. A thread changes its CPU's array by a restartable sequence. If the system does not
+//! support such sequences, a lock for each CPU protects the arrays.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -15,7 +15,7 @@ use crate::sys::{cpu, membarrier};
 /// The arrays of all CPUs.
 pub(crate) struct PerCpu {
     hot: HotPage,
-    /// The distance of each thread's area for restartable sequences. `None` if locks protect the arrays.
+    /// Where each thread's area for restartable sequences lies. `None` if locks protect the arrays.
     area: Option<Area>,
     /// The capacities that [`fit`](Self::fit) set last.
     caps: [AtomicU32; Class::COUNT],
@@ -28,8 +28,8 @@ pub(crate) struct PerCpu {
     refused: AtomicU32,
     /// The number of CPUs that the process may use.
     cpus: usize,
-    /// Tells tools that check memory which pages are in use. Such a tool cannot follow restartable sequences,
-    /// so with it there are none.
+    /// Tells memory checkers such as AddressSanitizer which pages are in use. A pool under such a tool uses
+    /// no restartable sequences, because the tool cannot follow them.
     checked: Option<Checked>,
 }
 
@@ -52,8 +52,7 @@ impl PerCpu {
     }
 
     /// Sets the capacities of the arrays again if the free memory has halved or doubled since the last time,
-    /// or if the base refused no request for a while. Each call comes from an operation that an array could
-    /// not serve.
+    /// or if the share has grown. Each operation that an array cannot serve calls this function.
     #[inline]
     pub(crate) fn fit(&self, free: u64) {
         let fitted = self.fitted.load(Relaxed);
@@ -66,14 +65,15 @@ impl PerCpu {
         Share { halvings: self.halvings.load(Relaxed) }
     }
 
-    /// Counts a call. At the end of a period, lets the share grow. [`note_shortage`](Self::note_shortage) begins
-    /// a new period when it shrinks the share, so a period that ends had few refused requests.
+    /// Counts a call, and lets the share grow at the end of a period. A period that reaches its end had few
+    /// refused requests, because [`note_shortage`](Self::note_shortage) begins a new period when it shrinks
+    /// the share.
     ///
-    /// Race: two threads count at once, or one counts while another shrinks the share. As a result, one call
-    /// is not counted, or the share is one step too large. Both results are harmless.
+    /// Race: two threads count at once, or a thread counts while another thread shrinks the share. Then a
+    /// call is not counted, or the share is one step too large. Both are harmless.
     #[inline]
     fn has_grown(&self) -> bool {
-        /// The number of calls of `fit` in a period. Guess: 2 ms of such calls.
+        /// The number of calls of `fit` in a period, which take about 2 ms. (A guess.)
         const PERIOD: u32 = 16384;
         let calls = self.calls.load(Relaxed) + 1;
         self.calls.store(calls % PERIOD, Relaxed);
@@ -86,13 +86,12 @@ impl PerCpu {
         true
     }
 
-    /// Notes that the base refused a request while arrays held blocks. Makes the arrays smaller if it refused
-    /// several requests in one period.
+    /// Notes that the base refused a request, even after the arrays were drained. If several requests are
+    /// refused in one period, makes the arrays smaller.
     #[cold]
     pub(crate) fn note_shortage(&self, free: u64) {
-        /// The number of refused requests in a period that make the arrays smaller. With 1, a pool of 64 MiB
-        /// with 75 % live went without arrays half of the time, and refused no fewer requests. (Decision
-        /// 0039.)
+        /// This number of refused requests in a period makes the arrays smaller. With 1, a pool of 64 MiB
+        /// with 75 % in use had no arrays half of the time, and refused as many requests. (Decision 0039.)
         const MANY: u32 = 4;
         if self.refused.fetch_add(1, Relaxed) + 1 >= MANY {
             self.halvings.store(self.share().shrunk().halvings, Relaxed);
@@ -102,15 +101,15 @@ impl PerCpu {
         }
     }
 
-    /// Sets the capacities without looking whether the free memory has changed. O(CPUs). `fit` calls this
-    /// function once for each halving or doubling of the free memory.
+    /// Sets the capacities for this amount of free memory. O(CPUs), so `fit` calls this function only after a
+    /// large change.
     #[cold]
     fn fit_all(&self, free: u64) {
         self.fitted.store(free, Relaxed);
         let caps = Caps::for_free(free, self.share(), self.cpus);
         let is_new = |class: Class| self.caps[class as usize].swap(caps.of(class), Relaxed) != caps.of(class);
-        // Race: two threads set the capacities at once. The later store of each capacity wins; the values of
-        // both are valid.
+        // Race: two threads set the capacities at once. The later store of each capacity wins. The race is
+        // harmless, because the values of both threads are valid.
         if Class::ALL.into_iter().filter(|class| is_new(*class)).count() > 0 {
             self.hot.all().for_each(|cpu| cpu.set_caps(caps));
         }
@@ -131,7 +130,8 @@ impl PerCpu {
         }
     }
 
-    /// Takes a block from this CPU's array by a restartable sequence. `None` also if there are no sequences.
+    /// Takes a block from this CPU's array by a restartable sequence. `None` if the array is empty, or if
+    /// locks protect the arrays.
     #[inline(always)]
     pub(crate) fn pop_in_sequence(&self, stack: StackAt) -> Option<Entry> {
         rseq::pop(self.hot.hot(), self.area?, stack)
@@ -144,42 +144,42 @@ impl PerCpu {
         Some(block)
     }
 
-    /// Tells tools that check memory that a user gets these frames.
+    /// Tells memory checkers that a user gets these frames.
     pub(crate) fn note_handed_out(&self, frame: u32, count: u32) {
         if let Some(checked) = &self.checked {
             checked.hand_out(frame, count);
         }
     }
 
-    /// Tells tools that check memory that a user gets this block of `count` frames.
+    /// Tells memory checkers that a user gets this block of `count` frames.
     pub(crate) fn note_block(&self, block: Entry, count: u32) {
         if let Some(checked) = &self.checked {
             checked.hand_out_block(block, count);
         }
     }
 
-    /// Tells tools that check memory that these frames of a user are zero.
+    /// Tells memory checkers that these frames of a user are zero.
     pub(crate) fn note_zero(&self, frame: u32, count: u32) {
         if let Some(checked) = &self.checked {
             checked.note_zero(frame, count);
         }
     }
 
-    /// Tells tools that check memory that no user has these frames any more.
+    /// Tells memory checkers that no user has these frames any more.
     pub(crate) fn note_taken_back(&self, frame: u32, count: u32) {
         if let Some(checked) = &self.checked {
             checked.take_back(frame, count);
         }
     }
 
-    /// Begins an operation that takes locks. `None` if this thread is inside of such an operation already,
-    /// which means that a signal handler has interrupted it.
+    /// Begins an operation that takes locks. `None` if this thread is already inside of such an operation of
+    /// this pool: the caller is then a signal handler that interrupted the operation.
     pub(crate) fn enter(&self) -> Option<Inside> {
         Inside::of(std::ptr::from_ref(self).addr())
     }
 
-    /// Puts a block into this CPU's array by a restartable sequence. `false` if there is no room, or if there
-    /// are no sequences.
+    /// Puts a block into this CPU's array by a restartable sequence. `false` if there is no room, or if locks
+    /// protect the arrays.
     #[inline(always)]
     pub(crate) fn push_in_sequence(&self, span: Span) -> bool {
         if span.stack() == Some(StackAt::of_class(Class::Order0))
@@ -227,14 +227,14 @@ impl PerCpu {
         }
     }
 
-    /// Whether arrays of this class can hold more than one block. An array for a single block is not worth a
-    /// refill.
+    /// Whether the arrays of this class have room for two blocks or more. A refill for one block would not
+    /// pay.
     pub(crate) fn holds_many(&self, class: Class) -> bool {
         self.cap(class) > 1
     }
 
     /// The number of blocks that a refill of this CPU's array fetches: half of the array's capacity. `None`
-    /// if the CPU has no such array. The thread may move to another CPU meanwhile.
+    /// if the CPU has no such array.
     pub(crate) fn refill_size(&self, class: Class) -> Option<usize> {
         let has_array = self.holds_many(class) && self.cpu() < self.hot.current().len();
         has_array.then(|| self.cap(class).div_ceil(2) as usize)
@@ -248,8 +248,8 @@ impl PerCpu {
         }
     }
 
-    /// Takes the blocks that were put last out of this CPU's array into an empty batch: at most half of the
-    /// array's capacity.
+    /// Moves blocks from this CPU's array into an empty batch, up to half of the array's capacity. Takes the
+    /// blocks that were put last.
     pub(crate) fn pop_half(&self, class: Class, batch: &mut Batch) {
         let half = self.cap(class) as usize / 2;
         match self.area {
@@ -261,18 +261,18 @@ impl PerCpu {
         }
     }
 
-    /// Empties the arrays of all CPUs, and passes the blocks to `take` in parts. Returns `false` if the
-    /// kernel refuses.
+    /// Empties the arrays of all CPUs, and passes the blocks to `take` in parts. Takes none and returns
+    /// `false` if the kernel refuses to restart sequences.
     ///
-    /// With restartable sequences, this puts the other set of arrays into use and restarts every sequence
-    /// that is running. After that, no sequence uses the old set. Only one thread may drain at a time.
+    /// With restartable sequences, this function first puts the other set of arrays into use, and restarts
+    /// every running sequence. After that, no sequence uses the old set, and the function empties it. Only
+    /// one thread may drain at a time.
     pub(crate) fn drain(&self, mut take: impl FnMut(Class, &[Entry])) -> bool {
         if self.area.is_some() {
             let old = self.hot.swap();
             if !membarrier::restart_all() {
-                // The kernel refuses the call although the process registered for it, so a filter of system
-                // calls was installed after the pool was built. Put the old set into use again; its blocks
-                // are untouched.
+                // The kernel allowed this call when the pool was built, so a filter of system calls was
+                // installed since. Put the old set into use again. Its blocks are untouched.
                 self.hot.swap();
                 return false;
             }
@@ -295,7 +295,7 @@ impl PerCpu {
         self.hot.current().get(cpu::current())
     }
 
-    /// Whether this is a child of the process that made the arrays.
+    /// Whether this process is a child of the process that owns the pool.
     #[inline]
     pub(crate) fn is_in_child(&self) -> bool {
         self.hot.is_in_child()
@@ -304,7 +304,7 @@ impl PerCpu {
     /// Makes these arrays usable in a child that takes the pool over. The arrays become empty.
     pub(crate) fn take_over(&self) {
         if self.area.is_some() {
-            // If the kernel refuses to register, it will refuse drains too, and those are counted.
+            // Ignore a refusal: the kernel will then refuse drains too, and the pool counts refused drains.
             membarrier::register();
         }
         self.hot.take_over();
@@ -319,7 +319,7 @@ impl PerCpu {
         self.sum(|cpu, class| u64::from(cpu.stack(class).count()))
     }
 
-    /// Frames popped since the arrays were made.
+    /// The number of frames of all blocks that pops took since the arrays were made.
     pub(crate) fn popped(&self) -> u64 {
         self.sum(|cpu, class| cpu.stack(class).pops())
     }
@@ -350,8 +350,8 @@ mod tests {
     use super::*;
     use crate::arrays::ArraySet;
 
-    /// Regression test. A batch was fetched for an array that held more blocks than its capacity, because the
-    /// capacity had shrunk. The blocks that did not fit overwrote the next array, and changed its count.
+    /// Regression test. An array can hold more blocks than its capacity after the capacity has shrunk. A
+    /// refill of such an array overwrote the next array, and changed that array's number of blocks.
     #[test]
     fn an_array_that_is_fuller_than_its_capacity_takes_nothing() {
         let mut first = CpuSet::new();
@@ -383,8 +383,8 @@ mod tests {
         }
     }
 
-    /// Regression test. A pool of 10 MiB kept few blocks in its arrays even while memory was plentiful, so
-    /// most calls took locks.
+    /// Regression test. A pool of 10 MiB kept few blocks in its arrays even while most of its memory was
+    /// free, so most calls took locks.
     #[test]
     fn arrays_grow_while_few_requests_are_refused_and_shrink_when_many_are() {
         const FREE: u64 = 2560;

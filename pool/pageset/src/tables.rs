@@ -1,5 +1,5 @@
-//! Memory for the base's tables. The rows, one for each pageblock, lie in memory that the system provides
-//! page by page when they are used.
+//! Memory for the base's tables. The table of rows has an entry for each pageblock, and the system provides
+//! its memory page by page when it is used.
 
 use pageset_blocks::{Alone, BlockAllocator, Rows, TableCounts, Tables};
 use pageset_core::Config;
@@ -13,14 +13,15 @@ use crate::sys::zeros::Zeros;
 /// Only the allocator uses the rows. The allocator is dropped first, because fields are dropped in the order
 /// of their declaration.
 pub(crate) struct Allocator {
-    /// The allocator is valid only while this value lives; [`get`](Self::get) limits its lifetime.
+    /// The allocator is valid only while this value lives, although its type says `'static`.
+    /// [`get`](Self::get) limits the lifetime.
     allocator: BlockAllocator<'static, Alone>,
     _rows: Zeros<Rows<Alone>>,
 }
 
 impl Allocator {
-    /// Calls `build` to make the allocator in its tables. Returns the allocator, and the number of bytes of
-    /// the tables.
+    /// Makes tables, and calls `build` to make an allocator that borrows them. Returns the allocator, and the
+    /// number of bytes of the tables.
     pub(crate) fn with_tables(
         config: &Config<'_>,
         build: impl for<'a> FnOnce(Tables<'a, Alone>) -> Result<BlockAllocator<'a, Alone>, BuildError>,

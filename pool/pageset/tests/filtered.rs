@@ -1,5 +1,5 @@
-//! A filter of system calls (seccomp) over a program with a pool. Each runs in a process of its own, because
-//! a filter stays.
+//! Tests a pool in a program with a filter of system calls (seccomp). Each test runs in a process of its own,
+//! because a filter cannot be removed.
 #![cfg(not(miri))]
 
 use std::io;
@@ -47,7 +47,7 @@ mod filter {
         ]);
     }
 
-    /// Ends the process at any call except these.
+    /// Makes the kernel end the process at any call except these.
     pub(super) fn allow_only(calls: &[libc::c_long]) {
         let mut program = vec![LOAD_CALL];
         for call in calls {
@@ -102,7 +102,7 @@ fn a_membarrier_that_is_denied_after_the_pool_was_built_is_counted() {
     pool.validate().unwrap();
 }
 
-/// The error of a pool that cannot be built, and its text in one line.
+/// Builds a pool that must fail. Returns the error, and its text in one line.
 fn refusal(builder: pageset::Builder) -> (BuildError, String) {
     let error = builder.size(64 << 20).returns(quiet()).build().unwrap_err();
     let text = error.to_string();
@@ -158,7 +158,7 @@ fn a_denied_call_is_named_with_what_allows_it() {
     assert_eq!(said, *text);
 }
 
-/// Uses every operation that makes a system call, with `threads` threads.
+/// Calls every operation that makes a system call. Populates with `threads` threads.
 fn use_everything(pool: &Pool, threads: NonZeroUsize) {
     for order in [Order::ZERO, Order::THP, Order::MAX] {
         assert!(held(pool, order) > 0);
@@ -179,7 +179,7 @@ fn use_everything(pool: &Pool, threads: NonZeroUsize) {
     assert_eq!(pool.stats().array_drains_refused, 0);
 }
 
-/// Enough for several threads to populate at once.
+/// The pool's size, large enough that several threads populate it at once.
 const BYTES: usize = 64 << 20;
 
 fn every_kind(worker: Worker) -> Vec<Pool> {
@@ -210,7 +210,7 @@ fn listed(row: &str) -> Vec<libc::c_long> {
     names.map(number_of).collect()
 }
 
-/// The calls that the page may name.
+/// The calls that the page may name, with their numbers.
 const NUMBERS: [(&str, libc::c_long); 33] = [
     ("clone", libc::SYS_clone),
     ("clone3", libc::SYS_clone3),
@@ -252,7 +252,7 @@ fn number_of(name: &str) -> libc::c_long {
     known.unwrap_or_else(|| panic!("the page names {name}, which this test does not know")).1
 }
 
-/// The test's own calls: its end, its failure message, and its heap.
+/// The calls of the test itself: to exit, to print a failure, and to use the heap.
 const OF_THE_TEST: [libc::c_long; 7] = [
     libc::SYS_exit_group,
     libc::SYS_write,
@@ -268,7 +268,7 @@ const OF_THE_TEST: [libc::c_long; 7] = [
 fn under_a_filter<T>(rows: &[&str], prepare: impl FnOnce() -> T, work: impl FnOnce(T)) {
     let mut calls: Vec<_> = rows.iter().flat_map(|row| listed(row)).collect();
     calls.extend(OF_THE_TEST);
-    // SAFETY: the child has this thread only, for which glibc's heap is usable, and leaves by `_exit`.
+    // SAFETY: the child has only this thread, and exits by `_exit`. glibc's heap works in such a child.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -276,7 +276,7 @@ fn under_a_filter<T>(rows: &[&str], prepare: impl FnOnce() -> T, work: impl FnOn
             filter::allow_only(&calls);
             work(prepared);
         }));
-        // SAFETY: leaves the process without running anything of the parent's.
+        // SAFETY: the call ends the process without running the parent's destructors or exit handlers.
         unsafe { libc::_exit(if outcome.is_ok() { 0 } else { 1 }) };
     }
     let mut status = 0;
@@ -314,7 +314,7 @@ fn the_calls_that_the_guide_lists_are_all_that_a_pool_makes() {
         || every_kind(Worker::Thread),
         |pools| {
             pools.iter().for_each(|pool| use_everything(pool, NonZeroUsize::MIN));
-            // The thread scans for idle memory now.
+            // Trim the pools whose thread has returned no memory yet.
             pools.iter().filter(|pool| pool.stats().returned_bytes == 0).for_each(|pool| _ = pool.trim());
             std::mem::forget(pools);
         },
@@ -345,18 +345,18 @@ fn the_calls_that_the_guide_lists_are_all_that_taking_over_makes() {
             // The child waits for the end of this process.
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
-        // SAFETY: leaves the process without running anything of the test's.
+        // SAFETY: the call ends the process without running the rest of the test.
         unsafe { libc::_exit(0) };
     }
     drop(says);
     let mut said = Vec::new();
     io::Read::read_to_end(&mut done, &mut said).unwrap();
-    // SAFETY: the child is this test's own; the status is not wanted.
+    // SAFETY: this test made the child, and a null pointer means that its status is not wanted.
     assert_eq!(unsafe { libc::waitpid(owner, std::ptr::null_mut(), 0) }, owner);
     assert_eq!(said, b"done", "a call beyond {rows:?}");
 }
 
-/// The filter of the test above ends a process that makes another call: so that test can fail.
+/// Proves that the test above can fail: its filter ends a process that makes another call.
 #[test]
 #[should_panic(expected = "at a call beyond")]
 fn a_call_that_is_not_listed_ends_the_process() {

@@ -1,4 +1,4 @@
-//! A child of `fork` sees its pages, and gets an error instead of new ones.
+//! A child of `fork` can read its pages, but an allocation returns an error.
 #![cfg(not(miri))]
 
 mod children;
@@ -16,7 +16,7 @@ use children::{fork, status_of};
 
 const MIB: usize = 1 << 20;
 
-/// Runs `work` in a child and returns its exit status; 101 for a panic.
+/// Runs `work` in a child, and returns the child's exit status, which is 101 after a panic.
 fn in_child(work: impl FnOnce()) -> i32 {
     status_of(fork(work))
 }
@@ -24,7 +24,7 @@ fn in_child(work: impl FnOnce()) -> i32 {
 fn pools() -> impl Iterator<Item = Builder> {
     let paths = [FastPath::Auto, FastPath::Locks].into_iter();
     let builders = paths.map(|path| Pool::builder().size(16 * MIB).fast_path(path));
-    // While its parent lives, a child that may take the pool over may do no more than others.
+    // While the parent lives, `Fork::HandOver` gives a child no more rights than other settings.
     builders.flat_map(|builder| [builder.clone(), builder.fork(Fork::HandOver)])
 }
 
@@ -34,7 +34,7 @@ fn a_child_reads_owned_pages_and_their_end_leaves_the_pool_alone() {
         let pool = Arc::new(builder.build().unwrap());
         let mut page = pool.alloc_owned(Order::ZERO).unwrap();
         page.fill(7);
-        // `page` is the last owner of the child's copy of the pool.
+        // From now on, only `page` owns the child's copy of the pool.
         drop(pool);
         let start = page.as_ptr();
         let mut page = Some(page);
@@ -43,7 +43,7 @@ fn a_child_reads_owned_pages_and_their_end_leaves_the_pool_alone() {
             assert!(page.iter().all(|byte| *byte == 7));
             assert_eq!(page.pool().alloc_owned(Order::ZERO).unwrap_err(), AllocError::Forked);
             drop(page);
-            // SAFETY: a child unmaps nothing, and no code writes there.
+            // SAFETY: a child unmaps nothing, and no code writes to this page.
             assert_eq!(unsafe { start.read() }, 7);
         });
         assert_eq!(status, 0);
@@ -115,7 +115,8 @@ fn forks_in_the_middle_of_the_work_disturb_nobody() {
                 });
             }
             for _ in 0..20 {
-                // Locks that were held at the fork stay locked in the child, which does not wait for them.
+                // Locks that threads of the parent held at the fork stay locked in the child. The child does
+                // not wait for them.
                 let status =
                     in_child(|| assert_eq!(pool.alloc(Order::ZERO).unwrap_err(), AllocError::Forked));
                 assert_eq!(status, 0);
@@ -148,12 +149,13 @@ fn two_processes_see_the_same_memory() {
     assert_eq!(pages[..8], [2; 8]);
 }
 
-/// When the child trims, the parent has allocated pages that the child's copy of the metadata calls free.
+/// After the fork, the parent allocates pages that are free in the child's copy of the metadata. Then the
+/// child trims.
 #[test]
 fn a_child_that_trims_a_shared_pool_leaves_what_the_parent_allocated_since() {
     for returns in [ReturnPolicy::default(), ReturnPolicy::default().with_worker(Worker::None)] {
         let pool = Pool::builder().size(64 * MIB).backing(Backing::Memfd).returns(returns).build().unwrap();
-        // Pages that were used, so that returning them is worthwhile.
+        // Use many pages and free them, so that a trim has something to return.
         pool.alloc_bulk(16_000, &mut Vec::new()).unwrap();
         let (mut listen, mut say) = std::io::pipe().unwrap();
         let child = fork(|| {
@@ -170,8 +172,9 @@ fn a_child_that_trims_a_shared_pool_leaves_what_the_parent_allocated_since() {
     }
 }
 
-/// Threads of the parent allocate, write and free all the time. So at each fork, locks are held and metadata
-/// is half changed. The children do everything that a child may do, in memory shared with the parent.
+/// Threads of the parent allocate, write and free all the time. So at each fork, some thread holds a lock or
+/// is changing metadata. The children call all operations that a child may call, on memory that they share
+/// with the parent.
 #[test]
 fn children_of_a_busy_parent_change_nothing_and_wait_for_nothing() {
     for path in [FastPath::Auto, FastPath::Locks] {
@@ -230,8 +233,8 @@ fn children_of_a_busy_parent_change_nothing_and_wait_for_nothing() {
     }
 }
 
-/// Where a pool is hidden, its addresses are free in the child. When the pool is dropped there, other memory
-/// may be mapped at them.
+/// With `Fork::Hide`, the pool's addresses are not mapped in the child. The child may map other memory there
+/// before it drops the pool.
 #[test]
 fn the_end_of_a_hidden_pool_in_a_child_unmaps_nothing() {
     let returns = ReturnPolicy::default().with_worker(Worker::None);
@@ -241,11 +244,11 @@ fn the_end_of_a_hidden_pool_in_a_child_unmaps_nothing() {
     let status = in_child(|| {
         let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         let flags = flags | libc::MAP_FIXED_NOREPLACE;
-        // SAFETY: maps only where nothing is mapped.
+        // SAFETY: the call maps memory only where nothing is mapped.
         let mapped = unsafe { libc::mmap(start.cast(), 4096, prot, flags, -1, 0) };
         assert_eq!(mapped, start.cast());
         drop(pool.take());
-        // SAFETY: just mapped, unless the drop has unmapped it.
+        // SAFETY: the page was just mapped, and the test fails if the drop has unmapped it.
         unsafe { start.write_volatile(1) };
     });
     assert_eq!(status, 0);

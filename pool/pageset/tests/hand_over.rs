@@ -1,4 +1,4 @@
-//! A pool whose parent makes it and ends, as a daemon does: the child takes it over.
+//! A parent builds a pool and ends, as a daemon's first process does. The child takes the pool over.
 #![cfg(not(miri))]
 
 mod children;
@@ -18,7 +18,7 @@ const MIB: usize = 1 << 20;
 const FRAMES: u64 = 16 * MIB as u64 / 4096;
 const SOON: Duration = Duration::from_secs(20);
 
-/// Runs `parent` in a process of its own. A descendant of it writes to the pipe when all of its work is done.
+/// Runs `parent` in a process of its own. One of its descendants writes to the pipe when the work is done.
 fn daemon(parent: impl FnOnce(PipeWriter)) {
     let (mut done, says): (PipeReader, PipeWriter) = std::io::pipe().unwrap();
     let pid = fork(|| parent(says.try_clone().unwrap()));
@@ -35,7 +35,7 @@ fn builder(path: FastPath) -> Builder {
 
 const PATHS: [FastPath; 2] = [FastPath::Auto, FastPath::Locks];
 
-/// A few blocks, each with its own content.
+/// Allocates a few blocks and fills each with another byte.
 fn marked(pool: &Pool) -> Vec<Pages<'_>> {
     let orders = [0, 0, 3, 9, 1].map(|order| Order::new(order).unwrap());
     let mut blocks: Vec<_> = orders.into_iter().map(|order| pool.alloc(order).unwrap()).collect();
@@ -47,7 +47,7 @@ fn assert_marked(blocks: &[Pages<'_>]) {
     assert!(blocks.iter().zip(1..).all(|(block, mark)| block.iter().all(|byte| *byte == mark)));
 }
 
-/// Everything that a pool does, in its new process.
+/// Calls all operations of a pool in the process that has taken it over.
 fn use_all(pool: &Pool, blocks: Vec<Pages<'_>>, lost: u64) {
     assert!(!pool.is_in_child());
     pool.take_over(Duration::ZERO).expect("it is ours already");
@@ -95,7 +95,7 @@ fn a_pool_that_was_built_before_daemon_works_in_the_daemon() {
             }
             drop(pool);
             says.write_all(b"done").unwrap();
-            // SAFETY: leaves the process without running the test's end.
+            // SAFETY: the call ends the process without running the rest of the test.
             unsafe { libc::_exit(0) };
         });
     }
@@ -112,7 +112,7 @@ fn a_grandchild_takes_over_when_its_parent_did_not() {
                 fork(|| {
                     pool.take_over(SOON).unwrap();
                     use_all(&pool, blocks.take().unwrap(), 0);
-                    // And so does the next child.
+                    // A child of this child also takes the pool over.
                     let blocks = marked(&pool);
                     fork(|| {
                         pool.take_over(SOON).unwrap();
@@ -121,9 +121,9 @@ fn a_grandchild_takes_over_when_its_parent_did_not() {
                     });
                 });
             });
-            // As the second fork of a daemon: the grandchild is there before the owner ends.
+            // The grandchild runs before the owner ends, as after the second fork of a daemon.
             assert_eq!(status_of(child), 0);
-            // SAFETY: ends the owner, whose values stay as they are.
+            // SAFETY: the call ends the owner without dropping its values.
             unsafe { libc::_exit(0) };
         });
     }
@@ -159,7 +159,7 @@ fn a_child_without_the_agreement_is_refused() {
     }
 }
 
-/// No thread takes the locks before such a fork.
+/// Before a fork by a direct system call, no handler takes the pool's locks.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_fork_that_the_c_library_does_not_see_is_refused() {
@@ -168,13 +168,13 @@ fn a_fork_that_the_c_library_does_not_see_is_refused() {
     let child = unsafe { libc::syscall(libc::SYS_fork) } as libc::pid_t;
     if child == 0 {
         let is_refused = matches!(pool.take_over(SOON), Err(TakeOverError::Unprepared));
-        // SAFETY: leaves the process.
+        // SAFETY: the call ends the process.
         unsafe { libc::_exit(if is_refused { 0 } else { 1 }) };
     }
     assert_eq!(status_of(child), 0);
 }
 
-/// At each fork, other threads are in the middle of their work.
+/// At each fork, other threads are allocating and freeing pages.
 #[test]
 fn a_child_of_a_busy_parent_gets_a_pool_that_is_right() {
     for path in PATHS {
@@ -206,11 +206,12 @@ fn a_child_of_a_busy_parent_gets_a_pool_that_is_right() {
                 std::thread::sleep(Duration::from_micros(300 * round));
                 fork(|| {
                     pool.take_over(SOON).unwrap();
-                    // Pages of the three threads, and blocks that these put into arrays during the fork.
+                    // Lost are the pages of the three threads, and blocks that they put into arrays during
+                    // the fork.
                     use_all(pool, blocks, FRAMES);
                     says.write_all(b"done").unwrap();
                 });
-                // SAFETY: ends the owner and its threads.
+                // SAFETY: the call ends the owner and its threads.
                 unsafe { libc::_exit(0) };
             });
         }
@@ -223,7 +224,7 @@ fn memory_that_is_not_copied_is_refused() {
     let start = region.as_ptr().cast_mut();
     let start = std::ptr::NonNull::new(start.wrapping_add(start.align_offset(4 * MIB))).unwrap();
     let builder = || Pool::builder().size(4 * MIB);
-    // SAFETY: no pool is built of it.
+    // SAFETY: no pool is built with this region.
     let of_region = unsafe { builder().region(start, 4 * MIB) };
     for builder in [
         builder().backing(Backing::Memfd),
@@ -238,8 +239,8 @@ fn memory_that_is_not_copied_is_refused() {
     }
 }
 
-/// A thread that forks empties the arrays of all such pools. `validate` on another thread found fewer blocks
-/// in arrays than were allocated a moment before.
+/// Regression test. A forking thread empties the arrays while another thread validates the pool. `validate`
+/// then found fewer blocks in arrays than it expected.
 #[test]
 fn a_fork_of_another_thread_does_not_disturb_a_validation() {
     let returns = ReturnPolicy::default().with_worker(Worker::None);

@@ -1,5 +1,5 @@
-//! The program's heap is exhausted: an allocator fails the n-th allocation of a thread, for every n. This is
-//! a target of its own, because it has an allocator of its own.
+//! Tests a pool while the program's heap is exhausted. For every n, the heap's allocator fails the n-th
+//! allocation of a thread. The file is a test target of its own, because it replaces the global allocator.
 #![cfg(not(miri))]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -13,20 +13,20 @@ use pageset::{
     ReturnPolicy, Worker,
 };
 
-/// Which allocations of this thread fail.
+/// The allocations of this thread that fail.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fails {
     None,
-    /// The allocation after this many.
+    /// The allocation after this number of successful allocations.
     One(usize),
-    /// All allocations after this many.
+    /// All allocations after this number of successful allocations.
     From(usize),
 }
 
 thread_local! {
     static FAILS: Cell<Fails> = const { Cell::new(Fails::None) };
     static FAILED: Cell<usize> = const { Cell::new(0) };
-    /// Bytes that this thread allocated, minus the freed ones.
+    /// The bytes that this thread has allocated, minus the bytes that it has freed.
     static BYTES: Cell<isize> = const { Cell::new(0) };
     static BYTES_MAX: Cell<isize> = const { Cell::new(0) };
 }
@@ -105,8 +105,9 @@ fn with<T>(fails: Fails, work: impl FnOnce() -> T) -> (T, usize) {
     (outcome, FAILED.get())
 }
 
-/// Runs `work` with the first allocation failing, then with the second, and so on, until it needs no more.
-/// Then runs it with all allocations failing from each on. Returns how many it needs.
+/// Runs `work` again and again: first its first allocation fails, then its second, and so on. Afterwards does
+/// the same, but all later allocations of a run fail too. Returns the number of allocations that `work`
+/// needs.
 fn for_every_allocation(mut work: impl FnMut(Fails)) -> usize {
     let mut needed = 0;
     for fails in [Fails::One, Fails::From] {
@@ -143,7 +144,7 @@ fn use_up(held: &mut Held<'_>, of: u8) {
     }
 }
 
-/// Every operation that needs no memory of the heap.
+/// All operations that need no memory of the heap.
 const OPERATIONS: [Operation; 21] = [
     ("alloc order 0", |held| use_up(held, 0)),
     ("alloc order 2", |held| use_up(held, 2)),
@@ -195,7 +196,8 @@ const OPERATIONS: [Operation; 21] = [
     ("validate", |held| held.pool.validate().unwrap()),
 ];
 
-/// This includes every free: none needs memory, so none can fail for lack of it.
+/// No operation in the list uses the heap, so an exhausted heap makes none of them fail. All frees are in the
+/// list.
 #[test]
 fn fault_06_operations_of_a_pool_need_no_heap() {
     for fast_path in [FastPath::Auto, FastPath::Locks] {
@@ -203,14 +205,14 @@ fn fault_06_operations_of_a_pool_need_no_heap() {
             let pool = Arc::new(builder(fast_path).build().unwrap());
             let mut held =
                 Held { pool: &pool, pages: Vec::with_capacity(20_000), owned: Vec::with_capacity(8) };
-            // Arrays, the base and users have some pages each.
+            // Give some pages to the arrays, to the base and to users.
             for of in [0, 0, 0, 1, 3, 4, 9] {
                 held.pages.extend((0..400 >> of).map(|_| pool.alloc(order(of)).unwrap()));
             }
             let half = held.pages.len() / 2;
             held.pages.drain(..half).step_by(2).for_each(drop);
             held.owned.push(pool.alloc_owned(order(4)).unwrap());
-            // After each possible earlier operation.
+            // Run each operation after each other operation.
             for (before, first) in OPERATIONS {
                 let ((), failed) = with(Fails::From(0), || {
                     first(&mut held);
@@ -288,7 +290,7 @@ fn fault_06_a_report_that_finds_no_heap_is_an_error() {
     assert_eq!(BYTES.get(), bytes);
 }
 
-/// The pool is 1 TiB, its capacity 64 MiB.
+/// A pool of 1 TiB has a capacity of 64 MiB, so a list of all pages is as long as the capacity.
 #[test]
 fn fault_06_a_list_of_everything_is_as_long_as_the_capacity() {
     let returns = ReturnPolicy::default().with_worker(Worker::None);
@@ -299,14 +301,14 @@ fn fault_06_a_list_of_everything_is_as_long_as_the_capacity() {
     let before = BYTES_MAX.get();
     assert_eq!(pool.alloc_bulk(usize::MAX, &mut pages), Ok(16384));
     assert!(BYTES_MAX.get() - before <= MIB as isize, "{} bytes for the list", BYTES_MAX.get() - before);
-    // No capacity is left: the error comes before any memory is reserved.
+    // No capacity is left, so the call fails before it uses the heap.
     let (outcome, failed) = with(Fails::From(0), || pool.alloc_bulk(usize::MAX, &mut Vec::new()));
     assert_eq!((outcome, failed), (Err(AllocError::OverCapacity), 0));
     drop(pages);
     assert_eq!(pool.stats().nr_used, 0);
 }
 
-/// A lock whose waiters allocate a place in a queue would use the heap here.
+/// Some kinds of locks allocate a queue entry when a thread waits. Such a lock would use the heap here.
 #[test]
 fn fault_06_threads_that_wait_for_each_other_need_no_heap() {
     for fast_path in [FastPath::Auto, FastPath::Locks] {

@@ -1,5 +1,5 @@
-//! Huge pages that the administrator sets apart: a machine with four of them, and four more that the kernel
-//! may make. Tests change these counts, one test at a time, and restore them.
+//! Tests pools of hugetlb pages on a machine that has four huge pages reserved, and may allocate four more.
+//! Each test sets these two numbers and restores them, so only one test runs at a time.
 #![cfg(not(miri))]
 
 use std::fs;
@@ -12,14 +12,14 @@ use pageset::{Backing, BuildError, Builder, Fork, HugePageSize, Numa, Order, Pag
 use pageset::{ReturnPolicy, Worker};
 
 const HUGE: usize = 2 << 20;
-/// The number that is set apart, and the number that the kernel may make beyond it.
+/// The number of reserved huge pages, and the number that the kernel may allocate beyond it.
 const KEYS: [&str; 2] = ["/proc/sys/vm/nr_hugepages", "/proc/sys/vm/nr_overcommit_hugepages"];
 
 fn read(path: &str) -> usize {
     fs::read_to_string(path).unwrap().trim().parse().unwrap()
 }
 
-/// Four and four huge pages, while this lives.
+/// Sets both numbers to 4 until the value is dropped.
 struct FourAndFour {
     before: [usize; 2],
     _one_at_a_time: MutexGuard<'static, ()>,
@@ -64,7 +64,7 @@ fn builder(pages: usize) -> Builder {
     Pool::builder().size(pages * HUGE).backing(huge).returns(returns)
 }
 
-/// All blocks of 2 MiB, each filled with this byte.
+/// Allocates all blocks of 2 MiB, and fills each with this byte.
 fn fill(pool: &Pool, byte: u8) -> Vec<Pages<'_>> {
     let mut blocks: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::THP).ok()).collect();
     blocks.iter_mut().for_each(|block| block.fill(byte));
@@ -75,7 +75,7 @@ fn fill(pool: &Pool, byte: u8) -> Vec<Pages<'_>> {
 #[ignore = "needs root and huge pages"]
 fn fault_03_no_huge_page_of_a_pool_is_lost_to_others_whatever_is_called() {
     let _machine = FourAndFour::set_up();
-    // First the pages that are set apart, then also those that the kernel can make.
+    // First use only the reserved pages, then also pages that the kernel allocates.
     for pages in [4, 8] {
         let pool = builder(pages).build().unwrap();
         assert_eq!(fill(&pool, 1).len(), pages);
@@ -89,7 +89,7 @@ fn fault_03_no_huge_page_of_a_pool_is_lost_to_others_whatever_is_called() {
         others.iter_mut().for_each(|other| drop(fill(other, 2)));
         let error = builder(1).build().unwrap_err();
         assert!(matches!(error, BuildError::HugetlbShortage { wanted: 1, free: Some(0), .. }), "{error:?}");
-        // No SIGBUS, and no bytes of other pools.
+        // Touching the pages causes no SIGBUS, and other pools do not change their bytes.
         let blocks = fill(&pool, 3);
         assert_eq!(blocks.len(), pages);
         assert!(blocks.iter().all(|block| block.iter().all(|byte| *byte == 3)));
@@ -118,22 +118,22 @@ fn a_pool_that_clears_in_idle_time_and_has_a_thread_keeps_its_huge_pages_too() {
     assert!(zeros.len() == 8 && zeros.iter().all(|block| block.iter().all(|byte| *byte == 0)));
 }
 
-/// The sum of one byte of each block that a child reads, after the parent has written again. The child is not
-/// killed.
+/// Forks. The parent then writes to each block, and afterwards the child reads a byte of each block. Returns
+/// the sum of these bytes, and checks that no signal ended the child.
 fn sum_in_child(pool: &Pool) -> u8 {
     let mut blocks = fill(pool, 7);
     let mut channel = [0; 2];
     // SAFETY: the array has room for two descriptors.
     assert_eq!(unsafe { libc::pipe(channel.as_mut_ptr()) }, 0);
     let [reader, writer] = channel;
-    // SAFETY: the child has this thread only, reads memory, and leaves by `_exit`.
+    // SAFETY: the child has only this thread, reads memory, and exits by `_exit`.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let mut byte = 0_u8;
-        // SAFETY: waits for a byte of the parent, which `byte` has room for.
+        // SAFETY: the call waits for one byte of the parent, and `byte` has room for it.
         unsafe { libc::read(reader, (&raw mut byte).cast(), 1) };
         let sum = blocks.iter().map(|block| block[0]).sum::<u8>();
-        // SAFETY: leaves the process without running anything of the parent's.
+        // SAFETY: the call ends the process without running the parent's destructors or exit handlers.
         unsafe { libc::_exit(i32::from(sum)) };
     }
     blocks.iter_mut().for_each(|block| block.fill(9));
@@ -143,7 +143,7 @@ fn sum_in_child(pool: &Pool) -> u8 {
     // SAFETY: `status` outlives the call.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     channel.iter().for_each(|end| {
-        // SAFETY: made above, and closed only here.
+        // SAFETY: the descriptor was made above, and is closed only here.
         unsafe { libc::close(*end) };
     });
     assert!(blocks.iter().all(|block| block.iter().all(|byte| *byte == 9)));
@@ -160,12 +160,12 @@ fn fault_04_a_child_that_reads_huge_pages_is_not_killed_when_none_is_left_for_a_
     drop(pool);
     let error = builder(8).fork(Fork::Copy).build().unwrap_err();
     assert!(matches!(error, BuildError::CopyOfHugetlb), "{error:?}");
-    // Nothing is left behind.
+    // The failed builds have kept no huge page.
     assert_eq!((free(), reserved()), (4, 0));
     assert_eq!(fill(&builder(8).fork(Fork::Hide).build().unwrap(), 1).len(), 8);
 }
 
-/// A page of 1 GiB, which is the system's again at the end.
+/// A pool uses a huge page of 1 GiB, and the system has it again at the end.
 #[test]
 #[ignore = "needs root and 1 GiB of memory that lies together"]
 fn a_pool_takes_pages_of_a_gib_where_there_are_some_and_is_made_of_small_ones_elsewhere() {
@@ -239,7 +239,7 @@ fn huge_pages_are_taken_from_the_nodes_that_were_asked_for_when_the_pool_is_buil
     }
 }
 
-/// A huge page is mapped as a whole, here a second time in this process.
+/// Maps a whole huge page of a pool's file a second time in this process.
 #[test]
 #[ignore = "needs root and huge pages"]
 fn another_mapping_of_the_file_of_a_pool_of_huge_pages_shows_its_bytes() {
@@ -256,9 +256,9 @@ fn another_mapping_of_the_file_of_a_pool_of_huge_pages_shows_its_bytes() {
         unsafe { libc::mmap(std::ptr::null_mut(), HUGE, prot, flags, file, huge_page as libc::off_t) };
     assert_ne!(other, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
     let there = other.cast::<u8>().wrapping_add(page.offset() - huge_page);
-    // SAFETY: inside of the mapping, and no thread writes.
+    // SAFETY: the address lies inside the mapping, and no thread writes to it.
     assert_eq!(unsafe { there.read() }, 7);
-    // SAFETY: mapped above, and not in use any more.
+    // SAFETY: the memory was mapped above, and is not in use any more.
     assert_eq!(unsafe { libc::munmap(other, HUGE) }, 0);
     drop(page);
     drop(pool);
@@ -271,7 +271,7 @@ fn what_is_short_of_huge_pages_is_said() {
     let _machine = FourAndFour::set_up();
     let error = builder(9).build().unwrap_err();
     assert_eq!(error.to_string(), "cannot get 9 huge pages: 4 are free (see /proc/sys/vm/nr_hugepages)");
-    // Free, but reserved by another program.
+    // Another mapping reserves free huge pages without using them.
     let bytes = 4 * HUGE;
     let (prot, flags) = (libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB);
     // SAFETY: a new mapping at an address of the kernel's choice.
@@ -279,6 +279,6 @@ fn what_is_short_of_huge_pages_is_said() {
     assert_ne!(other, libc::MAP_FAILED);
     let error = builder(5).build().unwrap_err();
     assert!(matches!(error, BuildError::HugetlbShortage { wanted: 5, free: Some(0), .. }), "{error:?}");
-    // SAFETY: mapped above, and not in use.
+    // SAFETY: the memory was mapped above, and is not in use any more.
     assert_eq!(unsafe { libc::munmap(other, bytes) }, 0);
 }

@@ -1,4 +1,5 @@
-//! Limits of the process. Each test runs in a child, because a limit stays.
+//! Tests pools under limits of the process. Each test runs in a child, because a process cannot remove its
+//! limit.
 #![cfg(not(miri))]
 
 use std::process::Command;
@@ -28,7 +29,7 @@ fn exhausted_address_space_is_said() {
         error.to_string(),
         "cannot reserve 4294967296 bytes of address space (see ulimit -v and vm.max_map_count)"
     );
-    // Nothing is left behind: a smaller pool fits, again and again.
+    // The failed build has kept no address space: a smaller pool can be built again and again.
     for _ in 0..50 {
         assert!(Pool::builder().size(256 << 20).build().is_ok());
     }
@@ -36,11 +37,12 @@ fn exhausted_address_space_is_said() {
 
 fn set_limit(resource: libc::__rlimit_resource_t, bytes: u64) {
     let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
-    // SAFETY: reads the limit, which outlives the call.
+    // SAFETY: the call reads the limit, which outlives the call.
     assert_eq!(unsafe { libc::setrlimit(resource, &raw const limit) }, 0);
 }
 
-/// The kernel sends SIGXFSZ with the error. The signal would end the program.
+/// With the error, the kernel sends SIGXFSZ. The pool must hide this signal, because it would end the
+/// program.
 #[test]
 fn fault_09_a_limit_of_file_sizes_is_an_error_and_no_signal() {
     if !is_child() {
@@ -58,12 +60,11 @@ fn fault_09_a_limit_of_file_sizes_is_an_error_and_no_signal() {
     assert!(matches!(error, BuildError::Memfd { .. }), "{error:?}");
     assert!(error.to_string().contains("ulimit -f"), "{error}");
     assert_eq!(states(), before, "signals are blocked, pending and handled as before");
-    // A pending signal of the program's own stays pending.
-    // SAFETY: a set of zeros is empty.
+    // A SIGXFSZ that was pending before stays pending. SAFETY: a set of zeros is empty.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
-    // SAFETY: changes the set, which is valid.
+    // SAFETY: the call changes the set, which is valid.
     unsafe { libc::sigaddset(&raw mut set, libc::SIGXFSZ) };
-    // SAFETY: reads the set, which outlives the call.
+    // SAFETY: the call reads the set, which outlives the call.
     assert_eq!(unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) }, 0);
     // SAFETY: a blocked signal only waits.
     assert_eq!(unsafe { libc::raise(libc::SIGXFSZ) }, 0);
@@ -80,7 +81,7 @@ fn fault_11_populate_does_itself_what_threads_would_that_cannot_be_started() {
         return again(test, "");
     }
     let pool = without_thread(1 << 30, Backing::Plain);
-    // Room for a few small tables, but for no thread's stack.
+    // Leave room for a few small tables, but not for a thread's stack.
     set_limit(libc::RLIMIT_AS, mapped() + (1 << 20));
     assert!(std::thread::Builder::new().spawn(|| ()).is_err(), "the limit is felt");
     let threads = std::num::NonZero::new(64).unwrap();
@@ -123,7 +124,7 @@ fn a_file_that_no_descriptor_is_left_for_is_said() {
         error.to_string(),
         "cannot create the pool's file: no file descriptor is left (see ulimit -n)"
     );
-    // Other pools need none.
+    // Other pools need no file descriptor.
     assert!(Pool::builder().size(64 << 20).build().is_ok());
     drop(files);
     assert!(Pool::builder().size(64 << 20).backing(Backing::Memfd).build().is_ok());
@@ -152,7 +153,7 @@ fn threads_without_an_area_work() {
     pool.validate().unwrap();
 }
 
-/// As in a cgroup's cpuset: the usable CPUs do not have the first ids.
+/// The only usable CPU is the last one, as can happen in a cpuset.
 #[test]
 fn a_process_of_one_cpu_works() {
     if !is_child() {

@@ -1,5 +1,4 @@
-//! Random programs of the whole public surface: see `program`. The fuzz target `pool_operations` runs more of
-//! them.
+//! Runs random programs on a pool (see `program`). The fuzz target `pool_operations` runs more programs.
 #![cfg(not(miri))]
 
 mod program;

@@ -1,4 +1,5 @@
-//! The program's signals, and the pool's thread. Each test runs in a process of its own.
+//! Tests signal handlers that use a pool, and the pool's thread in programs that use signals. Each test runs
+//! in a process of its own.
 #![cfg(not(miri))]
 
 use std::collections::VecDeque;
@@ -29,14 +30,14 @@ fn is_child() -> bool {
     std::env::var_os("PAGESET_TEST_CHILD").is_some()
 }
 
-/// Runs `work` in a child with one thread, which takes all signals. The result says whether the child
-/// succeeded.
+/// Runs `work` in a child with one thread, so that this thread takes all signals. Fails if `work` returns
+/// `false` or panics.
 fn in_one_thread(work: impl FnOnce() -> bool) {
-    // SAFETY: the child has this thread only, for which glibc's heap is usable, and leaves by `_exit`.
+    // SAFETY: the child has only this thread, and exits by `_exit`. glibc's heap works in such a child.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        // SAFETY: leaves the process without running anything of the parent's.
+        // SAFETY: the call ends the process without running the parent's destructors or exit handlers.
         unsafe { libc::_exit(if outcome.is_ok_and(|is_right| is_right) { 0 } else { 1 }) };
     }
     let mut status = 0;
@@ -50,7 +51,7 @@ static POOLS: OnceLock<[Pool; 2]> = OnceLock::new();
 static ALLOCATED: AtomicU64 = AtomicU64::new(0);
 static REFUSED: AtomicU64 = AtomicU64::new(0);
 
-/// Allocates and frees, perhaps while the interrupted thread does the same.
+/// Allocates and frees blocks. The interrupted thread may be doing the same.
 extern "C" fn handler(_: libc::c_int) {
     for pool in POOLS.get().into_iter().flatten() {
         for order in [0, 2, 5, 9] {
@@ -67,11 +68,11 @@ extern "C" fn handler(_: libc::c_int) {
     }
 }
 
-/// Delivers SIGALRM every `micros` microseconds to whichever thread runs. 0 ends that.
+/// Makes the kernel send SIGALRM to this process every `micros` microseconds. 0 stops the signals.
 fn alarm_every(micros: libc::suseconds_t) {
     let time = libc::timeval { tv_sec: 0, tv_usec: micros };
     let timer = libc::itimerval { it_interval: time, it_value: time };
-    // SAFETY: the timer outlives the call, and the former one is not wanted.
+    // SAFETY: the timer outlives the call, and a null pointer means that the previous timer is not wanted.
     assert_eq!(unsafe { libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &raw const timer, 0) }, 0);
 }
 
@@ -109,7 +110,7 @@ fn allocate_under_alarms() {
         if round % 5000 == 0 {
             let _ = pool.trim();
         }
-        // Stop after enough of both, or when the machine is too slow for more.
+        // Stop after enough refused and successful allocations.
         if round > 100_000 && REFUSED.load(Relaxed) > 100 && ALLOCATED.load(Relaxed) > 10_000 {
             break;
         }
@@ -135,7 +136,7 @@ fn only(signal: libc::c_int) -> libc::sigset_t {
     unsafe { set.assume_init() }
 }
 
-/// No other thread of the program may be able to take the signal.
+/// The pool's thread must not take the signal that the program waits for.
 #[test]
 fn a_program_that_waits_for_a_signal_gets_it() {
     if !is_child() {
@@ -164,7 +165,7 @@ fn thread_of_pool() -> std::path::PathBuf {
         };
         match { tasks }.find(is_ours) {
             Some(task) => return task,
-            // The thread gets its name a little after it begins.
+            // A thread gets its name a moment after it has begun.
             None => std::thread::yield_now(),
         }
     }
@@ -191,7 +192,7 @@ fn the_pools_thread_blocks_every_signal_and_its_builder_none() {
     assert_eq!(status_of(std::path::Path::new("/proc/thread-self"), "SigBlk"), before);
 }
 
-/// Waits until the pool's thread has set this attribute. It does so when it begins to run.
+/// Waits until the pool's thread has this attribute, which it sets when it begins to run.
 fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     for _ in 0..3000 {
         if is_so() {
@@ -209,7 +210,7 @@ fn the_pools_thread_may_run_wherever_its_process_may() {
     }
     let all = status_of(std::path::Path::new("/proc/thread-self"), "Cpus_allowed_list");
     let last = std::thread::available_parallelism().unwrap().get() - 1;
-    // SAFETY: zeros are an empty set.
+    // SAFETY: a set whose bytes are all zero is a valid, empty set.
     let mut one = unsafe { MaybeUninit::<libc::cpu_set_t>::zeroed().assume_init() };
     // SAFETY: the set has room for every CPU of this machine.
     unsafe { libc::CPU_SET(last, &mut one) };

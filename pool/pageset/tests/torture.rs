@@ -1,7 +1,7 @@
-//! Threads on random CPUs allocate, free for each other, are moved to other CPUs, fork, trim and resize.
-//! Every page carries a pattern that proves that it has only one owner.
+//! Threads allocate pages, free each other's pages, move to random CPUs, fork, trim and resize. Every page
+//! has a pattern that proves that it has only one owner.
 //!
-//! `PAGESET_SOAK_SECONDS` makes it longer: see `cargo xtask ci night soak`.
+//! `PAGESET_SOAK_SECONDS` sets a longer time. `cargo xtask ci night soak` uses it.
 
 use std::sync::Mutex;
 use std::sync::atomic::{
@@ -67,7 +67,7 @@ fn move_to_some_cpu(random: &mut Random) {
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get());
     let mut set = CpuSet::new();
     set.set(random.below(cpus));
-    // A CPU that this process may not use is refused, which does no harm.
+    // The call fails for a CPU that this process may not use, which does no harm.
     let _ = sched_setaffinity(None, &set);
 }
 
@@ -213,8 +213,8 @@ fn every_page_of_a_shared_pool_has_one_owner() {
     torture(Pool::builder().backing(Backing::Memfd));
 }
 
-/// There are more threads than CPUs, they are in sequences nearly all of the time, and the scheduler
-/// interrupts them. So some sequences begin again. No page may be lost or doubled by that.
+/// There are more threads than CPUs, so the scheduler often preempts a thread inside a sequence. The kernel
+/// then restarts the sequence. No page may be lost or doubled by such a restart.
 #[test]
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn sequences_are_restarted() {
@@ -240,7 +240,7 @@ fn sequences_are_restarted() {
             });
         }
         while pool.stats().rseq_restarts < before + 10 && Instant::now() < until {
-            // The barrier of a trim restarts every thread that is in a sequence.
+            // A trim restarts every sequence that is running.
             let _ = pool.trim();
         }
         ends.store(true, SeqCst);
@@ -249,7 +249,7 @@ fn sequences_are_restarted() {
     pool.validate().unwrap();
 }
 
-/// A signal handler allocates in the middle of a sequence, which then begins again.
+/// A signal handler interrupts a sequence and allocates. The kernel then restarts the sequence.
 #[test]
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn signal_handlers_may_allocate_from_arrays() {
@@ -258,8 +258,8 @@ fn signal_handlers_may_allocate_from_arrays() {
     static HANDLED: AtomicU64 = AtomicU64::new(0);
 
     extern "C" fn handler(_: libc::c_int) {
-        // Only from the array: the slow path takes locks, which a handler cannot. The array is never empty
-        // here, because the thread keeps pages in it.
+        // This allocation comes from the array, which is never empty here, because the thread keeps pages in
+        // it.
         if let Some(pool) = POOL.get() {
             drop(pool.alloc(Order::new(1).unwrap()));
             HANDLED.fetch_add(1, Relaxed);
@@ -278,10 +278,9 @@ fn signal_handlers_may_allocate_from_arrays() {
         sched_setaffinity(None, &here).unwrap();
         let pool = POOL.get().unwrap();
         drop(pool.alloc(Order::new(1).unwrap()).unwrap());
-        // SAFETY: the handler above is a function of this program that touches atomics and this thread's
-        // array only.
+        // SAFETY: the handler only touches atomics and this thread's array.
         unsafe { libc::signal(libc::SIGUSR1, handler as extern "C" fn(libc::c_int) as libc::sighandler_t) };
-        // SAFETY: asks for this thread's own handle.
+        // SAFETY: the call only returns the handle of this thread.
         let this = unsafe { libc::pthread_self() };
         let ends = AtomicBool::new(false);
         std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Advice for a machine, from a recording of its load.
+//! Gives advice for a machine, from a recording of its load.
 
 use pageset_replay::advise::advise as say;
 use pageset_study::latency::simulated;

@@ -1,4 +1,4 @@
-//! Turns errors into exceptions with the command's words.
+//! Turns errors into exceptions, with the messages of the command `pageset`.
 
 use std::io;
 use std::path::Path;
@@ -12,18 +12,19 @@ use pyo3::prelude::*;
 use pageset::AllocError;
 
 mod exceptions {
-    //! Classes that Python defines, because one class can then have two bases.
+    //! Exceptions that the Python part defines, because a class that Rust defines cannot have two bases.
 
     pyo3::import_exception!(pageset.errors, Error);
     pyo3::import_exception!(pageset.errors, OutOfMemoryError);
 }
 
-/// The exception for an error: a `FileError`, which is an `OSError` too, if the system has refused something.
+/// The exception for an error. If the cause is an error of the system, the exception is a `FileError`, which
+/// is also an `OSError`.
 pub(crate) fn raised(error: anyhow::Error) -> PyErr {
     raised_at(error, None)
 }
 
-/// [`raised`] for work on the file `path`, which the error itself may not know.
+/// Does the same as [`raised`] for work on the file `path`. The error itself may not have the path.
 pub(crate) fn raised_at(error: anyhow::Error, path: Option<&Path>) -> PyErr {
     let of_system = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>()).map(errno);
     let (text, path) = match of_trace(error) {
@@ -39,7 +40,7 @@ pub(crate) fn raised_at(error: anyhow::Error, path: Option<&Path>) -> PyErr {
     })
 }
 
-/// The system's number of an error, where it is one of the system's.
+/// The `errno` of an error, if the error is one of the system's.
 fn errno(error: &io::Error) -> Option<i32> {
     error.raw_os_error().or(match error.kind() {
         io::ErrorKind::NotFound => Some(libc::ENOENT),
@@ -55,12 +56,12 @@ fn file_name(path: std::path::PathBuf) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// The exception for a number that an argument cannot have.
+/// The exception for an argument whose number is out of range.
 pub(crate) fn bad_number(problem: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(problem.to_string())
 }
 
-/// The exception for an argument that is not possible.
+/// The exception for any other wrong argument.
 pub(crate) fn refused(problem: impl std::fmt::Display) -> PyErr {
     exceptions::Error::new_err(problem.to_string())
 }
@@ -70,7 +71,7 @@ pub(crate) fn out_of_memory(error: AllocError) -> PyErr {
     exceptions::OutOfMemoryError::new_err(error.to_string())
 }
 
-/// The trace error inside of an error, at any depth.
+/// Extracts the trace error that an error contains, or returns the error.
 fn of_trace(error: anyhow::Error) -> Result<TraceError, anyhow::Error> {
     let error = match error.downcast() {
         Ok(ReplayError::Trace(error)) => return Ok(error),
@@ -85,7 +86,7 @@ fn of_trace(error: anyhow::Error) -> Result<TraceError, anyhow::Error> {
     error.downcast()
 }
 
-/// Adds a remedy to errors of the system, and to others the argument that helps.
+/// The error's text, with a remedy: a command, or the argument that helps.
 fn with_remedy(error: &TraceError) -> String {
     let remedy = match error {
         TraceError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {

@@ -1,4 +1,4 @@
-//! The events of a recording, as a table that is read while it is used.
+//! Shows the events of a recording as a table. The file is read while the table is used.
 
 use pageset_arrow::events::{self, Batches};
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ use crate::recording::Source;
 use crate::stream::{capsule, schema_capsule};
 use crate::work::Watch;
 
-/// The events of a recording: a table. Each use reads it from the file, batch by batch.
+/// The events of a recording, as a table. Each use reads the table from the file again, batch by batch.
 #[pyclass(frozen, module = "pageset")]
 pub(crate) struct Events {
     source: Source,
@@ -40,7 +40,7 @@ impl Events {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The interface allows any schema, so the columns stay as they are.
+        // The interface allows a table to ignore the requested schema, so the columns stay as they are.
         let _ = requested_schema;
         let reader = py.detach(|| self.source.open(&Watch::default())).map_err(raised)?;
         capsule(py, Batches::new(reader))

@@ -1,4 +1,5 @@
-//! The Rust part of the Python package `pageset`: calls the functions of the laboratory and the pool.
+//! The Rust part of the Python package `pageset`, which calls functions of the crates in `lab` and of the
+//! pool.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -15,7 +16,7 @@
 //! | `number` | whole numbers as arguments |
 //! | `pool`, `pages` | the pool, and pages with the buffer protocol |
 //!
-//! Nothing is computed here. The part in Python is `pool/python/pageset`.
+//! This crate itself computes nothing. The Python part of the package is `pool/python/pageset`.
 #![deny(unsafe_code)]
 
 mod advise;

@@ -1,4 +1,4 @@
-//! The names that other functions take, each with a line that describes it.
+//! Lists the names of policies, machines and workloads, each with a line that describes it.
 
 use pageset_core::POLICIES;
 use pageset_study::load::Workload;

@@ -1,4 +1,4 @@
-//! Whole numbers as arguments.
+//! Converts arguments that are whole numbers.
 
 use std::fmt::Display;
 
@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 
 use crate::error::bad_number;
 
-/// A number from 0 on. A negative number is a `ValueError`; Python's own conversion would call it an
-/// overflow.
+/// A whole number of at least 0. If the number does not fit, the conversion raises `ValueError`. (PyO3's own
+/// conversion raises `OverflowError`.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Whole<T>(pub(crate) T);
 
@@ -29,7 +29,7 @@ impl<'py, T: TryFrom<u64> + Display + Bounded> FromPyObject<'_, 'py> for Whole<T
 
 /// A type with a largest number.
 pub(crate) trait Bounded {
-    /// That number.
+    /// The type's largest number.
     const LARGEST: Self;
 }
 

@@ -1,4 +1,4 @@
-//! Pages as Python objects: their bytes by the buffer protocol, without a copy.
+//! Makes pages Python objects. The buffer protocol gives access to their bytes without a copy.
 
 use std::ffi::c_int;
 use std::os::fd::RawFd;
@@ -14,7 +14,8 @@ use crate::number::Whole;
 use crate::pool::file_of;
 
 /// Pages of a pool. `memoryview(pages)` and `numpy.frombuffer(pages, ...)` show their bytes without a copy.
-/// The pages are freed by `free()`, at the end of a `with` block, or when the object and all views are gone.
+/// `free()` and the end of a `with` block free the pages. Otherwise the pages are freed when neither the
+/// object nor a view of it exists any more.
 #[pyclass(frozen, module = "pageset")]
 pub(crate) struct Pages {
     state: Mutex<State>,
@@ -23,12 +24,12 @@ pub(crate) struct Pages {
 }
 
 /// # Invariants
-/// While there are views, there are pages.
+/// If `views` is not 0, `pages` is not `None`.
 struct State {
     pages: Option<OwnedPages>,
     views: usize,
-    /// A `with` block has ended while there were views. The last view frees the pages, and no new views are
-    /// made.
+    /// Whether a `with` block of the pages has ended. If there are still views, the end of the last view
+    /// frees the pages. No new view can be made.
     is_left: bool,
 }
 
@@ -38,7 +39,7 @@ impl Pages {
         Self { state: Mutex::new(State { pages: Some(pages), views: 0, is_left: false }), page_count, offset }
     }
 
-    /// Takes the pages out; `None` if they are free already.
+    /// Takes the pages out of this object. `None` if they are free already.
     fn take(&self) -> PyResult<Option<OwnedPages>> {
         let mut state = self.state();
         if state.pages.as_ref().is_some_and(|pages| pages.pool().is_in_child()) {
@@ -71,26 +72,26 @@ impl Pages {
         self.page_count * PAGE_BYTES
     }
 
-    /// Bytes from the pool's start to these pages.
+    /// The number of bytes from the pool's start to these pages.
     #[getter]
     fn offset(&self) -> usize {
         self.offset
     }
 
-    /// Whether they were freed, by `free()` or at the end of a `with` block.
+    /// Whether the pages were freed, discarded or split.
     #[getter]
     fn is_free(&self) -> bool {
         self.state().pages.is_none()
     }
 
-    /// Frees the pages now. Raises `BufferError` while there are views of their bytes. Does nothing if they
+    /// Frees the pages now. Raises `BufferError` if there are views of their bytes. Does nothing if the pages
     /// are free already.
     fn free(&self) -> PyResult<()> {
         self.take().map(drop)
     }
 
-    /// Frees the pages now, and returns their memory to the system at once. The pool then knows that they are
-    /// zero. Returns the number of returned bytes.
+    /// Frees the pages now, and returns their memory to the system at once. The pool then knows that the
+    /// pages are zero. Returns the number of returned bytes.
     fn discard(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.take()?.map_or(0, |pages| py.detach(|| pages.discard())))
     }
@@ -111,8 +112,8 @@ impl Pages {
         Ok(pages.give_back(first..end))
     }
 
-    /// Splits these pages into the first `count` and the rest. Each part is freed separately; this object has
-    /// no pages any more.
+    /// Splits these pages into two objects: the first `count` pages and the other pages. Each part is freed
+    /// separately. This object then has no pages.
     fn split(&self, count: Whole<usize>) -> PyResult<(Self, Self)> {
         let Whole(count) = count;
         if count == 0 || count >= self.page_count {
@@ -126,8 +127,8 @@ impl Pages {
         Ok((Self::new(first), Self::new(rest)))
     }
 
-    /// The descriptor of the pool's file, if the pool's backing is `memfd` or hugetlb. With `offset`, another process
-    /// finds these pages in it.
+    /// The descriptor of the pool's file, if the pool's backing is `memfd` or hugetlb. Another process finds
+    /// these pages in the file by their `offset`.
     fn fileno(&self) -> PyResult<RawFd> {
         let state = self.state();
         let file = state.pages.as_ref().and_then(|pages| file_of(pages.pool()));
@@ -144,8 +145,8 @@ impl Pages {
         slf
     }
 
-    /// Frees the pages as soon as there are no views of them. It never raises, because that would hide the
-    /// block's own exception.
+    /// Frees the pages now, or when their last view ends. Never raises, because an exception would hide an
+    /// exception of the block.
     fn __exit__(&self, _type: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>, _traceback: &Bound<'_, PyAny>) {
         let mut state = self.state();
         state.is_left = true;
@@ -157,18 +158,19 @@ impl Pages {
         format!("<pageset.Pages: {} bytes at {:#x}{free}>", self.nbytes(), self.offset)
     }
 
-    /// Shows the bytes to a view, which keeps this object alive.
+    /// Makes a view of the bytes. The view keeps this object alive.
     ///
     /// # Safety
-    /// `view` is a buffer that Python wants filled.
+    /// `view` points to a buffer structure that this call may fill.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let pages = slf.get();
         let mut state = pages.state();
         let start = state.pages.as_ref().filter(|_| !state.is_left).map(OwnedPages::as_ptr);
         let start = start.ok_or_else(|| PyValueError::new_err("the pages are free"))?;
         let bytes = pages.nbytes() as ffi::Py_ssize_t;
-        // SAFETY: Python passes a buffer to fill. The bytes are mapped and initialised, and stay so: the view
-        // keeps this object, whose pages are not freed while it has views.
+        // SAFETY: Python passes a structure to fill. The bytes are mapped and initialised. The bytes stay
+        // mapped, because the view keeps this object alive, and the pages are not freed while there are
+        // views.
         let filled = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start.cast(), bytes, 0, flags) };
         if filled != 0 {
             return Err(PyErr::fetch(slf.py()));

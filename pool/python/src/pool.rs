@@ -1,4 +1,4 @@
-//! The pool as a Python object.
+//! Makes the pool a Python object.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -17,11 +17,11 @@ use crate::number::Whole;
 use crate::pages::Pages;
 use crate::work::{Interrupted, run};
 
-/// A pool of 4 KiB to 4 MiB pages: per-CPU cached, backed by huge pages, returned to the system when idle
-/// unless `pinned`.
+/// A pool that hands out pages of 4 KiB to 4 MiB. Each CPU has a cache of pages, huge pages back the pool,
+/// and idle memory goes back to the system unless the pool is `pinned`.
 ///
-/// It lives as long as the last of its pages. In a child of a fork its pages may be read; every other call is
-/// an error.
+/// The memory stays until neither the pool nor pages of it exist any more. A child of a fork may read the
+/// pages, but most calls on the pool and its pages raise an exception there.
 #[pyclass(frozen, module = "pageset")]
 pub(crate) struct Pool(Arc<pageset::Pool>);
 
@@ -73,42 +73,43 @@ impl Pool {
         Ok(Self(Arc::new(pool)))
     }
 
-    /// Bytes of the pool.
+    /// The size of the pool, in bytes.
     #[getter]
     fn size(&self) -> usize {
         self.0.page_count() * PAGE_BYTES
     }
 
-    /// Pages of 4 KiB in it.
+    /// The number of pages of 4 KiB in the pool.
     #[getter]
     fn page_count(&self) -> usize {
         self.0.page_count()
     }
 
-    /// Address of the first byte. A page's `offset` is its distance from here. For a registration with a
-    /// device.
+    /// The address of the pool's first byte, for a registration with a device. A page's `offset` is its
+    /// distance from this address.
     #[getter]
     fn start(&self) -> usize {
         self.0.start().addr()
     }
 
-    /// The file descriptor of a pool whose backing is `memfd` or hugetlb. It is closed with the pool. Another
-    /// process maps pages by their `offset`, of hugetlb whole huge pages only, and must not change free pages.
+    /// The file descriptor of a pool whose backing is `memfd` or hugetlb. The pool closes it at its end.
+    /// Another process can map pages of the file by their `offset`, but of hugetlb only whole huge pages. The
+    /// other process must not change free pages.
     fn fileno(&self) -> PyResult<RawFd> {
         file_of(&self.0).ok_or_else(|| refused("only a pool whose backing is memfd or hugetlb has a file"))
     }
 
-    /// Whether its fast path uses restartable sequences.
+    /// Whether the pool's fast path uses restartable sequences.
     #[getter]
     fn uses_rseq(&self) -> bool {
         self.0.uses_rseq()
     }
 
-    /// Allocates a block of `2**order` pages, aligned to its size; order 0 to 10. Its content is unspecified,
-    /// or all zero.
+    /// Allocates a block of `2**order` pages, aligned to its size. The order is 0 to 10. With `zeroed`, all
+    /// bytes are zero. Otherwise the contents are unspecified.
     ///
-    /// If there is no block, it collects garbage, because cycles may hold pages. Then it waits up to
-    /// `timeout` seconds until another thread frees some.
+    /// If no such block is free, the call collects garbage, because reference cycles may hold pages. Then it
+    /// waits up to `timeout` seconds until another thread frees enough pages.
     #[pyo3(
         signature = (order=Whole(0), *, zeroed=false, timeout=None),
         text_signature = "($self, order=0, *, zeroed=False, timeout=None)"
@@ -127,13 +128,13 @@ impl Pool {
         self.waited(py, timeout, || if zeroed { self.0.alloc_zeroed(order) } else { self.0.alloc(order) })
     }
 
-    /// Allocates exactly `count` contiguous pages, up to all of the pool.
+    /// Allocates exactly `count` contiguous pages, up to the whole pool.
     #[pyo3(signature = (count, *, timeout=None), text_signature = "($self, count, *, timeout=None)")]
     fn alloc_exact(&self, py: Python<'_>, count: Whole<usize>, timeout: Option<f64>) -> PyResult<Pages> {
         self.waited(py, timeout, || self.0.alloc_exact(count.0))
     }
 
-    /// Allocates contiguous `nbytes`, rounded up to pages, up to all of the pool.
+    /// Allocates contiguous memory of `nbytes`, rounded up to pages, up to the whole pool.
     #[pyo3(
         signature = (nbytes, *, zeroed=false, timeout=None),
         text_signature = "($self, nbytes, *, zeroed=False, timeout=None)"
@@ -158,8 +159,8 @@ impl Pool {
         self.waited(py, timeout, || self.0.alloc_gib())
     }
 
-    /// Allocates the block of `2**order` pages that begins `page` pages after the pool's start, if all of it is
-    /// free. Empties all caches first.
+    /// Allocates the block of `2**order` pages that begins `page` pages after the pool's start, if all its
+    /// pages are free. If some are not, empties all caches and tries again.
     #[pyo3(signature = (page, order=Whole(0)), text_signature = "($self, page, order=0)")]
     fn alloc_at(&self, py: Python<'_>, page: Whole<usize>, order: Whole<u64>) -> PyResult<Pages> {
         let order = order_of(order)?;
@@ -167,8 +168,8 @@ impl Pool {
         Ok(Pages::new(pages.into_owned(&self.0)))
     }
 
-    /// Allocates `count` single pages; fewer if there are no more after garbage was collected. Waits up to
-    /// `timeout` seconds for the first page.
+    /// Allocates `count` single pages. Returns fewer if no more pages are free, even after collecting
+    /// garbage. Waits up to `timeout` seconds for the first page.
     #[pyo3(signature = (count, *, timeout=None), text_signature = "($self, count, *, timeout=None)")]
     fn alloc_bulk(&self, py: Python<'_>, count: Whole<usize>, timeout: Option<f64>) -> PyResult<Vec<Pages>> {
         let Whole(count) = count;
@@ -186,7 +187,7 @@ impl Pool {
                 py.import("gc")?.call_method0("collect")?;
             }
             let mut more = Vec::new();
-            // No further page is no error: the caller gets the pages that there are.
+            // An error here means only that no further page is free. The caller gets the pages so far.
             let _ = py.detach(|| self.0.alloc_bulk(count - pages.len(), &mut more));
             pages.extend(more.into_iter().map(|page| Pages::new(page.into_owned(&self.0))));
         }
@@ -199,7 +200,8 @@ impl Pool {
         Ok(py.detach(|| PoolStats::of(&self.0)))
     }
 
-    /// The memory as the kernel accounts for it, in bytes, with the resident bytes of each NUMA node.
+    /// The pool's memory as the kernel accounts for it, in bytes. `nodes` has the resident bytes of each NUMA
+    /// node.
     fn backing<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.check_process()?;
         let report = py.detach(|| self.0.backing()).map_err(|error| raised(error.into()))?;
@@ -218,21 +220,24 @@ impl Pool {
         Ok(backing)
     }
 
-    /// Returns all free memory to the system now. Returns the number of returned bytes.
+    /// Returns free memory to the system now: whole pageblocks, and free parts of 64 KiB or more. Returns the
+    /// number of returned bytes.
     fn trim(&self, py: Python<'_>) -> PyResult<u64> {
         self.check_process()?;
         Ok(py.detach(|| self.0.trim()).returned_bytes)
     }
 
-    /// Asks the system for huge pages in place of the pool's small pages, also for `memfd`. Contents do not
-    /// change. Returns the bytes that are now in huge pages: 0 before Linux 6.1, and for a pinned pool.
+    /// Asks the system to replace the pool's small pages by huge pages, also for `memfd`. Contents do not
+    /// change. Returns the number of bytes that are now in huge pages. The number is 0 before Linux 6.1, and
+    /// 0 for a pinned pool.
     fn collapse(&self, py: Python<'_>) -> PyResult<u64> {
         self.check_process()?;
         Ok(py.detach(|| self.0.collapse()))
     }
 
-    /// Makes the first `size` bytes resident, or all of the pool, until `trim`. Uses `threads` threads, or
-    /// one for each CPU. The contents of the pages do not change. Returns the number of resident bytes.
+    /// Makes the first `size` bytes of the pool resident until the next `trim`. Without `size`, makes the
+    /// whole pool resident. Uses `threads` threads, or by default one for each CPU that the process may use.
+    /// Contents do not change. Returns the number of bytes that this call made resident.
     #[pyo3(
         signature = (size=None, *, threads=None, progress=None),
         text_signature = "($self, size=None, *, threads=None, progress=None)"
@@ -265,36 +270,38 @@ impl Pool {
         })
     }
 
-    /// Scans once for idle memory, as the pool's own thread does ten times a second. Memory that two scans
-    /// found free goes back to the system. Returns the number of returned bytes.
+    /// Scans once for idle memory, as the pool's own thread does ten times a second by default. Pageblocks
+    /// that two scans in a row found free go back to the system. Returns the number of returned bytes.
     fn tick(&self, py: Python<'_>) -> PyResult<u64> {
         self.check_process()?;
         Ok(py.detach(|| self.0.tick()).returned_bytes)
     }
 
-    /// Takes free memory out of service until at most `size` bytes are in service, or puts some back, up to
-    /// the size that the pool was built with. Returns the bytes in service: more than `size` if too little is
-    /// free.
+    /// Takes free memory out of service until at most `size` bytes are in service, or puts memory back into
+    /// service, up to the size that the pool was built with. Returns the number of bytes in service. The
+    /// number is more than `size` if too little memory is free.
     fn resize(&self, py: Python<'_>, size: Whole<usize>) -> PyResult<usize> {
         self.check_process()?;
         Ok(py.detach(|| self.0.resize(size.0)))
     }
 
-    /// Sets the most bytes that may be handed out, caches included. So a pool can grow that was built larger.
+    /// Limits the bytes that users and the pool's caches may have together. For a pool that can grow, build a
+    /// larger pool with a smaller capacity, and raise the capacity later.
     fn set_capacity(&self, size: Whole<usize>) -> PyResult<()> {
         self.check_process()?;
         self.0.set_capacity(size.0);
         Ok(())
     }
 
-    /// Sets the policy for idle memory, from the next scan on. It does not start or end the pool's thread.
+    /// Sets the policy for idle memory. The new policy applies from the next scan on. The call does not start
+    /// or end the pool's thread.
     fn set_returns(&self, returns: &ReturnPolicy) -> PyResult<()> {
         self.check_process()?;
         self.0.set_returns(returns.0);
         Ok(())
     }
 
-    /// Pins or unpins the pool. From the return of this call on, a pinned pool keeps the page behind every
+    /// Pins or unpins the pool. When this call has returned, a pinned pool keeps the page behind every
     /// address.
     fn set_pinned(&self, py: Python<'_>, pinned: bool) -> PyResult<()> {
         self.check_process()?;
@@ -302,8 +309,9 @@ impl Pool {
         Ok(())
     }
 
-    /// Makes a child of `os.fork()` the owner of its parent's pool, when the parent has ended: for a pool with
-    /// `fork="hand-over"` in a program that becomes a daemon. Waits up to `timeout` seconds for that end.
+    /// Makes a child of `os.fork()` the owner of its parent's pool, when the parent has ended. Waits up to
+    /// `timeout` seconds for the end of the parent. Use it in a program that becomes a daemon, for a pool
+    /// with `fork="hand-over"`.
     #[pyo3(signature = (*, timeout=1.0), text_signature = "($self, *, timeout=1.0)")]
     fn take_over(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
         let wait = Duration::try_from_secs_f64(timeout)
@@ -311,7 +319,8 @@ impl Pool {
         py.detach(|| self.0.take_over(wait)).map_err(refused)
     }
 
-    /// Checks everything that a look can check. Exact only while no other thread uses the pool.
+    /// Checks the pool's tables, and raises an exception if they are inconsistent. The result is exact only
+    /// while no other thread uses the pool.
     fn validate(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.validate()).map_err(refused)
     }
@@ -322,13 +331,13 @@ impl Pool {
 }
 
 impl Pool {
-    /// Raises in a child of the process that built the pool.
+    /// Raises an exception in a child of the process that owns the pool.
     fn check_process(&self) -> PyResult<()> {
         if self.0.is_in_child() { Err(refused(AllocError::Forked)) } else { Ok(()) }
     }
 
-    /// Allocates by `alloc`. If there is no memory, it collects garbage and tries again. Then it waits until
-    /// another thread frees pages, up to the timeout.
+    /// Allocates by `alloc`. If no memory is free, collects garbage and tries again. Then waits up to the
+    /// timeout until another thread frees pages.
     fn waited<'p>(
         &'p self,
         py: Python<'_>,
@@ -338,7 +347,7 @@ impl Pool {
         let timeout = timeout.unwrap_or(0.0);
         let wait = Duration::try_from_secs_f64(timeout)
             .map_err(|_| bad_number(format!("timeout is {timeout}: use seconds from 0 on")))?;
-        // Python has no borrows, so the pages share their pool.
+        // A Python object cannot borrow, so the pages share the ownership of their pool.
         let attempt = || alloc().map(|pages| pages.into_owned(&self.0));
         let mut outcome = py.detach(attempt);
         if is_short(&outcome) {
@@ -363,8 +372,8 @@ impl Pool {
 /// The descriptor of a pool's file.
 #[expect(unsafe_code, reason = "who has the file can change memory behind references")]
 pub(crate) fn file_of(pool: &pageset::Pool) -> Option<RawFd> {
-    // SAFETY: Python has no references to bytes of pages, only addresses. The documentation forbids changes
-    // of free pages.
+    // SAFETY: Python code has addresses of bytes and no Rust references. The documentation forbids changes of
+    // free pages.
     unsafe { pool.memfd() }.map(|file| file.as_raw_fd())
 }
 
@@ -378,7 +387,7 @@ fn order_of(Whole(order): Whole<u64>) -> PyResult<Order> {
     known.ok_or_else(|| refused(format!("order {order} is none: use 0 to {}", Order::MAX.get())))
 }
 
-/// The nodes of a pool: one, or several in turn.
+/// The NUMA setting: one node, or several nodes in turn.
 fn numa_of(node: Option<Whole<u16>>, interleave: Option<Vec<Whole<u16>>>) -> PyResult<Numa> {
     match (node, interleave) {
         (Some(_), Some(_)) => Err(refused("node and interleave: give one of them")),
@@ -394,7 +403,7 @@ fn numa_of(node: Option<Whole<u16>>, interleave: Option<Vec<Whole<u16>>>) -> PyR
     }
 }
 
-/// How children see the memory, by name.
+/// The `fork` setting with this name.
 fn named_fork(name: &str) -> PyResult<Fork> {
     match name {
         "copy" => Ok(Fork::Copy),
@@ -430,7 +439,8 @@ fn not_allocated(error: AllocError) -> PyErr {
     }
 }
 
-/// The state of a pool at one moment, under the kernel's names where it has such. `nr_` are pages of 4 KiB.
+/// The state of a pool at one moment. If the kernel has the same counter, the field has the kernel's name.
+/// Fields that begin with `nr_` count pages of 4 KiB.
 #[pyclass(frozen, get_all, module = "pageset")]
 pub(crate) struct PoolStats {
     /// Pages allocated since the pool was built.
@@ -445,21 +455,21 @@ pub(crate) struct PoolStats {
     nr_used: u64,
     /// Pages out of service after `resize`.
     nr_retired: u64,
-    /// The most pages that may be out of the base.
+    /// The most pages that users and arrays may have together.
     capacity_pages: u64,
-    /// The largest order that has a free block.
+    /// The largest order of a free block outside of the arrays.
     largest_free_order: Option<u8>,
-    /// How often an array was refilled.
+    /// How often blocks were fetched for an array or a bulk allocation.
     array_refills: u64,
-    /// How often half an array was flushed.
+    /// How often blocks left an array because it was full.
     array_flushes: u64,
-    /// How often all arrays were drained.
+    /// How often the pool emptied the arrays of all CPUs.
     array_drains: u64,
     /// How often a drain failed because the system refused membarrier(2).
     array_drains_refused: u64,
-    /// Restarted sequences, in all pools of the process.
+    /// The number of restarted sequences in all pools of the process.
     rseq_restarts: u64,
-    /// Frees that were refused.
+    /// The number of frees that the pool refused.
     bad_frees: u64,
     /// Bytes cleared for zeroed allocations.
     cleared_bytes: u64,
@@ -473,7 +483,7 @@ pub(crate) struct PoolStats {
     return_time_ns: u64,
     /// Bytes of mapped metadata.
     metadata_bytes: u64,
-    /// The counters of the allocator of pageblocks, by name.
+    /// The counters of the allocator behind the arrays, by name.
     base: BTreeMap<&'static str, u64>,
 }
 

@@ -13,7 +13,8 @@ use crate::error::{bad_number, refused};
 use crate::number::Whole;
 use crate::work::{Interrupted, run};
 
-/// Records into a new file. Returns the tracing instances of killed recorders that it removed.
+/// Records into a new file. Also removes the tracing instances that killed recorders have left, and returns
+/// their names.
 #[pyfunction]
 #[pyo3(signature = (path, command, *, seconds, cpus, buffer_bytes, faults, call_chains, names, flight_recorder, until, force, progress))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
@@ -53,7 +54,7 @@ pub(crate) fn record(
         reading: if flight_recorder || until.is_some() { Timing::AtTheEnd } else { Timing::AllTheTime },
     };
     let existing = if force { Existing::Replace } else { Existing::Refuse };
-    // After an interrupt, the recording so far is finished first.
+    // After an interrupt, the recorder first finishes the file.
     run(py, progress, Interrupted::WaitedFor, move |watch| {
         check_file(&path, existing)?;
         let session = Session::prepare(options).map_err(told)?;
@@ -65,7 +66,7 @@ pub(crate) fn record(
             if watch.is_cancelled() { Going::End } else { Going::On }
         });
         if matches!(recording, Err(RecordError::Command { .. } | RecordError::Refused { .. })) {
-            // The file has no requested event.
+            // Remove the file, because it has none of the requested events.
             remove_begun(&path);
         }
         match recording {
@@ -76,7 +77,7 @@ pub(crate) fn record(
     })
 }
 
-/// The recorder's error already says its cause.
+/// Drops the error's source, because the text of a recorder's error already says the cause.
 fn told(error: RecordError) -> anyhow::Error {
     anyhow!("{error}")
 }

@@ -1,4 +1,4 @@
-//! A recording: its place and its description. Each reader opens it again.
+//! A recording, with its place and its description. Each reader opens the recording again.
 
 use std::io;
 use std::path::PathBuf;
@@ -23,14 +23,14 @@ pub(crate) struct Recording {
 /// The place of a recording.
 #[derive(Clone)]
 pub(crate) enum Source {
-    /// In this library.
+    /// The recording is in this library.
     Bundled(OpenOptions),
-    /// In a file.
+    /// The recording is in a file.
     File(PathBuf, OpenOptions),
 }
 
 impl Source {
-    /// Opens the recording. Reading ends once `watch` is cancelled.
+    /// Opens the recording. After `watch` was cancelled, reading returns an error.
     pub(crate) fn open(&self, watch: &Watch) -> anyhow::Result<Watched> {
         let reader = match self {
             Self::Bundled(options) => bundled_with(options)?,
@@ -75,7 +75,7 @@ impl Recording {
         })
     }
 
-    /// The path of the recording; for the bundled one, its name.
+    /// The path of the recording. The bundled recording has a name instead.
     #[getter]
     fn path(&self) -> PathBuf {
         self.info.path.clone()
@@ -93,7 +93,7 @@ impl Recording {
     }
 }
 
-/// A reader that ends with an error once its work is cancelled.
+/// A reader that returns an error after its work was cancelled.
 pub(crate) struct Watched {
     reader: Box<dyn TraceReader>,
     watch: Watch,

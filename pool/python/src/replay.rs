@@ -18,8 +18,8 @@ use crate::recording::{Recording, Source};
 use crate::stream::Table;
 use crate::work::{Interrupted, Watch, run};
 
-/// Replays a recording under each policy, with every combination of the settings. Without a policy, it uses
-/// all that a replay can play.
+/// Replays a recording under each policy, with every combination of the settings. Without policies, uses all
+/// policies that a replay supports.
 #[pyfunction]
 #[pyo3(signature = (recording, policies, settings, *, layout, cpus, progress))]
 pub(crate) fn replay(
@@ -39,8 +39,8 @@ pub(crate) fn replay(
     Ok((document::of(&replayed)?, Table::of(&replayed.outcomes)?))
 }
 
-/// Replays a recording on a layout's machine, or else on its own. If the recording does not describe its
-/// machine, it is guessed.
+/// Replays a recording on the machine of the layout, or without a layout on the recorded machine. If the
+/// recording does not describe its machine, guesses it.
 pub(crate) fn played(
     source: &Source,
     candidates: Vec<Candidate>,
@@ -70,7 +70,7 @@ pub(crate) fn played(
     })?)
 }
 
-/// The policies with these names, or all that a replay can play.
+/// The policies with these names, or without names all policies that a replay supports.
 pub(crate) fn candidates(names: &[String], settings: &[String]) -> PyResult<Vec<Candidate>> {
     let named = |name: &String| named(name);
     let policies: Vec<Policy> =
@@ -79,7 +79,7 @@ pub(crate) fn candidates(names: &[String], settings: &[String]) -> PyResult<Vec<
     Ok(policies.iter().flat_map(|policy| settings.candidates(policy)).collect())
 }
 
-/// The policy with this name, or from this file.
+/// The policy with this name, or the policy in this file.
 pub(crate) fn named(name: &str) -> PyResult<Policy> {
     if names_policy_file(name) {
         return read_policy(Path::new(name)).copied().map_err(|error| refused(error.to_string()));

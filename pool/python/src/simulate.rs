@@ -1,4 +1,4 @@
-//! Workloads on simulated machines.
+//! Runs workloads on simulated machines.
 
 use pageset_study::jobs_of_this_machine;
 use pageset_study::simulate::{RunSpec, simulate_all};

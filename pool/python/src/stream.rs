@@ -1,4 +1,5 @@
-//! Arrow's C interface. Table engines read data through it without copying.
+//! Offers tables by Arrow's C interface. Table engines such as Polars read data through this interface
+//! without copying.
 //!
 //! Source: the Arrow PyCapsule interface of Arrow 14, which also defines the capsules' names.
 
@@ -14,7 +15,8 @@ use serde::de::DeserializeOwned;
 
 use crate::error::raised;
 
-/// Batches for the reader of the capsule. Batches that are not read are freed with it.
+/// Makes a capsule that passes batches to its reader. Dropping the capsule frees the batches that were not
+/// read.
 pub(crate) fn capsule(
     py: Python<'_>,
     batches: impl RecordBatchReader + Send + 'static,
@@ -22,7 +24,7 @@ pub(crate) fn capsule(
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), c"arrow_array_stream")
 }
 
-/// The columns.
+/// Makes a capsule with the description of the columns.
 pub(crate) fn schema_capsule<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = FFI_ArrowSchema::try_from(schema).map_err(|error| raised(error.into()))?;
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
@@ -63,7 +65,7 @@ impl Table {
         Ok((slf.get_type().getattr("_of_stream")?, (PyBytes::new(slf.py(), &bytes),)))
     }
 
-    /// The table of an Arrow stream.
+    /// Makes the table from the bytes of an Arrow stream.
     #[staticmethod]
     fn _of_stream(bytes: &[u8]) -> PyResult<Self> {
         file::from_stream(bytes).map(Self).map_err(raised)
@@ -79,7 +81,7 @@ impl Table {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The interface allows any schema, so the columns stay as they are.
+        // The interface allows a table to ignore the requested schema, so the columns stay as they are.
         let _ = requested_schema;
         let batch: Result<_, ArrowError> = Ok(self.0.clone());
         capsule(py, RecordBatchIterator::new([batch], self.0.schema()))

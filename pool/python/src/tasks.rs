@@ -1,4 +1,5 @@
-//! Work in pieces for any process on any computer. Each piece returns the bytes of one file of a dataset.
+//! Divides work into tasks that any process on any computer can do. Each task returns the bytes of one file
+//! of a dataset.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -24,7 +25,7 @@ use crate::recording::Source;
 use crate::replay::{candidates, played};
 use crate::work::{Interrupted, run};
 
-/// The runs of a plan: the key and spec of each.
+/// The tasks of a plan: the key and the spec of each run.
 #[pyfunction]
 pub(crate) fn sweep_tasks(py: Python<'_>, plan: PathBuf) -> PyResult<Vec<(String, String)>> {
     let runs = py.detach(|| -> Result<_> { Ok(Sweep::new(&Plan::read(&plan)?)?.runs().to_vec()) });
@@ -44,7 +45,7 @@ pub(crate) fn sweep_task(py: Python<'_>, key: String, spec: &str) -> PyResult<Ve
     })
 }
 
-/// Replays of recordings: the key of each.
+/// The tasks of replays: a key for each recording.
 #[pyfunction]
 pub(crate) fn replay_tasks(
     py: Python<'_>,
@@ -77,7 +78,7 @@ pub(crate) fn replay_task(
     })
 }
 
-/// The named recordings: files, and the files of folders.
+/// The recordings at these paths. A path may be a file, or a folder of recordings.
 #[pyfunction]
 pub(crate) fn recordings(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<PathBuf>> {
     py.detach(|| fleet::files(&paths)).map_err(raised)
@@ -91,7 +92,7 @@ pub(crate) fn advise_tasks(py: Python<'_>, recordings: Vec<PathBuf>) -> PyResult
     keys.map_err(raised)
 }
 
-/// Advises on one recording, in a line. If it cannot be read, the line has its error.
+/// Makes the row of advice for one recording. If the recording cannot be read, the row has the error.
 #[pyfunction]
 pub(crate) fn advise_task(py: Python<'_>, key: String, recording: PathBuf) -> PyResult<Vec<u8>> {
     run(py, None, Interrupted::LeftAlone, move |watch| {
@@ -107,12 +108,12 @@ pub(crate) fn advise_task(py: Python<'_>, key: String, recording: PathBuf) -> Py
     })
 }
 
-/// Distinguishes advice from replays in keys.
+/// The part of a key that distinguishes advice from replays.
 fn advice() -> [String; 1] {
     ["advise".to_owned()]
 }
 
-/// Checks that a request from elsewhere means the same work here.
+/// Checks that this computer would do the same work for a request as the computer that made the request.
 fn check(asked: &str, here: &str) -> Result<()> {
     if asked != here {
         bail!(
@@ -123,7 +124,7 @@ fn check(asked: &str, here: &str) -> Result<()> {
     Ok(())
 }
 
-/// Names that identify candidates. A policy without a known name also adds its decisions.
+/// Names that identify candidates. If a policy has no known name, its rules are part of the name.
 fn names(candidates: &[Candidate]) -> Vec<String> {
     let name = |candidate: &Candidate| match Policy::named(candidate.policy.name) {
         Some(named) if *named == candidate.policy => candidate.name(),
@@ -153,7 +154,7 @@ impl Results {
         self.0.path(key).map_err(raised)
     }
 
-    /// Stores a result. Returns whether there was none with this key.
+    /// Stores a result. Returns `false` if there was already a result with this key.
     fn store(&self, py: Python<'_>, key: &str, parquet: &[u8]) -> PyResult<bool> {
         let stored = py.detach(|| self.0.store(key, parquet)).map_err(raised)?;
         Ok(stored == Stored::New)

@@ -1,4 +1,4 @@
-//! Compares a policy's decisions with the recorded kernel's.
+//! Compares a policy's decisions with the decisions of the recorded kernel.
 
 use std::path::PathBuf;
 
@@ -11,8 +11,8 @@ use crate::error::refused;
 use crate::recording::Recording;
 use crate::work::{Interrupted, run};
 
-/// Compares each decision of the recorded kernel with a policy's. Without a named policy, that is the
-/// kernel's own.
+/// Compares each decision of the recorded kernel with a policy's decision. Without a named policy, uses the
+/// policy of the recorded kernel.
 #[pyfunction]
 #[pyo3(signature = (recording, policy, *, mode, settings, layout, progress))]
 pub(crate) fn verify(
@@ -39,7 +39,7 @@ pub(crate) fn verify(
         let mut reader = source.open(&watch)?;
         watch.begin("verifying", reader.info().events);
         let progress = watch.clone();
-        // The reader ends when it is cancelled.
+        // The comparison ends when it is cancelled, because the reader then returns an error.
         Ok(compare(&mut reader, &options, move |events| progress.show(events))?)
     })?;
     document::of(&verified)

@@ -1,4 +1,4 @@
-//! Long work runs on a thread of its own, so that Python can handle signals and show progress.
+//! Runs long work on a thread of its own, so that Python can handle signals and show progress.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -18,23 +18,23 @@ use crate::error;
 /// The time between two checks for signals and progress. An interrupt should end the work within 100 ms.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// The treatment of interrupted work.
+/// How Python treats interrupted work.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interrupted {
-    /// Python does not wait: the work ends at its next report of progress, and its result is dropped.
+    /// Python does not wait. The work ends at its next report of progress, and its result is dropped.
     LeftAlone,
     /// Python waits, because the work has something to finish.
     WaitedFor,
 }
 
-/// The state that work and its waiting caller share: progress, and whether to go on.
+/// The state that work and its waiting caller share: the progress, and whether the work was cancelled.
 #[derive(Clone, Default)]
 pub(crate) struct Watch(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
     cancel: Arc<AtomicBool>,
-    /// Stages that were not reported yet; the last one stays.
+    /// Stages whose progress was not yet reported, and the current stage.
     stages: Mutex<Vec<Stage>>,
 }
 
@@ -103,15 +103,15 @@ impl Progress for Watch {
     }
 }
 
-/// Runs `work` on threads of its own. A child of a fork does not have Rayon's global threads, and would wait
-/// for them for ever.
+/// Runs `work` on a new set of threads. A child of a fork does not have Rayon's global threads, and would
+/// wait for them for ever.
 fn on_own_threads<T: Send>(work: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
     let threads = ThreadPoolBuilder::new().thread_name(|index| format!("pageset-{index}")).build();
     threads.context("the system gives no threads")?.install(work)
 }
 
-/// Runs `work` without Python's lock. Its errors become exceptions. An exception of a signal handler or of
-/// `progress` cancels it.
+/// Runs `work` without Python's lock. Errors of `work` become exceptions. An exception of a signal handler or
+/// of `progress` cancels `work`.
 pub(crate) fn run<T: Send + 'static>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -122,7 +122,7 @@ pub(crate) fn run<T: Send + 'static>(
     let (sender, mut receiver) = sync_channel(1);
     let of_worker = watch.clone();
     let worker = thread::Builder::new().name("pageset".to_owned());
-    // The result of interrupted work is dropped: the channel has no receiver then.
+    // If the work was interrupted, the channel has no receiver, so the result is dropped.
     let worker = worker.spawn(move || drop(sender.send(on_own_threads(move || work(of_worker)))))?;
     loop {
         let receiver = &mut receiver;

@@ -30,8 +30,8 @@ pub(super) struct Bulk {
 }
 
 /// Nanoseconds for each block: allocating and freeing together, allocating, freeing. With several threads,
-/// the mean of the threads; all allocate at the same time, and free at the same time. The first pass does not
-/// count, because its memory comes from the kernel. Shuffling does not count either.
+/// the values are the means of the threads, which all allocate at the same time and free at the same time.
+/// The first pass does not count, because its memory comes from the kernel. Shuffling does not count either.
 pub(super) fn run<T: Target, const ORDER: u32>(target: &T, bulk: Bulk, effort: &Effort) -> [f64; 3] {
     let is_over = AtomicBool::new(false);
     let costs = team::run(bulk.threads, |member| {

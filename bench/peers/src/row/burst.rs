@@ -7,8 +7,8 @@ use crate::row::touch::burst;
 use crate::target::{Huge, Mapping, PAGE, Target};
 use crate::team;
 
-/// Nanoseconds for each page of a burst in a fresh process, of memory that the guest has used before. Then
-/// the same for a second burst right after the first was freed.
+/// Nanoseconds for each page of two bursts. The first is in a fresh process, with memory that the guest has
+/// used before. The second begins right after the first was freed.
 pub(super) fn run<T: Target>(target: &T, effort: &Effort) -> Vec<f64> {
     warm_up(effort.burst / 8 * 9);
     team::run(1, |member| {
@@ -29,9 +29,10 @@ pub(super) fn run<T: Target>(target: &T, effort: &Effort) -> Vec<f64> {
     .swap_remove(0)
 }
 
-/// Uses memory in huge pages and returns it to the kernel. Under a hypervisor, memory that the guest does not
-/// use comes from the host, at ten times the price. The first target would pay for all. Measured: the same
-/// allocator took 560 and 13103 ns a page, and warming up in small pages did not change it.
+/// Uses memory in huge pages and returns it to the kernel. Under a hypervisor, memory that the guest has not
+/// used comes from the host, at ten times the price. Without this function, the first target would pay that
+/// price for all targets: the same allocator took 560 and 13103 ns a page. Using memory in small pages first
+/// did not change these times.
 fn warm_up(bytes: usize) {
     let Ok(kernel) = Mapping::<Huge>::open(bytes / PAGE) else { return };
     let blocks = burst(&kernel, 0, bytes);

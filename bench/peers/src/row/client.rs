@@ -10,8 +10,8 @@ use crate::team;
 /// Pages of a huge block, and its order.
 const HUGE: usize = 512;
 const HUGE_ORDER: u32 = 9;
-/// The most random replacements before the measurement. With allocators whose cost grows with memory, more
-/// would take minutes.
+/// The most random replacements before the measurement. If an allocator's cost grows with its memory, more
+/// replacements would take minutes.
 const AGEING: usize = 20_000;
 
 /// The sizes of the live blocks.
@@ -102,9 +102,9 @@ impl<T: Target> State<'_, T> {
     }
 }
 
-/// Returns three values. Nanoseconds for each request, with the frees that make room for it. The percentage
-/// of refused requests. And of 100 huge blocks that would fit into the free memory at the end, the number
-/// that cannot be allocated.
+/// Returns three values: the nanoseconds for each request, with the frees that make room for it; the
+/// percentage of refused requests; and the percentage of the huge blocks that would fit into the free memory
+/// at the end, but cannot be allocated.
 pub(super) fn run<T: Target>(target: &T, client: Client, effort: &Effort) -> Vec<f64> {
     team::run(1, |member| {
         target.attach(member.cpu);
@@ -113,7 +113,7 @@ pub(super) fn run<T: Target>(target: &T, client: Client, effort: &Effort) -> Vec
         let (held, requests, refused) = (0, 0, 0);
         let mut state = State { target, cpu: member.cpu, client, random, live, held, requests, refused };
         let wanted = client.pages() * client.percent / 100;
-        // Full, except for a block of the largest size.
+        // The memory is filled up to the steady part, less a block of the largest size.
         let largest = if matches!(client.sizes, Sizes::LargeOrders) { 256 } else { 128 };
         while state.held + largest < wanted && state.refused < 1000 {
             state.step();

@@ -9,18 +9,18 @@ use crate::row::EXHAUSTED;
 use crate::target::{Slot, Target};
 use crate::team;
 
-/// The most blocks on their way. Their time is taken together.
+/// The most blocks between the two threads. A chunk is this many blocks, and its time is measured as a whole.
 const SLOTS: usize = 1024;
 
-/// The fewest chunks for a median. A time slice of another process spoils fewer than this.
+/// The fewest chunks for a median. A time slice of another process affects only a few of them.
 const CHUNKS_MIN: usize = 100;
 
 /// The longest wait for these chunks.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Nanoseconds for each block: the median over chunks of the producer's time. The ring lets the producer run
-/// at most one chunk ahead of the consumer. So this is the time of the slower of the two. A chunk does not
-/// count if one of them had no CPU.
+/// at most one chunk ahead of the consumer. So the result is the time of the slower thread. Single chunks
+/// during which a thread had no CPU do not change the median.
 pub(super) fn run<T: Target, const ORDER: u32>(target: &T, effort: &Effort) -> f64 {
     let ring: Vec<_> = (0..SLOTS).map(|_| Slot::new()).collect();
     let is_over = AtomicBool::new(false);
@@ -63,17 +63,17 @@ fn produce<T: Target, const ORDER: u32>(target: &T, window: Duration, ring: &[Sl
     batches::median(&costs)
 }
 
-/// Frees incoming blocks until it is over and the ring is empty.
+/// Frees incoming blocks until the producer has ended and the ring is empty.
 fn consume<T: Target, const ORDER: u32>(target: &T, is_over: &AtomicBool, ring: &[Slot<T::Block>]) {
     for slot in ring.iter().cycle() {
         wait_until(|| slot.is_full() || is_over.load(Ordering::Acquire));
-        // If it is over, all earlier blocks are visible by now.
+        // If the producer has ended, this thread sees all the blocks that it left in the ring.
         let Some(block) = slot.take() else { return };
         target.free(1, block, ORDER);
     }
 }
 
-/// Spins, and later yields: if its partner has no CPU, the thread should keep its time slice.
+/// Spins, and yields the CPU only at every 4096th turn.
 fn wait_until(condition: impl Fn() -> bool) {
     let mut turns = 0u32;
     while !condition() {

@@ -10,11 +10,12 @@ use crate::team;
 /// The quantiles of operations that [`run`] returns. The last is the slowest.
 const SHARES: [f64; 4] = [0.5, 0.99, 0.999, 1.0];
 
-/// From this time on, checks whether the thread was interrupted.
+/// After an operation that took longer than this, the row checks whether the thread was interrupted.
 const SUSPICIOUS_NS: u32 = 20_000;
 
-/// Nanoseconds at p50, p99, p99.9 and of the slowest of all allocations and frees. The time of two clock
-/// readings is subtracted. Operations during which the kernel gave the CPU to another process are left out.
+/// The latency in nanoseconds of all allocations and frees: the median, the percentiles 99 and 99.9, and the
+/// slowest. The time between two clock readings is subtracted. Operations during which the kernel gave the
+/// CPU to another process are left out.
 pub(super) fn run<T: Target>(target: &T, effort: &Effort) -> Vec<f64> {
     let times = team::run(1, |member| {
         target.attach(member.cpu);
@@ -22,8 +23,8 @@ pub(super) fn run<T: Target>(target: &T, effort: &Effort) -> Vec<f64> {
         let mut times = Times::with_capacity(effort.samples);
         for _ in 0..effort.samples / 2 {
             let slot = population.choose();
-            // Looked up before the clock is read: a cache miss here belongs to the row, and depends on the
-            // size of a handle.
+            // Look the block up before the clock is read. A cache miss here is a cost of the row, and depends
+            // on the size of a handle.
             let block = population.take(slot);
             times.note(|| population.give(slot, block));
             let block = times.note(|| population.ask(slot));
@@ -64,7 +65,7 @@ impl Times {
         result
     }
 
-    /// Nanoseconds that these shares of the operations take at most. The time of two clock readings is
+    /// Nanoseconds that these shares of the operations take at most. The time between two clock readings is
     /// subtracted.
     pub(super) fn at<const SHARES: usize>(mut self, shares: [f64; SHARES]) -> [f64; SHARES] {
         self.ns.truncate(self.kept);

@@ -38,7 +38,7 @@ enum Work {
     Uring(Direction),
 }
 
-/// Orders that are constants in the measured loop, as in programs.
+/// An order that is a constant in the measured loop, as orders are in programs.
 #[derive(Clone, Copy, Debug)]
 enum Constant {
     Order0,
@@ -62,15 +62,15 @@ pub(crate) struct Job {
     pub(crate) name: &'static str,
     /// Threads that work.
     pub(crate) threads: usize,
-    /// Whether `--quick` leaves it out.
+    /// Whether `--quick` leaves the job out.
     pub(crate) is_long: bool,
-    /// Whether it needs so much preparation that it is repeated half as often.
+    /// Whether the job needs so much preparation that it is repeated half as often.
     is_heavy: bool,
-    /// Whether it sleeps most of the time, so that several may run at once.
+    /// Whether the job sleeps most of the time, so that several children may run it at once.
     pub(crate) sleeps: bool,
     /// The runs that leave the kernel's targets out.
     slow_for_kernel: SlowFor,
-    /// Its values, in this order.
+    /// The job's values, in this order.
     pub(crate) rows: &'static [RowInfo],
     work: Work,
 }
@@ -302,14 +302,14 @@ pub(crate) const JOBS: &[Job] = &[
         ],
         Work::PageCache,
     ),
-    // Before the next two: their memory is resident for a while.
+    // `metadata` runs before the two jobs after it, because their memory stays resident for a while.
     job("metadata", 1, rows!["metadata": "KiB/GiB"], Work::Overhead),
     job("client-uring-read", 1, rows!["client-uring-read": "ns/request"], Work::Uring(Direction::Read)),
     job("client-uring-write", 1, rows!["client-uring-write": "ns/request"], Work::Uring(Direction::Write)),
 ];
 
-/// Does a job with an opened target. `before` is the resident memory before it was opened. The error is what
-/// the system lacks.
+/// Does a job with an opened target. `before` is the resident memory before it was opened. An error names
+/// what the system lacks.
 pub(crate) fn run<T: Target>(
     target: &T,
     job: &Job,

@@ -17,7 +17,7 @@ pub(crate) enum Orders {
 }
 
 impl Orders {
-    /// The order of the block in a slot; a slot keeps it for ever.
+    /// The order of the block in a slot. All blocks of a slot have the same order.
     #[inline]
     pub(super) fn of(self, slot: usize) -> u32 {
         match (self, slot % 16) {
@@ -65,7 +65,7 @@ impl<'t, T: Target> Population<'t, T> {
         self.random.below(self.slots.len())
     }
 
-    /// Takes the block of a slot, which is empty then.
+    /// Takes the block out of a slot, and leaves the slot empty.
     #[inline]
     pub(super) fn take(&mut self, slot: usize) -> Option<T::Block> {
         self.slots[slot].take()
@@ -108,8 +108,8 @@ impl<'t, T: Target> Population<'t, T> {
 /// Blocks that live, for each thread.
 pub(super) const LIVE: usize = 100_000;
 
-/// Nanoseconds for one free and one allocation. With several threads, the mean of the threads while all of
-/// them run.
+/// Nanoseconds for one free and one allocation. With several threads, this is the mean of the threads while
+/// all of them run.
 pub(super) fn run<T: Target>(target: &T, orders: Orders, threads: usize, effort: &Effort) -> f64 {
     let costs = team::run(threads, |member| {
         target.attach(member.cpu);

@@ -1,14 +1,15 @@
 //! The work.
 //!
-//! A job is the work of a child in one process. It returns a value for each of its rows. `list` has all jobs:
+//! A job is the work of one child process. Each job returns a value for each of its rows. `list` has all
+//! jobs:
 //!
 //! - `pair`: allocate and free at once.
 //! - `bulk`: allocate many, free them in some order.
 //! - `mix`: replace random pages among many live ones.
-//! - `latency`: the same, with every operation timed.
+//! - `latency`: replace random pages as in `mix`, and time every operation.
 //! - `handoff`: one thread allocates, another frees.
 //! - `touch`: allocate, write, free.
-//! - `burst`: the same with a gibibyte, twice.
+//! - `burst`: allocate and write a gibibyte, free it, and do so once more.
 //! - `resident`: memory that stays after a burst, and the cost of the next allocations.
 //! - `huge`: huge blocks that scattered pages occupy.
 //! - `overhead`: memory besides the pages themselves.

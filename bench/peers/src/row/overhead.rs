@@ -6,8 +6,8 @@ use crate::row::EXHAUSTED;
 use crate::target::{Held as _, Line, PAGE, Target};
 use crate::team;
 
-/// KiB for each GiB of single pages, all allocated and touched. `before` is the resident memory before the
-/// target was opened.
+/// The KiB of resident memory besides the pages, for each GiB of single pages that are allocated and touched.
+/// `before` is the resident memory before the target was opened.
 pub(super) fn run<T: Target>(target: &T, before: u64, effort: &Effort) -> f64 {
     let pages = effort.burst / PAGE;
     let after = team::run(1, |member| {

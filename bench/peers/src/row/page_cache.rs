@@ -11,7 +11,7 @@ use crate::shuffle::Random;
 use crate::target::{Held as _, Line, PAGE, Target};
 use crate::team;
 
-/// Records that the cache has no page of, for each that it has one of.
+/// The number of records without a page in the cache, for each record with one.
 const MISSING: usize = 3;
 
 /// Records, one page each. `held` has those in the cache, and `places` each record's place there.
@@ -29,7 +29,7 @@ const NOWHERE: u32 = u32::MAX;
 
 impl<T: Target> Cache<'_, T> {
     /// A read touches the record's page. A write puts a new page in its place, as a copy on write does. If
-    /// the record has no page, either reads it in.
+    /// the record has no page, a read or a write fills a new page.
     fn use_record(&mut self, record: usize, is_write: bool) {
         match self.places[record] {
             NOWHERE => {
@@ -86,7 +86,7 @@ pub(super) fn run<T: Target>(target: &T, before: u64, effort: &Effort) -> Vec<f6
         let mut choose = Random::new(8 + effort.seed);
         let operations: Vec<_> =
             (0..effort.samples).map(|_| (popular.record(&mut choose), choose.below(2) == 0)).collect();
-        // Fills the cache.
+        // The first pass fills the cache and is not timed.
         operations.iter().for_each(|(record, is_write)| cache.use_record(*record, *is_write));
         let begin = Instant::now();
         operations.iter().for_each(|(record, is_write)| cache.use_record(*record, *is_write));

@@ -6,7 +6,7 @@ use crate::row::EXHAUSTED;
 use crate::target::{Held as _, Target};
 use crate::team;
 
-/// Nanoseconds for each pair. With several threads, the mean of the threads while all of them run.
+/// Nanoseconds for each pair. With several threads, this is the mean of the threads while all of them run.
 pub(super) fn run<T: Target, const ORDER: u32>(target: &T, threads: usize, effort: &Effort) -> f64 {
     let costs = team::run(threads, |member| {
         target.attach(member.cpu);

@@ -12,13 +12,13 @@ use crate::team;
 /// Pages that are allocated and touched after the last wait.
 const NEXT: usize = 4096;
 
-/// MiB that are still resident after each wait, for each GiB of burst. Then nanoseconds for each page of the
-/// next 16 MiB.
+/// The MiB that are still resident after each wait, for each GiB of burst. The last value is the nanoseconds
+/// for each page of the next 16 MiB.
 pub(super) fn run<T: Target>(target: &T, before: u64, effort: &Effort) -> Vec<f64> {
     team::run(1, |member| {
         target.attach(member.cpu);
         let (blocks, order) = burst(target, member.cpu, effort.burst);
-        // The list itself does not count, so it is freed too.
+        // The list's own memory should not count, so this loop frees the list, too.
         for block in blocks {
             target.free(member.cpu, block, order);
         }

@@ -11,8 +11,8 @@ use crate::team;
 /// 128 MiB are a block of this order.
 const SPAN: u32 = 15;
 
-/// Nanoseconds for each page of 4 KiB, over 128 MiB in blocks of `order`. One line of each page is written
-/// to. Targets that take whole spans take one block.
+/// Nanoseconds for each page of 4 KiB, over 128 MiB in blocks of `order`. One line of each page is written. A
+/// target with `WHOLE_SPANS` gets one block of 128 MiB instead.
 pub(super) fn run<T: Target>(target: &T, order: u32, line: Line, effort: &Effort) -> f64 {
     let order = if T::WHOLE_SPANS { SPAN } else { order };
     let pages = 1usize << SPAN;
@@ -36,8 +36,8 @@ pub(super) fn run<T: Target>(target: &T, order: u32, line: Line, effort: &Effort
     })[0]
 }
 
-/// Allocates `bytes` in single pages and touches all of them. Targets that take whole spans take blocks of
-/// 128 MiB. Returns the blocks and their order.
+/// Allocates `bytes` in single pages and touches all of them. A target with `WHOLE_SPANS` gets blocks of 128
+/// MiB instead. Returns the blocks and their order.
 pub(super) fn burst<T: Target>(target: &T, cpu: usize, bytes: usize) -> (Vec<T::Block>, u32) {
     let order = if T::WHOLE_SPANS && bytes >= PAGE << SPAN { SPAN } else { 0 };
     let count = bytes / (PAGE << order);

@@ -59,7 +59,8 @@ struct Client<'t, T: Target> {
     ring: IoUring,
     /// Whether the target's memory is the ring's buffer number 0.
     is_registered: bool,
-    /// The requests under way. After a panic they stay, since the kernel may still use their blocks.
+    /// The requests under way. After a panic, these requests keep their blocks, because the kernel may still
+    /// use them.
     live: ManuallyDrop<[Option<Live<T::Block>>; DEPTH]>,
     /// Free places of `live`.
     idle: Vec<usize>,
@@ -89,7 +90,8 @@ pub(super) fn run<T: Target>(target: &T, direction: Direction, effort: &Effort) 
         }
         target.detach(member.cpu);
         if is_registered {
-            // A closed ring may count against `ulimit -l` for a while, when the next child registers.
+            // After a ring is closed, its memory may count against `ulimit -l` for a while. So the ring lets
+            // go of the memory here, before the next child registers its own.
             client.ring.submitter().unregister_buffers().expect("they are registered");
         }
         Ok(vec![cost])
@@ -121,7 +123,7 @@ fn file() -> io::Result<File> {
     Ok(file)
 }
 
-/// The first byte of this page of the file: never 1, which `touch` writes.
+/// The first byte of this page of the file. No page begins with 1, which `touch` writes.
 const fn mark(page: usize) -> u8 {
     (page % 251) as u8 + 2
 }

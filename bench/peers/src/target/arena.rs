@@ -2,7 +2,7 @@
 
 use super::block::{Block, PAGE};
 
-/// The largest blocks in it are aligned to this: 4 MiB.
+/// The alignment of an arena, 4 MiB. Its largest blocks need it.
 const ALIGN: usize = 1 << 22;
 
 /// Reserved address space whose pages appear when they are touched. It stays until the process ends.
@@ -21,7 +21,7 @@ impl Arena {
         let bytes = pages * PAGE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new anonymous mapping touches no memory that exists.
+        // SAFETY: a new anonymous mapping changes no memory that is in use.
         let map = unsafe { libc::mmap(std::ptr::null_mut(), bytes + ALIGN, access, flags, -1, 0) };
         if map == libc::MAP_FAILED {
             return Err(format!("no address space: {}", std::io::Error::last_os_error()));
@@ -38,7 +38,7 @@ impl Arena {
         self.start.addr()
     }
 
-    /// All of it.
+    /// The whole memory of the arena.
     pub(super) fn memory(&self) -> *mut [u8] {
         std::ptr::slice_from_raw_parts_mut(self.start, self.bytes)
     }

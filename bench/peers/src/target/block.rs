@@ -8,12 +8,12 @@ pub(crate) const PAGE: usize = 4096;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// The line of each page that is written to.
+/// Which line of each page a touch writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     /// The first line, as page_fault1 does. In contiguous memory, these lines share few of a cache's sets.
     First,
-    /// In each page the line after the one in the page before.
+    /// In each page, the line after the one that was written in the page before.
     Next,
 }
 

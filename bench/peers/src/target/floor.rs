@@ -2,7 +2,7 @@
 
 use super::{Held, Line, Target};
 
-/// Returns the same number again and again.
+/// A target that returns the same number in every allocation.
 #[derive(Debug)]
 pub(super) struct Floor;
 

@@ -44,7 +44,7 @@ unsafe impl Provenance for SameAddress {
     }
 }
 
-/// Orders 0 to 10, magazines for 64 CPUs as its documentation shows.
+/// The allocator for orders 0 to 10 and 64 CPUs, with magazines as in the documentation of the crate.
 type Frames = DepotAllocator<SummaryBuddyAllocator<11, SameAddress>, Attached, 64>;
 
 const BASE: PageSize = PageSize::from_log2(12);

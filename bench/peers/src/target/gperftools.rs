@@ -39,7 +39,7 @@ impl Target for Gperftools {
         // SAFETY: this is the type that gperftools/tcmalloc.h declares, for C.
         let version = unsafe { std::mem::transmute::<*mut c_void, TcVersion>(version) };
         let (major, minor, patch) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: each of the three may be null.
+        // SAFETY: the function takes null for each of the three numbers.
         let text = unsafe { version(major, minor, patch) };
         // SAFETY: the function returns a static string.
         Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())

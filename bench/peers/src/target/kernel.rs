@@ -5,7 +5,7 @@ use super::{Target, bytes};
 
 /// How a block is mapped.
 pub(crate) trait Way: Sync {
-    /// Flags besides those of every anonymous mapping.
+    /// The flags that this way adds to those of every anonymous mapping.
     const FLAGS: libc::c_int = 0;
     /// Whether blocks of 2 MiB and more are aligned and the kernel is asked for huge pages.
     const HUGE: bool = false;
@@ -70,7 +70,7 @@ impl<W: Way> Target for Mapping<W> {
 pub(super) fn map(length: usize, flags: libc::c_int) -> Option<*mut u8> {
     let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a new anonymous mapping touches no memory that exists.
+    // SAFETY: a new anonymous mapping changes no memory that is in use.
     let start = unsafe { libc::mmap(std::ptr::null_mut(), length, access, flags, -1, 0) };
     (start != libc::MAP_FAILED).then_some(start.cast())
 }

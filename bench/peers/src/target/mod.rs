@@ -3,14 +3,14 @@
 //! A target hands out blocks of 4 KiB times a power of two. `list` has all of them; each has a file of its
 //! own:
 //!
-//! - mallocs, asked for page alignment: `glibc`, `mimalloc2`, `mimalloc3`, `jemalloc`, `snmalloc`,
+//! - Mallocs, which are asked for page alignment: `glibc`, `mimalloc2`, `mimalloc3`, `jemalloc`, `snmalloc`,
 //!   `rpmalloc`, `tcmalloc`, `gperftools`, `rusty_alloc`.
 //! - A heap of pages in memory of its own: `buddy_alloc`.
 //! - Allocators of page numbers, over an [`arena`]: `buddy_system`, `bitmap`, `free_list`, `frame_alloc`.
 //! - The kernel: `kernel`, `recycled`.
-//! - This project's: `pageset`, and `pageset_blocks` and `pageset_core` alone. `jemalloc_on_pool` is jemalloc
-//!   over `pageset`.
-//! - None: `floor`, the cost of the rows themselves.
+//! - This project's allocators: `pageset`, and its parts `pageset_blocks` and `pageset_core` alone.
+//!   `jemalloc_on_pool` is jemalloc over `pageset`.
+//! - No allocator: `floor`, the cost of the rows themselves.
 //!
 //! Rows hold a `block` and pass it to another thread in a `slot`.
 
@@ -59,10 +59,11 @@ pub(crate) trait Target: Sync + Sized {
     /// Whether a user of this allocator takes 128 MiB as one block instead of page by page.
     const WHOLE_SPANS: bool = false;
 
-    /// Prepares for `pages` pages in this process; called once. The error says why the target is unavailable.
+    /// Prepares for `pages` pages in this process; called once. An error says why the target is unavailable.
     fn open(pages: usize) -> Result<Self, String>;
 
-    /// Prepares as `open` does, for a process that lets the kernel pin the memory: it stays as it is then.
+    /// Prepares as `open` does, for a process that lets the kernel pin [`memory`](Self::memory). The target
+    /// must then give none of that memory back to the kernel.
     fn open_pinned(pages: usize) -> Result<Self, String> {
         Self::open(pages)
     }

@@ -96,7 +96,7 @@ macro_rules! block_targets {
 
         /// The same zone, with arrays for each thread.
         pub(super) struct Arrays {
-            /// Lives as long as the process, which has one target.
+            /// The allocator, which lives as long as the process. A process has only one target.
             alone: &'static Alone,
         }
 

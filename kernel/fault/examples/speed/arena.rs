@@ -1,4 +1,4 @@
-//! Real memory behind frame numbers.
+//! Provides real memory for frame numbers.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use pageset_fault::Memory;
 use pageset_pageops::{BASE_PAGE_BYTES, Method, Page};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-/// Frames 0 to n - 1, in memory of this process.
+/// The memory of frames 0 to n - 1, in this process.
 struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
@@ -22,7 +22,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `frames` frames and makes all of them resident, in huge pages if the system has them, like a
+    /// Maps `frames` frames and makes all of them resident. Uses huge pages if the system has them, like a
     /// kernel's direct map.
     fn new(frames: u64) -> Self {
         let bytes = frames as usize * BASE_PAGE_BYTES;
@@ -30,7 +30,7 @@ impl Mapping {
         // SAFETY: a new mapping at an address that the system chooses overlaps no other memory.
         let start =
             unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, prot, flags) }.expect("address space");
-        // SAFETY: the range is the mapping from above; the advice changes no contents.
+        // SAFETY: the range is the mapping from above, and the advice changes no contents.
         let _ = unsafe { madvise(start, bytes, Advice::LinuxHugepage) };
         let start = NonNull::new(start.cast::<u8>()).expect("a mapping is not at zero");
         // SAFETY: the range is the mapping from above, and no other code has its address.
@@ -54,8 +54,8 @@ impl Drop for Mapping {
     }
 }
 
-/// Memory that the engines of a measurement use one after the other. If each engine had its own, its memory
-/// would no longer be in the caches when its turn comes.
+/// Memory that all engines of a measurement use one after the other. If each engine had its own memory, the
+/// memory would no longer be in the caches at the engine's turn.
 #[derive(Clone)]
 pub(crate) struct Arena(Arc<Mapping>);
 

@@ -6,13 +6,13 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use crate::measure::{PAGE, PAGES};
 
-/// Returns the nanoseconds per fault.
+/// Returns the time per fault, in nanoseconds.
 pub(crate) fn fault_ns() -> f64 {
     let bytes = (PAGES * PAGE) as usize;
     let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
     // SAFETY: a new mapping at an address that the system chooses overlaps no other memory.
     let start = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, prot, flags) }.expect("address space");
-    // SAFETY: the range is the mapping from above; the advice changes no contents.
+    // SAFETY: the range is the mapping from above, and the advice changes no contents.
     unsafe { madvise(start, bytes, Advice::LinuxNoHugepage) }.expect("advice on one's own mapping");
     let begin = Instant::now();
     for offset in (0..bytes).step_by(PAGE as usize) {

@@ -1,5 +1,5 @@
-//! Measures how fast a fault is. Compares it with clearing the page alone, with the kernel's own fault, and
-//! with faults on two threads.
+//! Measures how long a fault takes. Compares this time with clearing the page alone, with the operating
+//! system's own fault, and with faults on two threads.
 //!
 //! ```sh
 //! cargo run --profile dist -p pageset-fault --example speed            # 15 rounds, magazines of 16 frames
@@ -7,9 +7,9 @@
 //! fault
 //! ```
 //!
-//! Each figure is the median of the rounds, followed by the lower and upper quartile. The measurements take
-//! turns: each runs its first round, then each runs its second round, so a disturbance hits all of them. In a
-//! round, each thread touches its pages, unmaps them and touches them again. Only the second touch is timed.
+//! Each figure is the median of the rounds, followed by the lower and upper quartile. The strategies take
+//! turns in each round, so a disturbance hits all of them. In a round, each thread touches its pages, unmaps
+//! them, maps them and touches them again. Only the second touch is timed.
 
 mod arena;
 mod kernel;
@@ -18,10 +18,10 @@ mod measure;
 
 use measure::{Contestant, Series, arena, pair_of};
 
-/// Strategies that `one_thread` prints: three from 2005, the one of today's Linux, and two whose faults write
-/// no cache line that CPUs share.
+/// The strategies that `one_thread` prints: three from 2005, then today's Linux, then two strategies whose
+/// faults write no shared cache line.
 const ONE_THREAD: [&str; 6] = ["P0,V1,R0", "P1,V1,R1", "P2,V1,R1", "P1,V2,R4", "P2,V7,R3", "P3,V0,R3"];
-/// Strategies that `two_threads` prints.
+/// The strategies that `two_threads` prints.
 const TWO_THREADS: [&str; 8] =
     ["P0,V1,R0", "P0n,V1,R0", "P1,V1,R1", "P2,V1,R1", "P0,V7,R3", "P1,V7,R3", "P2,V7,R3", "P3,V0,R3"];
 

@@ -18,11 +18,11 @@ use crate::arena::Arena;
 
 /// Bytes of a page.
 pub(crate) const PAGE: u64 = 4096;
-/// Pages that a thread touches in a round: 64 MiB, chosen to exceed the caches of one core.
+/// The number of pages that a thread touches in a round: 64 MiB, chosen to exceed the caches of one core.
 pub(crate) const PAGES: u64 = 16_384;
-/// Frames of an engine for each thread: the pages, their page tables, the pages that page sets keep, and only
-/// few more. If there were many more, some frames would be used only in some rounds. Those frames would be
-/// colder in the caches than the pages that `clear_alone` clears.
+/// The number of an engine's frames for each thread. These frames suffice for the pages, their page tables
+/// and the page sets, and few frames are left. With many more frames, each round would use other frames. Such
+/// frames would be colder in the caches than the pages that `clear_alone` clears.
 const FRAMES: u64 = PAGES + PAGES / 4;
 
 type Lock = crate::lock::Spin;
@@ -48,7 +48,8 @@ impl Contestant {
         Self::Bare(Setting::new(strategy, threads, magazine, NoMemory))
     }
 
-    /// Builds an engine on real memory. `arena` must come from [`arena`], for at least as many threads.
+    /// Builds an engine on real memory. `arena` must come from the function [`arena`] with at least as many
+    /// threads.
     pub(crate) fn clearing(strategy: &str, threads: u32, magazine: u32, arena: &Arena) -> Self {
         Self::Clearing(Setting::new(strategy, threads, magazine, arena.clone()))
     }
@@ -64,9 +65,9 @@ impl Contestant {
 
 /// Times of one round.
 pub(crate) struct Round {
-    /// ns per fault, from the start of the first thread to the end of the last.
+    /// ns per fault, from the start of the first thread to the end of the last thread.
     pub(crate) fault_ns: f64,
-    /// ns to clear a page without a fault: the same pages, in the same order, on the first thread.
+    /// ns to clear a page without a fault. The first thread clears the same pages in the same order.
     pub(crate) clear_ns: f64,
 }
 
@@ -75,7 +76,7 @@ pub(crate) fn arena(threads: u32) -> Arena {
     Arena::new(FRAMES * u64::from(threads))
 }
 
-/// The faults per second of two threads, divided by those of one.
+/// The faults per second of two threads, divided by the faults per second of one thread.
 pub(crate) fn pair_of(contestant: &Contestant) -> f64 {
     2.0 * contestant.round(1).fault_ns / contestant.round(2).fault_ns
 }
@@ -115,13 +116,14 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
         let begin = spans.iter().map(|span| span.begin).min().expect("a thread");
         let end = spans.iter().map(|span| span.end).max().expect("a thread");
         self.engine.check(&[&space]).expect("the invariants");
-        // Two threads do twice the work in this time.
+        // `PAGES` are the pages of one thread, so for two threads the result is the time per page of each
+        // thread.
         let per_page = |span: Duration| span.as_nanos() as f64 / PAGES as f64;
         Round { fault_ns: per_page(end - begin), clear_ns: per_page(spans[0].clear) }
     }
 
     /// Touches a slice of pages twice. The first touch brings the engine's tables into this CPU's caches, as
-    /// in a program that has run for long. The second touch is timed.
+    /// in a program that has run for a while. The second touch is timed.
     fn worker(
         &self,
         space: &Arc<AddressSpace<Parts<M>>>,
@@ -129,8 +131,8 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
         threads: u32,
         ready: &AtomicU32,
     ) -> Spans {
-        // Do not pin a single thread, so that it can leave a CPU that has other work. The operating system's
-        // own test is not pinned either.
+        // Pin threads only if there are several. A single thread may move away from a CPU that has other
+        // work, as in the test of the operating system's own fault.
         if threads > 1 {
             pin(cpu);
         }
@@ -157,8 +159,8 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
         Spans { begin, end, clear }
     }
 
-    /// Clears the mapped pages in the same order as faults cleared them. So each page is as cold in the
-    /// caches as it was at its fault.
+    /// Clears the mapped pages in the order of their faults. So each page is as cold in the caches as it was
+    /// at its fault.
     fn clear_alone(&self, task: &mut Task<Parts<M>>, pages: impl Iterator<Item = u64>) -> Duration {
         let page = |va| task.fault(va, Access::Write).expect("mapped");
         let frame = |page| if let Backing::Frame(pfn) = page { Some(pfn) } else { None };
@@ -171,7 +173,7 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
     }
 }
 
-/// Waits until `arrivals` threads have arrived, counted since the start.
+/// Waits until the number of arrivals since the start is `arrivals`.
 fn meet(ready: &AtomicU32, arrivals: u32) {
     ready.fetch_add(1, Ordering::AcqRel);
     while ready.load(Ordering::Acquire) < arrivals {
@@ -179,8 +181,8 @@ fn meet(ready: &AtomicU32, arrivals: u32) {
     }
 }
 
-/// Pins this thread to a CPU. `index` counts the CPUs that the thread may use. A round is too short for the
-/// scheduler to spread the threads.
+/// Pins this thread to the CPU number `index` of those that it may use. Without this, the scheduler may not
+/// spread the threads in the short time of a round.
 fn pin(index: u32) {
     let allowed = sched_getaffinity(None).expect("one's own CPUs");
     let cpu = (0..CpuSet::MAX_CPU)

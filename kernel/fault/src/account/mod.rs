@@ -26,8 +26,8 @@ axis! { ($)
 pub(crate) trait Accountant {
     fn new(tasks: u32) -> Self;
 
-    /// Adds to the counts. When a task calls this, it still has the right to change the page-table words
-    /// whose pages it counts.
+    /// Adds to the counts. When a task counts pages, it still has the right to change the page-table words of
+    /// these pages.
     fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts);
 
     /// Called when a fault of the task begins.
@@ -36,15 +36,15 @@ pub(crate) trait Accountant {
     /// Called when the task is scheduled away.
     fn on_schedule<W: World>(&self, _: &Mm<W>, _: &mut Local) {}
 
-    /// Called when the task leaves the address space: the task's own counts (*deltas*) must be added to the
-    /// address space's counters now.
+    /// Called when the task leaves the address space. Adds the task's own counts (*deltas*) to the address
+    /// space's counters.
     fn on_exit<W: World>(&self, _: &Mm<W>, _: &mut Local) {}
 
-    /// Reads the address space's counters. Misses counts that tasks or CPUs have not folded yet.
+    /// Reads the address space's counters. Counts that tasks or CPUs have not folded yet are missing.
     fn quick(&self) -> Counts;
 
-    /// Returns the sum of the address space's and the CPUs' counters, without the tasks' own counts. The sum
-    /// is exact once all tasks have left.
+    /// Returns the sum of the address space's and the CPUs' counters. The tasks' own counts are missing, so
+    /// the sum is exact after all tasks have left.
     fn exact(&self) -> Counts {
         self.quick()
     }

@@ -1,6 +1,6 @@
 //! R2: each task counts its own changes in plain numbers, as in the 2005 comparison (spec §1.6). The task
-//! adds them to the address space's counters when it is scheduled away, if the page-table lock is free, and
-//! always when it leaves.
+//! folds these deltas when it is scheduled away, if the page-table lock is free. A task that leaves always
+//! folds its deltas.
 
 use super::{Accountant, Tally};
 use crate::atomic::Padded;
@@ -16,9 +16,9 @@ impl Accountant for R2 {
         Self(Padded::default())
     }
 
-    /// A task that debugs another may fault in an address space that is not its own. Its deltas belong to its
-    /// own address space, so it changes the counters here at once. The counters are atomic only for this
-    /// case.
+    /// A debugger's task may fault in an address space that is not its own. The task's deltas belong to its
+    /// own address space. So in this case, the task changes the counters at once. The counters are atomic
+    /// only for this case.
     #[inline]
     fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts) {
         if local.home == mm.id() {

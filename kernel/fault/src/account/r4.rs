@@ -1,6 +1,6 @@
-//! R4: Linux's percpu_counter (spec §1.6). Each task has a slot with counters, in place of a CPU's counters.
-//! When a counter reaches the batch, the slot is added to the shared counters under a lock. Only one task
-//! writes a slot, so a load and a store suffice, as they do for a kernel on its own CPU.
+//! R4: Linux's percpu_counter (spec §1.6). Each task has a slot of counters, where Linux has counters for
+//! each CPU. When a counter of a slot reaches `batch`, the task adds the slot to the shared counters under a
+//! lock. Only one task writes a slot, so a plain load and store suffice.
 
 use alloc::boxed::Box;
 

@@ -1,4 +1,4 @@
-//! Three counters of an address space that all CPUs change.
+//! Three counters of an address space, which all CPUs may change.
 
 use crate::atomic::{AtomicI64, Ordering::Relaxed};
 use crate::counts::Counts;
@@ -16,7 +16,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Adds each of the three numbers that is not zero.
+    /// Adds the three numbers to the counters, but does not write a counter if its number is zero.
     #[inline]
     pub(crate) fn add<W: World>(&self, mm: &Mm<W>, local: &Local, counts: Counts) {
         let add = |counter: &AtomicI64, more: i64| {

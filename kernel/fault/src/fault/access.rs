@@ -1,4 +1,4 @@
-//! A load or store as a CPU does it: translates the address, and handles a page fault if needed.
+//! Does a load or store as a CPU does: translates the address, and handles a page fault if needed.
 
 use super::attempt::Backing;
 use crate::area::Access;
@@ -11,7 +11,8 @@ use crate::space::AddressSpace;
 use crate::table::{Found, walk};
 use crate::world::World;
 
-/// A section that ends with its scope, even if `touch` panics. A writer's grace period waits for sections.
+/// A section that ends with its scope, even if `touch` panics. If a section never ended, a writer's grace
+/// period would wait for ever.
 struct Section<'a> {
     grace: &'a Grace,
     slot: u32,
@@ -24,7 +25,8 @@ impl Drop for Section<'_> {
 }
 
 impl<W: World> AddressSpace<W> {
-    /// Calls `touch` with the page. No other task can free the page meanwhile (ordering E5 of spec §1.3).
+    /// Calls `touch` with the page. Until `touch` returns, no other task can free the page (ordering E5 of
+    /// spec §1.3).
     pub(crate) fn access<T>(
         &self,
         local: &mut Local,

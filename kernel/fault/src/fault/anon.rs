@@ -1,5 +1,5 @@
-//! Faults on an empty word. A store maps a cleared page, a load maps the page of zeros that all address
-//! spaces share.
+//! Handles faults on an empty word. A store maps a cleared page. A load maps the page of zeros that all
+//! address spaces share.
 
 use pageset_core::{Order, Pfn};
 

@@ -1,4 +1,4 @@
-//! One attempt to handle a fault, and the change of the page-table word at its end.
+//! One attempt to handle a fault. At its end, the attempt changes the page-table word.
 
 use pageset_core::Pfn;
 
@@ -26,7 +26,7 @@ pub enum Backing {
 pub(super) enum Step {
     /// The fault is complete, and the access can use this page.
     Done(Backing),
-    /// The area or a word changed meanwhile, or is being changed: start the fault again.
+    /// The fault must start again, because another task has changed the area or a word, or is changing it.
     Again,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Attempt<'t> {
 }
 
 impl<W: World> AddressSpace<W> {
-    /// Puts `new` into a word that holds `old`, if the table, the area and the word are unchanged.
+    /// Changes a word from `old` to `new`, if the table, the area and the word are unchanged.
     #[inline]
     pub(super) fn install(
         &self,
@@ -68,7 +68,7 @@ impl<W: World> AddressSpace<W> {
         if !self.sync.replace(self.engine().tables.word(slot.table, slot.index), old, new) {
             return Install::Lost;
         }
-        // Count the page only now, when its word is in place (spec §1.4.3).
+        // Count the page only now, after its word is in the table (spec §1.4.3).
         if counts != Counts::default() {
             self.account.add(&self.mm, local, counts);
         }
@@ -76,8 +76,8 @@ impl<W: World> AddressSpace<W> {
         Install::Done
     }
 
-    /// Ends a fault after another task has changed the word first. If the word now permits the access, the
-    /// fault is complete. If the word does not permit the access, the fault starts again.
+    /// Continues a fault after another task has changed the word first. If the word now permits the access,
+    /// the fault is complete. Otherwise the fault starts again.
     pub(super) fn after_loss(&self, attempt: Attempt<'_>, slot: &Slot) -> Step {
         let word = self.engine().tables.load(slot.table, slot.index);
         let is_page = word.meaning(slot.level) == Meaning::Page;
@@ -88,7 +88,7 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// The page at `va`, as the word maps it.
+    /// The page that the word maps at `va`.
     #[inline]
     pub(super) fn backing(&self, slot: &Slot, word: Pte, va: u64) -> Backing {
         if word.is_zero_page() {

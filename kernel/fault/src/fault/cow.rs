@@ -1,5 +1,5 @@
-//! A store to a page that is mapped without the right to write. The page becomes writable if it has no other
-//! user, and is copied otherwise.
+//! Handles a store to a page that is mapped without the right to write. If the page has no other user, it
+//! becomes writable. Otherwise it is copied.
 
 use pageset_core::Order;
 
@@ -29,7 +29,7 @@ impl<W: World> AddressSpace<W> {
             return Ok(step);
         }
         if slot.level > 0 {
-            // As Linux since 5.8: split the huge page into small ones, then copy one of them.
+            // Split the huge page into small pages, then copy one of them, as Linux does since 5.8.
             self.split(local, slot, old).map_err(|_| FaultError::OutOfMemory(attempt.va))?;
             return Ok(Step::Again);
         }
@@ -51,9 +51,9 @@ impl<W: World> AddressSpace<W> {
             return Some(Step::Again);
         }
         let word = self.engine().tables.word(slot.table, slot.index);
-        // This task now has the right to change the word. Race: since the check above, another task freed the
-        // frame, and the frame is now part of another block. So compare the block again. The word is
-        // unchanged and holds a reference, so the block cannot be freed any more.
+        // Race: before this task got the right to change the word, another task freed the frame, and the
+        // frame is now part of another block. So compare the block again. If the word is unchanged, its
+        // reference keeps the block from being freed.
         if word.load(crate::atomic::Ordering::Acquire) != old.bits()
             || frames.block(old.pfn()) != (head, order)
         {
@@ -80,9 +80,9 @@ impl<W: World> AddressSpace<W> {
     ) -> Result<Step, FaultError> {
         let engine = self.engine();
         let pfn = self.take_block(local, Order::ZERO).ok_or(FaultError::OutOfMemory(attempt.va))?;
-        // Race: another task frees the page, or makes it writable, while this task copies it. This task has
-        // taken a temporary reference, which prevents both. If the word is still unchanged after the copy,
-        // the copy is of the right page.
+        // Race: another task frees the page, or makes it writable, while this task copies it. This task has a
+        // temporary reference, so no other task frees the page or makes it writable. If the word is still
+        // unchanged after the copy, this task has copied the right page.
         let Some(head) = engine.frames.try_get(old.pfn()) else {
             self.free_unused(local, pfn, Order::ZERO);
             return Ok(Step::Again);

@@ -1,4 +1,4 @@
-//! The pages that faults map: allocating, clearing, and giving back.
+//! Allocates, clears and gives back the pages that faults map.
 
 use pageset_core::{Order, Pfn};
 
@@ -33,8 +33,8 @@ impl<W: World> AddressSpace<W> {
         let pfn = self.take_block(local, order)?;
         let start_ns = self.clock(local);
         self.world().memory().clear(local.cpu, pfn, order, target);
-        // Prefetch the first cache lines of the next page now: the fault's next atomic operation has to wait
-        // anyway until this page is written completely.
+        // Prefetch the first cache lines of the next page now. The prefetch costs little time, because the
+        // fault's next atomic operation must wait until the writes to this page are complete.
         if let Some(next) = local.magazine.peek() {
             self.world().memory().expect(local.cpu, next);
         }
@@ -42,7 +42,7 @@ impl<W: World> AddressSpace<W> {
         Some(pfn)
     }
 
-    /// Sets the reference count of a block that `refs` words are about to map.
+    /// Sets the reference count of a block for the `refs` words that will map it.
     #[inline]
     pub(super) fn begin(&self, pfn: Pfn, order: Order, refs: u32) {
         self.engine().frames.begin(pfn, order, refs);
@@ -55,7 +55,7 @@ impl<W: World> AddressSpace<W> {
         self.engine().lru.add(&self.engine().frames, local.cpu, &mut local.lru, pfn);
     }
 
-    /// Frees a block that was prepared for `refs` words but that no word maps. If another task holds a
+    /// Drops the `refs` references of a block that no word maps, and frees the block. If another task holds a
     /// temporary reference, that task frees the block later.
     pub(super) fn give_back(&self, local: &mut Local, pfn: Pfn, refs: u32) {
         if let Some(block) = self.engine().frames.put(pfn, refs) {
@@ -66,7 +66,7 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Frees a block that no other task has seen.
+    /// Frees a block that no word has mapped, so no other task knows it.
     pub(super) fn free_unused(&self, local: &mut Local, pfn: Pfn, order: Order) {
         if self.world().frames().free(local.cpu, pfn, order).is_err() {
             local.stats.refused_frees += 1;

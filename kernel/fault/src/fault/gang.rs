@@ -1,5 +1,5 @@
-//! A gang fault maps one block of several pages into adjacent page-table words, as Linux does with mTHP (spec
-//! §1.9).
+//! Handles gang faults. A gang fault maps one block of several pages into adjacent page-table words, as Linux
+//! does with mTHP (spec §1.9).
 
 use core::ops::Range;
 
@@ -15,8 +15,8 @@ use crate::table::Slot;
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// Maps the largest block that fits into the area and whose words are all empty. Returns `None` if there
-    /// is no such block. In that case the fault maps a single page.
+    /// Maps the largest possible block: it must fit into the area, and all its words must be empty. Returns
+    /// `None` if no block is possible. In that case the fault maps a single page.
     #[cold]
     pub(super) fn populate_gang(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot) -> Option<Step> {
         let geometry = self.engine().geometry;
@@ -43,9 +43,9 @@ impl<W: World> AddressSpace<W> {
         words.all(|index| self.engine().tables.load(slot.table, index) == Pte::EMPTY)
     }
 
-    /// Maps the block completely or not at all, except under strategy P2, which takes no lock. Race: under
-    /// P2, other tasks may fill some of the words first. This fault loses those words, and maps the block
-    /// only into the words that were still empty.
+    /// Maps the block into all words or into none. Race: strategy P2 takes no lock, so other tasks may fill
+    /// some of the words first. Under P2, this fault therefore maps the block only into the words that are
+    /// still empty.
     fn install_gang(
         &self,
         local: &mut Local,

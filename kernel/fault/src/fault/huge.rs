@@ -1,4 +1,5 @@
-//! A huge page: one word of level 1 maps one block that is as large as the range of a leaf table.
+//! Handles faults that map a huge page: one word of level 1 maps a block as large as the range of a leaf
+//! table.
 
 use super::attempt::{Attempt, Install, Step};
 use crate::area::Access;
@@ -11,7 +12,7 @@ use crate::table::Slot;
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// Whether the fault may map a huge page, provided that the huge page's range is empty.
+    /// Whether the fault may map a huge page if the huge page's range is empty.
     pub(super) fn wants_huge(&self, local: &Local, attempt: Attempt<'_>) -> bool {
         let geometry = self.engine().geometry;
         let (span, area) = (geometry.span_around(attempt.va, 0), local.areas.area(attempt.ticket.index));
@@ -22,8 +23,8 @@ impl<W: World> AddressSpace<W> {
             && span.end <= area.range.end
     }
 
-    /// Maps a huge page into an empty word of level 1. Returns `None` if that is not possible. In that case
-    /// the fault maps small pages.
+    /// Maps a huge page into an empty word of level 1. Returns `None` if no block is free or another task has
+    /// filled the word. In that case the fault maps small pages.
     #[cold]
     pub(super) fn populate_huge(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot) -> Option<Step> {
         let geometry = self.engine().geometry;

@@ -1,9 +1,9 @@
-//! Page faults. All strategies take the same steps (spec §1.2): find the area, find the word, prepare a page
-//! without a lock, then put the page into the word if the word has not changed.
+//! Handles page faults. All strategies take the same steps (spec §1.2). A fault finds the area and the word,
+//! prepares a page without a lock, and puts the page into the word if the word has not changed.
 //!
-//! Modules: `word` (finds the word), `anon` (fills an empty word), `cow` (a store to a page without the right
-//! to write) and `restore` (brings a reclaimed page back). `huge`, `gang` and `run` map many pages at once.
-//! `attempt` changes the word at the end of an attempt, and `frame` allocates the pages.
+//! The module `word` finds the word. `anon` fills an empty word, `cow` handles a store to a page without the
+//! right to write, and `restore` brings a reclaimed page back. `huge`, `gang` and `run` map many pages at
+//! once. `attempt` changes the word at the end of an attempt, and `frame` allocates the pages.
 
 mod access;
 mod anon;
@@ -45,9 +45,9 @@ impl<W: World> AddressSpace<W> {
                     let step = if area.prot.allows(access) {
                         self.attempt(local, Attempt { ticket: &ticket, va, access })
                     } else if area.is_marked(ticket.write) {
-                        // Race: a writer is taking the right away, and other tasks can still use it until the
-                        // write ends. So do not report an error yet. Start the fault again, and report an
-                        // error only if it fails after the write has ended.
+                        // Race: a writer is taking the right away. Until its write ends, other tasks may
+                        // still use the right, so an error now would contradict them. Start the fault again
+                        // until the write has ended.
                         Ok(Step::Again)
                     } else {
                         Err(FaultError::NotAllowed(va))
@@ -95,8 +95,8 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Handles a fault on a mapped page. If the word permits the access, nothing needs to be done; otherwise
-    /// the word gets more rights.
+    /// Handles a fault on a mapped page. If the word already permits the access, does nothing. Otherwise
+    /// gives the word more rights.
     fn raise(
         &self,
         local: &mut Local,

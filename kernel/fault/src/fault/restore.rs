@@ -1,4 +1,4 @@
-//! Faults on reclaimed pages.
+//! Handles faults on reclaimed pages.
 
 use pageset_core::Order;
 
@@ -15,9 +15,9 @@ use crate::table::Slot;
 use crate::world::{Memory, World};
 
 impl<W: World> AddressSpace<W> {
-    /// Brings back the contents that slot `place` holds. Race: another task restores the page, changes it,
-    /// and the page is reclaimed again into the same slot. The word then looks unchanged although the
-    /// contents are new. So this task reads the contents only while it has the right to change the word.
+    /// Brings back the contents that the host keeps in slot `place`. Race: another task restores and changes
+    /// the page, and the page is reclaimed again into the same slot. The word then looks unchanged although
+    /// the contents are new. So this task reads the contents only while it has the right to change the word.
     pub(super) fn restore(
         &self,
         local: &mut Local,

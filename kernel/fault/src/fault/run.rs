@@ -1,5 +1,5 @@
-//! Prefaulting: a fault maps a run of several pages. The run begins with the page that the task touched (spec
-//! §1.9).
+//! Handles faults that map a run of several pages (prefaulting, spec §1.9). The run begins with the page that
+//! the task touched.
 
 use pageset_core::{Order, Pfn};
 
@@ -15,8 +15,8 @@ use crate::table::Slot;
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// Number of pages that this fault maps, including the page that it needs. The run ends at the end of
-    /// the area or of the table.
+    /// The number of pages that this fault maps, including the page that it needs. The run does not reach
+    /// beyond the area or the leaf table.
     pub(super) fn foresee(&self, local: &mut Local, attempt: Attempt<'_>, slot: &Slot) -> u32 {
         let geometry = self.engine().geometry;
         let page = geometry.page_start(attempt.va);
@@ -26,7 +26,8 @@ impl<W: World> AddressSpace<W> {
         local.prefault.foresee(geometry, page, self.options().prefault_order, room)
     }
 
-    /// Maps a run of pages. The task needs only the first page, so if memory is short, the run is shorter.
+    /// Maps a run of pages. If memory is short, the run is shorter, because the task needs only the first
+    /// page.
     pub(super) fn populate_run(
         &self,
         local: &mut Local,

@@ -1,4 +1,4 @@
-//! The walk of a fault from the root table to the word for its address. Missing tables are built on the way.
+//! Finds the word for a fault's address from the root table on, and builds missing tables.
 
 use super::attempt::{Attempt, Step};
 use crate::error::FaultError;

@@ -1,4 +1,4 @@
-//! Builds missing page tables. Faults and forks need the tables before they can fill a word.
+//! Builds missing page tables, which faults and forks need before they can fill a word.
 
 use super::AddressSpace;
 use crate::counts::Counts;
@@ -22,8 +22,8 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Puts a table for `va` into an empty word. Race: another task puts its table into the same word first.
-    /// This task loses: it frees its new table and uses the other one.
+    /// Puts a new table for `va` into an empty word. Race: another task puts its table into the same word
+    /// first. In that case, this task frees its own table and uses the other task's table.
     #[cold]
     pub(crate) fn build(&self, local: &mut Local, va: u64, slot: &Slot) -> Result<(), SpaceError> {
         let engine = self.engine();

@@ -1,4 +1,4 @@
-//! The operations map, unmap and protect.
+//! Maps, unmaps and protects ranges of addresses.
 
 use core::ops::Range;
 
@@ -16,8 +16,8 @@ impl<W: World> AddressSpace<W> {
             return Err(SpaceError::Occupied);
         }
         let change = write.change(&range, Some(prot));
-        // The new area is joined with these areas. Wait until no fault uses these areas; later faults find
-        // the joined area.
+        // The replaced areas become parts of the joined area. Wait until no fault uses them. Later faults
+        // find the joined area.
         write.close(local, &change.replaced);
         write.publish(change.map);
         Ok(())
@@ -31,8 +31,8 @@ impl<W: World> AddressSpace<W> {
             return Ok(());
         }
         write.close(local, &change.replaced);
-        // If only a part of a huge page is unmapped, split the huge page. Only this step can fail, so it
-        // comes first.
+        // If the range begins or ends inside a huge page, split the huge page. The split comes first, because
+        // only a split can fail.
         self.split_at(local, range.start)?;
         self.split_at(local, range.end)?;
         // From here on, new faults in the range find no area. `zap` removes the pages that earlier faults

@@ -1,10 +1,10 @@
-//! Replaces small pages by one huge page (khugepaged's work; spec §1.7, races 5 and 6).
+//! Replaces small pages by one huge page, as Linux's khugepaged does (spec §1.7, races 5 and 6).
 //!
-//! Race: a fault has already walked to the leaf table. Before the collapse copies anything, it closes the
-//! table in three steps. The collapse sets the word that names the table to "busy", exchanges each word of
-//! the table for poison, and marks the table as taken out of the tree. So the fault loses. Under P1 it finds
-//! that the parent word has changed, under P2 its compare-exchange fails, and under P3 it finds the mark. In
-//! each case the fault starts again from the root.
+//! Race: a fault has already walked to the leaf table. Before the collapse copies a page, it closes the table
+//! in three steps. The collapse sets the word that names the table to "busy", exchanges each word of the
+//! table for poison, and marks the table as taken out of the tree. So the fault loses. Under P0 and P3 it
+//! finds the mark, under P1 it finds that the parent word has changed, and under P2 its compare-exchange
+//! fails. In each case the fault starts again from the root.
 
 use alloc::vec::Vec;
 
@@ -90,7 +90,7 @@ impl<W: World> AddressSpace<W> {
         Some(words)
     }
 
-    /// Copies the mapped pages into the huge page, and clears the rest of it.
+    /// Copies the mapped pages into the huge page, and clears the rest of the huge page.
     fn fill(&self, local: &mut Local, block: Pfn, words: &[Pte]) {
         let memory = self.world().memory();
         for (index, word) in (0..).zip(words) {

@@ -29,7 +29,7 @@ impl<W: World> AddressSpace<W> {
                 }
             });
         }
-        // All pages are shared now. Wait until no task has a writable translation to any of them.
+        // Parent and child share all pages now. Wait until no task has a writable translation to any of them.
         self.free_unmapped(local, &mut Vec::new());
         drop(write);
         copied.map(|()| Arc::new(child))
@@ -49,8 +49,8 @@ impl<W: World> AddressSpace<W> {
             if self.engine().tables.load(run.slot.table, index) == Pte::EMPTY {
                 continue;
             }
-            // Build the child's table first. If no table is left, the fork then fails before this word is
-            // shared.
+            // Build the child's table first, so that if no table is left, the fork fails before it shares
+            // this word.
             let to = match child.walk_or_build(local, va, run.slot.level) {
                 Ok(Found::Word(to, _)) => to,
                 _ => return Err(SpaceError::OutOfMemory),

@@ -1,9 +1,10 @@
-//! Address spaces: areas, a page table, counters, and the operations that change areas.
+//! An address space has areas, a page table and counters. This module also has the operations that change
+//! areas.
 //!
 //! `build` adds missing tables. `write` has the steps that all changes of areas share. `change` has map,
-//! unmap and protect. `zap` removes pages and tables. `fork` copies an address space. `split` and `collapse`
-//! turn huge pages into small ones and back. `reclaim` takes a page away, and `teardown` ends an address
-//! space.
+//! unmap and protect. `zap` removes pages and tables. `fork` copies an address space. `split` turns a huge
+//! page into small pages, and `collapse` does the opposite. `reclaim` takes a page away, and `teardown` ends
+//! an address space.
 
 mod build;
 mod change;
@@ -38,14 +39,13 @@ use crate::world::World;
 pub struct Options {
     /// How areas, page table and counts are kept consistent.
     pub strategy: Strategy,
-    /// Whether a fault maps one huge page if the whole aligned range of the huge page is empty and inside one
-    /// area. A huge page has order 9 with 4 KiB pages.
+    /// Whether faults map huge pages. With 4 KiB pages, a huge page has order 9.
     pub huge: Huge,
-    /// Order of the block that a write fault maps at once if all words for it are empty (mTHP, spec §1.9).
-    /// Order 0 means single pages; order 4 means 64 KiB.
+    /// The largest order of a block that a write fault maps at once, if all its words are empty (mTHP, spec
+    /// §1.9). With 0, a fault maps single pages. With 4 and pages of 4 KiB, a fault maps up to 64 KiB.
     pub gang_order: u8,
-    /// Largest order of a run of pages that a fault maps in advance (prefaulting, spec §1.9), at most 5. With
-    /// 0, there is no prefaulting. The first patches, of December 2004, used 3.
+    /// The largest order of a run of pages that a fault maps in advance (prefaulting, spec §1.9), at most 5.
+    /// With 0, there is no prefaulting. The first patches of December 2004 used 3.
     pub prefault_order: u8,
 }
 
@@ -75,7 +75,7 @@ pub struct AddressSpace<W: World> {
     pub(crate) sync: AnySync,
     pub(crate) stabilise: AnyStabilise,
     pub(crate) account: AnyAccount,
-    /// Whether a fault checks its area again before it maps a page. V3 and P3 do.
+    /// Whether a fault checks its area again before it maps a page, as V3 and P3 require.
     looks_again: bool,
     /// The CPU of the last task that left the address space.
     last_cpu: AtomicU32,
@@ -133,8 +133,8 @@ impl<W: World> AddressSpace<W> {
         self.account.quick()
     }
 
-    /// The number of resident pages, and of tables without the root. Exact once all tasks have left and no
-    /// thread changes anything.
+    /// The number of resident pages, and the number of tables without the root. The numbers are exact after
+    /// all tasks have left.
     pub fn counts(&self) -> Counts {
         self.account.exact()
     }
@@ -149,10 +149,10 @@ impl<W: World> AddressSpace<W> {
         self.mm.root()
     }
 
-    /// Whether the area is unchanged since the fault found it. Strategies that do not check return true. The
-    /// fault has the right to change its word. Race: a writer unmaps the area. The writer marks the area
-    /// before it takes the right to change words. So either the fault sees the mark here and starts again, or
-    /// the writer later sees the fault's page and removes it.
+    /// Whether the area is unchanged since the fault found it. Always true for strategies that need no check.
+    /// The caller has the right to change its word. Race: a writer unmaps the area at the same time. The
+    /// writer marks the area before it takes the right to change words. So either the fault sees the mark
+    /// here and starts again, or the writer later sees the fault's page and removes it.
     #[inline]
     pub(crate) fn is_unchanged(&self, local: &Local, ticket: &Ticket) -> bool {
         !self.looks_again || ticket.is_current(&self.mm, local)

@@ -19,13 +19,13 @@ impl<W: World> AddressSpace<W> {
         if va >= self.engine().geometry.end() {
             return Err(SpaceError::NotEligible);
         }
-        // No other writer runs meanwhile. Faults still run, unless the strategy makes them wait for writers.
+        // No other writer can run now. Faults can run, unless the strategy makes them wait for writers.
         let _write = self.write(local);
         let (slot, old) = match walk(&self.engine().tables, self.engine().geometry, self.root(), va, 0) {
             Found::Word(slot, word) if slot.level == 0 && self.is_eligible(word) => (slot, word),
             _ => return Err(SpaceError::NotEligible),
         };
-        // Mark the word as busy: faults wait at it until the contents are saved.
+        // Mark the word as busy, so that faults on it wait until the contents are saved.
         if !self.change_word(local, &slot, old, Pte::MIGR, Counts::default()) {
             return Err(SpaceError::NotEligible);
         }

@@ -1,4 +1,5 @@
-//! Splits a huge page: its block stays whole, but each of its pages gets its own word in a new leaf table.
+//! Splits a huge page. Its block stays whole, but each of its pages gets a word of its own in a new leaf
+//! table.
 
 use super::AddressSpace;
 use crate::atomic::Ordering;
@@ -23,7 +24,8 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Replaces the huge word by a table of small words. Returns false if the word changed meanwhile.
+    /// Replaces the word of a huge page by a table with a word for each small page. Returns `false` if
+    /// another task has changed the word.
     pub(crate) fn split(&self, local: &mut Local, slot: &Slot, huge: Pte) -> Result<bool, SpaceError> {
         let (engine, pages) = (self.engine(), self.engine().geometry.entries());
         let table = engine.take_table_for(local).ok_or(SpaceError::OutOfMemory)?;
@@ -34,9 +36,9 @@ impl<W: World> AddressSpace<W> {
             Err(_) => false,
             Ok(_held) => {
                 let word = engine.tables.word(slot.table, slot.index);
-                // The huge word holds a reference, and this task has the right to change the word, so the
-                // block cannot be freed. Add the references of the small words before the new table is
-                // visible: from then on, another task may unmap a small page.
+                // The huge page's word has a reference, and this task has the right to change the word, so no
+                // task can free the block now. Add the references of the small words before the new table is
+                // visible. When the table is visible, another task may unmap a small page at once.
                 let is_there = word.load(Ordering::Acquire) == huge.bits();
                 if is_there {
                     engine.frames.get(huge.pfn(), pages - 1);

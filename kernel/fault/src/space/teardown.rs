@@ -18,7 +18,7 @@ impl<W: World> AddressSpace<W> {
         let mut tables = Vec::new();
         let pages =
             self.take_apart(&mut local, self.root(), self.engine().geometry.root_level(), &mut tables);
-        // The root is not counted in `tables`.
+        // The address space's count of tables does not include the root.
         let found = Counts { tables: tables.len() as i64 - 1, ..Counts::pages(pages) };
         debug_assert_eq!(self.counts(), found, "address space {} has wrong counts at its end", self.id());
         self.engine().free_tables(&mut local, &mut tables);

@@ -1,5 +1,5 @@
-//! The steps that all changes of areas share. One writer runs at a time. The writer closes the areas that it
-//! changes, then publishes a new area map.
+//! The steps that all changes of areas share. Only one writer runs at a time. The writer closes the areas
+//! that it changes, and then publishes a new area map.
 
 use alloc::sync::Arc;
 use core::ops::Range;
@@ -10,7 +10,7 @@ use crate::error::SpaceError;
 use crate::local::Local;
 use crate::world::World;
 
-/// The right to change the areas of an address space, until it is dropped.
+/// The right to change the areas of an address space. Dropping the value ends the write.
 pub(super) struct Write<'a, W: World> {
     pub(super) space: &'a AddressSpace<W>,
     pub(super) map: Arc<AreaMap>,
@@ -42,8 +42,8 @@ impl<W: World> Write<'_, W> {
         self.map.with(range.clone(), prot, || self.space.engine().next_area())
     }
 
-    /// Closes areas that are about to change: waits for the faults in them, and lets no fault in until the
-    /// write ends.
+    /// Closes areas that are about to change. Waits for the faults that use them, and lets no new fault use
+    /// them until the write ends.
     pub(super) fn close<'a>(&self, local: &mut Local, areas: impl IntoIterator<Item = &'a Arc<Area>>) {
         self.space.stabilise.close(&self.space.mm, local, areas.into_iter().map(|area| &**area));
     }

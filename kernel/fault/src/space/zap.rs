@@ -19,8 +19,8 @@ use crate::sync::Intent;
 use crate::table::Slot;
 use crate::world::{Memory, World};
 
-/// The most blocks that are collected for one grace period. Chosen: 16 MiB of small pages, and a list of 64
-/// KiB on the heap.
+/// The most blocks that wait for one grace period. Chosen: they are 16 MiB of small pages, and their list
+/// takes 64 KiB of the heap.
 const BLOCKS_MAX: usize = 4096;
 
 /// The words of one table that lie in the range.
@@ -55,7 +55,8 @@ impl<W: World> AddressSpace<W> {
         self.engine().free_tables(local, &mut tables);
     }
 
-    /// Frees blocks after all CPUs have dropped their translations to them.
+    /// Makes all CPUs drop their translations, waits for a grace period, and then frees these blocks, which
+    /// no word maps.
     pub(crate) fn free_unmapped(&self, local: &mut Local, blocks: &mut Vec<(Pfn, Order)>) {
         self.world().shoot_down(local.cpu);
         self.engine().wait_for_sections(local);
@@ -65,9 +66,9 @@ impl<W: World> AddressSpace<W> {
     /// Calls `visit` with each run of words in `range`. A run is a series of words of one leaf table, or a
     /// word of level 1 that maps a huge page.
     ///
-    /// Race: a fault that began before the areas were closed may still be adding a table. If the strategy has
-    /// a lock for an upper table, this method locks and unlocks that lock once before it reads the table.
-    /// After that, the fault's change is finished and visible.
+    /// Race: a fault that began before the areas were closed may still be adding a table. If the strategy
+    /// protects upper tables by a lock, this method takes and releases that lock once before it reads the
+    /// table. When this method has had the lock, the fault's change is complete and visible.
     pub(super) fn each_run(
         &self,
         local: &mut Local,
@@ -134,8 +135,8 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Drops the reference of the page that a word mapped. Returns 1 for a page, huge or small. Returns 0 if
-    /// the word mapped no page, or the zero page.
+    /// Drops the reference that the old word had to its page. Returns 1 if the word mapped a small or huge
+    /// page, and 0 if it mapped no page or the zero page.
     pub(super) fn drop_page(&self, local: &mut Local, old: Pte, blocks: &mut Vec<(Pfn, Order)>) -> i64 {
         if let Meaning::Reclaimed(slot) = old.meaning(0) {
             self.world().memory().drop_slot(slot);
@@ -157,7 +158,8 @@ impl<W: World> AddressSpace<W> {
                 let word = self.engine().tables.word(run.slot.table, index);
                 loop {
                     let old = Pte::from_bits(word.load(Ordering::Acquire));
-                    // Do not let the word be zero even for a moment: a fault might fill it.
+                    // Never store zero in the word, not even for a moment, because a fault might then fill
+                    // it.
                     let new = if prot == Prot::None { old.hidden() } else { old.read_only() };
                     if !old.is_present() || new == old || self.sync.replace(word, old, new) {
                         break;
@@ -168,8 +170,8 @@ impl<W: World> AddressSpace<W> {
         self.free_unmapped(local, &mut blocks);
     }
 
-    /// Takes the tables in `range` out of the tree, if `map` has no area at the addresses that they cover.
-    /// (Linux's free_pgtables does this with its floor and ceiling.)
+    /// Takes tables in `range` out of the tree if `map` has no area at the addresses that they cover.
+    /// (Linux's free_pgtables finds such tables by its floor and ceiling.)
     fn unlink_unused(&self, local: &mut Local, range: &Range<u64>, map: &AreaMap, out: &mut Vec<TableId>) {
         let geometry = self.engine().geometry;
         for level in 0..geometry.root_level() {

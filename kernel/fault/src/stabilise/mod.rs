@@ -20,7 +20,8 @@ axis! { ($)
 #[derive(Clone, Debug)]
 pub(crate) struct Ticket {
     /// The number of the write in progress, or of the next write. Race: a write ends while this fault begins.
-    /// The fault reads this number before it reads the map, so the map already includes that write.
+    /// The fault reads this number before it reads the map. So the map already has the changes of every write
+    /// with a smaller number.
     pub(crate) write: u64,
     /// Number of the map that the area is in.
     pub(crate) map: u64,
@@ -47,7 +48,7 @@ impl Ticket {
         mm.map_number() == self.map && !local.areas.area(self.index).is_marked(write)
     }
 
-    /// Ends the use of the area by this fault, so that writers may change it.
+    /// Ends this fault's use of the area, so that writers may change the area.
     #[inline]
     pub(crate) fn leave<W: World>(&self, mm: &Mm<W>, local: &Local) {
         match self.holds {
@@ -74,11 +75,11 @@ pub(crate) enum Holds {
 
 /// The result of [`Stabiliser::enter`].
 pub(crate) enum Entered {
-    /// The area was found, and does not change until `leave`.
+    /// The fault has found the area. The area does not change until `leave`.
     Area(Ticket),
     /// The address belongs to no area.
     NoArea,
-    /// A writer is changing the area: wait a little, then try again.
+    /// A writer is changing the area. The fault must wait a little and try again.
     Busy,
 }
 
@@ -121,7 +122,7 @@ impl AnyStabilise {
 }
 
 /// Looks for the area again, under the address space's lock. Race: a writer has taken the area out of the
-/// map, but has not yet unmapped all of its pages, so other tasks can still use them. A fault may answer "no
+/// map, but other tasks can still use its pages until the writer has unmapped them. A fault may return "no
 /// area" only after the unmap has ended. To wait for the end of the unmap, the fault takes the lock.
 #[cold]
 fn confirm<W: World>(mm: &Mm<W>, local: &mut Local, va: u64) -> Entered {
@@ -129,7 +130,7 @@ fn confirm<W: World>(mm: &Mm<W>, local: &mut Local, va: u64) -> Entered {
     v1::V1.enter(mm, local, va)
 }
 
-/// Marks areas as closed without waiting for faults. A fault that checks its area later sees the mark.
+/// Marks areas as closed, and does not wait for faults. A fault that checks its area later sees the mark.
 fn mark<'a, W: World>(mm: &Mm<W>, areas: impl Iterator<Item = &'a Area>) {
     let write = mm.write_number();
     areas.for_each(|area| area.mark(write));

@@ -1,5 +1,6 @@
-//! V0: areas are not protected (spec §1.5.1). The section only keeps tables from being reused during the
-//! fault. Together with P3 this suffices, because P3 checks the area again under the table's lock.
+//! V0: nothing keeps an area from changing during a fault (spec §1.5.1). The fault's section only prevents
+//! the reuse of tables. With P3, this is enough, because a fault then checks its area again under the table's
+//! lock.
 
 use super::{Entered, Holds, Stabiliser, Ticket, confirm, mark};
 use crate::area::Area;

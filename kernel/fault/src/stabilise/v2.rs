@@ -1,5 +1,5 @@
 //! V2: a fault holds the lock of its area as a reader (spec §1.5.3). The fault finds the area without the
-//! address space's lock. If a writer has marked the area, or if there is no area at the address, the fault
+//! address space's lock. If a writer has marked the area, or if the address belongs to no area, the fault
 //! looks again under the address space's lock.
 
 use super::{Entered, Holds, Stabiliser, Ticket, confirm};
@@ -20,9 +20,9 @@ impl Stabiliser for V2 {
         if let Some(ticket) = Ticket::find(mm, local, va, Holds::Area) {
             let area = local.areas.area(ticket.index);
             if !area.is_marked(ticket.write) && area.lock.try_read(mm.world(), local.cpu, area.line()) {
-                // Race: a write has replaced the area and has ended before this CPU got the area's lock. The
-                // area's mark has an old number by then and shows nothing, but the map has a new number.
-                // Therefore the fault also compares the number of the map.
+                // Race: a write replaces the area and ends before this CPU gets the area's lock. The area's
+                // mark then has the number of an ended write, so the area does not look closed. But the map
+                // has a new number, so the fault also compares the number of the map.
                 if !area.is_marked(mm.write_number()) && mm.map_number() == ticket.map {
                     local.stats.vma_fast += 1;
                     local.stats.locks.acquired += 1;

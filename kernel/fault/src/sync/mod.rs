@@ -1,4 +1,4 @@
-//! The P axis: how concurrent changes of page-table words are kept apart (spec §1.4).
+//! The P axis: how tasks change page-table words without disturbing each other (spec §1.4).
 
 use crate::atomic::AtomicU64;
 use crate::axis::axis;
@@ -19,7 +19,7 @@ axis! { ($)
     P3 = p3, "one lock per table of any level, and marks on tables that left the tree (CortenMM's advanced protocol)";
 }
 
-/// The error if another task took the table out of the tree: the fault starts again from the root.
+/// The error if another task took the table out of the tree. The fault must start again from the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stale;
 
@@ -43,8 +43,8 @@ pub(crate) trait PteSync {
         Held::Nothing
     }
 
-    /// Gets the right to change a word: takes the lock that covers the word, if there is one, and checks
-    /// that the word's table is still in the tree.
+    /// Gets the right to change a word. Takes the lock that covers the word, if the strategy has one, and
+    /// checks that the word's table is still in the tree.
     fn hold<'a, W: World>(
         &self,
         mm: &'a Mm<W>,
@@ -54,13 +54,13 @@ pub(crate) trait PteSync {
     ) -> Result<Held<'a, W>, Stale>;
 
     /// Gets the right to change a table's words. The caller already has the right to change the word that
-    /// names the table. A lock is taken only if the table has a lock of its own.
+    /// names the table. Takes a lock only if the strategy has a lock for each table.
     fn hold_below<'a, W: World>(&self, _: &'a Mm<W>, _: &mut Local, _: &Slot) -> Held<'a, W> {
         Held::Nothing
     }
 
-    /// Changes the word from `old` to `new`. Returns false if the word is not `old`. The caller got the right
-    /// to change the word from `hold`.
+    /// Changes the word from `old` to `new`. Returns `false` if the word is not `old`. The caller has the
+    /// right to change the word by `hold`.
     ///
     /// In this default implementation, `hold` has taken a lock, so no other task changes the word between the
     /// load and the store. Other tasks read the word without the lock, so the store is `Release` (orderings
@@ -75,8 +75,8 @@ pub(crate) trait PteSync {
         unchanged
     }
 
-    /// Whether a fault checks its area again when it has the right to change its word. Such a fault needs no
-    /// lock on areas.
+    /// Whether a fault checks its area again when it has the right to change its word. With this check, the
+    /// fault needs no lock on areas.
     fn looks_again(&self) -> bool {
         false
     }

@@ -1,5 +1,5 @@
-//! P1: one lock per leaf table (spec §1.4.2). The lock over the whole page table covers only tables of
-//! higher levels.
+//! P1: one lock per leaf table (spec §1.4.2). The lock over the page table protects only the tables of higher
+//! levels.
 
 use super::p0::hold_whole_table;
 use super::{Intent, PteSync, Stale};

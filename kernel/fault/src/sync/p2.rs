@@ -34,9 +34,9 @@ impl PteSync for P2 {
         Ok(held)
     }
 
-    /// Race: two tasks change the same word. The exchange of the winner is `Release`, which publishes the
-    /// contents of its page (E1, E2). The exchange of the loser fails. The failed exchange is `Acquire`,
-    /// because the loser then uses the winner's page.
+    /// Race: two tasks change the same word, and only one compare-exchange succeeds. The successful one is
+    /// `Release`, so that other tasks see the contents of the new page (E1, E2). The compare-exchange that
+    /// fails is `Acquire`, because its task then uses the page of the other task.
     #[inline]
     fn replace(&self, word: &AtomicU64, old: Pte, new: Pte) -> bool {
         word.compare_exchange(old.bits(), new.bits(), Ordering::AcqRel, Ordering::Acquire).is_ok()

@@ -1,10 +1,9 @@
-//! P3: one lock per table, after CortenMM's advanced protocol (spec §1.4.5). A task that changes words walks
-//! down without locks, and locks the table that covers its range. If that table has been taken out of the
-//! tree, the task starts again.
+//! P3: one lock per table, after CortenMM's advanced protocol (spec §1.4.5). A task walks to its word without
+//! locks, and then locks the word's table. If the table was taken out of the tree, the task starts again.
 //!
-//! CortenMM keeps access rights in the page table and has no areas. Here the rights stay in the area map, and
-//! a fault checks its area again under the table's lock. A fault writes the same cache lines as in CortenMM,
-//! and no line that all CPUs share (decision 0008).
+//! CortenMM keeps access rights in the page table and has no areas. In this crate, the rights stay in the
+//! area map, and a fault checks its area again under the table's lock. A fault writes the same cache lines as
+//! in CortenMM, and no line that all CPUs write (decision 0008).
 
 use super::{Intent, PteSync, Stale};
 use crate::held::Held;

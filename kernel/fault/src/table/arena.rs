@@ -1,4 +1,4 @@
-//! All tables of an engine, in one array: their words, their locks, and a stack of free tables.
+//! All tables of an engine, in one array. Each table has words and a lock, and free tables form a stack.
 
 use alloc::boxed::Box;
 
@@ -12,12 +12,12 @@ use crate::pte::{Pte, TableId};
 /// The value of [`Table::frame`] in a free table: no frame.
 const NO_FRAME: u64 = u64::MAX;
 
-/// The data of a table besides its words.
+/// The data of a table, without its words.
 struct Table<R> {
     /// The table's own lock (P1 and P3).
     lock: Mutex<R, ()>,
     /// Whether the table was taken out of the tree. If the strategy uses the table's lock, the flag changes
-    /// only under it.
+    /// only under this lock.
     stray: AtomicBool,
     /// The frame that the table occupies, or [`NO_FRAME`].
     frame: AtomicU64,
@@ -30,8 +30,9 @@ pub(crate) struct TableArena<R> {
     words: Box<[AtomicU64]>,
     tables: Box<[Padded<Table<R>>]>,
     /// The head of the stack of free tables. The low half is the number of the first free table, plus 1. The
-    /// high half counts changes. Race: between a task's load and its exchange, the stack changes and then has
-    /// the same first table again. The count differs, so the task's exchange fails and it tries again.
+    /// high half counts changes. Race: between a task's load and its compare-exchange, the stack changes and
+    /// then has the same first table again. The high half differs, so the compare-exchange fails and the task
+    /// tries again.
     free: AtomicU64,
     index_bits: u8,
 }
@@ -53,7 +54,7 @@ impl<R: lock_api::RawMutex> TableArena<R> {
         }
     }
 
-    /// Takes a free table, which from now on occupies `frame`. The words of the table are empty.
+    /// Takes a free table. From now on, the table occupies `frame`. Its words are empty.
     pub(crate) fn take(&self, frame: Pfn) -> Option<TableId> {
         let mut head = self.free.load(Ordering::Acquire);
         loop {
@@ -76,8 +77,8 @@ impl<R: lock_api::RawMutex> TableArena<R> {
         }
     }
 
-    /// Frees a table that no task can reach: it was unlinked and a grace period has passed. Returns the frame
-    /// that the table occupied.
+    /// Frees a table that was unlinked before the last grace period, so no task can reach it. Returns the
+    /// frame that the table occupied.
     pub(crate) fn put(&self, id: TableId) -> Pfn {
         self.words_of(id).iter().for_each(|word| word.store(0, Ordering::Relaxed));
         let frame = Pfn(self.table(id).frame.load(Ordering::Relaxed));
@@ -121,7 +122,8 @@ impl<R: lock_api::RawMutex> TableArena<R> {
         &self.words[((id.0 as usize) << self.index_bits) | index as usize]
     }
 
-    /// Reads a word with Acquire, so that the page or table it leads to can be read afterwards (E1, E2).
+    /// Reads a word with `Acquire`, so that this task sees the contents of the page or table that the word
+    /// leads to (E1, E2).
     #[inline]
     pub(crate) fn load(&self, id: TableId, index: u32) -> Pte {
         Pte::from_bits(self.word(id, index).load(Ordering::Acquire))

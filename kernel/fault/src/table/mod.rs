@@ -1,8 +1,8 @@
-//! Page tables. All words are in one arena, and tables are identified by their numbers. `walk` goes from the
-//! root to a word.
+//! Page tables. The words of all tables are in one array, and a table is identified by its number. `walk`
+//! goes from the root to a word.
 //!
-//! A task reaches a word through the number of its table, so when a table is reused, no pointer dangles. Each
-//! table in use also owns a frame of the allocator, as on a real machine.
+//! A task reaches a word by the number of its table, so the reuse of a table leaves no dangling pointer. Each
+//! table in use also has a frame of the allocator, as on a real machine.
 
 mod arena;
 mod walk;

@@ -9,7 +9,7 @@ use crate::pte::{Meaning, Pte, TableId};
 pub(crate) struct Slot {
     pub(crate) table: TableId,
     pub(crate) index: u32,
-    /// Level of the table; 0 is a leaf table.
+    /// The level of the table. Level 0 is a leaf table.
     pub(crate) level: u8,
     /// The parent word, which leads to the table. `None` for the root.
     pub(crate) parent: Option<(TableId, u32)>,
@@ -18,12 +18,12 @@ pub(crate) struct Slot {
 /// How a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// The walk reached a word of the wanted level, or a huge page above that level. Holds the word as it was
-    /// read.
+    /// The walk reached a word of the wanted level, or a huge page above that level. The fields are the
+    /// word's place and its value.
     Word(Slot, Pte),
     /// The walk reached an empty word above the wanted level, so the table below is missing.
     NoTable(Slot),
-    /// The walk reached a word that another task is about to replace: start again.
+    /// The walk reached a word that another task is about to replace. The caller must start again.
     Busy,
 }
 

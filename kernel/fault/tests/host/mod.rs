@@ -1,5 +1,5 @@
-//! The world of the tests: a memory that tests can read, an allocator that tests can make fail, and engines
-//! so small that tasks often meet.
+//! The world of the tests has a memory that tests can read, and an allocator that tests can make fail. Its
+//! engines are so small that tasks often use the same words.
 
 #![expect(dead_code, reason = "each test target uses only a part of this module")]
 
@@ -16,7 +16,7 @@ use pageset_fault::{
     Backing, Engine, EngineConfig, FrameSource, FrameUse, Geometry, Line, Locks, Memory, Strategy, World,
 };
 
-/// Decides what runs at each step where threads share data.
+/// Decides which thread runs at each step that touches shared data.
 pub(crate) trait Scheduler: Send + Sync + 'static {
     type RawLock: RawMutex + Send + Sync + 'static;
     /// Another thread may run here.
@@ -25,7 +25,7 @@ pub(crate) trait Scheduler: Send + Sync + 'static {
     fn relax();
 }
 
-/// The scheduling of the operating system's threads.
+/// Leaves the scheduling to the operating system.
 pub(crate) struct Threads;
 
 impl Scheduler for Threads {
@@ -36,7 +36,8 @@ impl Scheduler for Threads {
     }
 }
 
-/// A memory with one number per frame in place of its contents. A frame that is not allocated holds garbage.
+/// A memory that has one number per frame instead of the frame's bytes. The number of a free frame is
+/// garbage.
 pub(crate) struct Words<S> {
     contents: Vec<AtomicU64>,
     slots: StdMutex<HashMap<u64, (u64, u32)>>,
@@ -44,7 +45,7 @@ pub(crate) struct Words<S> {
     scheduler: std::marker::PhantomData<S>,
 }
 
-/// The contents of a frame that was not cleared yet.
+/// The contents of a frame that was not yet cleared.
 const GARBAGE: u64 = 0xDEAD;
 
 impl<S: Scheduler> Words<S> {
@@ -84,7 +85,7 @@ impl<S: Scheduler> Words<S> {
         };
     }
 
-    /// Sets whether the memory keeps the contents of reclaimed pages. Initially the memory keeps them.
+    /// Sets whether the memory keeps the contents of reclaimed pages. At first it does.
     pub(crate) fn keep_contents(&self, keeps: bool) {
         self.keeps_contents.store(keeps, Relaxed);
     }
@@ -149,7 +150,7 @@ impl<S: Scheduler> Memory for Words<S> {
 /// The core's allocator, which tests can make fail.
 pub(crate) struct Frames<S: Scheduler> {
     allocator: PageAllocator<'static, Locks<S::RawLock>>,
-    /// How many further allocations succeed. A negative number means all.
+    /// The number of further allocations that succeed. A negative number means all.
     until_failure: AtomicI64,
     failures: AtomicU64,
 }
@@ -246,7 +247,7 @@ impl<S: Scheduler> World for TestWorld<S> {
 
 pub(crate) type TestMachine<S> = Engine<TestWorld<S>>;
 
-/// Pages of 4 KiB, 8 words per table, 3 levels: so small that huge pages have order 3.
+/// The shape of small page tables: pages of 4 KiB, 8 words per table, and 3 levels. Huge pages have order 3.
 pub(crate) const SMALL: Option<Geometry> = Geometry::new(12, 3, 3);
 /// Bytes of a page.
 pub(crate) const PAGE: u64 = 4096;
@@ -269,7 +270,8 @@ pub(crate) fn machine_with<S: Scheduler>(
     Engine::new(world, &config)
 }
 
-/// The strategies that tests use: each pair of a P and a V once, and each R with one of these pairs.
+/// The strategies that tests use. Each pair of a value of P and a value of V occurs, and each value of R
+/// occurs with one pair.
 pub(crate) fn strategies() -> Vec<Strategy> {
     use pageset_fault::{Account, Stabilise, TableSync};
     let of_words = Strategy::all().filter(|strategy| strategy.account() == Account::R3);

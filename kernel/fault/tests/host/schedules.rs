@@ -1,4 +1,4 @@
-//! Threads scheduled by shuttle at every shared step.
+//! Lets shuttle choose the thread at every step that touches shared data.
 
 use pageset_core::lock_api::{GuardSend, RawMutex};
 use shuttle::sync::atomic::{AtomicBool, Ordering};
@@ -6,10 +6,10 @@ use shuttle::thread;
 
 use crate::host::Scheduler;
 
-/// A lock whose every operation lets shuttle switch to another thread.
+/// A lock. At each of its operations, shuttle may switch to another thread.
 pub(crate) struct ShuttleLock(AtomicBool);
 
-// SAFETY: only one caller's exchange finds false between two unlocks; shuttle runs one thread at a time.
+// SAFETY: between two unlocks, only one caller finds `false`, because shuttle runs one thread at a time.
 unsafe impl RawMutex for ShuttleLock {
     const INIT: Self = Self(AtomicBool::new(false));
     type Guard = GuardSend;
@@ -36,7 +36,7 @@ unsafe impl RawMutex for ShuttleLock {
     }
 }
 
-/// The scheduling of shuttle's threads.
+/// Leaves the scheduling to shuttle.
 pub(crate) struct Shuttle;
 
 impl Scheduler for Shuttle {
@@ -51,16 +51,16 @@ impl Scheduler for Shuttle {
     }
 }
 
-/// Runs `test` under `schedules` schedules. In half of them, each step is chosen at random. In the other
-/// half, threads have priorities that change three times, so that one thread can do much while another stands
-/// still (Burckhardt et al., 2010).
+/// Runs `test` under `schedules` schedules. In half of them, shuttle chooses the thread of each step at
+/// random. In the other half, threads have priorities that change three times (Burckhardt et al., 2010). So
+/// one thread can make many steps while another thread makes none.
 pub(crate) fn check(schedules: usize, test: impl Fn() + Send + Sync + Clone + 'static) {
     shuttle::check_random(test.clone(), schedules.div_ceil(2));
     shuttle::check_pct(test, schedules.div_ceil(2), 3);
 }
 
-/// The number of schedules for each of `cases` cases: `SHUTTLE_ITERATIONS` divided by their number, or
-/// `default`.
+/// The number of schedules for each of `cases` cases. The number is `SHUTTLE_ITERATIONS` divided by `cases`,
+/// or `default` if the variable is not set.
 pub(crate) fn schedules(cases: usize, default: usize) -> usize {
     let given = std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|number| number.parse::<usize>().ok());
     given.map_or(default, |all| (all / cases).max(1))

@@ -25,7 +25,7 @@ fn with_config<R>(build: impl FnOnce(&Config<'_>) -> R) -> R {
     build(&config)
 }
 
-/// Two tasks on two CPUs fill an address space and end. The test checks that each frame comes back.
+/// Lets two tasks on two CPUs fill an address space and end. Checks that all frames come back.
 fn faults_and_returns(allocator: impl FrameAllocator + Send + Sync + 'static) {
     let host = Host::<parking_lot::RawMutex, _, _>::new(allocator, NoMemory);
     let engine = Engine::new(host, &EngineConfig::new(Geometry::PAGES_4K, CPUS, FRAMES));
@@ -59,8 +59,8 @@ fn linux_has_frames() {
     }));
 }
 
-/// This crate is tested with a core that has no feature `lab`, unless crates that need `lab` are tested with
-/// it. The core's own tests always have `lab`.
+/// Without the core's feature `lab`, the allocator refuses policies that need it. This crate tests that,
+/// because the core's own tests always have the feature.
 #[test]
 fn linux_refuses_a_rule_that_is_not_compiled_in() {
     let has_lab = Policy::named("linux-4.9").is_some();

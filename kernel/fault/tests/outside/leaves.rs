@@ -12,7 +12,7 @@ use pageset_fault::{
 const LEAF: u64 = 2 << 20;
 const PAGE: u64 = 4096;
 
-/// A host that records the leaf tables by the first addresses that they cover.
+/// A host that records each leaf table under the first address that the table covers.
 struct Walker {
     frames: Bump,
     leaves: Mutex<BTreeMap<u64, usize>>,

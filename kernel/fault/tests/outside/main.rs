@@ -1,5 +1,5 @@
-//! Tests of the fault engine through its public interface, with one task at a time. Concurrent schedules are
-//! in the test targets of loom and shuttle.
+//! Tests the fault engine through its public interface, with one task at a time. The test targets of loom and
+//! shuttle test concurrent tasks.
 
 mod allocators;
 #[path = "../host/mod.rs"]

@@ -1,5 +1,5 @@
-//! Tests each operation with one task, under every strategy. If memory runs out at any point, nothing may be
-//! lost.
+//! Tests each operation with one task, under every strategy. Also lets memory run out at each possible point,
+//! and checks that no frame is lost.
 
 use std::sync::Arc;
 
@@ -196,7 +196,8 @@ fn prefaulting_doubles_in_a_run_and_waste_is_counted() {
             pages.for_each(|page| store(&mut task, page * PAGE, 1).expect("mapped"));
             task.stats().faults - before
         };
-        // The faults map the runs 0, 1 to 2, 3 to 6, 7 (the end of the table), 8 to 11, and 12 to 15.
+        // The faults map these runs of pages: 0, 1 to 2, 3 to 6, 7 (the end of the table), 8 to 11, and 12 to
+        // 15.
         assert_eq!(faults(0..13), 6);
         assert_eq!((task.stats().installed, task.stats().prefault_extra), (16, 10));
         task.unmap(0..16 * PAGE).expect("a range of pages");
@@ -252,7 +253,7 @@ fn a_magazine_goes_back_with_its_task_and_before_memory_is_short() {
     (0..7).for_each(|page| store(&mut task, page * PAGE, page).expect("mapped"));
     // The allocated frames are the root, a table above the leaf table, the leaf table, and two magazines.
     assert_eq!(engine.world().frames.allocated(), 3 + 10);
-    // Let all further allocations fail, so that the magazine's frames must be given back first.
+    // Let all further allocations fail. The task must then give its magazine's frames back.
     engine.world().frames.fail_after(0);
     assert_eq!(store(&mut task, 63 * PAGE, 1), Err(FaultError::OutOfMemory(63 * PAGE)));
     assert_eq!(engine.world().frames.allocated(), 3 + 7);
@@ -324,14 +325,14 @@ fn work(task: &mut TestTask) -> Result<(), String> {
     }
     outcome = outcome.and(task.protect(18 * PAGE..20 * PAGE, Prot::Read).map_err(|error| text(&error)));
     match task.collapse(34 * PAGE) {
-        // The page is part of a huge page already.
+        // The page is already part of a huge page.
         Ok(()) | Err(SpaceError::NotEligible) => {}
         Err(error) => outcome = outcome.and(Err(text(&error))),
     }
     outcome.and(task.unmap(35 * PAGE..37 * PAGE).map_err(|error| text(&error)))
 }
 
-/// Row 13 of the race catalogue (spec §1.7): memory runs out, at every point that allocates.
+/// Row 13 of the race catalogue (spec §1.7): memory runs out. Each allocation fails in one run.
 #[test]
 fn running_out_of_memory_anywhere_loses_nothing() {
     let variants = |options| {
@@ -352,7 +353,7 @@ fn running_out_of_memory_anywhere_loses_nothing() {
             let outcome = work(&mut task);
             let failures = engine.world().frames.failures();
             engine.world().frames.fail_after(-1);
-            // With memory available again, the failed operation succeeds.
+            // Memory is available again, so a store succeeds.
             store(&mut task, 3 * PAGE, 7).unwrap_or_else(|error| panic!("{options:?} {count}: {error}"));
             drop(task);
             engine.check(&[&space]).unwrap_or_else(|error| panic!("{options:?} {count}: {error}"));

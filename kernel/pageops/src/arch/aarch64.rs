@@ -8,9 +8,9 @@ use crate::BASE_PAGE_BYTES;
 
 pub(super) static PRIMITIVES: Primitives = Primitives { clear, clear_stream, copy, copy_stream, fence };
 
-/// The number of bytes that one `dc zva` clears, if the system permits it and if a base page is a multiple of
-/// that number. Bit 4 of DCZID_EL0 forbids `dc zva`. The low bits are the logarithm of the block's words (Arm
-/// ARM, D19.2.35).
+/// The number of bytes that one `dc zva` clears. `None` if the system forbids the instruction, or if a base
+/// page is not a multiple of this number. Bit 4 of DCZID_EL0 forbids `dc zva`. The low four bits are the
+/// logarithm of the block's size in words (Arm ARM, D19.2.35).
 fn zva_bytes() -> Option<usize> {
     let dczid = dczid();
     let bytes = 4 << (dczid & 0xF);
@@ -29,10 +29,10 @@ unsafe fn clear(dst: *mut u8, bytes: usize) {
         return;
     }
     match zva_bytes() {
-        // SAFETY: the contract of this function is that of `Primitives`, and `block` is the number of bytes
-        // that `dc zva` clears.
+        // SAFETY: this function has the contract of `Primitives`, and `block` is the number of bytes that `dc
+        // zva` clears.
         Some(block) => unsafe { clear_blocks(dst, bytes, block) },
-        // SAFETY: the contract of this function is that of `Primitives`.
+        // SAFETY: this function has the contract of `Primitives`.
         None => unsafe { clear_pairs(dst, bytes) },
     }
 }
@@ -70,8 +70,8 @@ unsafe fn clear_pairs(dst: *mut u8, bytes: usize) {
     }
 }
 
-/// Clears with `stnp`, which hints that the line will not be used again soon. CPUs that stream such stores
-/// need whole lines.
+/// Clears with `stnp`, which hints that the program will not use the line again soon. Some CPUs then write
+/// past the cache, but only whole lines.
 unsafe fn clear_stream(dst: *mut u8, bytes: usize) {
     if bytes == 0 {
         return;
@@ -139,8 +139,8 @@ unsafe fn copy_stream(dst: *mut u8, src: *const u8, bytes: usize) {
     }
 }
 
-/// Orders non-temporal stores before later stores. On aarch64, the release store that publishes a page does
-/// this too. The fence keeps this crate's promise for callers that use no release store.
+/// Orders non-temporal stores before later stores. On aarch64, the release store that publishes a page would
+/// also order them. But this crate promises the order even to callers that use no release store.
 fn fence() {
     // SAFETY: a barrier changes neither registers nor memory.
     unsafe { asm!("dmb ishst", options(nostack, preserves_flags)) }

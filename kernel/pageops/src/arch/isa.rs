@@ -1,17 +1,17 @@
-//! The instruction sets by name, and the loops that each of them has.
+//! The names of the instruction sets, and the loops that each set has.
 
 /// The loops of one instruction set.
 ///
-/// All loops have the same contract: addresses and lengths are multiples of
-/// [`BASE_PAGE_BYTES`](crate::BASE_PAGE_BYTES), and a length may be 0. All bytes are valid to write or read.
-/// Source and destination do not overlap. The CPU supports the instructions.
+/// All loops have the same contract. Addresses and lengths are multiples of
+/// [`BASE_PAGE_BYTES`](crate::BASE_PAGE_BYTES), and a length may be 0. The destination is valid to write, and
+/// the source is valid to read. Source and destination do not overlap. The CPU supports the instructions.
 pub(super) struct Primitives {
     pub(super) clear: unsafe fn(dst: *mut u8, bytes: usize),
     pub(super) clear_stream: unsafe fn(dst: *mut u8, bytes: usize),
     pub(super) copy: unsafe fn(dst: *mut u8, src: *const u8, bytes: usize),
     pub(super) copy_stream: unsafe fn(dst: *mut u8, src: *const u8, bytes: usize),
-    /// Orders streamed stores before all later stores. The caller of a loop whose name ends in `_stream`
-    /// calls this before any other access to the bytes.
+    /// Orders streamed stores before all later stores. After a loop whose name ends in `_stream`, the caller
+    /// must call this function before any other access to the bytes.
     pub(super) fence: fn(),
 }
 
@@ -22,22 +22,22 @@ pub enum Isa {
     /// The compiler's `write_bytes` and `copy_nonoverlapping`, which call the environment's `memset` and
     /// `memcpy`. Never streams stores past the cache.
     Portable,
-    /// x86-64: `rep stos` and `rep movs`; `movnti` for streamed stores. Uses only general registers, so a
-    /// kernel need not save its vector registers.
+    /// x86-64: `rep stos` and `rep movs`, and `movnti` for streamed stores. Uses only general registers, so
+    /// an operating-system kernel need not save vector registers.
     Rep,
-    /// x86-64: the same as [`Isa::Rep`], but streamed zeros are written with AMD's `clzero`.
+    /// x86-64: the same as [`Isa::Rep`], but AMD's `clzero` writes streamed zeros.
     Clzero,
     /// x86-64: 32-byte vectors.
     Avx2,
     /// x86-64: 64-byte vectors, which hold a whole cache line.
     Avx512,
-    /// aarch64: `dc zva` clears, and pairs of general registers copy; `stnp` for streamed stores. If the
+    /// aarch64: `dc zva` clears, pairs of general registers copy, and `stnp` makes streamed stores. If the
     /// system forbids `dc zva`, stores of register pairs clear instead. Uses only general registers.
     Zva,
 }
 
 impl Isa {
-    /// All sets, of all architectures.
+    /// All instruction sets of all architectures.
     pub const ALL: [Self; 6] = [Self::Portable, Self::Rep, Self::Clzero, Self::Avx2, Self::Avx512, Self::Zva];
 
     /// The name in results and on command lines.
@@ -59,7 +59,7 @@ impl Isa {
         Self::ALL.into_iter().find(|isa| isa.name() == name)
     }
 
-    /// Whether its loops may use registers that an operating-system kernel does not save on entry.
+    /// Whether the set's loops may use registers that an operating-system kernel does not save on entry.
     /// [`Isa::Portable`] calls the environment's `memset` and `memcpy`, which may use vector registers on
     /// every target that has them.
     #[must_use]

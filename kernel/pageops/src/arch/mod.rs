@@ -1,6 +1,6 @@
-//! The instruction sets, one file each. All unsafe code of the crate is here.
+//! The instruction sets, with one file for each. All unsafe code of the crate is in this folder.
 //!
-//! Each file exports one [`Primitives`]: four loops that know only addresses and lengths. [`Isa`] lists the
+//! Each file has one [`Primitives`]: four loops that get only addresses and lengths. [`Isa`] lists the
 //! instruction sets. A [`Kernel`] is an instruction set that this CPU supports.
 
 #[cfg(all(target_arch = "aarch64", not(miri)))]
@@ -55,10 +55,9 @@ impl Kernel {
     // INVARIANT: the portable loops use only the language's own operations.
     pub const PORTABLE: Self = Self { isa: Isa::Portable };
 
-    /// The kernel of this set, if the CPU supports the set.
+    /// The kernel with this instruction set, if the CPU supports the set.
     ///
-    /// Each call asks the CPU, which takes microseconds in a virtual machine. So call this function only
-    /// once.
+    /// Each call asks the CPU, which takes microseconds in a virtual machine. So keep the result.
     #[must_use]
     pub fn new(isa: Isa) -> Option<Self> {
         let is_present = match isa {
@@ -85,7 +84,7 @@ impl Kernel {
         self.isa
     }
 
-    /// Clears a page. When this returns, the zeros are ordered before every later store of this CPU.
+    /// Clears a page. When the call returns, the zeros are ordered before every later store of this CPU.
     ///
     /// # Panics
     ///
@@ -96,7 +95,7 @@ impl Kernel {
         self.clear_unfenced(page, store);
     }
 
-    /// Copies a page. When this returns, the copy is ordered before every later store of this CPU.
+    /// Copies a page. When the call returns, the copy is ordered before every later store of this CPU.
     ///
     /// # Panics
     ///
@@ -171,12 +170,12 @@ fn assert_base_pages(address: usize, bytes: usize) {
     );
 }
 
-/// A kernel and a number in one atomic word that all threads share. Empty at first.
+/// A kernel and a number in one atomic word that all threads share. The cell is empty at first.
 ///
 /// # Invariants
 ///
-/// The low byte is 0, or one more than the number of the instruction set of an existing [`Kernel`]. Only
-/// [`Cell::set`] writes the word.
+/// The low byte is 0, or the number of an instruction set plus 1. In the second case, a [`Kernel`] with this
+/// set existed. Only [`Cell::set`] writes the word.
 pub(crate) struct Cell(AtomicU32);
 
 impl Cell {

@@ -1,4 +1,4 @@
-//! A page that is only written.
+//! A page that operations write to and never read.
 
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 ///
 /// # Invariants
 ///
-/// For `'p`, the bytes are valid to write, and nothing else refers to them.
+/// During `'p`, the bytes are valid to write, and nothing else refers to them.
 #[derive(Debug)]
 pub struct Page<'p> {
     start: NonNull<u8>,
@@ -23,11 +23,11 @@ impl<'p> Page<'p> {
     ///
     /// # Safety
     ///
-    /// For `'p`, `bytes` bytes at `start` are valid to write, and nothing else reads or writes them or has a
-    /// reference to them.
+    /// During `'p`, `bytes` bytes at `start` are valid to write. Nothing else reads them, writes them, or has
+    /// a reference to them.
     #[must_use]
     pub const unsafe fn from_raw(start: NonNull<u8>, bytes: usize) -> Self {
-        // INVARIANT: the caller promises that it holds.
+        // INVARIANT: the caller promises the invariant.
         Self { start, bytes, memory: PhantomData }
     }
 

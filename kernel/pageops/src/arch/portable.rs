@@ -1,4 +1,4 @@
-//! The language's own operations: `memset` and `memcpy` of the environment.
+//! The loops that use only the language's own operations, which call the environment's `memset` and `memcpy`.
 
 use super::isa::Primitives;
 

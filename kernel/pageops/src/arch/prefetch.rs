@@ -3,10 +3,10 @@
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use core::arch::asm;
 
-/// How many bytes at the beginning of a page are prefetched. While these bytes arrive, the hardware fetches
-/// the rest. Measured on a Xeon whose pages come from the last-level cache: with 0, 256, 512, 1024, 2048 and
-/// 4096 bytes, a fault took 714, 503, 453, 449, 412 and 435 ns. Clearing alone took 400 ns (median of 3
-/// rounds, strategy P2,V1,R1 of `pageset-fault`'s example `speed`).
+/// The number of bytes at the beginning of a page that are prefetched. While these bytes arrive, the hardware
+/// fetches the rest. Measured on a Xeon with pages in the last-level cache: with 0, 256, 512, 1024, 2048 and
+/// 4096 bytes, a fault took 714, 503, 453, 449, 412 and 435 ns. Clearing alone took 400 ns. (Medians of 3
+/// rounds of `pageset-fault`'s example `speed`, strategy P2,V1,R1.)
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const AHEAD_BYTES: usize = 2048;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -14,10 +14,10 @@ const LINE_BYTES: usize = 64;
 
 /// Prefetches the first lines of a page that this CPU will clear or copy to next.
 ///
-/// This helps if pages are cleared one at a time with other work in between. An atomic operation in that
-/// work, for example, waits until the previous page is written. A loop that only clears pages gains nothing.
-/// A prefetch is only a hint: it changes nothing that a program could observe, and any address is allowed. On
-/// architectures other than x86-64, this does nothing.
+/// A prefetch helps if the program does other work between two pages. For example, an atomic operation in
+/// this work waits until the previous page is written. A loop that only clears pages gains nothing. A
+/// prefetch is only a hint: it changes nothing that a program could observe, and any address is allowed. On
+/// architectures other than x86-64, this function does nothing.
 ///
 /// ```
 /// let pages = vec![[1_u8; 4096]; 2];

@@ -1,5 +1,5 @@
-//! Tests that a kernel without vectors leaves vector registers unchanged. Each test fills all vector
-//! registers, runs the kernel's loops, and compares the registers.
+//! Tests that a kernel without vectors leaves vector registers unchanged. The test fills all vector
+//! registers, runs a loop of the kernel, and compares the registers.
 
 use core::arch::asm;
 

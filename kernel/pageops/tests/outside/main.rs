@@ -1,5 +1,5 @@
-//! Tests of page operations through their public interface. The test that inspects a child's instructions is
-//! a separate test target.
+//! Tests page operations through their public interface. The test that inspects a child's instructions is a
+//! separate test target.
 
 mod bytes;
 mod memory;

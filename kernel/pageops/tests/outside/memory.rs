@@ -1,4 +1,5 @@
-//! Memory with an inaccessible page directly before and after it, so that an outside access ends the test.
+//! Memory with an inaccessible page directly before it and directly after it. An access outside of the memory
+//! ends the test.
 
 use std::ops::{Deref, DerefMut};
 
@@ -8,7 +9,7 @@ pub(crate) use guarded::Memory;
 pub(crate) use heap::Memory;
 
 impl Memory {
-    /// Bytes that differ from 0 and from the bytes beside them, so that a wrong copy shows.
+    /// Memory whose bytes differ from 0 and from their neighbours, so that a test notices a wrong copy.
     pub(crate) fn patterned(bytes: usize, seed: u8) -> Self {
         let mut memory = Self::new(bytes);
         memory.fill_pattern(seed);

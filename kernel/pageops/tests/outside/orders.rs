@@ -63,7 +63,8 @@ fn rule_2018(pages: usize, target: usize) -> Vec<usize> {
 fn the_order_of_2018_comes_ever_nearer() {
     for target in 0..512 {
         let visited = visits(VisitOrder::Converge2018.steps(512, Some(target), 0));
-        // Left and right alternate, so the later of two visits may be farther from the target by one.
+        // Visits alternate between left and right, so a visit may be farther from the target than the last
+        // visit by one base page.
         assert!(
             visited.is_sorted_by(|one, next| one.abs_diff(target) + 1 >= next.abs_diff(target)),
             "{target}"

@@ -11,12 +11,12 @@ pub(crate) const PAGEBLOCKS_MAX: usize = 12;
 /// Entries that a restartable sequence copies at once: a 16-byte move.
 pub(crate) const COPIED_TOGETHER: usize = 4;
 
-/// Blocks, up to a capacity. The last entry is used first, as in an array. Each further block is put in front
-/// of the others.
+/// A list of blocks with a fixed capacity. The last entry is used first, as in an array. `push_front` adds a
+/// block in front of the others.
 pub(crate) struct Batch<Entries: ?Sized = [Entry]> {
     start: usize,
     end: usize,
-    /// The entries, with extra room, because a copy may read or write up to three entries too many.
+    /// The entries. There is room for three more, because a copy moves four entries at a time.
     entries: Entries,
 }
 

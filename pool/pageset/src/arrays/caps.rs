@@ -17,16 +17,16 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// A quarter of the free memory. Guess.
+    /// The largest share: a quarter of the free memory. (A guess.)
     const LARGEST: u32 = 2;
-    /// The smallest share. With it, a small pool has no arrays. A large pool keeps its arrays, even if
-    /// requests for contiguous memory fail again and again.
+    /// The smallest share: 1/1024. With this share, a small pool has no arrays. A large pool keeps some, even
+    /// if requests for contiguous memory fail again and again.
     const SMALLEST: u32 = 10;
     /// The share of a new pool, which does not know yet whether memory will be short.
     pub(crate) const FIRST: Self = Self { halvings: 6 };
 
-    /// The share after the base refused several requests. Guess: growing back takes four times as long as
-    /// one step of [`grown`](Self::grown).
+    /// The share after the base refused several requests: 1/16 of this share. Four calls of
+    /// [`grown`](Self::grown) lead back to this share. (A guess.)
     pub(crate) fn shrunk(self) -> Self {
         Self { halvings: (self.halvings + 4).min(Self::SMALLEST) }
     }
@@ -39,8 +39,8 @@ impl Share {
 
 impl Caps {
     /// The largest capacity of each class. The arrays of one CPU fit into a page of 4 KiB, and order 0 gets
-    /// most of it. The numbers are guesses, except for order 0. Half an array moves at once, so with half the
-    /// capacity two CPUs would meet at the base's lock twice as often.
+    /// most of the page. Half an array moves under one hold of the base's lock. So with half the capacity for
+    /// order 0, CPUs would take the lock twice as often. The other numbers are guesses.
     const MOST: [u32; Class::COUNT] = [432, 112, 112, 176, 32, 16, 8, 4, 4, 24];
 
     /// Capacities for the arrays of `cpus` CPUs while `frames` frames are free.

@@ -38,7 +38,7 @@ impl Class {
         Self::Order9,
     ];
 
-    /// The class of an order; `None` for the largest order.
+    /// The class of an order. `None` for the largest order, which has no class.
     #[inline(always)]
     pub(crate) const fn of(order: Order) -> Option<Self> {
         if order.index() < Self::COUNT { Some(Self::ALL[order.index()]) } else { None }
@@ -63,7 +63,7 @@ impl Class {
     }
 }
 
-/// Where a stack lies: its distance in bytes from the start of its CPU's arrays.
+/// The place of a stack: its distance in bytes from the start of its CPU's arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StackAt(NonZeroU16);
 

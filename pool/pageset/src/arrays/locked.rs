@@ -1,4 +1,5 @@
-//! The arrays where there are no restartable sequences: a try-lock for each CPU protects them.
+//! Operations on the arrays if there are no restartable sequences. A lock for each CPU protects the arrays.
+//! Allocations and frees only try the lock.
 
 use super::sync::Ordering::{Acquire, Relaxed, Release};
 use super::sync::{this_thread, yield_now};
@@ -27,14 +28,14 @@ impl CpuArrays {
         batch.forget_front(pushed.unwrap_or(0));
     }
 
-    /// Takes up to `limit` blocks under one hold of the lock. These blocks are not counted as pops.
+    /// Takes up to `limit` blocks under one hold of the lock. The taken blocks are not counted as pops.
     pub(crate) fn try_pop_many(&self, class: Class, limit: usize, batch: &mut Batch) {
         self.try_with(|arrays| arrays.stack(class).take_last(limit, |entry| batch.push_front(entry)));
     }
 
-    /// Takes all blocks in parts. For each part, this waits for the lock, takes the part, unlocks, and then
-    /// calls `take`. If this thread itself holds the lock, the caller is a signal handler that has
-    /// interrupted the thread. The handler would wait for ever, so it leaves the arrays as they are.
+    /// Takes all blocks in parts. For each part, waits for the lock, takes the part, unlocks, and then calls
+    /// `take`. Returns early if this thread itself holds the lock. In that case, the caller is a signal
+    /// handler that interrupted the holder, and would wait for ever.
     pub(crate) fn empty_locked(&self, mut take: impl FnMut(Class, &[Entry])) {
         for class in Class::ALL {
             // Take as many parts as there are now. Blocks that other threads put into the arrays later may
@@ -54,8 +55,8 @@ impl CpuArrays {
         }
     }
 
-    /// Forgets all blocks, and unlocks. A child of `fork` calls this, where the thread that held the lock
-    /// does not exist.
+    /// Forgets all blocks, and unlocks. A child of `fork` calls this function, because it does not have the
+    /// parent's thread that may have held the lock.
     pub(crate) fn forget(&self) {
         Class::ALL.into_iter().for_each(|class| self.stack(class).empty(|_forgotten| {}));
         self.lock.store(0, Release);

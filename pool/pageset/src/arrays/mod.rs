@@ -1,8 +1,8 @@
 //! The fast path's arrays: a small stack of blocks for each CPU and order class.
 //!
-//! For the base, the blocks in an array are allocated. One CPU at a time changes its array, in a restartable
-//! sequence (`rseq/`) or under the CPU's try-lock (`locked`). Each change ends with a single store of the
-//! head word, so a concurrent reader sees a complete stack.
+//! The base counts the blocks in an array as allocated. Only one thread at a time changes an array, by a
+//! restartable sequence (`rseq/`) or under the CPU's lock (`locked`). Each change ends with a single store of
+//! the head word, so a concurrent reader sees a complete stack.
 
 mod batch;
 mod caps;

@@ -5,14 +5,13 @@ use super::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use super::{Batch, Caps, Class, Entry};
 use crate::heap::{self, HeapExhausted};
 
-/// A stack of blocks. The head word holds the count in its low 16 bits and the number of pops in the others,
-/// so one store changes both.
+/// A stack of blocks. The low 16 bits of the head word are the number of blocks, and the other bits are the
+/// number of pops, so one store changes both numbers.
 ///
 /// # Invariants
-/// `cap` is smaller than `ENTRIES` by the number of entries that a copy of
-/// [`COPIED_TOGETHER`](super::batch::COPIED_TOGETHER) entries may write too many. The count never exceeds the
-/// largest `cap` so far. The count exceeds the current `cap` only after `cap` has shrunk. Until the count has
-/// fallen below `cap`, the stack takes no further block.
+/// `cap` is at most `ENTRIES` minus [`COPIED_TOGETHER`](super::batch::COPIED_TOGETHER), because a copy may
+/// write too many entries. The number of blocks exceeds `cap` only after `cap` has shrunk. Until enough
+/// blocks have left, the stack takes no further block.
 #[repr(C)]
 pub(crate) struct Stack<const ENTRIES: usize> {
     head: AtomicU64,
@@ -38,7 +37,8 @@ impl<const ENTRIES: usize> Stack<ENTRIES> {
 
 /// The bits of the head word that count entries.
 pub(crate) const COUNT_MASK: u64 = 0xffff;
-/// The amount that a pop adds to the head word: one pop more, one entry less.
+/// A pop adds this number to the head word: the number of pops grows by 1, and the number of blocks falls by
+/// 1.
 pub(crate) const POP_STEP: u64 = COUNT_MASK;
 
 /// The arrays of one CPU, which fill a page.
@@ -121,7 +121,7 @@ impl<'a> View<'a> {
         self.head.load(Relaxed) >> COUNT_MASK.count_ones()
     }
 
-    /// Takes the block that was put last. Only the thread that owns the stack now may call it.
+    /// Takes the block that was put last. The caller must be the only thread that may change the stack now.
     #[inline]
     pub(super) fn pop(&self) -> Option<Entry> {
         let head = self.head.load(Relaxed);
@@ -131,7 +131,8 @@ impl<'a> View<'a> {
         Entry::from_raw(entry)
     }
 
-    /// Puts a block on the stack, if there is room. Only the thread that owns the stack now may call it.
+    /// Puts a block on the stack, if there is room. The caller must be the only thread that may change the
+    /// stack now.
     #[inline]
     pub(super) fn push(&self, entry: Entry) -> bool {
         let head = self.head.load(Relaxed);
@@ -151,8 +152,8 @@ impl<'a> View<'a> {
         entries.iter().filter_map(|slot| Entry::from_raw(slot.load(Relaxed)))
     }
 
-    /// Takes all blocks and passes them to `take` in parts. Only the thread that owns the stack now may call
-    /// this. The blocks are not counted as pops.
+    /// Takes all blocks and passes them to `take` in parts. The blocks are not counted as pops. The caller
+    /// must be the only thread that may change the stack now.
     pub(crate) fn empty(&self, mut take: impl FnMut(&[Entry])) {
         for _ in 0..self.parts() {
             let part: &mut Batch = &mut Batch::new();
@@ -166,14 +167,14 @@ impl<'a> View<'a> {
         (self.count() as usize).div_ceil(BATCH_MAX)
     }
 
-    /// Fills an empty batch. Only the thread that owns the stack now may call it. The blocks are not counted
-    /// as pops.
+    /// Moves blocks into an empty batch until it is full. The blocks are not counted as pops. The caller must
+    /// be the only thread that may change the stack now.
     pub(super) fn take_part(&self, part: &mut Batch) {
         self.take_last(part.capacity(), |entry| part.push_front(entry));
     }
 
-    /// Takes up to `limit` blocks, the last put first. Only the thread that owns the stack now may call this.
-    /// The blocks are not counted as pops.
+    /// Takes up to `limit` blocks, beginning with the block that was put last. The blocks are not counted as
+    /// pops. The caller must be the only thread that may change the stack now.
     pub(super) fn take_last(&self, limit: usize, take: impl FnMut(Entry)) {
         let head = self.head.load(Relaxed);
         let count = (head & COUNT_MASK) as usize;

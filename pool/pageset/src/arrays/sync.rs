@@ -1,5 +1,5 @@
-//! Atomics, yielding, and a number for this thread. Usually they are the standard library's. In tests with
-//! shuttle they are shuttle's, which may run another thread at each atomic operation.
+//! Atomics, yielding, and a number for this thread. Usually the standard library provides them. In tests with
+//! shuttle, shuttle provides them, which may switch to another thread at each atomic operation.
 
 #[cfg(shuttle)]
 pub(super) use shuttle::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -11,8 +11,8 @@ pub(super) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[cfg(not(shuttle))]
 pub(super) use std::thread::yield_now;
 
-/// A number for this thread and its signal handlers, not 0. Another thread may have the same number, but that
-/// is very rare.
+/// A number that identifies this thread and the signal handlers that run on it. The number is not 0. Very
+/// rarely, two threads have the same number.
 #[cfg(not(shuttle))]
 #[inline]
 pub(super) fn this_thread() -> u32 {

@@ -9,8 +9,8 @@ use crate::sys::node::{Binding, NodeSet};
 use crate::sys::{MapError, MapStep, Mapping, PAGE_BYTES, POOL_ALIGN, advice, hugetlb, node};
 
 impl Builder {
-    /// Maps the pool's memory. Also returns its backing: the requested one, or for `HugetlbOrThp` the one
-    /// that was possible.
+    /// Maps the pool's memory. Also returns its backing. For `HugetlbOrThp` this is `Hugetlb` or `Thp`, and
+    /// otherwise the requested backing.
     pub(super) fn map(&self) -> Result<(Mapping, Backing), BuildError> {
         let Backing::HugetlbOrThp(size) = self.backing else {
             return Ok((self.map_as_asked()?, self.backing));
@@ -81,12 +81,11 @@ impl Builder {
         })
     }
 
-    /// Makes every huge page resident now. A reservation alone does not provide a page: the thread that
-    /// touches the page first may find none, because its node, its cpuset or its cgroup has too few. In this
-    /// case the system sends SIGBUS.
+    /// Makes every huge page resident now. Without this step, a thread could later touch a reserved page and
+    /// get SIGBUS, because its node, its cpuset or its cgroup has too few huge pages.
     fn claim(&self, memory: &Mapping) -> Result<(), BuildError> {
         match advice::populate(memory, 0..self.bytes) {
-            // A kernel before 5.14 cannot populate memory. Rely on the reservation.
+            // A kernel before 5.14 cannot populate memory. In this case, rely on the kernel's reservation.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) && self.numa == Numa::FirstTouch => {
                 Ok(())
             }
@@ -124,8 +123,8 @@ impl Builder {
     }
 }
 
-/// Turns a refused system call into an error. The system either denies the call to this process at all, or
-/// denies this use of the call.
+/// Turns a refused system call into an error. The error is `Denied` if the process may not make the call at
+/// all, and `System` if the call failed for another reason.
 pub(super) fn refused(call: &'static str, what: &'static str, source: io::Error) -> BuildError {
     match source.raw_os_error() {
         Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => BuildError::Denied { call, source },

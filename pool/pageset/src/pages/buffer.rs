@@ -1,12 +1,12 @@
-//! Pages whose first bytes are in use, with the number of these bytes.
+//! Pages together with the number of their bytes that are in use.
 
 use std::fmt;
 use std::io;
 use std::ops::{Deref, DerefMut};
 
-/// [`Pages`](super::Pages) or [`OwnedPages`](super::OwnedPages), and how many of their bytes are in use: a
-/// message, a record, the bytes that a read has filled. Derefs to those bytes. [`io::Write`] adds bytes. A
-/// caller may also fill [`unused`](Self::unused) bytes, then call [`set_len`](Self::set_len).
+/// [`Pages`](super::Pages) or [`OwnedPages`](super::OwnedPages) whose first bytes are in use, for example by
+/// a message or a record. Derefs to the bytes in use. [`io::Write`] adds bytes. A caller may also fill
+/// [`unused`](Self::unused) bytes, then call [`set_len`](Self::set_len).
 ///
 /// ```
 /// use std::io::Write as _;

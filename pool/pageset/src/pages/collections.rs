@@ -1,4 +1,4 @@
-//! Collections whose memory is blocks of a pool.
+//! Lets collections keep their elements in blocks of a pool.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
@@ -11,8 +11,8 @@ use super::span::Span;
 use crate::pool::Pool;
 use crate::sys::{PAGE_BYTES, PAGE_SHIFT};
 
-/// A pool as the allocator of collections. Each allocation is a block of at least 4 KiB, or a run if it is
-/// larger than 4 MiB.
+/// Makes a pool the allocator of a collection. Each allocation takes a block of at least 4 KiB. An allocation
+/// of more than 4 MiB takes a run of contiguous pages.
 ///
 /// ```
 /// use allocator_api2::vec::Vec;
@@ -42,7 +42,7 @@ impl<'p> PageCollections<'p> {
         Order::for_bytes(layout.size().max(layout.align()).max(1))
     }
 
-    /// Whether a run can serve a layout: runs are aligned to a page only.
+    /// Whether a run can serve a layout. A run is aligned only to a page.
     fn is_run(layout: Layout) -> bool {
         layout.align() <= PAGE_BYTES
     }

@@ -1,4 +1,4 @@
-//! Pages, each with one owner.
+//! Pages of a pool. Each page has one owner.
 
 mod buffer;
 #[cfg(feature = "allocator-api2")]
@@ -22,7 +22,8 @@ use pageset_core::{Order, Pfn};
 use crate::pool::{Inner, Pool, PoolId};
 use crate::sys::{PAGE_BYTES, PAGE_SHIFT};
 
-/// A block, or a run of contiguous pages. Derefs to its bytes. Dropping it, on any thread, frees it.
+/// A block, or a run of contiguous pages. Derefs to its bytes. Dropping the value, on any thread, frees the
+/// pages.
 ///
 /// # Invariants
 /// The frames are allocated, and this value is their only owner.
@@ -34,20 +35,20 @@ pub struct Pages<'p> {
 
 /// Pages that no Rust value owns. [`Pages::into_raw`] returns them, so that a C interface can hand them out.
 ///
-/// Raw pages know their pool, and other pools refuse them. Two values are equal if their numbers are equal,
-/// even if their pools differ.
+/// The value from `into_raw` knows its pool, and other pools refuse it. Two values are equal if their frame
+/// numbers and page counts are equal, even if their pools differ.
 #[derive(Clone, Copy)]
 pub struct RawPages {
     span: Span,
-    /// The pool. `None` for pages that the caller named by numbers.
+    /// The pool. `None` if [`new`](Self::new) made this value.
     pool: Option<PoolId>,
 }
 
 impl RawPages {
-    /// Names `page_count` pages (1 to 2^30) that begin `frame` pages after a pool's start. The pages belong
-    /// to the pool that takes them back. Returns `None` if the numbers are out of range. Use it in bindings
-    /// for other languages, which keep an address instead of a value. This function does not check whether
-    /// such pages exist.
+    /// Names `page_count` pages (1 to 2^30) that begin `frame` pages after a pool's start. Any pool may take
+    /// them back. Returns `None` if the numbers are out of range. This function is for bindings to other
+    /// languages, which keep an address instead of a value. The function does not check whether such pages
+    /// exist.
     #[must_use]
     pub const fn new(frame: usize, page_count: usize) -> Option<Self> {
         if frame <= u32::MAX as usize && 0 < page_count && page_count <= 1 << 30 {
@@ -82,7 +83,7 @@ impl RawPages {
         NonNull::slice_from_raw_parts(start, self.page_count() * PAGE_BYTES)
     }
 
-    /// Whether these pages can lie in this pool, allocated or free.
+    /// Whether these pages can lie in this pool. The pages may be allocated or free.
     #[inline]
     fn may_be_of(self, pool: &Inner) -> bool {
         let end = self.span.frame().checked_add(self.span.count());
@@ -136,7 +137,8 @@ impl<'p> Pages<'p> {
         Pfn(u64::from(self.span.frame()))
     }
 
-    /// Bytes from the pool's start: the offset in a shared pool's file.
+    /// The number of bytes from the pool's start to these pages. In a shared pool, this is the offset in the
+    /// pool's file.
     #[must_use]
     #[inline]
     pub fn offset(&self) -> usize {
@@ -168,7 +170,7 @@ impl<'p> Pages<'p> {
         outcome.expect("pages are base pages, and begin with their first byte");
     }
 
-    /// Keeps only some of the pages and frees the others at once; `keep` counts pages from 0. O(log pages).
+    /// Keeps only the pages `keep`, counted from 0, and frees the others at once. O(log pages).
     ///
     /// # Panics
     /// If `keep` is empty or reaches beyond these pages.
@@ -202,9 +204,9 @@ impl<'p> Pages<'p> {
         Self { pool: self.pool, span: self.pool.split(&mut self.span, at) }
     }
 
-    /// Frees these pages and returns their memory to the system at once. Use it for memory that is not needed
-    /// soon, such as the pages of a balloon. The pool then knows that the pages are zero, so
-    /// [`Pool::alloc_zeroed`](crate::Pool::alloc_zeroed) does not clear them. Returns the number of bytes
+    /// Frees these pages and returns their memory to the system at once. Use this function for pages that you
+    /// do not need again soon, such as the pages of a balloon. The pool then knows that the pages are zero,
+    /// so [`Pool::alloc_zeroed`](crate::Pool::alloc_zeroed) does not clear them. Returns the number of bytes
     /// that went back. The number is 0 if this pool [returns no memory](crate::Pool::trim), if the system
     /// keeps the pages, and in a child of [`fork`](crate::Fork).
     ///
@@ -218,8 +220,8 @@ impl<'p> Pages<'p> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A discard is one system call. 2 MiB take about 20 µs. If the pages are a part of a huge page, the
-    /// system splits the huge page.
+    /// A discard is one system call. Discarding 2 MiB takes about 20 µs. If the pages are a part of a huge
+    /// page, the system splits the huge page.
     pub fn discard(self) -> usize {
         let (pool, span) = (self.pool, self.give_up());
         pool.discard_span(span)
@@ -247,8 +249,8 @@ impl<'p> Pages<'p> {
         self.pool.give_back(&self.span.part(&pages))
     }
 
-    /// Gives up ownership without freeing the pages. The pool's memory stays mapped until they are taken
-    /// back, even if the pool is dropped.
+    /// Gives up ownership without freeing the pages. [`from_raw`](Self::from_raw) takes the pages back. If
+    /// the pool is dropped before, its memory stays mapped.
     #[must_use = "the pages are lost unless they are taken back by `from_raw`"]
     pub fn into_raw(self) -> RawPages {
         RawPages { pool: Some(self.pool.id), span: self.give_up() }
@@ -273,10 +275,10 @@ impl<'p> Pages<'p> {
 
     /// Takes back pages that [`into_raw`](Self::into_raw) gave up.
     ///
-    /// If a caller breaks the promise below, the pool may find out late: the base notices a double free only
-    /// when the CPU's array is emptied. The base then refuses the pages and counts them in
+    /// If a caller frees pages twice, the pool may notice the double free only when it empties the CPU's
+    /// array. The pool then refuses the pages, and counts them in
     /// [`Stats::bad_frees`](crate::Stats::bad_frees). Until then, the same pages may have two owners.
-    /// [`from_raw_checked`](Self::from_raw_checked) checks first.
+    /// [`from_raw_checked`](Self::from_raw_checked) checks before it takes pages back.
     ///
     /// # Panics
     /// If these are pages of another pool, or lie beyond the pool's end.
@@ -294,18 +296,18 @@ impl<'p> Pages<'p> {
     /// Checks the pages, then does the same as [`from_raw`](Self::from_raw). Returns `None` for:
     ///
     /// - Pages of another pool, or beyond the pool's end.
-    /// - Pages that are free, in the base or in the array of a CPU.
-    /// - A part of a block, or more than one block. Pages must come back as they were given up. There is one
-    ///   exception: after a [`Pool::trim`], a shortage or a [`shrink_to`](Self::shrink_to), the pool may know
-    ///   only which pages of a pageblock are in use, and then accepts parts.
+    /// - Free pages, which may lie in the array of a CPU.
+    /// - A part of a block, because pages must come back as they were given up. There is one exception. After
+    ///   a [`Pool::trim`], a shortage or a [`shrink_to`](Self::shrink_to), the pool may know only which pages
+    ///   of a pageblock are in use, and not their blocks. In this case, the function accepts parts of blocks.
     ///
-    /// The check also returns `None` where it cannot tell: in a child of [`fork`](crate::Fork), and in a
-    /// signal handler that has interrupted an operation of the pool on its own thread. Use it for debugging,
-    /// and for callers in other languages. O(CPUs).
+    /// The function also returns `None` if it cannot check the pages. No check is possible in a child of
+    /// [`fork`](crate::Fork), and in a signal handler whose thread was interrupted inside an operation of the
+    /// same pool. Use this function for debugging, and for callers in other languages. O(CPUs).
     ///
     /// # Safety
-    /// The caller promises the same as for `from_raw`: the check accepts pages that were freed and allocated
-    /// again.
+    /// The caller promises the same as for `from_raw`, because the check accepts pages that were freed and
+    /// allocated again.
     pub unsafe fn from_raw_checked(pool: &'p Pool, raw: RawPages) -> Option<Self> {
         let (inner, _inside) = pool.enter().ok()?;
         let span = raw.span;
@@ -329,8 +331,8 @@ impl Deref for Pages<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the frames are mapped as long as the pool, which outlives 'p; their bytes are initialised
-        // (by the system or by an earlier owner), and the invariant makes this value their only owner.
+        // SAFETY: the frames are mapped as long as the pool, which outlives 'p. Their bytes are initialised,
+        // by the system or by an earlier owner. By the invariant, this value is their only owner.
         unsafe {
             std::slice::from_raw_parts(self.pool.address(self.span.frame()), self.page_count() * PAGE_BYTES)
         }

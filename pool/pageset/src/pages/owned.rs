@@ -1,4 +1,4 @@
-//! Pages that also own their pool.
+//! Pages that share the ownership of their pool.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -12,8 +12,8 @@ use crate::pool::Pool;
 use crate::sys::PAGE_BYTES;
 
 /// Pages that keep their pool alive. The type is `'static` and [`Send`], so values can be stored and passed
-/// between threads like any buffer. Dropping the pages, on any thread, frees them. The pool is dropped with
-/// its last owner, which may be a value of this type.
+/// between threads like any buffer. Dropping the value, on any thread, frees the pages. The pool is dropped
+/// with the last [`Arc`] of it. A value of this type has such an `Arc`.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -31,14 +31,14 @@ use crate::sys::PAGE_BYTES;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// These pages are [`RefUnwindSafe`](std::panic::RefUnwindSafe), so they can own a buffer of
-/// `arrow_buffer::Buffer::from_custom_allocation`, which requires it.
+/// The type is [`RefUnwindSafe`](std::panic::RefUnwindSafe), because
+/// `arrow_buffer::Buffer::from_custom_allocation` accepts only such an owner of a buffer.
 ///
-/// A child of `fork` may read these pages like other pages. Dropping them there does nothing: see
+/// A child of `fork` may read these pages, and dropping them in the child does nothing. See
 /// [`Fork`](crate::Fork).
 ///
 /// # Invariants
-/// `pages` were given up by a `Pages` value of `pool`, and this value is their only owner.
+/// A `Pages` value of `pool` gave up `pages`, and this value is their only owner.
 #[must_use = "pages that are dropped are free again"]
 pub struct OwnedPages {
     pages: Span,
@@ -46,7 +46,7 @@ pub struct OwnedPages {
 }
 
 impl Pages<'_> {
-    /// Replaces the borrow of the pool by a share of it. Costs one atomic addition.
+    /// Replaces the borrow of the pool by a clone of the [`Arc`]. Costs one atomic addition.
     ///
     /// # Panics
     /// If these are pages of another pool.
@@ -69,7 +69,8 @@ impl OwnedPages {
         Pfn(self.pages.frame() as u64)
     }
 
-    /// Bytes from the pool's start: the offset in a shared pool's file.
+    /// The number of bytes from the pool's start to these pages. In a shared pool, this is the offset in the
+    /// pool's file.
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.pages.frame() as usize * PAGE_BYTES
@@ -125,8 +126,8 @@ impl OwnedPages {
 
 impl Drop for OwnedPages {
     fn drop(&mut self) {
-        // SAFETY: by the invariant, a `Pages` value of this pool gave these pages up and they have no other
-        // owner. A value is dropped once.
+        // SAFETY: by the invariant, a `Pages` value of this pool gave these pages up, and they have no other
+        // owner. This value is dropped only once.
         drop(unsafe { Pages::take_back(self.pool.inner(), self.pages) });
     }
 }
@@ -135,8 +136,8 @@ impl Deref for OwnedPages {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the pool is mapped as long as this value lives; its bytes are initialised (by the system or
-        // by an earlier owner), and the invariant makes this value the only owner of these.
+        // SAFETY: the pool is mapped as long as this value lives. Its bytes are initialised, by the system or
+        // by an earlier owner. By the invariant, this value is the only owner of these pages.
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.page_count() * PAGE_BYTES) }
     }
 }

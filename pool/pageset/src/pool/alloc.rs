@@ -12,11 +12,12 @@ use crate::{OwnedPages, Pages};
 impl Pool {
     /// Allocates a block of `2^order` pages, aligned to its size. Its contents are unspecified.
     ///
-    /// O(1) from this CPU's array; otherwise O(blocks moved) under one or two locks.
+    /// O(1) if this CPU's array has a block. Otherwise a refill moves blocks under one or two locks:
+    /// O(blocks).
     ///
-    /// A signal handler may call this, and may drop pages. If the handler has interrupted an operation of
-    /// this pool on its own thread, it gets [`AllocError::WouldBlock`], and the pages that it drops are freed
-    /// a little later.
+    /// A signal handler may call this function, and may drop pages. If the handler interrupted its thread
+    /// inside an operation of this pool, the call may return [`AllocError::WouldBlock`], and dropped pages
+    /// are freed a little later.
     ///
     /// # Errors
     /// [`AllocError::OutOfMemory`], [`AllocError::OverCapacity`], [`AllocError::Forked`],
@@ -38,8 +39,8 @@ impl Pool {
     }
 
     /// Does the same as [`alloc`](Self::alloc), and makes all bytes zero. Memory that is known to be zero is
-    /// not cleared again: memory fresh from the system, memory returned to it and used again, memory cleared
-    /// in idle time. After clearing, the block's beginning is in the CPU's cache.
+    /// not cleared again. Such memory is fresh from the system, or was returned to the system, or was cleared
+    /// by a scan. After clearing, the block's beginning is in the CPU's cache.
     ///
     /// # Errors
     /// The errors of `alloc`.
@@ -93,7 +94,7 @@ impl Inner {
         Ok(block)
     }
 
-    /// Allocates one block directly from the base. If the base has none, the arrays are drained first.
+    /// Allocates one block directly from the base. If the base has none, drains the arrays and tries again.
     pub(super) fn alloc_direct(&self, order: Order) -> Result<Entry, AllocError> {
         self.alloc_from_base(order, order.frames(), |cpu| self.base.alloc(cpu, order))
     }
@@ -106,15 +107,15 @@ impl Inner {
     ) -> Result<Entry, AllocError> {
         self.alloc_charged(order, frames, &alloc).or_else(|_| {
             self.drain_arrays();
-            // Wait for a thread that has taken blocks out of the base for a moment, until the blocks are
-            // back.
+            // Another thread may have taken blocks out of the base for a moment, to return or clear them.
+            // Wait until the blocks are back.
             let _all_there = self.returning.lock();
             self.alloc_charged(order, frames, &alloc)
                 .inspect_err(|_| self.percpu.note_shortage(self.capacity.left()))
         })
     }
 
-    /// The error for a charge that did not fit: out of memory or over the capacity.
+    /// The error for an allocation that the capacity has no room for.
     pub(super) fn shortage(&self, order: Order) -> AllocError {
         let has_limit = self.capacity.limit() < u64::from(self.frames);
         if has_limit { AllocError::OverCapacity } else { AllocError::OutOfMemory { order } }

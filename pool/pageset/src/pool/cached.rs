@@ -1,5 +1,5 @@
-//! Calls for bindings in other languages, which name blocks of this CPU's array by their frame numbers. These
-//! calls are only the inlined part of an allocation and of a free.
+//! The fast path alone, for bindings to other languages: calls that only use this CPU's array. The calls
+//! identify a block by its first frame.
 
 use std::num::NonZeroU16;
 
@@ -23,7 +23,7 @@ impl CachedOrder {
         }
     }
 
-    /// A number that identifies the order: below 0x8000, and different for each order.
+    /// A number that identifies the order. Each order has another number, below 0x8000.
     #[must_use]
     #[inline(always)]
     pub const fn bits(self) -> NonZeroU16 {
@@ -33,8 +33,9 @@ impl CachedOrder {
 
 impl Pool {
     /// Takes a block from this CPU's array by a restartable sequence, and returns the block's first frame.
-    /// `None` if the array is empty, if there are no sequences, or in a child of [`fork`](crate::Fork). In
-    /// these cases, call [`alloc`](Self::alloc). This call never waits, makes a system call, or panics.
+    /// `None` if the array is empty, if locks protect the arrays, or in a child of [`fork`](crate::Fork). In
+    /// these cases, call [`alloc`](Self::alloc). This function never waits, never makes a system call, and
+    /// never panics.
     ///
     /// The block is allocated until it is passed to [`push_frame`](Self::push_frame) or
     /// [`Pages::from_raw`](crate::Pages::from_raw).
@@ -45,9 +46,9 @@ impl Pool {
     }
 
     /// Frees a block into this CPU's array by a restartable sequence. Changes nothing and returns `false` if
-    /// there is no room, if there are no sequences, or in a child of [`fork`](crate::Fork). In these cases,
-    /// make [`Pages`](crate::Pages) of the block and drop them. This call never waits, makes a system call,
-    /// or panics.
+    /// there is no room, if locks protect the arrays, or in a child of [`fork`](crate::Fork). In these cases,
+    /// make [`Pages`](crate::Pages) of the block and drop them. This function never waits, never makes a
+    /// system call, and never panics.
     ///
     /// # Safety
     /// The caller promises the same as for [`Pages::from_raw`](crate::Pages::from_raw): a block of this order

@@ -7,8 +7,7 @@ use std::sync::atomic::{
 
 use crate::bell::Bell;
 
-/// The pool's capacity. A frame is charged to it while a user or an array has the frame; such a frame is
-/// called *out*.
+/// The pool's capacity. A frame that a user or an array has is *out*, and is charged to the capacity.
 pub(crate) struct Capacity {
     /// The most frames that users and arrays may have.
     limit: AtomicU64,
@@ -42,9 +41,9 @@ impl Capacity {
         self.limit().saturating_sub(self.out.load(Relaxed))
     }
 
-    /// Charges frames that are about to go to a user or an array. Returns `false`, and changes nothing, if
-    /// there is no room for all of them. The count never rises in between, so a concurrent charge never sees
-    /// less room than there is.
+    /// Charges frames that are about to go to a user or an array. Changes nothing and returns `false` if
+    /// there is no room for all of them. A refused charge never raises the number for a moment, so it cannot
+    /// make another thread's charge fail.
     pub(super) fn try_charge(&self, frames: u64) -> bool {
         let limit = self.limit();
         let within = |out: u64| out.checked_add(frames).filter(|out| *out <= limit);

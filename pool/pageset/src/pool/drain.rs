@@ -1,5 +1,5 @@
-//! A drain returns all blocks in arrays, and all blocks that were passed on, to the base, where they can
-//! merge into larger blocks.
+//! A drain frees all blocks that lie in arrays or were passed on, so that they can merge into larger blocks
+//! in the base.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -32,7 +32,8 @@ impl Inner {
             loop {
                 let (blocks, refused) = self.base.free_passed(class, &self.ledger);
                 if refused > 0 {
-                    // A double free: a user has these frames, but they were not charged until now.
+                    // A double free: each of the two frees ended a charge, but the frames were charged once.
+                    // Charge them again to correct the number.
                     self.counts.note_bad_frees(refused as u64);
                     self.capacity.charge(refused as u64 * u64::from(class.frames()));
                 }

@@ -1,4 +1,4 @@
-//! A flush: half of an array's blocks go to the base.
+//! A flush moves half of an array's blocks to the base.
 
 use super::Inner;
 use crate::arrays::{Batch, Class, Entry};
@@ -22,17 +22,17 @@ impl Inner {
         }
     }
 
-    /// Passes blocks on to the next refill of any CPU, or frees them if memory is not ample.
+    /// Passes blocks on to the next refill of any CPU, or frees them if memory is short.
     pub(super) fn pass_on(&self, class: Class, entries: &[Entry]) {
-        // Blocks that are passed on cannot merge into larger blocks, so pass blocks on only while memory is
-        // ample.
+        // Blocks that are passed on cannot merge into larger blocks. So pass blocks on only while at least a
+        // quarter of the memory is free.
         let is_ample = self.capacity.left() >= u64::from(self.frames) / 4;
         let refused = self.base.flush(self.percpu.cpu(), class, entries, &self.ledger, is_ample);
         self.note_freed_entries(class, entries.len(), refused);
     }
 
-    /// Ends the charge of freed blocks. Blocks that were already free (double frees) have no charge that
-    /// could end.
+    /// Ends the charge of freed blocks. The `refused` blocks are double frees, whose charge has already
+    /// ended.
     pub(super) fn note_freed_entries(&self, class: Class, blocks: usize, refused: usize) {
         if refused > 0 {
             self.counts.note_bad_frees(refused as u64);

@@ -1,17 +1,17 @@
-//! Checks whether the calling code may use a pool. Only the process that built a pool may, and in it no
-//! signal handler that has interrupted an operation of the same pool. [`Fork`](crate::Fork) says what a child
-//! of `fork` may do.
+//! Checks whether the calling code may use a pool. Two kinds of callers may not. A child of `fork` may do
+//! only what [`Fork`](crate::Fork) says. A signal handler may have interrupted its thread inside an operation
+//! of the same pool.
 //!
 //! Every public operation that takes a lock gets the pool's parts from [`Pool::enter`]. An operation that
 //! takes no lock but changes memory or metadata gets them from [`Pool::in_parent`]. Dropping
-//! [`Pages`](crate::Pages) uses [`Inner::enter`]. Other code reads only what never changes.
+//! [`Pages`](crate::Pages) uses [`Inner::enter`]. All other code reads only facts that never change.
 
 use super::{Inner, Pool};
 use crate::error::AllocError;
 use crate::inside::Inside;
 
 impl Pool {
-    /// Whether this process is a child of the one that built the pool. [`Fork`](crate::Fork) says what a
+    /// Whether this process is a child of the process that owns the pool. [`Fork`](crate::Fork) says what a
     /// child may do.
     #[must_use]
     #[inline]
@@ -32,14 +32,14 @@ impl Pool {
 }
 
 impl Inner {
-    /// Whether this is a child of the process that built the pool.
+    /// Whether this process is a child of the process that owns the pool.
     #[inline]
     pub(crate) fn is_in_child(&self) -> bool {
         self.percpu.is_in_child()
     }
 
     /// Begins an operation that takes locks, and frees the pages that signal handlers could not free. Returns
-    /// an error in a child, and in a signal handler that interrupted another such operation on its thread.
+    /// an error in a child, and in a signal handler that interrupted its thread inside of such an operation.
     pub(crate) fn enter(&self) -> Result<Inside, AllocError> {
         if self.is_in_child() {
             return Err(AllocError::Forked);
@@ -61,21 +61,22 @@ mod tests {
     use super::*;
     use crate::{Backing, CachedOrder, FastPath, Pages, ReturnPolicy, Stats, Trimmed, ValidateError, Worker};
 
-    /// Runs `work` in a child, which is killed if it hangs. Returns its exit status; 101 for a panic.
+    /// Runs `work` in a child process, which a signal ends if it hangs. Returns the child's exit status,
+    /// which is 101 after a panic.
     fn in_child(work: impl FnOnce()) -> i32 {
         // SAFETY: the child is a copy with this thread only, for which glibc's heap is usable, and leaves by
         // `_exit`.
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0, "fork failed");
         if pid == 0 {
-            // SAFETY: has no memory arguments; the signal ends a child that waits for ever.
+            // SAFETY: the call has no memory arguments. The signal ends a child that waits for ever.
             unsafe { libc::alarm(20) };
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-            // SAFETY: ends the process at once, without running the parent's destructors or exit handlers.
+            // SAFETY: the call ends the process without running the parent's destructors or exit handlers.
             unsafe { libc::_exit(if outcome.is_ok() { 0 } else { 101 }) };
         }
         let mut status = 0;
-        // SAFETY: waits for the child just made; `status` outlives the call.
+        // SAFETY: the call waits for the child from above, and `status` outlives the call.
         assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
         if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -libc::WTERMSIG(status) }
     }
@@ -141,7 +142,7 @@ mod tests {
         }),
     ];
 
-    /// The parent holds its locks at the fork. No thread of the child would unlock them.
+    /// The parent holds all its locks at the fork, and no thread of the child would unlock them.
     #[test]
     fn a_child_waits_for_no_lock() {
         for (backing, path) in [(Backing::Memfd, FastPath::Auto), (Backing::Plain, FastPath::Locks)] {
@@ -157,7 +158,7 @@ mod tests {
                 let status = in_child(|| operation(&pool, unsafe { Pages::from_raw(&pool, raw) }));
                 assert_eq!(status, 0, "{name}");
                 drop(held);
-                // SAFETY: given up above, and taken back once in this process.
+                // SAFETY: the pages were given up above, and this process takes them back only once.
                 drop(unsafe { Pages::from_raw(&pool, raw) });
             }
             assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));

@@ -1,4 +1,5 @@
-//! A free: into this CPU's array, after a flush of half of it, or directly to the base.
+//! Frees blocks and runs. A block goes into this CPU's array, and if the array is full, a flush makes room
+//! first. Runs, and blocks without an array, go directly to the base.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -13,7 +14,7 @@ use crate::pages::Span;
 use crate::sys::advice::{Discarded, discard};
 use crate::sys::link;
 
-/// How frames are to be freed later. The value is stored in a bit that no [`Span`] uses.
+/// Says how frames must be freed later. The value is a bit of the list's words that no [`Span`] uses.
 #[derive(Clone, Copy)]
 #[repr(u64)]
 enum Deferred {
@@ -32,8 +33,8 @@ impl Inner {
         }
     }
 
-    /// Frees frames under a lock, or directly to the base. The slow path is a separate function, so that the
-    /// fast path stays small enough to be inlined where pages are dropped.
+    /// Frees frames without a sequence: into an array under its lock, or directly to the base. The function
+    /// is separate, so that the fast path stays small enough to be inlined where pages are dropped.
     #[inline(never)]
     fn free_out_of_line(&self, span: Span) {
         self.percpu.note_taken_back(span.frame(), span.count());
@@ -43,15 +44,14 @@ impl Inner {
         }
     }
 
-    /// Frees a run, or a block whose array is full. In the second case, half of the array goes to the base
-    /// too.
+    /// Frees a run, or a block whose array is full. If the array is full, also flushes half of it.
     #[cold]
     #[inline(never)]
     fn free_slow(&self, span: Span, class: Option<Class>) {
         match self.enter() {
             Ok(_inside) => self.free_inside(span, class, ZeroState::Unknown),
             Err(AllocError::WouldBlock) => self.defer(span, Deferred::Whole),
-            // In a child of `fork`, nothing is freed.
+            // A child of `fork` frees nothing.
             Err(_) => {}
         }
     }
@@ -61,8 +61,8 @@ impl Inner {
         self.percpu.fit(self.capacity.left());
         let frames = span.frame()..span.frame() + span.count();
         if let Some(class) = class.filter(|class| self.percpu.holds_many(*class)) {
-            // Note in the array's entry that the block is zero, not in the ledger: a user may take the block
-            // from the array and write to it without telling the ledger.
+            // If the block is zero, note it in the array's entry and not in the ledger. The fast path does
+            // not tell the ledger when a user takes the block and writes to it.
             return self.flush(class, Entry::with_zero(span.frame(), zero));
         }
         if zero == ZeroState::Zero {
@@ -72,8 +72,8 @@ impl Inner {
         match span.order() {
             Some(order) => {
                 let freed = self.base.free(self.percpu.cpu(), span.frame(), order);
-                // Frames cut from a larger run may lie in several blocks, so free them as a range if they are
-                // not one block.
+                // Frames that were cut from a larger run may be several blocks in the base. In this case,
+                // free them as a range.
                 let freed = freed.or_else(|error| match order {
                     Order::MAX => self.base.free_range(frames),
                     _ => Err(error),
@@ -84,7 +84,8 @@ impl Inner {
         }
     }
 
-    /// Returns the memory of a block or a run to the system, and frees it. Returns the bytes that went back.
+    /// Returns the memory of a block or a run to the system, and frees the frames. Returns the number of
+    /// bytes that went back.
     pub(crate) fn discard_span(&self, span: Span) -> usize {
         self.discarded(span).unwrap_or_else(|| {
             self.free_span(span);
@@ -92,15 +93,15 @@ impl Inner {
         })
     }
 
-    /// Does the work of [`discard_span`](Self::discard_span). Returns `None` and frees nothing if no memory
-    /// went back.
+    /// Does the same as [`discard_span`](Self::discard_span), but frees nothing and returns `None` if no
+    /// memory can go back.
     fn discarded(&self, span: Span) -> Option<usize> {
         let _inside = self.enter().ok()?;
         let begun = Instant::now();
         let bytes = bytes_of(&span.frames());
         self.percpu.note_taken_back(span.frame(), span.count());
         {
-            // The lock keeps other threads from pinning the pool meanwhile.
+            // While this thread holds the lock, no other thread can pin the pool.
             let _batch = self.returning.lock();
             if discard(&self.memory, bytes.clone(), self.giveback()) == Discarded::No {
                 return None;
@@ -128,18 +129,17 @@ impl Inner {
         bytes.len()
     }
 
-    /// Leaves frames to the next operation that enters the pool. A signal handler calls this if it has
-    /// interrupted an operation on its own thread. The frames form a list: each first page holds a link to
-    /// the next.
+    /// Leaves frames to the next operation that enters the pool. A signal handler calls this function if it
+    /// interrupted its thread inside an operation of the pool. The deferred spans form a list: the first page
+    /// of each span has a link to the next span.
     fn defer(&self, span: Span, what: Deferred) {
         let mut first = self.deferred.load(Relaxed);
-        // The list's link is stored in the first page.
+        // Tell memory checkers that the first page is written, because the link is stored there.
         self.percpu.note_handed_out(span.frame(), 1);
         loop {
             link::set(&self.memory, span.frame(), first);
-            // Race: handlers of two threads add pages at once. The exchange of the second thread fails. No
-            // other thread has the pages of the second thread yet. So the second thread tries again, and puts
-            // its pages in front of the first thread's pages.
+            // Race: handlers on two threads add spans at once. The later compare-exchange fails. No other
+            // thread has that span yet, so its thread writes the link again and retries.
             match self.deferred.compare_exchange_weak(first, span.to_bits() | what as u64, Release, Relaxed) {
                 Ok(_) => return,
                 Err(now) => first = now,
@@ -153,7 +153,7 @@ impl Inner {
         if self.deferred.load(Relaxed) == 0 {
             return;
         }
-        // Take the whole list at once, so that no other thread works on the same entries.
+        // Take the whole list at once, so that no other thread frees the same spans.
         let mut first = self.deferred.swap(0, Acquire);
         while let Some(span) = Span::from_bits(first & !(Deferred::Part as u64)) {
             let is_part = first & Deferred::Part as u64 != 0;
@@ -166,7 +166,7 @@ impl Inner {
         }
     }
 
-    /// Frees the frames that a shrink cuts off. These frames may be parts of blocks.
+    /// Frees the frames that a shrink cuts off, which may be parts of blocks.
     pub(crate) fn free_frames(&self, frames: Range<u32>) {
         if frames.is_empty() {
             return;
@@ -203,7 +203,7 @@ mod tests {
     use crate::error::ValidateError;
     use crate::{FastPath, Pages, Pool, ReturnPolicy, Stats, Trimmed, Worker};
 
-    /// Simulates a signal handler that has interrupted an operation of its own thread.
+    /// Simulates a signal handler that interrupts its thread inside an operation of the pool.
     #[test]
     fn an_operation_inside_of_another_is_refused_and_its_frees_come_later() {
         for path in [FastPath::Auto, FastPath::Locks] {
@@ -231,13 +231,13 @@ mod tests {
             assert_eq!((pool.resize(0), pool.stats()), (8 << 20, Stats::default()));
             assert_eq!(pool.validate(), Err(ValidateError::WouldBlock));
             let raw = cut.into_raw();
-            // SAFETY: given up above; nothing is taken back here.
+            // SAFETY: the pages were given up above, and this call refuses them.
             assert!(unsafe { Pages::from_raw_checked(&pool, raw) }.is_none());
             let outcome = pool.populate(2 << 20, NonZeroUsize::MIN, |_| ControlFlow::Continue(()));
             outcome.expect("takes no lock");
             drop(interrupted);
 
-            // SAFETY: as above, and taken back once.
+            // SAFETY: the pages were given up above, and are taken back only once.
             let cut = unsafe { Pages::from_raw_checked(&pool, raw) };
             assert_eq!(cut.expect("in use").page_count(), 1);
             assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));

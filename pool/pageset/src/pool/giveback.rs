@@ -1,5 +1,5 @@
-//! Returns idle memory to the system: whole pageblocks first, several in one call, at a limited rate, off the
-//! fast path.
+//! Returns idle memory to the system: first whole pageblocks, then free parts of pageblocks. Scans do this at
+//! a limited rate, and allocations and frees never do.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,12 +14,13 @@ use crate::sys::advice::{Discarded, Giveback, discard};
 use crate::sys::zero;
 use crate::{Prezero, ReturnPolicy};
 
-/// The number of pageblocks that may go back in one system call: 32 MiB, which takes about a millisecond.
+/// The most pageblocks that go back in one system call. 16 pageblocks are 32 MiB, and take about a
+/// millisecond.
 const BATCH_BLOCKS: usize = 16;
-/// How many scans pass between two drains of the arrays of a pool that is in use. Guess: once a second.
+/// While a pool is in use, every tenth scan drains the arrays: once a second by default. (A guess.)
 const LOOKS_PER_DRAIN: u32 = 10;
-/// The smallest part that a trim returns, in pages: 64 KiB. For smaller parts, the calls cost more than the
-/// memory (guess).
+/// The smallest part of a pageblock that a trim returns, in pages: 64 KiB. Smaller parts are not worth a
+/// system call. (A guess.)
 const TRIMMED_PAGES: u64 = 16;
 
 /// The memory that one call returned to the system.
@@ -28,11 +29,12 @@ const TRIMMED_PAGES: u64 = 16;
 pub struct Trimmed {
     /// Bytes that went back to the system.
     pub returned_bytes: u64,
-    /// Whether more memory is waiting until it is idle for long enough, or until the rate allows it.
+    /// Whether a later scan may return more memory: the rate was used up, some memory was not idle for long
+    /// enough, or the pool was in use.
     pub more: bool,
 }
 
-/// The state after the last scan for idle memory.
+/// The state that the last scan for idle memory left for the next scan.
 #[derive(Debug, Default)]
 pub(crate) struct Look {
     activity: u64,
@@ -42,33 +44,33 @@ pub(crate) struct Look {
 /// Which pageblocks a scan may return to the system.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Which {
-    /// Pageblocks that the previous scan found free too. The scan marks other free pageblocks for the next
-    /// scan.
+    /// Free pageblocks that were also free at the previous scan. The scan marks the other free pageblocks for
+    /// the next scan.
     IdleSinceLastLook,
     /// All free pageblocks.
     AllFree,
 }
 
 impl Pool {
-    /// Returns idle memory to the system. One call is one scan, the same that the pool's thread makes every
-    /// [`interval`](crate::ReturnPolicy::interval). The scan empties caches that were not used since the last
-    /// scan. Every tenth scan also empties the caches of a pool in use. Pageblocks that two scans in a row
-    /// found free go back to the system: the highest addresses first, and as many as the rate allows.
-    /// [`keep_bytes`](crate::ReturnPolicy::keep_bytes) and [populated](Self::populate) memory stay. O(pool /
-    /// 2 MiB).
+    /// Returns idle memory to the system. One call makes one scan. The pool's thread makes the same scan
+    /// every [`interval`](crate::ReturnPolicy::interval). If the pool was not used since the last scan, the
+    /// scan first empties the caches. If the pool is in use, only every tenth scan does. Then the scan
+    /// returns pageblocks that two scans in a row found free: the highest addresses first, and as many as the
+    /// rate allows. [`keep_bytes`](crate::ReturnPolicy::keep_bytes) and [populated](Self::populate) memory
+    /// stay, unless [`part_bytes`](crate::ReturnPolicy::part_bytes) is set. O(pool / 2 MiB).
     pub fn tick(&self) -> Trimmed {
         self.enter().map(|(inner, _inside)| inner.look()).unwrap_or_default()
     }
 
-    /// Returns all free memory to the system now, populated memory too. A [pinned](crate::Builder::pinned)
-    /// pool, hugetlb, locked memory and a caller's region return nothing. A trim empties all caches, then
-    /// returns whole pageblocks, then free parts of 64 KiB and more. O(pool / 2 MiB), plus the system's time:
-    /// about 20 µs for each pageblock.
+    /// Returns free memory to the system now, populated memory too. A trim empties all caches, then returns
+    /// whole pageblocks, then free parts of 64 KiB or more. A [pinned](crate::Builder::pinned) pool, hugetlb,
+    /// locked memory and a caller's region return nothing. A trim takes O(pool / 2 MiB) time, and the system
+    /// needs about 20 µs more for each pageblock.
     ///
-    /// Call this in pauses, not in a loop. After a trim, the arrays are refilled from fresh pageblocks, so
-    /// the pages of a busy program spread over more and more pageblocks. Seen: with a trim every 10 ms, 9
-    /// pageblocks in use became 170. [`resize`](Self::resize) has the same effect, and so has
-    /// [`alloc_at`](Self::alloc_at) of pages that are in use.
+    /// Trim while the program is idle, not in a loop. After each trim, refills take blocks from other
+    /// pageblocks, so the pages of a busy program spread over more and more pageblocks. In one measurement
+    /// with a trim every 10 ms, 9 pageblocks in use became 170. [`resize`](Self::resize) has the same effect,
+    /// and so has [`alloc_at`](Self::alloc_at) if the wanted pages are in use.
     pub fn trim(&self) -> Trimmed {
         let Ok((inner, _inside)) = self.enter() else { return Trimmed::default() };
         inner.populated_blocks.store(0, Relaxed);
@@ -80,8 +82,8 @@ impl Pool {
 }
 
 impl Pool {
-    /// Sets the policy for idle memory, from the next scan on. This call cannot start or end the pool's
-    /// thread: the policy's `worker` is ignored.
+    /// Sets the policy for idle memory. The new policy applies from the next scan on. The call ignores the
+    /// policy's `worker`, because it cannot start or end the pool's thread.
     pub fn set_returns(&self, returns: ReturnPolicy) {
         if let Ok((inner, _inside)) = self.enter() {
             *inner.policy.lock() = returns;
@@ -89,18 +91,19 @@ impl Pool {
         }
     }
 
-    /// Pins or unpins the pool. From the return of this call on, a pinned pool keeps the page behind every
-    /// address, as if built [pinned](crate::Builder::pinned). Use it for a pool that is registered with a
-    /// device after it was built: pin it, then register it; unregister it, then unpin it. A pool that was
-    /// built pinned has no thread that would return memory.
+    /// Pins or unpins the pool. When this call has returned, a pinned pool keeps the page behind every
+    /// address, as if built [pinned](crate::Builder::pinned). Use this call if you register the pool with a
+    /// device for a time. Pin the pool before you register it, and unpin it after you have unregistered it. A
+    /// pool that was built pinned has no thread that returns memory, so call [`tick`](Self::tick) after
+    /// unpinning it.
     pub fn set_pinned(&self, is_pinned: bool) {
         if let Ok((inner, _inside)) = self.enter() {
-            // A thread that returns memory holds this lock from its check of the flag until the memory is
-            // gone. Wait for such a thread.
+            // A thread that returns memory checks the flag and discards the memory under this lock. Wait
+            // until no thread is returning memory.
             let _none_is_returning = inner.returning.lock();
             inner.is_pinned.store(is_pinned, Relaxed);
         }
-        // Every later scan or trim sees the new flag.
+        // Every later scan or trim takes the lock, and so sees the new flag.
     }
 }
 
@@ -117,7 +120,8 @@ impl Inner {
         if is_thorough {
             self.drain_arrays();
         }
-        // Emptying caches changes the number too, but is not a use of the pool. Read the number again.
+        // Emptying the caches may change this number too, but is not a use of the pool. Read the number
+        // again.
         look.activity = self.activity();
         if let Prezero::Blocks(blocks) = returns.prezero {
             self.prezero(blocks as usize);
@@ -132,8 +136,7 @@ impl Inner {
         outcome
     }
 
-    /// A number that changes when blocks are allocated or freed. The number stays the same only if as many
-    /// blocks were freed as allocated.
+    /// Returns a number that changes when blocks are allocated or freed.
     fn activity(&self) -> u64 {
         let live = self.capacity.out().wrapping_sub(self.percpu.frames());
         self.percpu
@@ -143,8 +146,8 @@ impl Inner {
             .wrapping_add(live)
     }
 
-    /// Returns up to `limit` pageblocks to the system. The lowest `kept` pageblocks that are free and
-    /// resident stay.
+    /// Returns up to `limit` pageblocks to the system. Unless `which` is `AllFree`, populated pageblocks
+    /// stay, and so do the lowest `kept` pageblocks that are free and resident.
     fn return_blocks(&self, which: Which, limit: usize, kept: usize) -> Trimmed {
         let mut outcome = Trimmed::default();
         if self.giveback() == Giveback::Never {
@@ -153,7 +156,7 @@ impl Inner {
         let begun = Instant::now();
         let mut left = limit;
         let blocks = self.frames / PAGEBLOCK_FRAMES;
-        // Populated memory has to stay resident.
+        // Leave the populated pageblocks and the kept pageblocks at the pool's beginning.
         let mut searched = match which {
             Which::IdleSinceLastLook => {
                 let populated = self.populated_blocks.load(Relaxed).min(blocks);
@@ -179,8 +182,8 @@ impl Inner {
         outcome
     }
 
-    /// The end of the lowest `kept` pageblocks that are free as a whole and resident. The pool uses these
-    /// pageblocks first.
+    /// The end of the lowest `kept` pageblocks that are whole and resident. These pageblocks stay, because
+    /// the pool uses the lowest whole pageblocks first.
     fn end_of_kept(&self, kept: usize) -> u32 {
         let is_resident = |block: &u32| {
             matches!(self.ledger.block(*block as usize), ReturnState::Resident | ReturnState::Idle)
@@ -192,8 +195,8 @@ impl Inner {
         free.nth(last).map_or(blocks, |block| block + 1)
     }
 
-    /// Returns the memory of isolated pageblocks to the system. Returns how many pageblocks went back. The
-    /// system keeps a pageblock that a user locked (`mlock`) and did not unlock.
+    /// Returns the memory of isolated pageblocks to the system, and the number of pageblocks that went back.
+    /// The system refuses pageblocks that a user locked (`mlock`) and did not unlock.
     fn discard_run(&self, run: &Range<u32>) -> u64 {
         let discard_all = |run: &Range<u32>| {
             let frames = run.start * PAGEBLOCK_FRAMES..run.end * PAGEBLOCK_FRAMES;
@@ -207,14 +210,14 @@ impl Inner {
         if discard_all(run) {
             return run.len() as u64;
         }
-        // The failed call may have discarded some pageblocks. The pageblocks that it discarded read as zero
-        // but count as dirty, which is harmless.
+        // The failed call may have discarded some of the pageblocks. Discarded pageblocks read as zero but
+        // count as dirty, which only costs a needless clear. Try each pageblock by itself.
         let singles = run.clone().filter(|block| run.len() > 1 && discard_all(&(*block..block + 1)));
         singles.count() as u64
     }
 
-    /// Finds the last run of adjacent pageblocks that may go back, and takes it out of the base. Afterwards
-    /// `searched` is the range that is still to be searched.
+    /// Finds the last run of adjacent pageblocks that may go back, and takes them out of the base. Shortens
+    /// `searched` to the range that is still to be searched.
     fn isolate_last_run(
         &self,
         searched: &mut Range<u32>,
@@ -245,8 +248,8 @@ impl Inner {
                 }
             };
             let is_isolated = may_go && self.isolate(block);
-            // In each case, continue the search below this pageblock. A pageblock that was only marked waits
-            // for the next scan.
+            // Continue the search below this pageblock. If it was only marked as idle, the next scan may
+            // return it.
             searched.end = block;
             if is_isolated {
                 run.start = block;
@@ -264,14 +267,15 @@ impl Inner {
         self.base.is_whole(block * PAGEBLOCK_FRAMES)
     }
 
-    /// Takes a free pageblock out of the base without charging its frames, because it has no user. The caller
-    /// puts it back with `release`.
+    /// Takes a free pageblock out of the base. Does not charge its frames, because no user gets them. The
+    /// caller puts the pageblock back with `release`.
     pub(super) fn isolate(&self, block: u32) -> bool {
         self.base.alloc_at(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK).is_ok()
     }
 
-    /// Returns free parts of pageblocks to the system: parts of at least `least` pages, up to `limit` bytes
-    /// in all. Returns the number of bytes that went back.
+    /// Returns free parts of pageblocks, of at least `least` pages each, to the system, until about `limit`
+    /// bytes have gone back. Spares neither kept nor populated pageblocks. Returns the number of bytes that
+    /// went back.
     fn return_parts(&self, least: u64, limit: u64) -> u64 {
         if self.giveback() == Giveback::Never || self.backing_page_bytes() > crate::PAGE_BYTES {
             return 0;
@@ -297,9 +301,9 @@ impl Inner {
         bytes
     }
 
-    /// Returns the memory of isolated pages to the system. Returns the number of bytes that went back. The
-    /// system keeps pages that a user locked (`mlock`) and did not unlock. If it refuses the whole part, this
-    /// tries pieces of 64 KiB.
+    /// Returns the memory of isolated pages to the system, and the number of bytes that went back. The system
+    /// refuses pages that a user locked (`mlock`) and did not unlock. If the system refuses the whole part,
+    /// this function tries pieces of 64 KiB.
     fn discard_part(&self, frames: &Range<u32>) -> u64 {
         let discard_all = |frames: Range<u32>| {
             let bytes = bytes_of(&frames);
@@ -318,7 +322,7 @@ impl Inner {
         parts.map(|part| discard_all(frames.start.max(part * most)..frames.end.min((part + 1) * most))).sum()
     }
 
-    /// Runs of pages in a pageblock that are free and not known to be zero.
+    /// The runs of contiguous pages of a pageblock that are free and not known to be zero.
     fn free_parts_of(&self, block: u32) -> impl Iterator<Item = Range<u32>> {
         let first = block * PAGEBLOCK_FRAMES;
         let end = self.frames.min(first + PAGEBLOCK_FRAMES);
@@ -337,7 +341,7 @@ impl Inner {
         })
     }
 
-    /// Clears free pageblocks that are not known to be zero, at most `limit`.
+    /// Clears at most `limit` free pageblocks that are not known to be zero.
     fn prezero(&self, limit: usize) {
         let mut left = limit;
         for block in self.ledger.blocks_in_use(0..self.frames / PAGEBLOCK_FRAMES) {

@@ -1,13 +1,12 @@
-//! A child takes its parent's pool over when the parent has ended, as after daemon(3).
+//! Lets a child take its parent's pool over when the parent has ended, for example after daemon(3).
 //!
-//! The child has a copy of the memory and of the tables. Two things could make the copy wrong. First, another
-//! thread of the parent may be in the middle of a change under a lock. So the thread that forks takes all
-//! locks of the pool before the fork. Second, threads change arrays without these locks. So the forking
-//! thread empties the arrays before the fork, and the child forgets the blocks that other threads have put
-//! into arrays since. Such blocks stay in use for ever.
+//! The child has a copy of the memory and of the tables. Two races could make the copy wrong. First, another
+//! thread of the parent may be changing a table under a lock. So the thread that forks takes all locks of the
+//! pool before the fork. Second, threads change arrays without these locks. So the forking thread empties the
+//! arrays before the fork. The child forgets blocks that other threads put into arrays between that moment
+//! and the fork, and these blocks stay in use for ever.
 //!
-//! The parent may still be alive. If both processes used the pool, each would act as its only owner. So the
-//! child waits for the end of its parent.
+//! The child waits for the end of its parent, because a pool can have only one owner.
 
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
@@ -36,8 +35,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The state that a pool needs so that a child may take it over.
 pub(crate) struct HandOver {
-    /// In a child: whether no other thread of the parent held a lock of the pool at the fork. Only a child
-    /// sets this.
+    /// In a child: whether its copy of the tables is consistent, because the forking thread held all locks at
+    /// the fork. Only a child sets this field.
     is_quiet: AtomicBool,
     /// The process that owns the pool.
     owner: Lock<Process>,
@@ -57,8 +56,8 @@ pub enum TakeOverError {
     OwnerLives,
     /// The pool was not built with [`Fork::HandOver`](crate::Fork::HandOver).
     NotAgreed,
-    /// The tables may be copied in the middle of a change. Either a signal handler forked that had
-    /// interrupted an operation of the pool, or the fork was not made by the C library's `fork`.
+    /// The copy of the tables may be inconsistent. Either a signal handler forked while its thread was inside
+    /// an operation of the pool, or the process did not fork by the C library's `fork`.
     Unprepared,
     /// The pool's thread cannot be started.
     System(io::Error),
@@ -116,7 +115,7 @@ impl Locks for Inner {
 /// The pools of this process that a child may take over.
 static POOLS: Lock<Vec<Shared<Inner>>> = Lock::new(Vec::new());
 
-/// The work of a thread between its two fork handlers: the pools and locks that it holds.
+/// The pools and locks that a forking thread holds from the handler before the fork to the handler after it.
 struct Forking {
     locked: Vec<Locked<Inner>>,
     _pools: MutexGuard<'static, Vec<Shared<Inner>>>,
@@ -124,11 +123,12 @@ struct Forking {
 }
 
 thread_local! {
-    /// The value has no destructor, so a thread's first use of it needs no memory of the heap.
+    /// The value has no destructor, so a thread's first use of the value does not allocate on the heap.
     static FORKING: Cell<Option<ManuallyDrop<Forking>>> = const { Cell::new(None) };
 }
 
-/// Marks that this thread uses [`POOLS`]. `None` in a signal handler that has interrupted such a use.
+/// Marks that this thread uses [`POOLS`]. `None` in a signal handler that interrupted its thread during such
+/// a use.
 fn enter_pools() -> Option<Inside> {
     Inside::of(ptr::from_ref(&POOLS).addr())
 }
@@ -143,12 +143,13 @@ extern "C" fn before_fork() {
         return;
     }
     for pool in pools.iter() {
-        // Skip the pool if this process is itself a child of the owner, or if this thread is inside of the
-        // pool.
+        // Skip the pool if this process is itself a child of the owner, or if this thread is already inside
+        // of the pool.
         let Ok(_inside) = pool.enter() else { continue };
         {
-            // Race: another thread compares the arrays with the base (`validate`), which takes this lock too.
-            // The second thread waits, so the comparison never sees a drain halfway.
+            // Race: another thread compares the arrays with the base (`validate`) while this thread drains
+            // the arrays. Both take this lock, so the later thread waits, and the comparison never sees half
+            // a drain.
             let _no_look = pool.looks.lock();
             pool.drain_arrays();
         }
@@ -161,9 +162,9 @@ extern "C" fn after_fork_in_parent() {
     drop(FORKING.take().map(ManuallyDrop::into_inner));
 }
 
-/// The C library's `fork` calls this in the child. A copy made by another call may contain locks of a thread
-/// that is just forking, and no thread of the copy unlocks them. Such a copy does not come here, so it is not
-/// marked as quiet.
+/// Marks the pools as consistent in a child. Only the C library's `fork` calls this function. In a child that
+/// was made by another call, locks may be held by threads that the child does not have. Such a child cannot
+/// take a pool over.
 extern "C" fn after_fork_in_child() {
     let Some(forking) = FORKING.take().map(ManuallyDrop::into_inner) else { return };
     forking.locked.iter().for_each(|locked| locked.value().set_quiet());
@@ -212,11 +213,11 @@ impl Pool {
 
     /// Makes a child of `fork` the owner of its parent's pool, when the parent has ended. Waits up to `wait`
     /// for the end of the parent. From then on, the pool works as it did in the parent. The child has the
-    /// pages that the forking thread had. The pages of other threads stay in use for ever. The same holds for
-    /// blocks that other threads put into arrays during the fork: usually few, and at most as many as the
-    /// arrays hold.
+    /// pages that the forking thread had. The pages of the parent's other threads stay in use for ever.
+    /// Blocks that other threads put into arrays during the fork are also lost: usually few, and at most as
+    /// many as the arrays hold.
     ///
-    /// Use it for a program that builds its pool and then becomes a daemon:
+    /// Use this call in a program that builds its pool and then becomes a daemon:
     ///
     /// ```no_run
     /// use std::time::Duration;
@@ -232,8 +233,8 @@ impl Pool {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A child can also take over the pool of its grandparent, if the parent did not. In the process that
-    /// owns the pool, this call does nothing. If the pool is registered with a device, register it again
+    /// A child can also take over the pool of its grandparent, if its parent did not. In the process that
+    /// owns the pool, this call does nothing. If the pool was registered with a device, register it again
     /// afterwards.
     ///
     /// # Errors
@@ -249,8 +250,8 @@ impl Pool {
         }
         let begun = Instant::now();
         let mut owner = loop {
-            // One thread at a time may take the pool over. If the lock is taken, it may belong to a thread of
-            // the parent, which the child does not have, so do not wait.
+            // Only one thread may take the pool over. Do not wait for the lock: its holder may be a thread of
+            // the parent that does not exist in the child.
             if let Some(owner) = hand_over.owner.try_lock().filter(|owner| owner.has_ended()) {
                 break owner;
             }
@@ -267,7 +268,8 @@ impl Pool {
         if has_thread {
             self.start_thread().map_err(TakeOverError::System)?;
         }
-        // Frames that no table lists any more are in use. Set the count of charged frames accordingly.
+        // Frames that are neither free nor retired count as in use, also if no page or array of the child has
+        // them. Set the number of charged frames accordingly.
         let retired = *inner.retired.lock() as u64 * u64::from(PAGEBLOCK_FRAMES);
         let unused = inner.base.free_frames() + retired;
         inner.capacity.set_out(u64::from(inner.frames).saturating_sub(unused));
@@ -286,7 +288,7 @@ mod tests {
     use super::*;
     use crate::Fork;
 
-    /// Simulates a fork by a signal handler that has interrupted an operation of the pool.
+    /// Simulates a fork by a signal handler that interrupted its thread inside an operation of the pool.
     #[test]
     fn a_fork_inside_of_an_operation_waits_for_nothing_and_is_refused() {
         let pool = Pool::builder().size(16 << 20).fork(Fork::HandOver).build().unwrap();
@@ -295,11 +297,11 @@ mod tests {
         let child = unsafe { libc::fork() };
         if child == 0 {
             let is_refused = matches!(pool.take_over(Duration::ZERO), Err(TakeOverError::Unprepared));
-            // SAFETY: ends the process at once.
+            // SAFETY: the call ends the process at once.
             unsafe { libc::_exit(if is_refused { 0 } else { 1 }) };
         }
         let mut status = 0;
-        // SAFETY: waits for the child just made; `status` outlives the call.
+        // SAFETY: the call waits for the child from above, and `status` outlives the call.
         assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
         assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status}");
         drop(inside);

@@ -1,13 +1,13 @@
 //! The pool: the paths of an allocation and of a free.
 //!
-//! Files in the order of an allocation, which goes down one layer at a time: `alloc` (this CPU's array, or
-//! past it), `refill` (half an array's blocks from the base). A free: `free`, `flush` (half an array's blocks
-//! to the base). `drain` empties all arrays. `cached` is the first step of both for other languages.
+//! An allocation begins in `alloc`, which takes a block from this CPU's array. If the array is empty,
+//! `refill` fetches half an array from the base. A free begins in `free`, and `flush` moves half a full array
+//! to the base. `drain` empties all arrays. `cached` has the fast path alone, for other languages.
 //!
-//! Other requests: `shapes`, `run`, `shortage` (the program frees pages first). Memory: `giveback` (idle
-//! memory), `populate`, `resize`. Reports: `capacity`, `counts`, `stats`, `truth` (the memory that the pool
-//! really has). All of them use `fork` (which code may use a pool at all). `hand_over`: a child takes its
-//! parent's pool over.
+//! Other requests are in `shapes` (many pages, or a given block) and `run` (contiguous pages). `shortage`
+//! asks the program to free pages. `giveback` returns idle memory, `populate` makes memory resident, and
+//! `resize` changes the size. `capacity`, `counts`, `stats` and `truth` have numbers and reports. `fork`
+//! checks whether the caller may use the pool. In `hand_over`, a child takes its parent's pool over.
 //!
 //! # The words for moves of pages
 //!
@@ -24,7 +24,7 @@
 //! | drain | the arrays of all CPUs, and what was passed on | the base |
 //! | isolate | the base | no user, until a release |
 //!
-//! Frames of users and arrays are charged to the capacity; frames in the base are not.
+//! Frames that users and arrays have are charged to the capacity. Frames in the base are not.
 
 mod alloc;
 mod cached;
@@ -77,28 +77,28 @@ use crate::{Backing, Builder, Prezero, ReturnPolicy};
 
 /// A pool of pages.
 ///
-/// All methods may be called from any thread. Pages borrow from the pool; for pages that outlive a function,
-/// see [`OwnedPages`](crate::OwnedPages).
+/// All methods may be called from any thread. [`Pages`](crate::Pages) borrow from the pool, and
+/// [`OwnedPages`](crate::OwnedPages) keep it alive.
 ///
-/// Dropping a pool unmaps its memory. The drop unmaps nothing if users have pages that no value borrows:
-/// pages from [`Pages::into_raw`](crate::Pages::into_raw), or forgotten pages. A device or other code may
-/// still use their addresses. In this case the memory and the tables stay until the program ends. If
-/// `stats().nr_used` is 0, no such pages exist.
+/// Dropping a pool unmaps its memory. There is one exception: the program may still have pages from
+/// [`Pages::into_raw`](crate::Pages::into_raw), or may have forgotten pages. A device or other code may use
+/// their addresses, so the memory and the tables stay until the program ends. If `stats().nr_used` is 0, no
+/// such pages exist.
 ///
 /// # Signal handlers
-/// A handler may allocate pages and drop them. If it has interrupted an operation of the same pool on its own
-/// thread, an allocation past this CPU's array returns
-/// [`AllocError::WouldBlock`](crate::AllocError::WouldBlock), and dropped pages are freed a little later. The
-/// other methods then do nothing, as in a child of [`Fork`](crate::Fork). No method waits for an operation of
-/// its own thread. [`Pool::populate`] and [`Pool::backing`] are not for handlers, nor are building and
-/// dropping a pool.
+/// A signal handler may allocate pages and drop them. The handler may have interrupted its thread inside an
+/// operation of the same pool. In that case, an allocation that this CPU's array cannot serve returns
+/// [`AllocError::WouldBlock`](crate::AllocError::WouldBlock), and dropped pages are freed a little later.
+/// Other methods then do nothing, as in a child of [`Fork`](crate::Fork). So no method waits for the
+/// operation that its handler interrupted. A handler must not call [`Pool::populate`] or [`Pool::backing`],
+/// and must not build or drop a pool.
 pub struct Pool {
-    // The thread is stopped before the last reference to `inner` is dropped.
+    // `drop` stops the thread before it drops the last reference to `inner`.
     background: Lock<Option<Background>>,
     inner: Shared<Inner>,
 }
 
-/// Identifies a pool of this process. Numbers are not used again.
+/// Identifies a pool of this process. No later pool gets the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PoolId(NonZeroU64);
 
@@ -125,8 +125,7 @@ pub(crate) struct Inner {
     pub(crate) asked: Backing,
     /// The kind of memory that the pool got.
     pub(crate) backing: Backing,
-    /// How memory goes back while the pool is not pinned. [`giveback`](Self::giveback) also respects a pool's
-    /// being pinned.
+    /// How free memory goes back to the system while the pool is not pinned.
     pub(crate) unpinned_giveback: Giveback,
     pub(crate) is_pinned: AtomicBool,
     /// The policy for idle memory, which [`returns`](Self::returns) copies.
@@ -135,29 +134,28 @@ pub(crate) struct Inner {
     pub(crate) on_shortage: Option<OnShortage>,
     /// Identifies this pool in the process.
     pub(crate) id: PoolId,
-    /// Bytes in service after the last resize.
+    /// The number of bytes in service since the last resize.
     pub(crate) in_service: AtomicUsize,
     /// Allows only one drain of the arrays at a time.
     pub(crate) drain: Lock<()>,
-    /// The number of pageblocks out of service. The ledger says which.
+    /// The number of pageblocks out of service. The ledger marks them as `Retired`.
     pub(crate) retired: Lock<usize>,
     /// A thread holds this lock while it isolates free blocks for a moment, to discard or clear them.
     pub(crate) returning: Lock<()>,
-    /// The number of the first pageblock that was not populated. Pageblocks below it stay until the next
-    /// trim.
+    /// The number of the first pageblock that was not populated. Until the next trim, pageblocks below it are
+    /// not idle memory.
     pub(crate) populated_blocks: AtomicU32,
-    /// The first of a list of pages that signal handlers freed while their thread was inside of the pool; 0
-    /// for none.
+    /// The first entry of the list of pages that signal handlers could not free at once, because their
+    /// threads were inside of the pool. 0 for an empty list.
     pub(crate) deferred: AtomicU64,
-    /// The state after the last scan for idle memory.
+    /// The state that the last scan for idle memory left for the next scan.
     pub(crate) looks: Lock<giveback::Look>,
     /// Set if a child may take the pool over.
     pub(crate) hand_over: Option<HandOver>,
 }
 
-// A pool calls the program's functions while it holds no lock and has finished its own change. So a panic of
-// `on_shortage` or `progress` leaves a pool that works. Pages refer to these types, so pages inherit this
-// property.
+// A pool calls `on_shortage` and `progress` only between its own changes, and holds no lock of its tables. So
+// the pool still works after these functions panic. Pages refer to these types, so the same holds for pages.
 impl UnwindSafe for Pool {}
 impl RefUnwindSafe for Pool {}
 impl RefUnwindSafe for Inner {}
@@ -168,8 +166,7 @@ impl Inner {
         self.capacity.out() == 0
     }
 
-    /// Whether users have pages although no value borrows from the pool any more, so that the pool must not
-    /// be unmapped.
+    /// Whether users still have pages when the pool is dropped. In that case, its memory must stay mapped.
     fn has_raw_pages(&self) -> bool {
         let _inside = self.enter();
         self.memory.is_ours() && self.capacity.out() > self.percpu.frames()
@@ -180,8 +177,8 @@ impl Inner {
         self.giveback() != Giveback::Never || self.returns().prezero != Prezero::Off
     }
 
-    /// How free memory goes back at the moment. While a thread holds `returning`, other threads cannot pin
-    /// the pool.
+    /// How free memory goes back to the system now: a pinned pool gives nothing back. While a thread holds
+    /// `returning`, other threads cannot pin the pool.
     pub(crate) fn giveback(&self) -> Giveback {
         if self.is_pinned.load(Relaxed) { Giveback::Never } else { self.unpinned_giveback }
     }
@@ -214,8 +211,8 @@ impl Pool {
         Self { background: Lock::new(None), inner }
     }
 
-    /// Starts the pool's thread. In a child of `fork`, this replaces the parent's thread, which the child
-    /// does not have.
+    /// Starts the pool's thread. In a child of `fork` that takes the pool over, the new thread replaces the
+    /// parent's thread, which the child does not have.
     pub(crate) fn start_thread(&self) -> io::Result<()> {
         let mut background = self.background.lock();
         let thread = Background::start(&self.inner)?;
@@ -233,15 +230,15 @@ impl Pool {
         self.inner.frames as usize
     }
 
-    /// The address and length of the whole pool, for example to register it with a device; see
+    /// The address and length of the whole pool. To register the pool with a device, see
     /// [`pinned`](Builder::pinned).
     #[must_use]
     pub fn memory(&self) -> NonNull<[u8]> {
         NonNull::slice_from_raw_parts(self.inner.memory.start(), self.inner.memory.bytes())
     }
 
-    /// The frames of all pageblocks that were handed out since they last went back to the system. A program
-    /// with a table of frames need not search the rest of its table.
+    /// The frames of all pageblocks that were used since they last went back to the system. A program with a
+    /// table of frames needs to search only these entries.
     #[doc(hidden)]
     pub fn frames_in_use(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         let (frames, of_block) = (self.inner.frames, pageset_core::PAGEBLOCK_FRAMES);
@@ -259,21 +256,21 @@ impl Pool {
         self.inner.memory.start().as_ptr()
     }
 
-    /// The file of a pool with [`Backing::Memfd`] or [`Backing::Hugetlb`]. Another process maps the file, and
-    /// finds pages by their [offset](crate::Pages::offset). The file's size is sealed. The contents of the
-    /// file are not sealed, because the pool writes them. If the file has huge pages, a mapping must consist
-    /// of whole huge pages, and `write` to the file fails.
+    /// The file of a pool with [`Backing::Memfd`] or [`Backing::Hugetlb`]. Another process can map the file,
+    /// and find pages by their [offset](crate::Pages::offset). The file's size is sealed. Its contents are
+    /// not sealed, because the pool writes to them. If the file has huge pages, a mapping must consist of
+    /// whole huge pages, and `write` to the file fails.
     ///
     /// # Safety
     /// No process may use this descriptor to touch memory that has another user:
     ///
-    /// - While this process has a reference to the bytes of [`Pages`](crate::Pages), no process changes them
-    ///   through the file or a mapping of it, by a write or a hole. If the reference is exclusive, no process
-    ///   reads them through a mapping either.
-    /// - No process changes the bytes of free pages: the pool remembers that some of them are zero.
+    /// - While this process has a reference to the bytes of [`Pages`](crate::Pages), no process writes to
+    ///   these bytes or punches a hole there, neither through the file nor through a mapping of it. If the
+    ///   reference is exclusive, no process reads these bytes through a mapping either.
+    /// - No process changes the bytes of free pages, because the pool remembers which of them are zero.
     ///
-    /// To use memory from several processes at the same time, use [`Pages::as_ptr`](crate::Pages::as_ptr),
-    /// without references.
+    /// If several processes use the same bytes at the same time, access them through
+    /// [`Pages::as_ptr`](crate::Pages::as_ptr) and not through references.
     #[must_use]
     #[expect(unsafe_code, reason = "the file can change memory behind references")]
     pub unsafe fn memfd(&self) -> Option<BorrowedFd<'_>> {
@@ -291,8 +288,8 @@ impl Drop for Pool {
     fn drop(&mut self) {
         let background = self.background.lock().take();
         if self.inner.is_in_child() {
-            // A child has no such thread, so do not wait for one. Do not unmap anything either: with
-            // `Fork::Hide`, the child may have other memory at these addresses.
+            // A child does not have the pool's thread, so do not wait for it. Do not unmap memory either:
+            // with `Fork::Hide`, the child may have other memory at these addresses.
             std::mem::forget((background, self.inner.clone()));
             return;
         }
@@ -303,8 +300,7 @@ impl Drop for Pool {
             background.stop();
         }
         if self.inner.has_raw_pages() {
-            // No value borrows these pages, so C code, a device or another process may still use their
-            // addresses.
+            // C code, a device or another process may still use the addresses of these pages.
             std::mem::forget(self.inner.clone());
         }
     }

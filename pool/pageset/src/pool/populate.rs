@@ -1,4 +1,4 @@
-//! Makes memory resident in advance, by several threads.
+//! Makes memory resident before it is used. Several threads share the work.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -17,8 +17,8 @@ use crate::Backing;
 use crate::ledger::ReturnState;
 use crate::sys::{BLOCK_BYTES, advice};
 
-/// Bytes that a thread populates in one call. A call takes about 10 ms, so that a cancel takes effect
-/// quickly.
+/// The number of bytes that a thread populates in one system call. A call takes about 10 ms, so a cancel
+/// takes effect quickly.
 const CHUNK_BYTES: usize = 16 * BLOCK_BYTES;
 
 /// The progress of [`Pool::populate`].
@@ -40,9 +40,9 @@ pub enum Populated {
 }
 
 impl Pool {
-    /// Makes the whole pool resident, with as many threads as the process may use CPUs. Returns when it is
-    /// done. [`populate`](Self::populate) does a part, with a number of threads of your choice, reports its
-    /// progress and can be cancelled.
+    /// Makes the whole pool resident, with one thread for each CPU that the process may use.
+    /// [`populate`](Self::populate) can also populate a part, with a number of threads of your choice.
+    /// `populate` also reports its progress and can be cancelled.
     ///
     /// ```
     /// use pageset::Pool;
@@ -60,10 +60,10 @@ impl Pool {
         self.populate(usize::MAX, threads, |_| ControlFlow::Continue(())).map(|_all| ())
     }
 
-    /// Asks the system to replace the pool's small pages by huge pages. The call works even where the system
-    /// gives no huge pages by itself, for example for a [`Backing::Memfd`](crate::Backing::Memfd). Contents
-    /// do not change, so this may run while the pool is used. Each pageblock of 2 MiB that was used becomes
-    /// resident as a whole. Returns the number of bytes that are now in huge pages: 0 before Linux 6.1, and 0
+    /// Asks the system to replace the pool's small pages by huge pages. The call also works if the system
+    /// gives no huge pages on its own, for example for a [`Backing::Memfd`]. The call does not change
+    /// contents, so the pool may be in use. Each pageblock of 2 MiB that was used becomes resident as a
+    /// whole. Returns the number of bytes that are now in huge pages. The number is 0 before Linux 6.1, and 0
     /// for a [pinned](crate::Builder::pinned) pool, because its pages must not be replaced. Takes about 100
     /// µs for each 2 MiB.
     pub fn collapse(&self) -> u64 {
@@ -80,11 +80,10 @@ impl Pool {
         blocks.filter(collapse).count() as u64 * BLOCK_BYTES as u64
     }
 
-    /// Makes the first `bytes` of the pool resident, with `threads` threads. The pool begins at a multiple of
-    /// a huge page, so at most the last huge page is populated in part. Contents do not change, so this may
-    /// run while the pool is in use. Populated memory stays resident, used or free, until
-    /// [`trim`](Self::trim): no scan for idle memory returns it. [`populate_all`](Self::populate_all) is the
-    /// simple form.
+    /// Makes the first `bytes` of the pool resident, with `threads` threads. The call does not change
+    /// contents, so the pool may be in use. Populated memory stays resident until [`trim`](Self::trim), even
+    /// if it is free. But scans with [`part_bytes`](crate::ReturnPolicy::part_bytes) also return populated
+    /// memory that was used and freed. [`populate_all`](Self::populate_all) is the simple form.
     ///
     /// ```
     /// use std::num::NonZeroUsize;
@@ -102,16 +101,17 @@ impl Pool {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Each thread calls `progress` after every 32 MiB that it populated; calls never overlap.
-    /// [`ControlFlow::Break`] ends the work.
+    /// A thread calls `progress` whenever it has populated 32 MiB. Two calls never overlap. If `progress`
+    /// returns [`ControlFlow::Break`], the work ends.
     ///
-    /// The caller is one of the threads. If the system starts no others, the caller does their work. To start
-    /// a thread, the standard library asks the heap for memory, and ends the program if there is none; with
-    /// one thread, this does not happen.
+    /// The caller is one of the threads. If the system starts no other thread, the caller does all the work.
+    /// With more than one thread, the program needs heap memory: to start a thread, the standard library
+    /// allocates, and ends the program if the heap is exhausted.
     ///
     /// # Errors
-    /// The system's error: out of memory, or a kernel before 5.14. Memory populated so far stays. In a child
-    /// of [`fork`](crate::Fork), [`PermissionDenied`](io::ErrorKind::PermissionDenied) (`EPERM`).
+    /// The system's error if memory is short or the kernel is older than 5.14. Memory that was populated
+    /// before the error stays. In a child of [`fork`](crate::Fork), the error is
+    /// [`PermissionDenied`](io::ErrorKind::PermissionDenied) (`EPERM`).
     pub fn populate(
         &self,
         bytes: usize,
@@ -128,7 +128,8 @@ impl Pool {
             state: Mutex::new(State { done: 0, error: None, progress }),
         };
         match threads.get().min(total.div_ceil(CHUNK_BYTES)) {
-            // Do not open a scope: even a scope without threads allocates on the heap.
+            // Do not open a scope for a single thread, because even a scope without threads allocates on the
+            // heap.
             0 | 1 => work.run(),
             threads => work.run_by(threads),
         }
@@ -157,8 +158,8 @@ struct State<F> {
 }
 
 impl<F: FnMut(PopulateProgress) -> ControlFlow<()> + Send> Work<'_, F> {
-    /// Runs the work in this thread and in up to `threads - 1` other threads, fewer if the system cannot
-    /// start so many.
+    /// Runs the work in this thread and in `threads - 1` other threads. If the system cannot start so many
+    /// threads, fewer run.
     fn run_by(&self, threads: usize) {
         thread::scope(|scope| {
             let start = |_| thread::Builder::new().spawn_scoped(scope, || self.run()).is_ok();

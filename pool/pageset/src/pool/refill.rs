@@ -1,4 +1,4 @@
-//! A refill: half an array's blocks come from the base.
+//! A refill moves blocks from the base to an array, up to half of the array's capacity.
 
 use pageset_blocks::RowBlocks;
 
@@ -6,8 +6,8 @@ use super::Inner;
 use crate::arrays::{Batch, Class, Entry, ZeroState};
 
 impl Inner {
-    /// Refills this CPU's array, and returns one more block for the caller. `None` if the CPU has no such
-    /// array, or if memory or capacity is short.
+    /// Refills this CPU's array, and returns one of the fetched blocks. `None` if the CPU has no array of
+    /// this class, or if memory or capacity is short.
     pub(super) fn refill(&self, class: Class) -> Option<Entry> {
         match class {
             Class::Order9 => self.refill_by(class, &mut Batch::of_pageblocks()),
@@ -25,8 +25,8 @@ impl Inner {
         let first = batch.pop_back()?;
         self.percpu.push_many(class, batch);
         if batch.len() > 0 {
-            // Some blocks found no room: this thread moved to a CPU with a fuller array, or another thread
-            // holds the array's lock.
+            // Some blocks did not fit. Either this thread moved to a CPU with a fuller array, or another
+            // thread holds the array's lock.
             self.pass_on(class, batch.as_slice());
         }
         Some(first)
@@ -44,7 +44,7 @@ impl Inner {
         loop {
             let before = batch.len();
             let words = self.base.fetch(cpu, class, wanted, batch);
-            // No other thread has these blocks now, so read the ledger without holding the base's lock.
+            // The base's lock is not needed to read the ledger, because no other thread has these blocks now.
             words.into_iter().flatten().for_each(|blocks| self.hand_out(class, blocks, batch));
             if batch.len() == wanted || batch.len() == before {
                 break;

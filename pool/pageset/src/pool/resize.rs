@@ -1,4 +1,4 @@
-//! Resizing a pool. A smaller pool takes pageblocks out of service.
+//! Makes a pool smaller or larger, by taking pageblocks out of service and putting them back.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -17,9 +17,9 @@ impl Pool {
     ///
     /// To shrink, the pool takes free pageblocks (2 MiB) out of service, highest first, until at most `bytes`
     /// are in service. The memory of these pageblocks goes back to the system, but their address space stays
-    /// reserved. If too few pageblocks are free, more than `bytes` stay in service, but the capacity still
-    /// falls to `bytes`. In this case, call this again after pages were freed. Until then, a CPU's array may
-    /// hand out pages above the new end. To grow, the pool puts the lowest pageblocks back into service
+    /// reserved. If too few pageblocks are free, more than `bytes` stay in service, although the capacity
+    /// falls to `bytes`. In this case, call `resize` again after pages were freed. Until then, allocations
+    /// may still get pages at the pool's end. To grow, the pool puts the lowest pageblocks back into service
     /// first.
     pub fn resize(&self, bytes: usize) -> usize {
         let (inner, _inside) = match self.enter() {

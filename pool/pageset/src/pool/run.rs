@@ -1,4 +1,4 @@
-//! Runs of any number of contiguous pages, and parts of runs.
+//! Allocates runs of any number of contiguous pages, and splits and shrinks them.
 
 use std::ops::Range;
 
@@ -11,12 +11,12 @@ use crate::pages::Span;
 use crate::{HugePageSize, PAGE_BYTES, Pages};
 
 impl Pool {
-    /// Allocates contiguous `bytes`, rounded up to pages, up to the whole pool. Their contents are
-    /// unspecified.
+    /// Allocates contiguous memory of `bytes`, rounded up to pages. The largest run is the whole pool. The
+    /// contents are unspecified.
     ///
     /// Up to 4 MiB, this does the same as [`alloc_exact`](Self::alloc_exact). A larger run takes the first
-    /// free pageblocks that lie side by side, at a cost of O(pool / 2 MiB). The unused rest of its last
-    /// pageblock stays free. The run is aligned to 2 MiB if enough free pageblocks lie side by side, and
+    /// free pageblocks that are contiguous. The search costs O(pool / 2 MiB). The unused rest of the last
+    /// pageblock stays free. The run is aligned to 2 MiB if enough free pageblocks are contiguous, and
     /// otherwise to a page.
     ///
     /// ```
@@ -29,7 +29,7 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// [`AllocError::BadCount`] for 0 bytes; otherwise the errors of [`alloc_exact`](Self::alloc_exact).
+    /// [`AllocError::BadCount`] for 0 bytes. Otherwise the errors of [`alloc_exact`](Self::alloc_exact).
     pub fn alloc_run(&self, bytes: usize) -> Result<Pages<'_>, AllocError> {
         self.alloc_exact(bytes.div_ceil(PAGE_BYTES))
     }
@@ -58,14 +58,14 @@ impl Pool {
         Ok(pages)
     }
 
-    /// Allocates exactly `count` contiguous pages, up to the whole pool. The run may begin at any page. Runs of
-    /// one length up to 128 pages fill the pool nearly to the last page. Longer runs begin in a pageblock of
-    /// their own while one is whole: runs of 300 pages fill 59 % of the pool. To get aligned pages, allocate a block with
-    /// [`alloc`](Self::alloc), which is aligned to its size, and [cut](Pages::shrink_to) it.
+    /// Allocates exactly `count` contiguous pages, up to the whole pool. The run may begin at any page. If
+    /// all runs have the same length, up to 128 pages, they fill nearly the whole pool. A longer run begins
+    /// in a whole pageblock if there is one, so runs of 300 pages fill only 59 % of the pool. To get aligned
+    /// pages, allocate a block with [`alloc`](Self::alloc), and [shrink](Pages::shrink_to) it.
     ///
     /// # Errors
-    /// [`AllocError::BadCount`] for 0 pages; [`AllocError::NoRun`] if more than 1024 pages are asked for and
-    /// no such run is free; the errors of [`alloc`](Self::alloc).
+    /// [`AllocError::BadCount`] for 0 pages. [`AllocError::NoRun`] if `count` is more than 1024 and no such
+    /// run is free. Otherwise the errors of [`alloc`](Self::alloc).
     pub fn alloc_exact(&self, count: usize) -> Result<Pages<'_>, AllocError> {
         if let Some(order) = block_order(count) {
             return self.alloc(order);
@@ -74,9 +74,9 @@ impl Pool {
     }
 
     /// Allocates 1 GiB that begins at a multiple of 1 GiB from the pool's start. Its contents are
-    /// unspecified. A pool of 1 GiB or more itself begins at a multiple of 1 GiB if there is enough address
-    /// space. Then the memory is one huge page of hugetlb, 512 hugetlb pages of 2 MiB, or memory that the
-    /// system can back by 512 transparent huge pages: see [`Backing`](crate::Backing), and
+    /// unspecified. If there is enough address space, a pool of 1 GiB or more itself begins at a multiple of
+    /// 1 GiB. With hugetlb, the memory is then one huge page of 1 GiB or 512 huge pages of 2 MiB. With `Thp`,
+    /// 512 transparent huge pages can back it. See [`Backing`](crate::Backing) and
     /// [`collapse`](Self::collapse).
     ///
     /// ```
@@ -95,7 +95,7 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// [`AllocError::NoRun`] if no such 1 GiB is free; the errors of [`alloc`](Self::alloc).
+    /// [`AllocError::NoRun`] if no such 1 GiB is free. Otherwise the errors of [`alloc`](Self::alloc).
     pub fn alloc_gib(&self) -> Result<Pages<'_>, AllocError> {
         let frames = HugePageSize::Gib1.bytes() / PAGE_BYTES;
         Ok(self.handed_out(self.run_of(frames, frames as u32)?))
@@ -132,12 +132,13 @@ impl Inner {
             Some(order) => AllocError::OutOfMemory { order },
             None => AllocError::NoRun { page_count: count },
         };
-        // A count above `u32::MAX` is larger than any pool, so charging `u32::MAX` frames fails as well.
+        // A count above `u32::MAX` is larger than any pool. Charging `u32::MAX` frames fails too, so the
+        // caller gets the right error.
         let frames = u32::try_from(count).unwrap_or(u32::MAX);
         let first = self.charged_run(frames, align, none).or_else(|_| {
             self.drain_arrays();
-            // Wait for a thread that has taken blocks out of the base for a moment, until the blocks are
-            // back.
+            // Another thread may have taken blocks out of the base for a moment, to return or clear them.
+            // Wait until the blocks are back.
             let _all_there = self.returning.lock();
             self.charged_run(frames, align, none)
         })?;
@@ -165,7 +166,8 @@ impl Inner {
         let (first, count) = (span.frame(), span.count());
         assert!(keep.start < keep.end && keep.end <= count as usize, "keep {keep:?} of {count} pages");
         let (start, end) = (keep.start as u32, keep.end as u32);
-        // Change the span before the other pages are freed, so that a panic in between only leaks them.
+        // Change the span first. If a panic comes before the other pages are freed, the pool loses these
+        // pages, and does no other harm.
         *span = Span::of(first + start, end - start);
         self.free_frames(first..first + start);
         self.free_frames(first + end..first + count);
@@ -179,8 +181,8 @@ impl Inner {
         let (first, count) = (span.frame(), span.count());
         assert!(0 < at && at < count as usize, "split {count} pages at {at}");
         let border = first + at as u32;
-        // A child of `fork` and an interrupted thread's handler cannot split the block in the base. In that
-        // case the base splits the block when one of the parts is freed.
+        // A child of `fork` cannot split the block in the base, and neither can a signal handler if its
+        // thread was inside of the pool. Later, a free of one of the parts splits the block.
         let is_known = self.enter().is_ok_and(|_inside| self.base.split_at(border).is_ok());
         let of = if is_known { Span::of } else { Span::loose };
         *span = of(first, at as u32);

@@ -1,4 +1,4 @@
-//! Requests for many pages at once, and for a block at a given place.
+//! Allocates many pages at once, or a block at a given place.
 
 use pageset_core::{Order, Pfn};
 
@@ -9,9 +9,9 @@ use crate::base::BaseError;
 use crate::error::AllocError;
 
 impl Pool {
-    /// Allocates `count` single pages and appends them to `pages`. Returns the number of allocated pages,
-    /// which is smaller than `count` only if memory or capacity is short, or if the heap has no memory for
-    /// the list. The list grows by at most as many pages as the capacity still allows. O(count).
+    /// Allocates `count` single pages and appends them to `pages`. Returns the number of allocated pages.
+    /// This number is smaller than `count` if memory or capacity is short, or if the heap has no memory for
+    /// the list. O(count).
     ///
     /// # Errors
     /// If no page could be allocated: the errors of [`alloc`](Self::alloc), and
@@ -49,8 +49,8 @@ impl Pool {
             pages.push(Pages::of_block(inner, entry.frame(), Order::ZERO));
             got += 1;
         }
-        // A signal handler that has interrupted an operation on its thread gets `None`, and the loop below
-        // refuses it.
+        // `None` in a signal handler that interrupted its thread inside an operation of the pool. The last
+        // loop below then returns the error.
         let inside = inner.enter().ok();
         while inside.is_some() && got < count {
             let batch: &mut Batch = &mut Batch::new();
@@ -65,8 +65,8 @@ impl Pool {
             }
         }
         drop(inside);
-        // The base has no further page. Allocate one by one, which also tries the caches and asks the program
-        // to free pages.
+        // The base has no further free page. Allocate pages one by one, because a single allocation also
+        // empties the caches, and asks the program to free pages.
         while got < count {
             match self.alloc(Order::ZERO) {
                 Ok(page) => pages.push(page),
@@ -78,8 +78,8 @@ impl Pool {
         Ok(got)
     }
 
-    /// Allocates the block of `order` that begins `frame` pages after the pool's start, if all of it is free.
-    /// Empties all caches first.
+    /// Allocates the block of `order` that begins `frame` pages after the pool's start, if all its pages are
+    /// free. If some are not, empties all caches and tries again.
     ///
     /// # Errors
     /// [`AllocError::BadFrame`], [`AllocError::NotFree`], [`AllocError::OverCapacity`],
@@ -93,8 +93,8 @@ impl Pool {
         let frame = pfn.0 as u32;
         let outcome = inner.alloc_at(frame, order).or_else(|_| {
             inner.drain_arrays();
-            // Wait for a thread that has taken blocks out of the base for a moment, until the blocks are
-            // back.
+            // Another thread may have taken blocks out of the base for a moment, to return or clear them.
+            // Wait until the blocks are back.
             let _all_there = inner.returning.lock();
             inner.alloc_at(frame, order)
         });
@@ -107,8 +107,7 @@ impl Pool {
 }
 
 impl Inner {
-    /// The number of single pages that could still be handed out. Other threads may change the number
-    /// meanwhile.
+    /// The number of single pages that users could still get. Other threads may change it at any time.
     fn left_frames(&self) -> usize {
         let free = self.capacity.limit().saturating_sub(self.capacity.out()) + self.percpu.frames();
         usize::try_from(free.min(u64::from(self.frames))).unwrap_or(usize::MAX)

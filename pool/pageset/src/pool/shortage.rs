@@ -1,4 +1,4 @@
-//! The program's function that frees pages when its pool has none left.
+//! Calls the program's function that frees pages when an allocation finds no memory.
 
 use std::cell::Cell;
 use std::fmt;
@@ -19,12 +19,12 @@ impl fmt::Debug for OnShortage {
 }
 
 thread_local! {
-    /// Whether this thread runs the program's function now. Allocations inside the function may fail, and do
-    /// not call the function again.
+    /// Whether this thread runs the program's function now. An allocation inside the function does not call
+    /// it again, and fails instead.
     static IS_CALLED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Marks that this thread runs the program's function, until the mark is dropped, even by a panic.
+/// Marks that this thread runs the program's function. Dropping the value, even by a panic, ends the mark.
 struct Called;
 
 impl Drop for Called {
@@ -62,11 +62,11 @@ impl Inner {
 }
 
 impl Pool {
-    /// Sets the most bytes that may be handed out, caches included, up to the size of the pool. To have a
-    /// pool that can grow, build it larger than needed and give it a smaller
-    /// [capacity](crate::Builder::capacity). Address space that was never used costs nearly nothing, and the
-    /// lowest pages are used first. If more is handed out than the new capacity, allocations fail until
-    /// enough is freed. [`resize`](Self::resize) also returns the memory. O(1).
+    /// Limits the bytes that users and the CPUs' arrays may have together, up to the size of the pool. For a
+    /// pool that can grow, build a larger pool with a smaller [capacity](crate::Builder::capacity), and raise
+    /// the capacity later. Unused address space costs nearly nothing, and the pool uses its lowest pages
+    /// first. If more memory is in use than the new capacity, allocations fail until enough is freed.
+    /// [`resize`](Self::resize) also returns memory to the system. O(1).
     pub fn set_capacity(&self, bytes: usize) {
         if let Ok((inner, _inside)) = self.enter() {
             inner.capacity.set_limit((bytes.min(inner.memory.bytes()) / PAGE_BYTES) as u64);

@@ -13,8 +13,8 @@ use crate::error::{AllocError, ValidateError};
 use crate::ledger::ReturnState;
 use crate::rseq;
 
-/// The state of a pool at one moment. Pages have 4 KiB. While other threads allocate, gauges may be off by a
-/// few pages.
+/// The state of a pool at one moment. A page has 4 KiB. While other threads use the pool, numbers of pages
+/// may be inexact by a few pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -32,17 +32,17 @@ pub struct Stats {
     pub nr_retired: u64,
     /// The most pages that users and arrays may have.
     pub capacity_pages: u64,
-    /// The largest order that has a free block in the base. `None` if no page is free there.
+    /// The largest order of a free block in the base. `None` if no page is free there.
     pub largest_free_order: Option<Order>,
-    /// How often an array was refilled.
+    /// How often an array or a bulk allocation fetched blocks from the base.
     pub array_refills: u64,
-    /// How often half an array was flushed.
+    /// How often blocks went to the base because an array was full.
     pub array_flushes: u64,
-    /// How often all arrays were drained.
+    /// How often the pool emptied the arrays of all CPUs.
     pub array_drains: u64,
-    /// How often a drain failed because the system refused membarrier(2): a filter of system calls was
-    /// installed after the pool was built. Pages in arrays of other CPUs then neither form larger blocks nor
-    /// go back.
+    /// How often a drain failed because the system refused membarrier(2). The cause is a filter of system
+    /// calls that was installed after the pool was built. Pages in arrays then neither form larger blocks nor
+    /// go back to the system.
     pub array_drains_refused: u64,
     /// How often the kernel restarted a sequence, in all pools of the process.
     pub rseq_restarts: u64,
@@ -58,16 +58,16 @@ pub struct Stats {
     pub refaulted_bytes: u64,
     /// Time spent in returning memory.
     pub return_time: Duration,
-    /// Bytes of mapped metadata. Only the used part is resident.
+    /// Bytes of mapped metadata. Only the used part of the metadata is resident.
     pub metadata_bytes: u64,
     /// Counters of the base, the allocator behind the arrays.
     pub base: BlockCounters,
 }
 
 impl Pool {
-    /// Counters and gauges of the pool. All zero in a child of [`fork`](crate::Fork), and in a signal handler
-    /// that has interrupted an operation of the pool on its own thread. O(CPUs + pool / 2 MiB); O(pool / 4
-    /// KiB) if no pageblock is free.
+    /// Counters and gauges of the pool. All are zero in a child of [`fork`](crate::Fork), and in a signal
+    /// handler that interrupted its thread inside an operation of this pool. O(CPUs + pool / 2 MiB), or
+    /// O(pool / 4 KiB) if no pageblock is free.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let Ok((inner, _inside)) = self.enter() else { return Stats::default() };
@@ -103,14 +103,14 @@ impl Pool {
         }
     }
 
-    /// Checks the pool's tables. The base's own check finds lost and doubled frames. Every block in an array
-    /// must be allocated in the base, and be in one array only. The number of pages that are allocated in the
-    /// base must equal the number that users and arrays have. O(pages). The result is exact only while no
-    /// other thread uses the pool.
+    /// Checks the pool's tables. First the base checks that it has each frame exactly once. Then every block
+    /// in an array must be allocated in the base, and be in only one array. At last, the number of pages that
+    /// are allocated in the base must equal the number that users and arrays have. O(pages). The result is
+    /// exact only while no other thread uses the pool.
     ///
     /// # Errors
-    /// The first violation. [`ValidateError::Forked`] in a child of [`fork`](crate::Fork), where nothing can
-    /// be checked.
+    /// The first violation. In a child of [`fork`](crate::Fork), the error is [`ValidateError::Forked`],
+    /// because a child cannot check a pool.
     pub fn validate(&self) -> Result<(), ValidateError> {
         let (inner, _inside) = self.enter().map_err(|error| match error {
             AllocError::WouldBlock => ValidateError::WouldBlock,
@@ -137,8 +137,8 @@ impl Pool {
     }
 }
 
-/// The number of frames that [`Inner::doubled_in_arrays`] checks at once: one bit for each takes 4 KiB of the
-/// stack.
+/// The number of frames that [`Inner::doubled_in_arrays`] checks at once. The check needs one bit for each
+/// frame, so 4 KiB of the stack.
 const WINDOW_FRAMES: u32 = 32_768;
 
 impl Inner {
@@ -159,8 +159,8 @@ impl Inner {
         })
     }
 
-    /// Whether these frames are whole blocks that belong to a user and are in service. Other threads may
-    /// change that meanwhile.
+    /// Whether these frames are whole blocks that belong to users. The answer may be wrong while other
+    /// threads allocate or free the same frames.
     pub(crate) fn looks_allocated(&self, frames: Range<u32>) -> bool {
         let overlaps = |(class, entry): (Class, Entry)| {
             entry.frame() < frames.end && frames.start < entry.frame() + class.frames()

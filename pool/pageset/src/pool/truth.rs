@@ -22,8 +22,8 @@ pub struct BackingReport {
     pub small_bytes: u64,
     /// Bytes that are locked in memory.
     pub locked_bytes: u64,
-    /// Page size of the mapping. The page size tells what a pool with [`Backing::HugetlbOrThp`] got: 4096
-    /// means transparent huge pages, which do not change a mapping's page size.
+    /// The page size of the mapping. For a pool with [`Backing::HugetlbOrThp`], it tells what the pool got.
+    /// 4096 means [`Backing::Thp`], because transparent huge pages do not change a mapping's page size.
     pub page_bytes: u64,
     /// Resident bytes of each NUMA node. Empty if the kernel does not tell.
     pub nodes: Vec<(u16, u64)>,
@@ -32,11 +32,12 @@ pub struct BackingReport {
 impl Pool {
     /// Tells what memory the system really provided, by page size and by NUMA node.
     ///
-    /// This reads `/proc/self/smaps`: O(mappings of the process), which takes milliseconds for some thousands
-    /// of mappings. If the memory is the caller's, the figures cover all mappings that overlap it.
+    /// The call reads `/proc/self/smaps`. The time grows with the number of the process's mappings: some
+    /// thousands of mappings take milliseconds. If the memory is the caller's, the figures cover all mappings
+    /// that overlap it.
     ///
     /// # Errors
-    /// The system's error if `/proc` cannot be read; [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the heap
+    /// The system's error if `/proc` cannot be read. [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the heap
     /// has no memory for the list of nodes.
     pub fn backing(&self) -> io::Result<BackingReport> {
         let inner = self.inner();

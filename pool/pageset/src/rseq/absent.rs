@@ -1,10 +1,11 @@
-//! A platform without restartable sequences: every operation fails, and the arrays are used under their
-//! locks.
+//! Replaces the sequences on a platform that has none. Every operation fails, so the pool uses the arrays
+//! under their locks.
 
 use super::Hot;
 use crate::arrays::{Batch, Entry, StackAt};
 
-/// The distance of a thread's area. This platform has no such area, so no value of this type exists.
+/// The place of a thread's area for sequences. This platform has no such area, so no value of this type
+/// exists.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Area {}
 

@@ -1,10 +1,10 @@
-//! The first pool of the process. A free into it finds the array without reading the pool.
+//! Speeds up frees into the first pool of the process: such a free finds the array without reading the pool.
 //!
-//! A thread that frees a page after a long time misses the CPU's cache on the page's handle. The handle
-//! points to the pool, the pool points to the array, and the next allocation reads the array's head. Each of
-//! these reads would miss the cache, one after another. Most processes have one pool. So a free compares the
-//! pool in the handle with the first pool, and continues with the facts stored here. The processor predicts
-//! the comparison.
+//! Suppose that a thread frees a page after a long time. Its read of the `Pages` value misses the CPU's
+//! cache. The `Pages` value points to the pool, and the pool points to the array, so two more misses would
+//! follow one after another. Most processes have one pool. So a free compares the address in the `Pages`
+//! value with the first pool, and uses the facts stored here. The processor predicts the comparison, and does
+//! not wait for the missing read.
 
 use std::ptr;
 use std::sync::atomic::{
@@ -14,11 +14,11 @@ use std::sync::atomic::{
 
 use super::{Area, Hot};
 
-/// The facts that sequences of the first pool need.
+/// A copy of the facts that sequences of the first pool need.
 ///
 /// # Invariants
-/// While `pool` is the address of a live [`Hot`], `hot` is the same address, and `area` is the distance of
-/// each thread's area.
+/// While `pool` is the address of a live [`Hot`], `hot` is the same address, and `area` is the
+/// [distance](Area::distance) of each thread's area.
 #[repr(C)]
 pub(super) struct First {
     pool: AtomicPtr<Hot>,
@@ -42,7 +42,7 @@ pub(super) static FIRST: First = First {
 /// The value of `FIRST.pool` while a thread changes the other fields. No pool has this address.
 const CHANGING: *mut Hot = ptr::dangling_mut();
 
-/// Notes a pool as the first one, unless there is one already.
+/// Notes a pool as the process's first pool, unless a first pool is noted already.
 pub(crate) fn announce(hot: &Hot, area: Area) {
     let address = ptr::from_ref(hot).cast_mut();
     if FIRST.pool.compare_exchange(ptr::null_mut(), CHANGING, Acquire, Relaxed).is_ok() {
@@ -72,7 +72,7 @@ mod tests {
         let page =
             || HotPage::new([(); 2].map(|()| ArraySet::new(cpus, Caps::of_order_0(1)).unwrap())).unwrap();
         let pages = [page(), page()];
-        // If a pool of another test is the first one, none of these is.
+        // A pool of another test may be the first pool. In that case, neither of these pools is.
         pages.iter().for_each(|page| announce(page.hot(), area));
         let held = |page: &HotPage| page.all().map(|cpu| cpu.stack(Class::Order0).count()).sum::<u32>();
         for page in &pages {

@@ -1,4 +1,5 @@
-//! The facts that a sequence needs to find its array, on a page that children of a `fork` see as zero.
+//! Keeps the facts that a sequence needs to find its array. These facts are on a page that children of `fork`
+//! see as zero.
 
 use std::ptr;
 use std::sync::atomic::{
@@ -45,18 +46,18 @@ impl HotPage {
     /// The content of the page.
     #[inline(always)]
     pub(crate) fn hot(&self) -> &Hot {
-        // SAFETY: the page is mapped as long as this value, and aligned. The page is either zero or
-        // initialised, and both are valid values.
+        // SAFETY: the page is mapped as long as this value lives, and is aligned. Its bytes are either zero
+        // or a `Hot` that `begin` stored, and both are valid values.
         unsafe { self.page.start().cast::<Hot>().as_ref() }
     }
 
-    /// Whether this is a child of the process that made the page.
+    /// Whether this process is a child of the process that owns the pool.
     #[inline]
     pub(crate) fn is_in_child(&self) -> bool {
         self.hot().cpus.load(Relaxed) == 0
     }
 
-    /// Fills the page in a child of `fork`, where it reads as zero. Both sets of arrays must be empty.
+    /// Fills the page again in a child of `fork` that takes the pool over. Forgets all blocks in the arrays.
     pub(crate) fn take_over(&self) {
         self.all().for_each(CpuArrays::forget);
         self.begin();
@@ -79,7 +80,7 @@ impl HotPage {
         self.sets.iter().flat_map(ArraySet::cpus)
     }
 
-    /// Puts the other set into use. Returns the previous one.
+    /// Makes threads use the set of arrays that is not in use. Returns the arrays that were in use before.
     pub(crate) fn swap(&self) -> &[CpuArrays] {
         let old = self.current_index();
         // INVARIANT: both sets have the same length.

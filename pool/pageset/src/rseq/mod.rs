@@ -1,9 +1,9 @@
-//! Restartable sequences. The kernel restarts such code if the thread is preempted, moved to another CPU or
-//! interrupted by a signal before the sequence's last store. So a thread can change its CPU's array without a
-//! lock or an atomic operation.
+//! Restartable sequences: short pieces of code that end with one store. If the thread is preempted, moved to
+//! another CPU or interrupted by a signal before this store, the kernel restarts the sequence. So a thread
+//! can change its CPU's array without a lock or an atomic operation.
 //!
-//! glibc (2.35 and later) registers each thread with the kernel; this module only finds and uses the thread's
-//! area. Sources: the rseq(2) description in the kernel's documentation, and glibc's manual, "Restartable
+//! glibc (2.35 and later) registers an area of each thread with the kernel. This module only finds and uses
+//! the area. Sources: the rseq(2) description in the kernel's documentation, and glibc's manual, "Restartable
 //! Sequences".
 
 #[cfg(not(sequences))]

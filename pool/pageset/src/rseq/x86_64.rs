@@ -1,9 +1,10 @@
-//! The sequences for x86-64: pop and push, of one entry and of many.
+//! The sequences for x86-64: pop and push, for one entry and for many entries.
 //!
-//! Each sequence begins by storing the address of its descriptor in the thread's area. From then on, if
-//! anything interrupts the thread, the kernel resumes it at the abort handler. The handler lies behind the
-//! signature 0x53053053 that glibc registered; the handler counts the restart and begins the sequence again.
-//! The last instruction of a sequence is its only visible store.
+//! Each sequence first stores the address of its descriptor in the thread's area. If anything then interrupts
+//! the thread before the sequence's end, the kernel resumes the thread at the abort handler. The handler
+//! counts the restart and begins the sequence again. The signature 0x53053053, which glibc registered, lies
+//! in front of the handler. Only the last instruction, a store to the head word, changes what other code can
+//! read.
 
 use std::arch::asm;
 use std::num::NonZeroIsize;
@@ -13,10 +14,10 @@ use super::Hot;
 use super::first::{FIRST, First};
 use crate::arrays::{Batch, Class, CpuArrays, Entry, StackAt};
 
-/// Restarted sequences, in all pools of the process.
+/// The number of restarted sequences in all pools of the process.
 static RESTARTS: AtomicU64 = AtomicU64::new(0);
 
-/// Restarted sequences, in all pools of the process.
+/// The number of restarted sequences in all pools of the process.
 pub(crate) fn restarts() -> u64 {
     RESTARTS.load(Relaxed)
 }
@@ -24,10 +25,12 @@ pub(crate) fn restarts() -> u64 {
 const CPU_SHIFT: u32 = size_of::<CpuArrays>().trailing_zeros();
 const _: () = assert!(size_of::<CpuArrays>() == 1 << CPU_SHIFT);
 
-/// The smallest area that has the fields used here. Source: the size of `struct rseq` in Linux 4.18.
+/// An area of this size has all fields that this module uses. Source: the size of `struct rseq` in Linux
+/// 4.18.
 const AREA_BYTES_MIN: u32 = 20;
 
-/// Distance of each thread's registered area from its thread pointer, as [`area`] found it.
+/// The distance in bytes from each thread's thread pointer to its registered area. The function [`area`]
+/// finds it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Area(NonZeroIsize);
 
@@ -38,12 +41,12 @@ impl Area {
     }
 }
 
-/// Finds the distance of each thread's area from the thread pointer. `None` if glibc registered none: an old
-/// glibc, another C library, or the tunable `glibc.pthread.rseq=0`.
+/// Finds the place of each thread's area. `None` if the C library registered no area: it is an old glibc or
+/// not glibc, or the tunable `glibc.pthread.rseq=0` is set.
 pub(crate) fn area() -> Option<Area> {
     let size = symbol::<u32>(c"__rseq_size")?;
     let offset = symbol::<isize>(c"__rseq_offset")?;
-    // An offset of 0 would be the thread's own descriptor, so it means that there is no area.
+    // At distance 0 lies the C library's own data of the thread. So 0 means that there is no area.
     NonZeroIsize::new(offset).filter(|_| size >= AREA_BYTES_MIN).map(Area)
 }
 
@@ -58,8 +61,8 @@ fn symbol<T: Copy>(name: &std::ffi::CStr) -> Option<T> {
     Some(unsafe { address.cast::<T>().read() })
 }
 
-/// The CPU that runs this thread, which the kernel writes to the thread's area. If the thread is not
-/// registered, a number beyond all CPUs.
+/// Reads the CPU that runs this thread from the thread's area, where the kernel writes it. Returns a number
+/// beyond all CPUs if the thread is not registered.
 pub(crate) fn cpu(area: Area) -> usize {
     let cpu: u32;
     // SAFETY: an `Area` gives the place of this thread's registered area; the instruction only reads.
@@ -74,13 +77,13 @@ pub(crate) fn cpu(area: Area) -> usize {
     cpu as usize
 }
 
-/// Makes a sequence that begins at label 2. The kernel restarts it between labels 4 and 5. The macro also
-/// makes the descriptor and the abort handler. The sequence executes the line `first`, then finds this CPU's
-/// stack, or jumps to `without_arrays`. The lines of the caller then change a copy of the stack's head word.
-/// The store of the changed head word ends the sequence.
+/// Makes a sequence with its descriptor and its abort handler. The sequence begins at label 2, and the kernel
+/// can restart it between labels 4 and 5. It executes the line `first`. Then it finds this CPU's stack, or
+/// jumps to `without_arrays` if the CPU has no arrays. The caller's lines change a copy of the stack's head
+/// word. The store of this copy ends the sequence.
 ///
 /// The sequence is one line of assembly, because the compiler counts lines as instructions when it decides
-/// what to inline. Inlined, a pair of pop and push takes 1.7 ns; as calls, 3.0 ns (measured).
+/// what to inline. A pop and a push together take 1.7 ns if they are inlined, and 3.0 ns as calls (measured).
 macro_rules! sequence {
     (first $first:literal, without_arrays $otherwise:literal, $($line:literal)*) => {
         concat!(
@@ -152,8 +155,8 @@ pub(crate) fn pop(hot: &Hot, area: Area, stack: StackAt) -> Option<Entry> {
 /// Puts an entry on this CPU's stack. `false` if there is no room, or the CPU has no arrays.
 #[inline(always)]
 pub(crate) fn push(hot: &Hot, area: Area, stack: StackAt, entry: Entry) -> bool {
-    // SAFETY: as for `pop`. The entry is written behind the count and below the capacity, where no code
-    // reads.
+    // SAFETY: as for `pop`. The entry is written to a slot behind the entries in use and below the capacity,
+    // and no code reads such a slot.
     unsafe {
         asm!(
             push_sequence!(),
@@ -177,8 +180,8 @@ pub(crate) fn push(hot: &Hot, area: Area, stack: StackAt, entry: Entry) -> bool 
 /// no room, or if the CPU has no arrays. `None` if `hot` is another pool.
 #[inline(always)]
 pub(crate) fn push_first(hot: &Hot, entry: Entry) -> Option<bool> {
-    // SAFETY: as for `push`. If the addresses are equal, the facts of the first pool are those of `hot`.
-    // `hot` is borrowed, so its pool is not dropped meanwhile.
+    // SAFETY: as for `push`. If the addresses are equal, `hot` belongs to the first pool. `hot` is borrowed,
+    // so the first pool is not dropped meanwhile.
     unsafe {
         asm!(
             concat!(
@@ -209,8 +212,8 @@ pub(crate) fn push_first(hot: &Hot, entry: Entry) -> Option<bool> {
     Some(true)
 }
 
-/// Takes up to `limit` entries of this CPU's stack, the last put first, into an empty batch. The entries are
-/// not counted as pops.
+/// Moves up to `limit` entries of this CPU's stack into an empty batch. Takes the entries that were put last.
+/// Moved entries are not counted as pops.
 #[inline(never)]
 pub(crate) fn pop_many(hot: &Hot, area: Area, stack: StackAt, limit: usize, batch: &mut Batch) {
     let taken: usize;
@@ -256,7 +259,7 @@ pub(crate) fn pop_many(hot: &Hot, area: Area, stack: StackAt, limit: usize, batc
 }
 
 /// Puts entries of a batch on this CPU's stack, up to the stack's capacity. The rest stays in the batch. If
-/// the stack already holds more than its capacity, because that has shrunk, all entries stay.
+/// the stack holds more than its capacity, because the capacity has shrunk, all entries stay in the batch.
 #[inline(never)]
 pub(crate) fn push_many(hot: &Hot, area: Area, stack: StackAt, batch: &mut Batch) {
     let pushed: usize;

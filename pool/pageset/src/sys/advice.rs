@@ -1,5 +1,4 @@
-//! Calls of madvise(2). Some concern ranges that the pool owns for the moment: return their memory, or make
-//! it resident. Other calls concern a whole mapping.
+//! Calls of madvise(2) and mlock(2) on mappings and parts of mappings.
 
 use std::io;
 use std::ops::Range;
@@ -15,21 +14,21 @@ pub(crate) enum Giveback {
     DontNeed,
     /// `MADV_REMOVE`, which makes a hole in the file, for shared memory.
     PunchHole,
-    /// The memory never goes back: it is a caller's region, or its pages are larger than a pageblock.
+    /// The memory never goes back, because it is locked, pinned, hugetlb, or a caller's region.
     Never,
 }
 
 /// The outcome of [`discard`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Discarded {
-    /// The memory is gone, and reads as zero.
+    /// The system has the memory back, and the bytes read as zero.
     Yes,
     /// The system kept the memory with its contents.
     No,
 }
 
-/// Returns a range of bytes, counted from the mapping's start, to the system. The bytes read as zero
-/// afterwards.
+/// Returns a range of bytes, counted from the mapping's start, to the system. If the system takes them, they
+/// read as zero afterwards.
 ///
 /// The caller must own all pages of the range.
 pub(crate) fn discard(mapping: &Mapping, bytes: Range<usize>, how: Giveback) -> Discarded {

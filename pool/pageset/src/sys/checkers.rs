@@ -1,7 +1,6 @@
-//! Informs tools that check a program's memory. AddressSanitizer and valgrind learn which pages are free.
-//! Valgrind also learns which pages have unspecified contents, and ThreadSanitizer that a page passes from
-//! one owner to the next. The tools are looked for when a pool is built, so a program without them pays
-//! nothing.
+//! Informs memory checkers about a pool. AddressSanitizer and valgrind learn which pages are free. Valgrind
+//! also learns which pages have unspecified contents. ThreadSanitizer learns that a page passes from one
+//! owner to the next. The pool looks for these tools when it is built, so other programs pay nothing.
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -15,7 +14,7 @@ type OfRegion = unsafe extern "C" fn(*const c_void, usize);
 /// The type of `__tsan_acquire` and `__tsan_release`.
 type OfAddress = unsafe extern "C" fn(*mut c_void);
 
-/// The functions of the tools that this process has.
+/// The functions of the memory checkers that this process has.
 #[derive(Clone, Copy)]
 struct Tools {
     /// The function that poisons a region, and the function that unpoisons it.
@@ -25,7 +24,7 @@ struct Tools {
     is_memcheck: bool,
 }
 
-/// A pool that such a tool checks.
+/// A pool whose pages a memory checker tracks.
 pub(crate) struct Checked {
     tools: Tools,
     start: *mut u8,
@@ -33,13 +32,13 @@ pub(crate) struct Checked {
     end: AtomicUsize,
 }
 
-// SAFETY: `start` is used as a number only. No access goes through it here: the tools change only their own
-// records about these addresses.
+// SAFETY: this module uses `start` only as a number. The tools change only their own records about these
+// addresses.
 unsafe impl Send for Checked {}
 // SAFETY: as for `Send`, and any thread may call the tools' functions.
 unsafe impl Sync for Checked {}
 
-/// The address of a function, if the process has it.
+/// The address of the function with this name, if the process has such a function.
 fn address_of(name: &CStr) -> Option<*mut c_void> {
     if cfg!(miri) {
         return None;
@@ -66,8 +65,8 @@ impl Tools {
 }
 
 impl Checked {
-    /// Finds the tools that check memory, and prepares to tell them about the pages of this mapping. `None`
-    /// if the process has no such tool.
+    /// Finds the memory checkers of this process, to tell them about the pages of this mapping. `None` if
+    /// there are none.
     pub(crate) fn new(memory: &Mapping) -> Option<Self> {
         let tools = Tools::find()?;
         Some(Self { tools, start: memory.start().as_ptr(), end: AtomicUsize::new(0) })
@@ -111,7 +110,7 @@ impl Checked {
         }
     }
 
-    /// Notes that pages that a user has just got are zero.
+    /// Notes that pages which a user has just received are zero.
     #[cold]
     pub(crate) fn note_zero(&self, frame: u32, count: u32) {
         self.tell(frame, count, Bytes::Defined);
@@ -136,11 +135,11 @@ impl Checked {
 
 impl Drop for Checked {
     fn drop(&mut self) {
-        // Unpoison everything: other memory may be mapped at these addresses later, or the region's owner
-        // uses it again.
+        // Unpoison all pages, because other memory may be mapped at these addresses later, or the caller may
+        // use the region again.
         let end = *self.end.get_mut();
         if let Some([_, unpoison]) = self.tools.region {
-            // SAFETY: the pages are the pool's, and only the tool's own memory is changed.
+            // SAFETY: the pages belong to the pool, and the call changes only the tool's own records.
             unsafe { unpoison(self.start.cast_const().cast(), end) };
         }
         if self.tools.is_memcheck {

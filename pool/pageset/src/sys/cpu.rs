@@ -1,4 +1,4 @@
-//! CPUs: how many can exist, how many this process may use, and which one runs this thread.
+//! Tells how many CPUs can exist, how many CPUs this thread may use, and which CPU runs this thread.
 
 use super::host;
 
@@ -7,7 +7,7 @@ pub(crate) fn possible() -> usize {
     host::possible_cpus().or_else(host::usable_cpus).unwrap_or(1).clamp(1, 8192)
 }
 
-/// CPUs that this thread may run on now. All CPUs if the kernel does not say.
+/// The number of CPUs that this thread may run on now. The number of all CPUs if the kernel does not say.
 pub(crate) fn usable() -> usize {
     host::usable_cpus().or_else(host::possible_cpus).unwrap_or(1)
 }

@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-/// How many bytes of each line are read. Only lines with file names are longer.
+/// The most bytes of a line that `show` gets. Only lines with file names are longer.
 const LINE_BYTES: usize = 8192;
 
-/// Passes each line of a file to `show`, up to the first byte that is not UTF-8.
+/// Passes the lines of a file to `show`. Cuts each line at its first byte that is not UTF-8, and after
+/// [`LINE_BYTES`].
 ///
 /// # Errors
 /// The system's error.

@@ -1,5 +1,5 @@
-//! Reads and writes one word in a page that the pool owns for the moment. With this word, such pages form a
-//! list that needs no other memory.
+//! Reads and writes the first word of a page that no user has. This word links such pages to a list, which
+//! needs no other memory.
 
 use std::ptr::NonNull;
 
@@ -12,7 +12,7 @@ pub(crate) fn set(mapping: &Mapping, frame: u32, word: u64) {
     unsafe { at(mapping, frame).write(word) };
 }
 
-/// Reads the word that [`set`] wrote. The caller must have owned the page ever since.
+/// Reads the word that [`set`] wrote. The caller must have owned the page since then.
 pub(crate) fn get(mapping: &Mapping, frame: u32) -> u64 {
     // SAFETY: as for `set`, and `set` has initialised the word.
     unsafe { at(mapping, frame).read() }

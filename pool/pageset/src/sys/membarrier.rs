@@ -13,8 +13,8 @@ pub(crate) fn register() -> bool {
     host::membarrier(REGISTER)
 }
 
-/// Restarts the sequence of every thread that is inside of one, and waits until all threads see the earlier
-/// writes of the calling thread. `false` if the kernel refuses.
+/// Restarts every sequence that a thread of this process is executing. When the call returns, all threads see
+/// the calling thread's earlier writes. `false` if the kernel refuses.
 pub(crate) fn restart_all() -> bool {
     host::membarrier(RESTART)
 }

@@ -46,12 +46,12 @@ pub(crate) fn stay_loaded() {
 pub(crate) const PAGE_BYTES: usize = 4096;
 /// Binary logarithm of [`PAGE_BYTES`].
 pub(crate) const PAGE_SHIFT: u32 = 12;
-/// Bytes of a pageblock. Memory goes back to the system in pageblocks.
+/// Bytes of a pageblock.
 pub(crate) const BLOCK_BYTES: usize = 2 << 20;
-/// Alignment of the start of a pool: the largest block.
+/// Alignment of the start of a pool: the size of the largest block.
 pub(crate) const POOL_ALIGN: usize = 4 << 20;
 
-/// The steps of making a mapping. An error names the step that the system refused.
+/// A step of making a mapping. A [`MapError`] names the step that the system refused.
 #[cfg_attr(miri, expect(dead_code, reason = "the heap has one step"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MapStep {
@@ -59,7 +59,7 @@ pub(crate) enum MapStep {
     File,
     /// Reserving address space.
     Reserve,
-    /// Mapping memory in the reserved address space.
+    /// Mapping memory into the address space that was reserved.
     Map,
     /// Making the mapping read as zero in children.
     Wipe,
@@ -93,7 +93,7 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// All changes. The index of each is its number.
+    /// All changes. A change's number is its index here.
     #[cfg_attr(miri, expect(dead_code, reason = "there is no kernel that a change would be undone in"))]
     pub(in crate::sys) const ALL: [Self; 3] = [Self::Hidden, Self::Locked, Self::Bound];
 }

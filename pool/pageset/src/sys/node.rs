@@ -16,13 +16,13 @@ pub(crate) enum Binding {
 /// The number of bits in a word of a node set.
 const WORD_BITS: usize = u64::BITS as usize;
 
-/// A set of nodes; a kernel has at most 1024. Source: `CONFIG_NODES_SHIFT` in the kernel's configuration is
-/// at most 10.
+/// A set of nodes. A kernel supports at most 1024 nodes, because its option `CONFIG_NODES_SHIFT` is at most
+/// 10.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NodeSet([u64; 1024 / WORD_BITS]);
 
 impl NodeSet {
-    /// The nodes whose bits are set: bit `n` for node `n`, below 64.
+    /// Makes the set of the nodes whose bits are set. Bit `n` stands for node `n`.
     pub(crate) fn of_bits(bits: u64) -> Self {
         let mut words = [0; 1024 / WORD_BITS];
         words[0] = bits;

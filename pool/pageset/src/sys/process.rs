@@ -1,12 +1,12 @@
-//! Processes: functions to call around each fork, and a check whether a process has ended.
+//! Registers functions to call around each fork, and checks whether a process has ended.
 
 use std::fmt::Write as _;
 use std::io;
 
 use super::{host, lines};
 
-/// Registers functions that are called around each fork of this process: before it, after it in the parent,
-/// and after it in the child. Only the C library's `fork` calls them.
+/// Registers functions that run before each fork of this process, after it in the parent, and after it in the
+/// child. Only the C library's `fork` runs these functions.
 pub(crate) fn at_forks(
     before: extern "C" fn(),
     in_parent: extern "C" fn(),
@@ -134,7 +134,7 @@ mod tests {
         if child == 0 {
             std::thread::spawn(|| {
                 std::thread::sleep(std::time::Duration::from_secs(60));
-                // SAFETY: ends the child process at once.
+                // SAFETY: the call ends the child process at once.
                 unsafe { libc::_exit(0) };
             });
             // SAFETY: the raw system call `exit` ends only the child's first thread.

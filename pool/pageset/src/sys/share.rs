@@ -46,9 +46,10 @@ impl<T> Shared<T> {
     /// nothing else would drop the share.
     ///
     /// # Safety
-    /// A share of this kind exists, and no other code will drop it.
+    /// A lost share exists, and no other code will drop it.
     pub(crate) unsafe fn drop_lost(&self) {
-        // SAFETY: the caller promises that a lost share exists, which no other code drops. This copy is it.
+        // SAFETY: the caller promises that a lost share exists, and that no other code drops it. This copy
+        // takes its place.
         drop(unsafe { ptr::read(self) });
     }
 
@@ -81,8 +82,8 @@ impl<T> Drop for Shared<T> {
         if self.owned().owners.fetch_sub(1, Release) > 1 {
             return;
         }
-        // Other threads dropped their shares before. After this fence, this thread sees the other threads'
-        // writes to the value.
+        // Race: other threads drop their shares before this thread drops the last share. After this fence,
+        // this thread sees the other threads' writes to the value.
         fence(Acquire);
         // SAFETY: the pointer comes from a leaked box of one entry, and by the invariant this was the box's
         // last share.

@@ -1,4 +1,5 @@
-//! Reads what the kernel reports on a range of memory in `/proc/self/smaps` and `/proc/self/numa_maps`.
+//! Reads from `/proc/self/smaps` and `/proc/self/numa_maps` how much memory of a range is resident, and on
+//! which nodes.
 
 use std::collections::TryReserveError;
 use std::io;
@@ -19,7 +20,7 @@ pub(crate) struct Resident {
     pub(crate) locked: u64,
 }
 
-/// Sums up the resident memory of the mappings inside `range`.
+/// Sums up the resident memory of the mappings that overlap `range`.
 ///
 /// # Errors
 /// The system's error, for example if there is no `/proc`.
@@ -29,7 +30,7 @@ pub(crate) fn resident(range: Range<usize>) -> io::Result<Resident> {
     Ok(sum.sum)
 }
 
-/// The resident bytes of `range` on each node. Empty if the kernel does not say.
+/// The resident bytes on each node, for the mappings that begin in `range`. Empty if the kernel does not say.
 ///
 /// # Errors
 /// An error if the heap has no memory for the list.
@@ -42,11 +43,11 @@ pub(crate) fn nodes(range: Range<usize>) -> io::Result<Vec<(u16, u64)>> {
     Ok(sum.nodes)
 }
 
-/// The sum of lines of `smaps` that were read so far.
+/// Adds up the lines of `smaps` for the mappings that overlap a range.
 struct SmapsSum {
     range: Range<usize>,
     sum: Resident,
-    /// Whether the mapping that the last header line named lies in the range.
+    /// Whether the mapping of the current lines overlaps the range.
     is_inside: bool,
 }
 
@@ -75,7 +76,7 @@ fn addresses(line: &str) -> Option<Range<usize>> {
     Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
 }
 
-/// The sum of lines of `numa_maps` that were read so far, by node.
+/// Adds up the lines of `numa_maps` by node, for the mappings that begin in a range.
 struct NodesSum {
     range: Range<usize>,
     nodes: Vec<(u16, u64)>,

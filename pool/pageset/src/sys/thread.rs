@@ -1,5 +1,5 @@
-//! Settings of the pool's thread: signals, CPUs, scheduling policy. The thread inherits them from the thread
-//! that builds the pool, and must not keep them.
+//! Sets the signal mask, the CPUs and the scheduling policy of the pool's thread. Without this module, the
+//! thread would inherit them from the thread that builds the pool.
 
 use super::host;
 pub(crate) use super::host::SignalsBlocked;
@@ -9,16 +9,16 @@ pub(crate) fn block_signals() -> SignalsBlocked {
     host::block_signals()
 }
 
-/// Runs `start` with all signals blocked for the calling thread. If `start` starts a thread, that thread
-/// keeps them blocked for its whole life. So it never runs a signal handler of the program, and never takes a
-/// signal that the program waits for.
+/// Runs `start` with all signals blocked for the calling thread. A thread that `start` starts has them
+/// blocked for its whole life. So the new thread never runs a signal handler of the program, and never takes
+/// a signal that the program waits for.
 pub(crate) fn without_signals<T>(start: impl FnOnce() -> T) -> T {
     let _unblocks = block_signals();
     start()
 }
 
-/// Lets the calling thread run on all CPUs that the process's cpuset allows, and ends a real-time policy. If
-/// the system refuses, nothing changes.
+/// Lets the calling thread run on all CPUs that the process's cpuset allows, and replaces a real-time policy
+/// by the ordinary policy. If the system refuses a change, the thread keeps its old setting.
 pub(crate) fn be_ordinary() {
     host::use_all_cpus();
     host::leave_real_time();

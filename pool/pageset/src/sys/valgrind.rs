@@ -16,8 +16,7 @@ pub(crate) enum Bytes {
     Defined = 0x4d43_0002,
 }
 
-/// Whether valgrind's memcheck runs this process. Always `false` on processors that this module does not
-/// know.
+/// Whether valgrind's memcheck runs this process. Always `false` on processors other than x86-64.
 ///
 /// Only memcheck answers this request. So under callgrind, the pool informs no tool, and callgrind counts
 /// only the pool's own instructions.
@@ -36,8 +35,8 @@ pub(crate) fn tell(start: *const u8, bytes: usize, are: Bytes) {
 fn request(code: usize, first: usize, second: usize) -> usize {
     let words = [code, first, second, 0, 0, 0];
     let answer;
-    // SAFETY: the four rotations turn the register by 128 bits, so it keeps its value, and the exchange is of
-    // one register with itself. Valgrind reads `words`, and changes only its own records.
+    // SAFETY: the four rotations turn the register by 128 bits in all, so it keeps its value. The last
+    // instruction exchanges a register with itself. Valgrind reads `words`, and changes only its own records.
     unsafe {
         std::arch::asm!(
             "rol rdi, 3; rol rdi, 13; rol rdi, 61; rol rdi, 51; xchg rbx, rbx",

@@ -1,5 +1,5 @@
 //! Tables of zeros in mappings of their own. The system provides memory only for the pages that are used. The
-//! mappings use `Backing::Plain`, because a huge page would make unused parts resident.
+//! mappings use `Backing::Plain`, because a huge page would make unused parts of a table resident.
 
 use std::alloc::Layout;
 use std::io;
@@ -39,11 +39,11 @@ impl<T: FromZeros> Zeros<T> {
 }
 
 impl<T> Zeros<T> {
-    /// The entries, for a struct that owns both this table and the borrower of the entries.
+    /// Lends the entries to another field of the struct that owns this table.
     ///
     /// # Safety
-    /// The caller does not use the entries once the table is dropped, and does not read the table itself as
-    /// long as the entries are used.
+    /// The caller does not use the entries after the table is dropped. While the entries are lent, nothing
+    /// reads the table itself.
     pub(crate) unsafe fn lend(&mut self) -> &'static mut [T] {
         // SAFETY: as for `deref_mut`. The caller promises that the lifetime is right.
         unsafe { slice::from_raw_parts_mut(self.mapping.start().as_ptr().cast(), self.len) }
@@ -54,8 +54,9 @@ impl<T: FromZeros> Deref for Zeros<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: only this value uses the mapping, which starts at a page boundary and has room for `len`
-        // entries. The entries were valid when they were zero, and only valid values were written since.
+        // SAFETY: by the invariant, only this value uses the mapping. The mapping starts at a page boundary,
+        // and has room for `len` entries. The entries were valid when they were zero, and only valid values
+        // were written since.
         unsafe { slice::from_raw_parts(self.mapping.start().as_ptr().cast(), self.len) }
     }
 }

@@ -1,4 +1,5 @@
-//! Tables of default entries on the heap, for model checkers, whose atomics cannot be made from zeros.
+//! Tables of default entries on the heap. Model checkers use them, because their atomics cannot be made from
+//! zeros.
 
 use std::io;
 use std::ptr::NonNull;
@@ -23,11 +24,11 @@ impl<T: Default> Zeros<T> {
 }
 
 impl<T> Zeros<T> {
-    /// The entries, for a struct that owns both this table and the borrower of the entries.
+    /// Lends the entries to another field of the struct that owns this table.
     ///
     /// # Safety
-    /// The caller does not use the entries once the table is dropped, and does not read the table itself as
-    /// long as the entries are used.
+    /// The caller does not use the entries after the table is dropped. While the entries are lent, nothing
+    /// reads the table itself.
     pub(crate) unsafe fn lend(&mut self) -> &'static mut [T] {
         // SAFETY: by the invariant, only this value has the entries. The caller promises that the lifetime is
         // right.

@@ -1,4 +1,4 @@
-//! Pages with a count of the bytes in use, which come first.
+//! Tests `PageBuffer`: pages together with the number of their bytes in use.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 

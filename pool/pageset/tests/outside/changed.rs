@@ -1,4 +1,5 @@
-//! System calls on pages, and their effect on the next owner: each line of the guide's page.
+//! Tests what a program's system calls on its pages mean for the next owner of the pages. The tests follow
+//! the guide's page on this subject.
 #![cfg(not(miri))]
 
 use std::fs;
@@ -38,8 +39,8 @@ fn next_owner<'p>(pool: &'p Pool, pages: Pages<'p>) -> Pages<'p> {
     block(pool)
 }
 
-/// The line of `/proc/self/smaps` that begins with `key`, of the mapping around an address. For "", the
-/// mapping's own line.
+/// The line of `/proc/self/smaps` that begins with `key`, for the mapping that contains an address. For an
+/// empty key, the mapping's first line.
 fn smaps(address: usize, key: &str) -> String {
     let text = fs::read_to_string("/proc/self/smaps").unwrap();
     let mut is_inside = false;
@@ -62,7 +63,7 @@ fn has_flag(pages: &Pages<'_>, flag: &str) -> bool {
     smaps(start(pages).addr(), "VmFlags:").split_whitespace().any(|word| word == flag)
 }
 
-/// Asks for the policy at an address. Source: get_mempolicy(2).
+/// The flag that asks for the policy at an address. Source: get_mempolicy(2).
 const MPOL_F_ADDR: libc::c_int = 1 << 1;
 
 fn policy_at(address: *mut libc::c_void) -> i32 {
@@ -76,7 +77,7 @@ fn policy_at(address: *mut libc::c_void) -> i32 {
 
 fn mbind(pages: &Pages<'_>, mode: i32, nodes: u64) {
     let (mask, bits) = if nodes == 0 { (ptr::null(), 0) } else { (&raw const nodes, 64) };
-    // SAFETY: the pages are the caller's; the mask outlives the call.
+    // SAFETY: the caller owns the pages, and the mask outlives the call.
     done(unsafe { libc::syscall(libc::SYS_mbind, start(pages), BLOCK, mode, mask, bits, 0) });
 }
 
@@ -100,7 +101,7 @@ fn a_protection_passes_to_the_next_owner_unless_it_is_undone() {
     for backing in PRIVATE_AND_SHARED {
         let pool = pool(backing);
         let mine = block(&pool);
-        // SAFETY: the pages are ours, and are not written until they may be.
+        // SAFETY: this test owns the pages, and writes to them only when they are writable again.
         done(unsafe { libc::mprotect(start(&mine), BLOCK, libc::PROT_READ) });
         let next = next_owner(&pool, mine);
         let line = smaps(start(&next).addr(), "");
@@ -123,7 +124,7 @@ fn advice_passes_to_the_next_owner_unless_it_is_undone() {
     ];
     for (advice, undo, flag) in cases {
         let mine = block(&pool);
-        // SAFETY: the pages are ours, and this advice changes no contents here.
+        // SAFETY: this test owns the pages, and this advice changes no contents.
         done(unsafe { libc::madvise(start(&mine), BLOCK, advice) });
         let next = next_owner(&pool, mine);
         assert!(has_flag(&next, flag), "{flag}");
@@ -139,13 +140,13 @@ fn what_a_user_discards_reads_as_zero_and_the_next_owner_gets_what_was_asked_for
         (Backing::Plain, libc::MADV_DONTNEED),
         (Backing::Thp, libc::MADV_DONTNEED),
         (Backing::Memfd, libc::MADV_REMOVE),
-        // The kernel takes these pages when it needs memory, until they are written again.
+        // The kernel may take these pages when it needs memory, until the program writes to them.
         (Backing::Plain, libc::MADV_FREE),
     ] {
         let pool = pool(backing);
         let mut mine = block(&pool);
         mine.fill(7);
-        // SAFETY: the pages are ours, and no reference to their bytes exists.
+        // SAFETY: this test owns the pages, and no reference to their bytes exists.
         done(unsafe { libc::madvise(start(&mine), BLOCK, advice) });
         if advice != libc::MADV_FREE {
             assert!(mine.iter().all(|byte| *byte == 0), "{backing:?}");
@@ -166,13 +167,13 @@ fn locked_pages_do_not_go_back_until_they_are_unlocked_and_all_others_do() {
         blocks.iter_mut().for_each(|pages| pages.fill(7));
         blocks.sort_by_key(Pages::offset);
         let (middle, page) = (start(&blocks[1]), 4096);
-        // SAFETY: the pages are ours; locking changes no contents.
+        // SAFETY: this test owns the pages, and locking changes no contents.
         done(unsafe { libc::mlock(middle, page) });
         drop(blocks);
         while pool.tick().more {}
         let returned = pool.stats().returned_bytes;
         assert_eq!(returned, BYTES as u64 - (2 << 20), "{backing:?}: all but the pageblock with the page");
-        // Its other parts go back when the program asks for it.
+        // A trim returns all parts of the pageblock except the 64 KiB around the locked page.
         assert_eq!(pool.trim().returned_bytes, (2 << 20) - (64 << 10));
         let zeros: Vec<_> = std::iter::from_fn(|| pool.alloc_zeroed(Order::MAX).ok()).collect();
         assert!(zeros.len() == 4 && zeros.iter().all(|pages| pages.iter().all(|byte| *byte == 0)));
@@ -228,7 +229,7 @@ mod userfault {
     pub(super) fn register(file: &OwnedFd, pages: &Pages<'_>) {
         let mut request =
             Register { start: start(pages).addr() as u64, bytes: BLOCK as u64, mode: 1, calls: 0 };
-        // SAFETY: as above; the pages are the caller's.
+        // SAFETY: the structure outlives the call, and the caller owns the pages.
         done(unsafe { libc::ioctl(file.as_raw_fd(), REGISTER, &raw mut request) });
     }
 
@@ -258,8 +259,8 @@ fn a_userfaultfd_passes_to_the_next_owner_unless_it_is_unregistered() {
     }
 }
 
-/// The file of a pool covers the whole pool. So a guest that must not see another guest's memory needs a pool
-/// of its own.
+/// A process that has a pool's file can read the whole pool. So if virtual machines must not read each
+/// other's memory, each needs a pool of its own.
 #[test]
 fn the_file_of_a_pool_reaches_every_page_of_it_and_of_no_other() {
     let [pool, other] = [(); 2].map(|()| pool(Backing::Memfd));
@@ -268,21 +269,22 @@ fn the_file_of_a_pool_reaches_every_page_of_it_and_of_no_other() {
     of_b[..6].copy_from_slice(b"secret");
     let mut elsewhere = other.alloc_zeroed(Order::MAX).unwrap();
     elsewhere[..6].copy_from_slice(b"hidden");
-    // SAFETY: only free memory is written through the file below, and the test expects that it is not zero.
+    // SAFETY: the test writes through the file only to free memory, and expects that this memory is not zero
+    // later.
     let file = unsafe { pool.memfd() }.unwrap();
     let flags = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
     // SAFETY: a new mapping at an address of the kernel's choice.
     let mapping = unsafe { libc::mmap(ptr::null_mut(), BYTES, flags.0, flags.1, file.as_raw_fd(), 0) };
     assert_ne!(mapping, libc::MAP_FAILED);
-    // SAFETY: mapped above, and not written meanwhile.
+    // SAFETY: the memory was mapped above, and no code writes to it now.
     let seen = unsafe { slice::from_raw_parts(mapping.cast::<u8>(), BYTES) };
     assert_eq!(&seen[of_b.offset()..][..6], b"secret");
     assert!(!seen.windows(6).any(|bytes| bytes == b"hidden"));
-    // SAFETY: the byte lies inside the mapping, in memory that was never handed out.
+    // SAFETY: the byte lies inside the mapping, and its page was never allocated.
     unsafe { mapping.cast::<u8>().wrapping_add(BYTES - 1).write(0x66) };
     let zeroed: Vec<_> = std::iter::from_fn(|| pool.alloc_zeroed(Order::MAX).ok()).collect();
     let spoilt = zeroed.iter().filter(|pages| pages.iter().any(|byte| *byte != 0)).count();
     assert_eq!(spoilt, 1, "the pool knew it to be zero");
-    // SAFETY: mapped above, and no longer in use.
+    // SAFETY: the memory was mapped above, and is not in use any more.
     done(unsafe { libc::munmap(mapping, BYTES) });
 }

@@ -1,5 +1,6 @@
-//! CPUs that a process may not use, or that go away while it runs: real cpusets and real hot-unplugging,
-//! where this machine allows them. A skipped test says so on standard error (`--nocapture` shows it).
+//! Tests CPUs that a process may not use, and CPUs that go offline while it runs. The tests use real cpusets
+//! and real hotplug if this machine allows them. A skipped test says so on standard error (`--nocapture`
+//! shows it).
 #![cfg(not(miri))]
 
 use std::path::{Path, PathBuf};
@@ -11,10 +12,10 @@ use std::{fs, io, thread};
 
 use pageset::{FastPath, Order, Pool};
 
-/// Held by tests that change the set of CPUs: an offline CPU can be in no cpuset.
+/// A test that changes the set of CPUs holds this lock, because an offline CPU can be in no cpuset.
 static CPUS: Mutex<()> = Mutex::new(());
 
-/// Runs threads that allocate and free for a while.
+/// Runs threads that allocate and free pages for this time.
 fn churn(duration: Duration) {
     for path in [FastPath::Auto, FastPath::Locks] {
         let pool = Pool::builder().size(64 << 20).fast_path(path).build().unwrap();
@@ -37,13 +38,13 @@ fn churn(duration: Duration) {
         });
         assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
         pool.validate().unwrap();
-        // This also reaches arrays of CPUs that are gone, or that this process may not use any more.
+        // A trim also empties the arrays of CPUs that are offline, or that this process may no longer use.
         let _ = pool.trim();
         assert_eq!(pool.stats().nr_array, 0);
     }
 }
 
-/// A cpuset of this test's own, of cgroup version 1 or 2.
+/// A new cpuset for one test, of cgroup version 1 or 2.
 struct Cpuset(PathBuf);
 
 impl Cpuset {
@@ -57,7 +58,7 @@ impl Cpuset {
             return Err(io::Error::other("no cgroup with a cpuset controller is mounted"));
         }
         fs::create_dir(&set.0)?;
-        // Version 1 begins with empty sets; version 2 inherits the parent's.
+        // In version 1, a new cpuset has no memory nodes. In version 2, it inherits its parent's nodes.
         fs::write(set.0.join("cpuset.mems"), "0")?;
         Ok(set)
     }
@@ -97,7 +98,7 @@ fn a_cpuset_may_change_while_threads_allocate() {
         Ok(set) => set,
         Err(error) => return eprintln!("NOT TESTED: no cpuset can be made here: {error}"),
     };
-    // It begins with the last CPU only, and then gets another set every 20 ms.
+    // The child begins with only the last CPU, and then gets another set of CPUs every 20 ms.
     let mut child = set.run("cpus::a_cpuset_may_change_while_threads_allocate");
     for cpus in ["0", &all, &one].into_iter().cycle() {
         if let Some(status) = child.try_wait().unwrap() {
@@ -108,8 +109,8 @@ fn a_cpuset_may_change_while_threads_allocate() {
     }
 }
 
-/// Takes the last CPU offline several times, for all programs on this machine: only if
-/// `PAGESET_TEST_HOTPLUG=1`.
+/// Takes the last CPU offline several times. An offline CPU affects all programs of the machine, so the test
+/// runs only with `PAGESET_TEST_HOTPLUG=1`.
 #[test]
 fn a_cpu_may_go_away_and_come_back() {
     let _cpus = CPUS.lock().unwrap();

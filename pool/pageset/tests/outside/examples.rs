@@ -1,4 +1,4 @@
-//! The programs that the guide shows, run.
+//! Runs the programs that the guide shows.
 #![cfg(not(miri))]
 
 #[path = "../../examples/page_cache.rs"]

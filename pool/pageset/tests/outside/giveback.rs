@@ -1,4 +1,4 @@
-//! Memory that goes back to the system, and memory that stays.
+//! Tests which memory goes back to the system, and which memory stays.
 
 use std::time::Duration;
 
@@ -26,14 +26,14 @@ fn fault_16_any_interval_and_any_rate_are_a_policy() {
         let ticks: Vec<_> = (0..5).map(|_| pool.tick().returned_bytes).collect();
         assert_eq!(ticks.iter().sum::<u64>(), 4 * MIB as u64, "{ticks:?} at {interval:?}");
     }
-    // The thread of such a pool sleeps, and ends when the pool is dropped.
+    // The pool's thread sleeps for this time, but ends when the pool is dropped.
     let mut returns = ReturnPolicy::default();
     (returns.interval, returns.bytes_per_second) = (long, much);
     let pool = Pool::builder().size(64 * MIB).returns(returns).build().unwrap();
     pool.alloc(Order::MAX).unwrap().fill(1);
 }
 
-/// A program reads this to see whether a smaller pool returned anything.
+/// The counter tells a program how much memory a resize returned.
 #[test]
 fn what_a_resize_gives_back_is_counted() {
     let pool = builder(64).build().unwrap();
@@ -46,7 +46,7 @@ fn what_a_resize_gives_back_is_counted() {
     assert_eq!(pool.stats().returned_bytes, 32 * MIB as u64, "what was not used again went back before");
 }
 
-/// As the guide says: scans return whole pageblocks, a trim also returns their free parts.
+/// Scans return only whole pageblocks, and a trim also returns free parts of pageblocks, as the guide says.
 #[test]
 fn one_live_page_keeps_its_pageblock_resident_until_a_trim() {
     let pool = builder(32).backing(Backing::Plain).build().unwrap();
@@ -61,7 +61,7 @@ fn one_live_page_keeps_its_pageblock_resident_until_a_trim() {
     assert!(pages.iter().all(|page| page[0] == 1));
 }
 
-/// A cache that evicts pages everywhere, and sets `part_bytes`.
+/// A cache evicts pages at scattered addresses, and the policy sets `part_bytes`.
 #[test]
 fn scans_give_single_pages_back_if_they_are_told_to() {
     for (part_bytes, kept) in [(1, 3), (4096, 3), (8 << 10, 4), (64 << 10, 4 + 5)] {
@@ -70,7 +70,8 @@ fn scans_give_single_pages_back_if_they_are_told_to() {
         let pool = builder(32).backing(Backing::Plain).returns(returns).build().unwrap();
         let mut pages: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::ZERO).ok()).collect();
         pages.iter_mut().for_each(|page| page[0] = 1);
-        // One free page between live ones, five, and all others.
+        // In each pageblock, leave three pages in use. Between them are one free page and five free pages,
+        // and behind them all other pages are free.
         pages.retain(|page| [0, 2, 8].contains(&(page.pfn().0 % 512)));
         (0..20).for_each(|_| while pool.tick().more {});
         assert_eq!(pool.backing().unwrap().resident_bytes, 32 * MIB as u64, "whole pageblocks only");
@@ -87,7 +88,7 @@ fn scans_give_single_pages_back_if_they_are_told_to() {
     }
 }
 
-/// A file in memory has small pages, unless the program asks the system for huge ones.
+/// A file in memory has small pages, unless the program asks the system for huge pages by `collapse`.
 #[test]
 fn a_shared_pool_gets_huge_pages_where_the_system_has_them() {
     for backing in [Backing::Memfd, Backing::Thp, Backing::Plain] {
@@ -109,7 +110,7 @@ fn a_shared_pool_gets_huge_pages_where_the_system_has_them() {
     }
 }
 
-/// A program learns only after building the pool whether registration with a device works.
+/// A program may learn only after building the pool whether it can register the pool with a device.
 #[test]
 fn a_pool_is_pinned_and_unpinned_after_it_was_built() {
     let pool = builder(32).build().unwrap();
@@ -143,7 +144,7 @@ fn the_policy_of_idle_memory_changes_while_the_pool_is_used() {
     assert_eq!(returned, 2 << 20);
 }
 
-/// A balloon: pages go back one by one, and later allocations of zeroed pages need no clearing.
+/// Pages go back one by one, as from a balloon. Later allocations of zeroed pages need no clearing.
 #[test]
 fn discarded_pages_go_back_and_are_known_to_be_zero() {
     for backing in [Backing::Plain, Backing::Memfd, Backing::Thp] {
@@ -155,14 +156,15 @@ fn discarded_pages_go_back_and_are_known_to_be_zero() {
             held.iter_mut().for_each(|pages| pages.fill(1));
             let bytes = held[0].len();
             assert!(held.into_iter().all(|pages| pages.discard() == bytes), "{backing:?} {order}");
-            // If a part of a huge page went back, the rest stays as small pages.
+            // If a part of a transparent huge page went back, the rest stays resident as small pages.
             let resident = pool.backing().unwrap().resident_bytes;
             assert!(backing == Backing::Thp || resident == 0, "{backing:?} {order}: {resident}");
             let cleared = pool.stats().cleared_bytes;
             let zeroed: Vec<_> = (0..12).map(|_| pool.alloc_zeroed(order).unwrap()).collect();
             assert!(zeroed.iter().all(|pages| pages.iter().all(|byte| *byte == 0)), "{backing:?} {order}");
             assert_eq!(pool.stats().cleared_bytes, cleared, "{backing:?} {order}");
-            // Pages that were written since are not zero, although their array entries said that they were.
+            // The discarded pages are noted as zero. Allocate them, write to them and free them: now they are
+            // not zero.
             assert!(zeroed.into_iter().all(|pages| pages.discard() == bytes));
             let mut written: Vec<_> = (0..12).map(|_| pool.alloc(order).unwrap()).collect();
             written.iter_mut().for_each(|pages| pages.fill(2));

@@ -1,4 +1,4 @@
-//! The pool through its public interface. Tests that fork or set limits are test targets of their own.
+//! Tests the pool through its public interface. Tests that fork or set limits are separate test targets.
 
 mod buffer;
 mod changed;

@@ -66,7 +66,7 @@ fn every_page_can_be_had_and_the_next_is_an_error() {
         assert_eq!(distinct.len(), pages.len());
         assert_eq!(pool.alloc(Order::ZERO).unwrap_err(), AllocError::OutOfMemory { order: Order::ZERO });
         drop(pages);
-        // Cached single pages do not prevent the largest blocks.
+        // Single pages in arrays do not prevent allocations of the largest blocks.
         let blocks: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::MAX).ok()).collect();
         assert_eq!(blocks.len(), 16);
     });
@@ -113,20 +113,19 @@ fn a_capacity_is_hard() {
     assert_eq!(blocks.len(), 8);
     assert_eq!(pool.alloc(Order::ZERO).unwrap_err(), AllocError::OverCapacity);
     blocks.pop();
-    // Pages in arrays count, but are drained when they are needed.
+    // Pages in arrays count as used capacity, but an allocation that needs their capacity drains the arrays.
     let singles: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::ZERO).ok()).collect();
     assert_eq!(singles.len(), 256);
     drop(singles);
     assert!(pool.alloc(order(8)).is_ok());
 }
 
-/// Pages in arrays count for the capacity until they are needed. The error says what is short without them.
+/// An error names what is short after the arrays were drained: memory or capacity.
 #[test]
 fn an_allocation_says_what_is_really_short() {
     both(|builder| {
         let pool = builder.capacity(1042 * PAGE_BYTES).build().unwrap();
-        // A page in every block of 4 MiB, and enough pages in arrays that another 1024 would exceed the
-        // capacity.
+        // Hold a page in every block of 4 MiB, and put 300 pages into arrays.
         let held: Vec<_> = (0..16).map(|block| pool.alloc_at(block * 1024, Order::ZERO).unwrap()).collect();
         drop((0..300).map(|_| pool.alloc(Order::ZERO).unwrap()).collect::<Vec<_>>());
         assert!(pool.stats().nr_array > 1042 - 1024 - 16);
@@ -166,7 +165,7 @@ fn bulk_exact_and_given_places() {
     });
 }
 
-/// In runs of 17 pages, half of the pool was lost: the rest of each block stayed unused.
+/// Regression test. Runs of 17 pages wasted half of the pool, because the rest of each block stayed unused.
 #[test]
 fn runs_of_one_length_leave_little_between_them() {
     both(|builder| {
@@ -185,7 +184,7 @@ fn runs_of_one_length_leave_little_between_them() {
     });
 }
 
-/// The rest of a run looks like one block, but the base has it as two.
+/// The rest of a run has the size and alignment of one block, but is two blocks in the base.
 #[test]
 fn a_part_of_a_run_that_has_the_place_of_a_block_is_freed() {
     let pool = builder(64).build().unwrap();
@@ -234,16 +233,16 @@ fn raw_pages_come_back_and_a_second_time_is_refused() {
         let pool = builder.build().unwrap();
         let raw = pool.alloc(order(2)).unwrap().into_raw();
         assert_eq!((raw.page_count(), pool.stats().nr_used), (4, 4));
-        // SAFETY: `raw` was just given up.
+        // SAFETY: the pages of `raw` were just given up.
         drop(unsafe { Pages::from_raw(&pool, raw) });
-        // SAFETY: not kept, but the check refuses before anybody else could have got the pages.
+        // SAFETY: these pages are free, but the check refuses them.
         assert!(unsafe { Pages::from_raw_checked(&pool, raw) }.is_none(), "in an array");
         let _ = pool.trim();
         // SAFETY: as above.
         assert!(unsafe { Pages::from_raw_checked(&pool, raw) }.is_none(), "in the core");
         // A double free without a check is refused when the array is emptied.
         for _ in 0..2 {
-            // SAFETY: broken the second time on purpose; no allocation follows until the pool has noticed.
+            // SAFETY: the second call is a double free on purpose. No allocation follows before the trim.
             drop(unsafe { Pages::from_raw(&pool, raw) });
         }
         let _ = pool.trim();
@@ -311,7 +310,7 @@ fn idle_memory_goes_back_without_any_thread_of_the_users() {
     std::thread::sleep(Duration::from_millis(1500));
     let resident = pool.backing().unwrap().resident_bytes;
     assert!(resident <= 2 * MIB as u64, "{resident} bytes are resident");
-    // Again, after the pool's thread went to sleep. Pages in use stay.
+    // Do the same after the pool's thread has gone to sleep. Pages in use stay resident.
     let held = pool.alloc_zeroed(Order::THP).unwrap();
     let mut blocks: Vec<_> = (0..8_000).map(|_| pool.alloc(Order::ZERO).unwrap()).collect();
     blocks.iter_mut().for_each(|block| block[0] = 1);
@@ -382,7 +381,7 @@ fn something_is_kept_resident_for_whoever_comes_next() {
         while pool.tick().more {}
         let kept = pool.backing().unwrap().resident_bytes;
         assert_eq!(kept, 8 * MIB as u64, "since 9 are no whole pageblocks");
-        // They are used first, and no memory has to come from the system.
+        // The pool uses the kept pages first, so no memory has to come from the system.
         let refaulted = pool.stats().refaulted_bytes;
         let mut pages = Vec::new();
         pool.alloc_bulk(2000, &mut pages).unwrap();
@@ -424,12 +423,12 @@ fn free_pages_are_cleared_in_idle_time() {
     assert_eq!(pool.stats().cleared_bytes, 0);
 }
 
-/// Memory that has room for an aligned pool, filled with a pattern.
+/// Memory that is filled with a pattern, and large enough for an aligned pool of `bytes`.
 fn lent(bytes: usize) -> Vec<u8> {
     vec![0xa5; bytes + 4 * MIB]
 }
 
-/// The place in it where a pool may begin.
+/// The first address in the memory where a pool may begin.
 fn aligned(memory: &mut Vec<u8>) -> NonNull<u8> {
     let start = memory.as_mut_ptr();
     NonNull::new(start.map_addr(|start| start.next_multiple_of(4 * MIB))).unwrap()
@@ -449,7 +448,7 @@ fn a_callers_region_is_used_and_kept() {
     assert_eq!(pool.trim().returned_bytes, 0);
     // SAFETY: one page into 8 MiB.
     let odd_start = unsafe { start.add(PAGE_BYTES) };
-    // SAFETY: the memory is initialised and outlives the pool; the one before it is idle.
+    // SAFETY: the memory is initialised and outlives the pool. The earlier pool does not use it now.
     let odd = unsafe { Pool::builder().region(odd_start, 4 * MIB) }.build();
     assert!(matches!(odd, Err(BuildError::UnalignedRegion)));
 }
@@ -471,7 +470,7 @@ fn a_lent_region_is_neither_locked_nor_bound_when_its_pool_has_ended() {
     assert_eq!(kernel_says(), (false, false));
 }
 
-/// The first line of a `/proc` table that satisfies `is_it`, beginning with the mapping of an address.
+/// The first line of a `/proc` table, from the mapping of `address` on, that satisfies `is_it`.
 fn of_mapping(table: &str, address: NonNull<u8>, is_it: impl Fn(&str) -> bool) -> String {
     let text = std::fs::read_to_string(table).unwrap();
     let starts_above = |line: &str| {
@@ -487,7 +486,7 @@ fn a_pool_can_be_made_smaller_and_as_large_as_before() {
     let pool = builder(64).build().unwrap();
     let held = pool.alloc(Order::THP).unwrap();
     let out_of_service = pool.alloc_at(16_383, Order::ZERO).unwrap().into_raw();
-    // SAFETY: just given up, and taken back once.
+    // SAFETY: the pages were just given up, and are taken back only once.
     drop(unsafe { Pages::from_raw(&pool, out_of_service) });
     assert_eq!(pool.resize(16 * MIB), 16 * MIB);
     let stats = pool.stats();
@@ -496,7 +495,7 @@ fn a_pool_can_be_made_smaller_and_as_large_as_before() {
     assert!(unsafe { Pages::from_raw_checked(&pool, out_of_service) }.is_none());
     let blocks: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::THP).ok()).collect();
     assert_eq!(blocks.len(), 7);
-    // Nothing is free: the capacity falls now, and the memory goes back later.
+    // No memory is free. The capacity falls now, and the memory goes back at a later resize.
     assert_eq!(pool.resize(8 * MIB), 16 * MIB);
     drop(blocks);
     assert_eq!(pool.resize(8 * MIB), 8 * MIB);
@@ -541,7 +540,7 @@ fn populated_memory_stays_until_it_is_trimmed() {
         let pool = builder.build().unwrap();
         let populated = pool.populate(32 * MIB, NonZeroUsize::MIN, |_| ControlFlow::Continue(())).unwrap();
         assert_eq!(populated, Populated::All);
-        // Memory that was used meanwhile also stays, but not memory beyond it.
+        // Populated memory that was used since also stays. Memory beyond the populated part goes back.
         pool.alloc_bulk(16_384, &mut Vec::new()).unwrap();
         let mut behind = pool.alloc_at(16_384 - 512, Order::THP).unwrap();
         behind.fill(1);
@@ -550,7 +549,7 @@ fn populated_memory_stays_until_it_is_trimmed() {
         assert_eq!(pool.backing().unwrap().resident_bytes, 32 * MIB as u64);
         assert!(pool.trim().returned_bytes >= 32 * MIB as u64);
         assert_eq!(pool.backing().unwrap().resident_bytes, 0);
-        // From now on, it is like all other memory.
+        // After a trim, scans treat populated memory like other memory.
         pool.alloc(Order::MAX).unwrap().fill(1);
         while pool.tick().more {}
         assert_eq!(pool.backing().unwrap().resident_bytes, 0);
@@ -579,7 +578,7 @@ fn idle_memory_goes_back_whatever_way_it_was_taken() {
     returns.keep_bytes = Some(0);
     for (name, way) in ways {
         let pool = Pool::builder().size(64 * MIB).returns(returns).build().unwrap();
-        // Long enough for the thread to see that there is nothing to do.
+        // This time is long enough for the pool's thread to go to sleep.
         std::thread::sleep(Duration::from_millis(100));
         way(&pool);
         let until = Instant::now() + Duration::from_secs(30);
@@ -656,7 +655,7 @@ fn what_cannot_be_built_is_said_clearly() {
     assert!(said.ends_with(" in turn (see /sys/devices/system/node/online)"), "{said}");
 }
 
-/// A CPU may go away while its array is full. The next scan for idle memory finds these pages.
+/// A CPU may go offline while its array has pages. The next scan for idle memory finds these pages.
 #[test]
 fn arrays_of_other_cpus_are_emptied_when_idle() {
     both(|builder| {
@@ -686,7 +685,7 @@ fn pages_come_from_the_node_that_was_asked_for() {
     }
 }
 
-/// Reports of two neighbouring pools are not mixed up.
+/// Pools may be adjacent in memory, but each report covers only its own pool.
 #[test]
 fn each_pool_reports_its_own_memory() {
     let pools: Vec<_> = (0..4).map(|_| builder(4).backing(Backing::Plain).build().unwrap()).collect();
@@ -698,7 +697,7 @@ fn each_pool_reports_its_own_memory() {
     assert_eq!(resident, [full, full, 0, 0]);
 }
 
-/// If the administrator reserved huge pages, the pool consists of them. Otherwise it is an error.
+/// The pool consists of reserved huge pages, or building it fails.
 #[test]
 fn hugetlb_is_what_it_says() {
     match builder(8).backing(Backing::Hugetlb(HugePageSize::Mib2)).build() {
@@ -713,7 +712,7 @@ fn hugetlb_is_what_it_says() {
     }
 }
 
-/// A caller in another language keeps an address and a count.
+/// A caller in another language keeps only an address and a number of pages.
 #[test]
 fn pages_come_back_by_numbers() {
     both(|builder| {
@@ -722,7 +721,7 @@ fn pages_come_back_by_numbers() {
             let pages = pool.alloc_exact(count).unwrap();
             let raw = pages.into_raw();
             assert_eq!(RawPages::new(raw.frame(), count), Some(raw));
-            // SAFETY: from `into_raw`, and taken back once.
+            // SAFETY: the pages come from `into_raw`, and are taken back only once.
             drop(unsafe { Pages::from_raw(&pool, raw) });
         }
         assert_eq!((RawPages::new(0, 0), RawPages::new(0, (1 << 30) + 1)), (None, None));
@@ -732,7 +731,7 @@ fn pages_come_back_by_numbers() {
                 assert_eq!(o, 10);
                 continue;
             };
-            // Fills the array.
+            // This fills the array.
             drop(pool.alloc(order(o)).unwrap());
             let Some(frame) = pool.pop_frame(cached) else {
                 assert!(!pool.uses_rseq() || o > 5, "a small pool keeps few large blocks");
@@ -740,7 +739,7 @@ fn pages_come_back_by_numbers() {
             };
             assert!(pool.uses_rseq() && frame.is_multiple_of(order(o).frames()));
             assert_eq!(pool.stats().nr_used, u64::from(order(o).frames()));
-            // SAFETY: just popped, and without another owner.
+            // SAFETY: the block was just popped, and has no other owner.
             assert!(unsafe { pool.push_frame(frame, cached) });
         }
         assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
@@ -748,7 +747,7 @@ fn pages_come_back_by_numbers() {
     });
 }
 
-/// A cache that takes all memory, and then gives up an old page for each new one.
+/// A cache allocates all memory, and then frees an old page for each new page.
 #[test]
 fn a_pool_that_was_used_up_loses_nothing() {
     both(|builder| {
@@ -768,7 +767,7 @@ fn a_pool_that_was_used_up_loses_nothing() {
     });
 }
 
-/// The same for a cache with blocks of several orders: parts of pageblocks are found without a search of all.
+/// Does the same with blocks of several orders.
 #[test]
 fn a_pool_that_was_used_up_by_several_orders_goes_on() {
     both(|builder| {

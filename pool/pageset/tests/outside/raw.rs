@@ -1,4 +1,5 @@
-//! Pages without an owner in Rust: a pool refuses pages that are not its own, and the pages' memory stays.
+//! Tests pages without an owner in Rust. A pool refuses pages of other pools, and the memory of such pages
+//! stays mapped.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -12,14 +13,14 @@ fn order(order: u8) -> Order {
     Order::new(order).unwrap()
 }
 
-/// Whether `from_raw` takes these pages, which have no owner. They are given up again.
+/// Whether `from_raw` accepts these pages, which have no owner. Gives them up again.
 fn is_taken(pool: &Pool, raw: RawPages) -> bool {
-    // SAFETY: refused pages are not taken, and taken pages are given up again.
+    // SAFETY: `from_raw` does not take refused pages, and this function gives accepted pages up again.
     let taken = catch_unwind(AssertUnwindSafe(|| unsafe { Pages::from_raw(pool, raw) }.into_raw()));
     taken.is_ok()
 }
 
-/// Whether `from_raw_checked` takes these pages.
+/// Whether `from_raw_checked` accepts these pages. Gives them up again.
 fn is_checked(pool: &Pool, raw: RawPages) -> bool {
     // SAFETY: as above.
     unsafe { Pages::from_raw_checked(pool, raw) }.map(Pages::into_raw).is_some()
@@ -32,7 +33,7 @@ fn pages_beyond_the_pool_are_refused_in_every_build() {
         let Some(raw) = RawPages::new(frame, count) else { continue };
         assert!(!is_taken(&pool, raw) && !is_checked(&pool, raw), "{raw:?}");
     }
-    // No later allocation returns them.
+    // No later allocation returns the refused pages.
     let all: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::ZERO).ok()).collect();
     assert!(all.len() == 1024 && all.iter().all(|page| page.offset() < 4 << 20));
     assert!(is_taken(&pool, RawPages::new(1023, 1).unwrap()), "the last one is the pool's");
@@ -46,8 +47,7 @@ fn pages_of_another_pool_are_refused() {
     assert_eq!(raw, of_other, "the same numbers");
     assert!(!is_taken(&other, raw) && !is_checked(&other, raw));
     assert!(is_taken(&one, raw) && is_checked(&one, raw));
-    // A new pool does not take pages of a pool that is gone, either.
-    // SAFETY: given up above, and taken back once.
+    // A new pool also refuses pages of a pool that was dropped. SAFETY: given up above, and taken back once.
     drop(unsafe { Pages::from_raw(&one, raw) });
     // SAFETY: as above.
     drop(unsafe { Pages::from_raw(&other, of_other) });
@@ -72,7 +72,7 @@ fn a_part_of_a_block_is_not_taken_back() {
             assert!(is_checked(&pool, block));
             let by_numbers = RawPages::new(first, count).unwrap();
             assert!(is_checked(&pool, by_numbers), "{by_numbers:?}");
-            // SAFETY: given up above, and taken back once.
+            // SAFETY: the pages were given up above, and are taken back only once.
             drop(unsafe { Pages::from_raw(&pool, block) });
         }
         let run = pool.alloc_exact(37).unwrap().into_raw();
@@ -99,7 +99,7 @@ fn pages_come_back_as_they_were_cut_and_after_a_trim() {
     let _ = pool.trim();
     raws.push(pool.alloc(order(4)).unwrap().into_raw());
     for raw in raws {
-        // SAFETY: given up above, and taken back once.
+        // SAFETY: the pages were given up above, and are taken back only once.
         let back = unsafe { Pages::from_raw_checked(&pool, raw) };
         assert!(back.is_some(), "{raw:?}");
     }
@@ -120,7 +120,7 @@ fn memory_of_pages_without_an_owner_outlives_the_pool() {
                 let _: RawPages = pages.into_raw();
             }
             drop(pool);
-            // SAFETY: the memory of pages that are out stays mapped, and they have no other owner.
+            // SAFETY: the memory of pages that were given up stays mapped, and the pages have no other owner.
             let bytes = unsafe { std::slice::from_raw_parts(start.as_ptr(), PAGE_BYTES << 4) };
             assert!(bytes.iter().all(|byte| *byte == 7), "{backing:?}");
         }
@@ -142,11 +142,11 @@ fn is_mapped(address: usize) -> bool {
 #[test]
 #[cfg(not(miri))]
 fn a_pool_whose_pages_came_back_is_unmapped() {
-    // A size that no other test maps there meanwhile.
+    // The pool is so large that no other test maps memory at this distance from its start.
     let pool = builder(4 << 10).build().unwrap();
     let raw = pool.alloc(Order::ZERO).unwrap().into_raw();
     let address = pool.start().addr() + (2 << 30);
-    // SAFETY: given up above, and taken back once.
+    // SAFETY: the pages were given up above, and are taken back only once.
     drop(unsafe { Pages::from_raw(&pool, raw) });
     assert!(is_mapped(address));
     drop(pool);

@@ -1,5 +1,5 @@
-//! A pool that is registered as a whole with io_uring: does a read of the ring arrive in the page that the
-//! program sees? If the kernel refuses io_uring, the test says so on standard error (`--nocapture` shows it).
+//! Registers a whole pool with io_uring, and tests whether the program sees the bytes that the ring reads. If
+//! the kernel refuses io_uring, the test says so on standard error (`--nocapture` shows it).
 #![cfg(not(miri))]
 
 use std::io::Write;
@@ -10,7 +10,7 @@ use std::{fs, io, iter};
 use io_uring::{IoUring, opcode, types};
 use pageset::{Backing, Builder, Fork, Order, PAGE_BYTES, Pages, Pool, ReturnPolicy, Trimmed, Worker};
 
-/// Small, because registered memory may count for `ulimit -l`.
+/// The pool is small, because registered memory may count for `ulimit -l`.
 const BYTES: usize = 4 << 20;
 const ORDER: Order = Order::new(2).unwrap();
 const BLOCK_BYTES: usize = PAGE_BYTES << ORDER.get();
@@ -23,7 +23,7 @@ struct Ring {
 }
 
 impl Ring {
-    /// `None` if the kernel refuses a ring, which is printed.
+    /// Registers a pool. If the kernel refuses the ring, prints the reason and returns `None`.
     fn of(pool: &Pool) -> Option<Self> {
         let ring = IoUring::new(8).and_then(|ring| {
             let all = libc::iovec { iov_base: pool.start().cast_mut().cast(), iov_len: BYTES };
@@ -35,8 +35,8 @@ impl Ring {
         Some(Self { ring, file: file_of(PATTERN).unwrap() })
     }
 
-    /// Reads into each block of the pool. Returns how many reads did not arrive, although the kernel reported
-    /// success.
+    /// Reads into each block of the pool. Returns the number of blocks without the file's bytes, although the
+    /// kernel reported success.
     fn reads_lost(&mut self, pool: &Pool) -> usize {
         let mut blocks: Vec<Pages<'_>> = iter::from_fn(|| pool.alloc(ORDER).ok()).collect();
         assert_eq!(blocks.len(), BYTES / BLOCK_BYTES, "all of the pool");
@@ -54,7 +54,7 @@ impl Ring {
     }
 }
 
-/// A file of the size of a block, filled with one byte.
+/// Makes a file of the size of a block, and fills it with one byte.
 fn file_of(byte: u8) -> io::Result<fs::File> {
     // SAFETY: the name ends with zero.
     let file = unsafe { libc::memfd_create(c"pattern".as_ptr(), 0) };
@@ -92,7 +92,7 @@ const ACTIONS: [Action; 7] = [
         outcome.expect("memory is there");
         let _ = pool.trim();
     }),
-    // Many scans of the pool's thread.
+    // In this time, the pool's thread scans many times.
     ("idle", |_| std::thread::sleep(std::time::Duration::from_millis(100))),
 ];
 
@@ -121,7 +121,8 @@ fn reads_into_a_registered_pool_that_is_pinned_arrive_whatever_is_called() {
     }
 }
 
-/// The documentation warns of this. If such a pool ever stops losing reads, `pinned` is not needed.
+/// The documentation warns that a pool that gives memory back loses reads. If this test fails, `pinned` is no
+/// longer needed.
 #[test]
 fn reads_into_a_registered_pool_that_gives_memory_back_are_lost() {
     for backing in BACKINGS {
@@ -134,7 +135,7 @@ fn reads_into_a_registered_pool_that_gives_memory_back_are_lost() {
     }
 }
 
-/// A child has no copy of a hidden pool, so the parent never writes to a copy.
+/// With `Fork::Hide`, a child does not share the pool's pages, so the parent never writes to a copy of them.
 #[test]
 fn a_fork_of_a_program_whose_pool_is_hidden_loses_no_reads() {
     let pool = builder(Backing::Plain, Worker::None).pinned().fork(Fork::Hide).build().unwrap();
@@ -143,16 +144,16 @@ fn a_fork_of_a_program_whose_pool_is_hidden_loses_no_reads() {
     // SAFETY: the child does nothing but wait for its end.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // SAFETY: has no arguments that point anywhere; the parent ends the child.
+        // SAFETY: `pause` takes no pointers and only waits. The parent ends the child.
         unsafe { libc::pause() };
-        // SAFETY: leaves the process at once.
+        // SAFETY: the call ends the process at once.
         unsafe { libc::_exit(0) };
     }
     assert!(child > 0);
     let lost = ring.reads_lost(&pool);
-    // SAFETY: the child is this test's own.
+    // SAFETY: this test made the child.
     assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
-    // SAFETY: as above; the status is not wanted.
+    // SAFETY: this test made the child, and a null pointer means that its status is not wanted.
     assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child);
     assert_eq!(lost, 0);
 }

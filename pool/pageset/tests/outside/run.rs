@@ -1,4 +1,4 @@
-//! Runs: any number of contiguous pages, and their parts.
+//! Tests runs of contiguous pages, and parts of runs.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn all_of_a_pool_is_one_run_whatever_its_size() {
     }
 }
 
-/// Nothing is touched, so no memory is needed. A machine that has pages of 1 GiB may give them.
+/// The test touches no page, so it needs no memory unless the machine has huge pages of 1 GiB.
 #[test]
 fn a_gib_begins_at_a_multiple_of_a_gib_and_the_pool_tells_its_pages() {
     const GIB: usize = 1024 * MIB;
@@ -67,7 +67,7 @@ fn a_run_is_cleared_only_where_it_has_to_be() {
     assert_eq!(pool.stats().cleared_bytes - before, 2 * MIB as u64, "what was discarded is known to be zero");
 }
 
-/// A balloon takes single pages out of a guest's memory.
+/// Single pages are cut out of a run and freed, as a balloon does with the memory of a virtual machine.
 #[test]
 fn parts_of_a_run_are_pages_of_their_own() {
     let pool = Arc::new(builder(64 * MIB).backing(Backing::Memfd).build().unwrap());
@@ -90,7 +90,7 @@ fn parts_of_a_run_are_pages_of_their_own() {
     pool.validate().unwrap();
 }
 
-/// Two pageblocks of a run look like a block of 4 MiB, but the base has them as two.
+/// Two pageblocks of a run have the size and alignment of a block of 4 MiB, but are two blocks in the base.
 #[test]
 fn a_part_of_a_run_that_has_the_place_of_a_large_block_is_freed() {
     let pool = builder(64 * MIB).build().unwrap();
@@ -111,7 +111,7 @@ fn a_run_that_is_not_there_is_an_error() {
     assert_eq!(pool.alloc_run_zeroed(0).unwrap_err(), AllocError::BadCount);
     let in_the_middle = pool.alloc_at(8192, Order::ZERO).unwrap();
     assert_eq!(pool.alloc_run(40 * MIB).unwrap_err(), AllocError::NoRun { page_count: 10_240 });
-    // Up to that page, and from the page behind it.
+    // One run ends at the held page, and the other run begins behind it.
     let (low, high) = (pool.alloc_run(32 * MIB).unwrap(), pool.alloc_run(32 * MIB - PAGE_BYTES).unwrap());
     assert_eq!((low.offset(), high.offset()), (0, 32 * MIB + PAGE_BYTES));
     drop((low, high, in_the_middle));

@@ -1,4 +1,4 @@
-//! A pool that grows, and a cache that frees pages when there are none.
+//! Tests a pool that grows, and a cache that frees pages when no page is left.
 
 use std::num::NonZeroUsize;
 use std::panic::catch_unwind;
@@ -44,7 +44,7 @@ fn whoever_finds_no_memory_asks_the_program_first() {
         assert!(bytes >= PAGE_BYTES);
         ASKED.fetch_add(1, Relaxed);
         let pool = POOL.get().and_then(Weak::upgrade).expect("the pool is there");
-        // No lock is held, and an allocation in here does not call this again.
+        // The pool holds no lock here, and an allocation in this function does not call the function again.
         drop(pool.alloc(Order::MAX));
         assert_eq!(pool.stats().bad_frees, 0);
         CACHE.lock().unwrap().pop().is_some()
@@ -83,7 +83,7 @@ fn whoever_finds_no_memory_asks_the_program_first() {
     pool.validate().unwrap();
 }
 
-/// A panic of the program's function passes through the pool, which goes on.
+/// A panic of the program's function passes through the pool, and the pool still works.
 #[test]
 fn a_panic_of_the_programs_function_leaves_the_pool_as_it_was() {
     let evict = |_| panic!("the cache is damaged");

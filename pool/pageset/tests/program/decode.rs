@@ -1,4 +1,4 @@
-//! Programs, and how bytes become one.
+//! Random programs, and the decoder that makes a program from bytes.
 
 use std::fmt;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(super) struct Setup {
     pub(super) residency: Residency,
     pub(super) fast_path: FastPath,
     pub(super) returns: ReturnPolicy,
-    /// Every address keeps its page.
+    /// Whether the pool is pinned.
     pub(super) is_pinned: bool,
 }
 
@@ -36,11 +36,12 @@ pub(super) struct Setup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Memory {
     Of(Backing),
-    /// The caller's own, filled with a pattern.
+    /// The caller's own memory, filled with a pattern.
     Lent,
 }
 
-/// One step. A number, modulo the length of the list, selects the pages that are given up or freed.
+/// One step of a program. A step selects pages by a number, which is taken modulo the number of pages that
+/// can be selected.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     Alloc {
@@ -121,7 +122,7 @@ pub(super) enum Step {
     },
 }
 
-/// Bytes of a program, which are read as numbers. After the end, all numbers are 0.
+/// Reads the bytes of a program as numbers. After the last byte, all numbers are 0.
 struct Numbers<'a>(&'a [u8]);
 
 impl Numbers<'_> {
@@ -139,14 +140,14 @@ impl Numbers<'_> {
         all[self.byte() % all.len()]
     }
 
-    /// True once in `times` calls.
+    /// Returns `true` for one of `times` values of the next byte.
     fn rarely(&mut self, times: usize) -> bool {
         self.byte() % times == times - 1
     }
 }
 
 impl fmt::Debug for Program {
-    /// A line for each step.
+    /// Prints a line for each step.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:?}", self.setup)?;
         self.steps.iter().try_for_each(|step| writeln!(f, "{step:?}"))
@@ -175,7 +176,7 @@ impl Setup {
         }
         let memory = match numbers.byte() {
             250.. => Memory::Of(Backing::Hugetlb(numbers.one_of(&[HugePageSize::Mib2, HugePageSize::Gib1]))),
-            // Filling takes time.
+            // Only small pools, because filling the memory takes time.
             230.. if pages <= 1024 => Memory::Lent,
             180.. => Memory::Of(Backing::Thp),
             90.. => Memory::Of(Backing::Memfd),
@@ -194,7 +195,7 @@ impl Setup {
                 _ => Numa::Interleave(numbers.word() as u64),
             },
             fork: numbers.one_of(&[Fork::Copy, Fork::Copy, Fork::Hide]),
-            // All of it is touched.
+            // Only small pools, because locking touches all memory.
             residency: if pages <= 1024 && numbers.rarely(32) {
                 Residency::Locked
             } else {

@@ -1,8 +1,9 @@
-//! Random programs of the whole public surface of a pool, run against a simple model.
+//! Runs random programs on a pool, and compares it with a simple model. The programs use the pool's whole
+//! public interface.
 //!
 //! `tests/programs.rs` runs them in ordinary tests, and the fuzz target `pool_operations` runs them for
-//! hours. Every sequence of bytes is a program (`decode`). It runs step by step (`run`) beside the model
-//! (`model`). Steps with other threads or processes are in `others`.
+//! hours. `decode` turns any sequence of bytes into a program. `run` runs it step by step on the pool and on
+//! the `model`. Steps with other threads or processes are in `others`.
 
 mod decode;
 mod model;

@@ -15,8 +15,8 @@ pub(super) struct Model {
     is_used: Vec<bool>,
     used: usize,
     capacity: usize,
-    /// The most frames that may be in use. It exceeds the capacity if that fell below the used frames, until
-    /// arrays are emptied.
+    /// The most frames that may be in use. After the capacity has fallen below the number of used frames, the
+    /// limit exceeds the capacity until the arrays are drained.
     limit: usize,
     /// Pageblocks out of service.
     retired: BTreeSet<usize>,
@@ -45,7 +45,7 @@ impl Model {
         self.retired.len() * BLOCK_FRAMES
     }
 
-    /// Frames that single pages can be allocated from.
+    /// The number of single pages that can be allocated.
     pub(super) fn available(&self) -> usize {
         let free = self.frames() - self.used - self.retired_frames();
         free.min(self.capacity.saturating_sub(self.used))
@@ -65,7 +65,7 @@ impl Model {
         (first..first + count).all(|frame| self.is_used.get(frame).is_some_and(|used| *used))
     }
 
-    /// The expected outcome of an allocation of a block, which fails only if it has to.
+    /// The expected outcome of an allocation of a block. It fails only for lack of memory or capacity.
     pub(super) fn alloc(&self, order: Order) -> Result<(), AllocError> {
         self.alloc_frames(order, order.frames() as usize)
     }

@@ -1,4 +1,4 @@
-//! Steps that need other threads, or another process.
+//! Steps of a program that need other threads or another process.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -10,7 +10,7 @@ use pageset::{AllocError, Fork, Order, Pages, Pool, Stats, Trimmed};
 use super::owned::{Owned, check_zero};
 use super::run::Run;
 
-/// A child reads the parent's pages, tries everything else, and changes nothing.
+/// Forks. The child reads the parent's pages and calls all other operations, and must change nothing.
 pub(super) fn fork(run: &Run<'_>) {
     // SAFETY: the child is a copy with this thread only, for which glibc's heap is usable, and leaves by
     // `_exit`.
@@ -20,7 +20,7 @@ pub(super) fn fork(run: &Run<'_>) {
         // SAFETY: the signal ends a child that waits for ever.
         unsafe { libc::alarm(20) };
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| be_child(run)));
-        // SAFETY: leaves the process without running anything of the parent's.
+        // SAFETY: the call ends the process without running the parent's destructors or exit handlers.
         unsafe { libc::_exit(if outcome.is_ok() { 0 } else { 101 }) };
     }
     assert_eq!(status_of(pid), 0, "the child's exit status");
@@ -79,8 +79,8 @@ impl Random {
     }
 }
 
-/// Threads take pages, free them for each other, and return some memory, while one thread scans for idle
-/// memory. At the end all is free.
+/// Some threads allocate pages and free each other's pages, while one thread scans for idle memory. At the
+/// end, all pages are free.
 pub(super) fn threads(pool: &Pool, seed: u64, steps: usize) {
     let handed_over = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -92,8 +92,8 @@ pub(super) fn threads(pool: &Pool, seed: u64, steps: usize) {
             let _ = (pool.tick(), pool.stats());
             let _ = pool.trim();
         }
-        // The scope's end would wait only for the closures. A thread that is still destroying its
-        // thread-locals holds memory in places where LeakSanitizer does not look. A fuzzer runs LeakSanitizer
+        // Join the threads, because the end of the scope waits only for the closures. A thread that is still
+        // destroying its thread-locals would look like a leak to LeakSanitizer. A fuzzer runs LeakSanitizer
         // between programs.
         for worker in workers {
             worker.join().unwrap();

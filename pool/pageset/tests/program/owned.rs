@@ -1,17 +1,18 @@
-//! Pages with a pattern that only their owner knows.
+//! Fills pages with a pattern that only their owner knows.
 
 use pageset::{PAGE_BYTES, Pages};
 
 /// Words of a page.
 const WORDS: usize = PAGE_BYTES / 8;
-/// Pages of a block that carry the pattern. More would take most of the time.
+/// The number of pages of a block that have the pattern. Writing more pages would take most of the test's
+/// time.
 const WRITTEN: usize = 16;
 
 /// The pattern of some pages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pattern {
     seed: u64,
-    /// Frames at multiples of this carry the pattern.
+    /// Frames at multiples of this number have the pattern.
     stride: usize,
 }
 
@@ -23,12 +24,12 @@ pub(super) struct Owned<'p> {
 }
 
 impl Pattern {
-    /// The word for a page.
+    /// The word that the pattern writes to a page.
     fn word(self, frame: usize) -> u64 {
         (self.seed ^ frame as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1
     }
 
-    /// The places of the word in a page: both ends, and one in between.
+    /// The places of the word in a page: at both ends, and at one place between them.
     fn places(self) -> [usize; 3] {
         [0, self.seed as usize % WORDS, WORDS - 1]
     }
@@ -74,7 +75,8 @@ impl<'p> Owned<'p> {
     }
 }
 
-/// Fails if pages that should be zero are not. Checks all pages of a small block, and some of a large one.
+/// Fails if one of these pages is not zero. Checks all pages of a small block, and some pages of a large
+/// block.
 #[track_caller]
 pub(super) fn check_zero(pages: &Pages<'_>, seed: u64) {
     let stride = pages.page_count() / WRITTEN + 1;

@@ -1,4 +1,5 @@
-//! Runs a program beside the model, and compares every answer of the pool with the model's.
+//! Runs a program on the pool and on the model, and compares every answer of the pool with the model's
+//! answer.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::num::NonZeroUsize;
@@ -19,13 +20,13 @@ use super::owned::{Owned, Pattern, check_zero};
 
 /// Steps between two validations.
 const STEPS_PER_VALIDATION: usize = 16;
-/// The most freed pages that are remembered.
+/// The most freed values that the run remembers.
 const FREED_MAX: usize = 64;
 
 impl Program {
-    /// Runs the program. Panics where the pool and the model disagree.
+    /// Runs the program. Panics if the pool and the model disagree.
     pub(crate) fn run(&self) {
-        // Dropped after the pool.
+        // This memory is dropped after the pool.
         let lent = (self.setup.memory == Memory::Lent).then(|| Lent::new(self.setup.bytes));
         match self.setup.build(lent.as_ref()) {
             Ok(pool) => Run::new(&self.setup, &pool).run(&self.steps),
@@ -34,7 +35,7 @@ impl Program {
     }
 }
 
-/// Memory of the caller, filled with a pattern.
+/// Memory that the program lends to a pool, filled with a pattern.
 struct Lent {
     start: NonNull<u8>,
     layout: Layout,
@@ -46,7 +47,7 @@ impl Lent {
         // SAFETY: the layout is not empty.
         let start = unsafe { alloc(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        // SAFETY: just allocated with this size.
+        // SAFETY: the memory was just allocated with this size.
         unsafe { start.write_bytes(0xa5, layout.size()) };
         Self { start, layout }
     }
@@ -54,7 +55,7 @@ impl Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        // SAFETY: allocated by `new` with this layout; the pool on it is gone.
+        // SAFETY: `new` allocated the memory with this layout, and the pool on it was dropped.
         unsafe { dealloc(self.start.as_ptr(), self.layout) };
     }
 }
@@ -64,7 +65,8 @@ impl Setup {
         let mut builder = Pool::builder().size(self.bytes);
         match (self.memory, lent) {
             (Memory::Of(backing), _) => builder = builder.backing(backing),
-            // SAFETY: as long as this, and initialised. Only the pool uses it until the pool is dropped.
+            // SAFETY: the memory is initialised and outlives the pool. Only the pool uses it until the pool
+            // is dropped.
             (Memory::Lent, Some(lent)) => builder = unsafe { builder.region(lent.start, self.bytes) },
             (Memory::Lent, None) => unreachable!("the caller has allocated it"),
         }
@@ -93,7 +95,7 @@ impl Setup {
     }
 }
 
-/// A program that runs.
+/// The state of a running program.
 pub(super) struct Run<'p> {
     pub(super) setup: &'p Setup,
     pub(super) pool: &'p Pool,
@@ -211,7 +213,7 @@ impl<'p> Run<'p> {
         self.alloc_frames(order, order.frames() as usize, outcome)
     }
 
-    /// [`alloc`](Self::alloc) for `count` frames, which a block of this order holds.
+    /// Does the same as [`alloc`](Self::alloc) for `count` frames, which fit into a block of this order.
     fn alloc_frames(
         &mut self,
         order: Order,
@@ -219,7 +221,7 @@ impl<'p> Run<'p> {
         outcome: Result<Pages<'p>, AllocError>,
     ) -> Option<usize> {
         let expected = match &outcome {
-            // Whether the pages are free is checked when they are held.
+            // `hold` checks whether the pages were free.
             Ok(_) => Ok(()),
             Err(_) => {
                 self.model.note_drained();
@@ -293,7 +295,7 @@ impl<'p> Run<'p> {
     fn alloc_run(&mut self, count: usize, zeroed: bool) {
         let outcome = match zeroed {
             true => self.pool.alloc_run_zeroed(count * PAGE_BYTES),
-            // Not all of the last page.
+            // Ask for only a part of the last page.
             false => self.pool.alloc_run((count * PAGE_BYTES).saturating_sub(7)),
         };
         if let (true, Ok(pages)) = (zeroed, &outcome) {
@@ -305,7 +307,8 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// [`alloc_frames`](Self::alloc_frames) for no frames, or for more than a block has.
+    /// Does the same as [`alloc_frames`](Self::alloc_frames) for 0 frames, or for more frames than a block
+    /// has.
     fn take_run(&mut self, count: usize, outcome: Result<Pages<'p>, AllocError>) {
         let expected = match &outcome {
             Ok(_) => Ok(()),
@@ -344,7 +347,7 @@ impl<'p> Run<'p> {
         if self.freed.len() > FREED_MAX {
             self.freed.swap_remove(0);
         }
-        // SAFETY: just given up, and taken back once.
+        // SAFETY: the pages were just given up, and are taken back only once.
         drop(unsafe { Pages::from_raw(self.pool, raw) });
     }
 
@@ -374,14 +377,14 @@ impl<'p> Run<'p> {
 
     fn take_back(&mut self, which: usize) {
         let Some((raw, pattern)) = remove(&mut self.raw, which) else { return };
-        // SAFETY: from `into_raw`, and taken back once.
+        // SAFETY: the pages come from `into_raw`, and are taken back only once.
         let pages = unsafe { Pages::from_raw(self.pool, raw) };
         self.note_taken_back(raw, pages, pattern);
     }
 
     fn take_back_checked(&mut self, which: usize) {
         let Some((raw, pattern)) = remove(&mut self.raw, which) else { return };
-        // SAFETY: from `into_raw`, and taken back once.
+        // SAFETY: the pages come from `into_raw`, and are taken back only once.
         let pages = unsafe { Pages::from_raw_checked(self.pool, raw) };
         self.note_taken_back(raw, pages.expect("the pages are allocated"), pattern);
     }
@@ -396,16 +399,17 @@ impl<'p> Run<'p> {
     /// `from_raw_checked` refuses free pages.
     fn check_freed(&mut self, which: usize) {
         let Some(raw) = remove(&mut self.freed, which) else { return };
-        // The pool's thread isolates free blocks now and then, which then look as if they were in use.
+        // The pool's thread sometimes isolates free blocks, and these blocks then look as if they were in
+        // use.
         let may_be_seen = self.setup.returns.worker == Worker::None;
         if may_be_seen && !self.model.are_used(raw.frame(), raw.page_count()) {
-            // SAFETY: not all of them have an owner, so the pool must refuse.
+            // SAFETY: some of these pages are free, so the check must refuse them.
             let pages = unsafe { Pages::from_raw_checked(self.pool, raw) };
             assert!(pages.is_none(), "{raw:?} were freed");
         }
     }
 
-    /// A collection on pages, for a moment.
+    /// Builds a collection on pages of the pool, and drops it.
     fn collect(&mut self, numbers: usize) {
         let mut list = PagesVec::new_in(PageCollections::new(self.pool));
         let outcome = list.try_reserve_exact(numbers);
@@ -453,7 +457,7 @@ impl<'p> Run<'p> {
 
     /// Reads the file as another process would.
     fn read_file(&self, which: usize) {
-        // SAFETY: nothing is written through it.
+        // SAFETY: this function writes nothing through the file.
         let file = unsafe { self.pool.memfd() };
         assert_eq!(file.is_some(), self.setup.memory == Memory::Of(Backing::Memfd));
         let (Some(file), false) = (file, self.held.is_empty()) else { return };

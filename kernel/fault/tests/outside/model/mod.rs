@@ -1,9 +1,9 @@
-//! Random programs, compared with a simple model, for every strategy, geometry and option. Each operation of
-//! the engine must give the model's answer. At each `Check` and at the end, the invariants must hold. At the
-//! end no frame may be in use.
+//! Runs random programs on the engine and on a simple model, with every strategy, geometry and option. Each
+//! operation must give the same answer on both. At each `Check` and at the end, the invariants must hold. At
+//! the end, no frame may be in use.
 //!
 //! `PROPTEST_CASES` sets the number of programs. The fuzz target `fault_operations` makes programs from
-//! bytes. Each program that it finds to fail becomes a named test here.
+//! bytes. If a program of the fuzzer fails, it becomes a named test here.
 
 mod operation;
 mod reference;

@@ -1,5 +1,5 @@
-//! Random programs: the configuration of an engine, and the operations of its tasks one after the other. Any
-//! bytes are a valid program, so a fuzzer can write them.
+//! Random programs. A program has the configuration of an engine, and a sequence of operations of its tasks.
+//! Any bytes are a valid program, so a fuzzer can write programs.
 
 use pageset_fault::{Access, EngineConfig, Geometry, Huge, Options, Prot, Strategy};
 
@@ -7,13 +7,14 @@ use pageset_fault::{Access, EngineConfig, Geometry, Huge, Options, Prot, Strateg
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) config: EngineConfig,
-    /// Two sets of options. A new address space has one of them; a fork has its parent's.
+    /// Two sets of options. A new address space has one of them, and a forked address space has its parent's
+    /// options.
     pub(crate) options: [Options; 2],
     pub(crate) operations: Vec<Operation>,
 }
 
-/// One operation. An operation names a task or an address space by any number, modulo the number of existing
-/// ones.
+/// One operation. An operation names a task or an address space by any number, which is taken modulo the
+/// number of existing tasks or spaces.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operation {
     NewSpace {
@@ -96,11 +97,11 @@ pub(crate) enum Operation {
 pub(crate) struct Span {
     pub(crate) page: u8,
     pub(crate) pages: u8,
-    /// The numbers of bytes that are added to the start and to the end.
+    /// The numbers of bytes to add to the range's start and end.
     pub(crate) skew: (u8, u8),
 }
 
-/// Bytes that are read one by one. After their end, zeros are read.
+/// Reads bytes one by one. After the last byte, all further bytes are zero.
 struct Bytes<'a>(std::slice::Iter<'a, u8>);
 
 impl Bytes<'_> {
@@ -136,7 +137,7 @@ impl Bytes<'_> {
             [(12, 3, 3), (12, 3, 3), (12, 1, 2), (6, 2, 3), (14, 2, 6), (12, 3, 2), (30, 2, 4), (6, 11, 2)]
                 [usize::from(self.next() % 8)];
         let geometry = Geometry::new(page_shift, index_bits, levels).expect("a geometry");
-        // Choose either so few tables that they run out, or as many as any program can need.
+        // Use either so few tables that they run out, or as many as any program can need.
         let tables = match (self.next(), index_bits) {
             (few @ 0..32, _) => u32::from(few),
             (_, 11) => 32,

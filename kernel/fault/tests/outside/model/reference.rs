@@ -1,6 +1,6 @@
-//! The simple model: the pages of an address space, their rights and contents. The engine must give the
-//! model's answers. The engine may answer "out of memory" only if memory was short, and must then have
-//! changed nothing.
+//! The simple model has the pages of address spaces with their rights and contents. The engine must give the
+//! model's answers. The engine may also answer "out of memory" if memory was short. In that case the engine
+//! must have changed nothing.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,7 +17,7 @@ type World = TestWorld<Threads>;
 /// The most address spaces that exist at a time.
 const SPACES_MAX: usize = 4;
 
-/// The model's address space: its pages, by number.
+/// The model of an address space: its pages by their numbers.
 type Pages = BTreeMap<u64, Page>;
 
 #[derive(Clone, Copy, Debug)]
@@ -119,8 +119,8 @@ impl Play {
         self.program.config.geometry
     }
 
-    /// A page's number. Small values mean pages near the beginning, others pages around the end of the
-    /// address space.
+    /// A page's number. Small values of `page` give pages near the beginning of the address space, and other
+    /// values give pages around its end.
     fn page(&self, page: u8) -> u64 {
         let pages = self.geometry().end() >> self.geometry().page_shift();
         match u64::from(page) {
@@ -154,7 +154,8 @@ impl Play {
         self.engine.world().frames.failures()
     }
 
-    /// Asserts that memory was really short: the allocator refused a frame, or the engine has few tables.
+    /// Asserts that memory was really short, because the allocator refused a frame or the engine has few
+    /// tables.
     fn assert_is_short(&self, failures: u64) {
         assert!(
             self.failures() > failures || self.program.config.tables <= 32,
@@ -339,7 +340,7 @@ impl Play {
             return assert_eq!(answer, Err(SpaceError::NoHugePages));
         }
         match answer {
-            // One area covers the whole range.
+            // The collapse succeeded, so one area must cover the leaf table's whole range.
             Ok(()) => {
                 let first = self.page(page) / u64::from(geometry.entries()) * u64::from(geometry.entries());
                 let pages = &self.space(task).pages;
@@ -371,7 +372,8 @@ impl Play {
         self.engine.check(&spaces).unwrap_or_else(|violation| panic!("{violation}"));
     }
 
-    /// Checks the invariants, compares all contents, ends everything, and checks that nothing is left.
+    /// Checks the invariants and compares all contents. Then drops all tasks and address spaces, and checks
+    /// that no frame is in use.
     fn end(mut self) {
         self.check();
         self.engine.world().frames.fail_after(-1);

@@ -1,5 +1,5 @@
-//! AMD's `clzero` writes a cache line of zeros past the cache, without reading the line first. All other
-//! loops are those of `rep`.
+//! The loop with AMD's `clzero`, which writes a cache line of zeros past the cache without reading the line
+//! first. The other three loops come from `rep`.
 
 use core::arch::asm;
 
@@ -22,7 +22,7 @@ unsafe fn clear_stream(dst: *mut u8, bytes: usize) {
     }
     let lines = bytes / LINE_BYTES;
     // SAFETY: by the contract of `Primitives`, the CPU has the instruction, and the bytes are valid to write.
-    // The range begins at a line boundary and is a multiple of a line, so no line reaches outside.
+    // The range begins at a line boundary and consists of whole lines, so no store reaches outside of it.
     unsafe {
         asm!(
             "2:", "clzero", "add rax, 64", "dec {lines}", "jnz 2b",

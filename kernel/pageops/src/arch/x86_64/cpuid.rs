@@ -1,6 +1,6 @@
-//! Facts that the CPU reports about itself.
+//! Reads the facts that the CPU reports about itself.
 //!
-//! `std` has a macro for CPU features, but this crate does without `std`. In a virtual machine, each query
+//! `std` has a macro for CPU features, but this crate does not use `std`. In a virtual machine, each query
 //! takes microseconds.
 
 use core::arch::x86_64::{__cpuid, __cpuid_count};
@@ -59,7 +59,7 @@ pub(crate) fn cache_bytes(level: u32) -> Option<usize> {
     } else {
         return None;
     };
-    // A CPU has about four caches. The limit guards against a list that never ends.
+    // A CPU has about four caches. The limit ends the loop even if a CPU reports an endless list.
     for index in 0..16 {
         let cache = __cpuid_count(leaf, index);
         let kind = cache.eax & 0x1F;

@@ -3,9 +3,9 @@
 /// Makes a loop over vectors. Takes its instructions, `=>`, and its operands. The loop ends with
 /// `vzeroupper`, so that later SSE code is not slowed down.
 ///
-/// `vzeroupper` changes the first sixteen vector registers, even those that the loop does not use, and a
-/// caller compiled for AVX may hold values in them. So all sixteen are declared as changed. A register's name
-/// stands for all its lengths.
+/// `vzeroupper` changes the first sixteen vector registers, even if the loop does not use them, and a caller
+/// that is compiled for AVX may have values there. So the macro declares all sixteen registers as changed.
+/// The name of a register stands for all its lengths.
 #[cfg(target_feature = "sse2")]
 macro_rules! vector_loop {
     ($($instruction:literal),+ => $($operands:tt)*) => {
@@ -22,15 +22,15 @@ macro_rules! vector_loop {
     };
 }
 
-/// Bytes of a cache line. One `clzero` clears one line, and one turn of a loop over general registers handles
+/// Bytes of a cache line. One `clzero` clears one line, and one turn of a loop with general registers handles
 /// one line.
 pub(super) const LINE_BYTES: usize = 64;
 
-/// How many places of the source a streamed copy reads in turn, so that one core waits for more reads at
-/// once. Measured: a copy of 2 MiB took 68 us with two places (two lines of each are read before any line is
-/// written), and 77 to 84 us with one place. Four places, eight places and software prefetch were no better.
-/// Reading alone took 41 us, and streaming zeros alone 22 us, so little is left to gain (EPYC of family 26, 2
-/// CPUs; medians of 24 runs in turn).
+/// The number of places in the source that a streamed copy reads in turn. With two places, a core waits for
+/// more reads at the same time. Measured (EPYC of family 26, 2 CPUs, medians of 24 runs in turn): a copy of 2
+/// MiB took 68 us with two places and two lines of each read before a write. With one place it took 77 to 84
+/// us. Four places, eight places and software prefetch were no faster. Reading alone took 41 us, and
+/// streaming zeros alone took 22 us, so a faster copy could save little.
 #[cfg(target_feature = "sse2")]
 pub(super) const HALVES: usize = 2;
 

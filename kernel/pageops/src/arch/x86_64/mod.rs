@@ -1,7 +1,7 @@
-//! The loops for x86-64. Vector loops are left out on targets without vector registers, such as those for
-//! operating-system kernels.
+//! The loops for x86-64. Targets without vector registers, such as the targets for operating-system kernels,
+//! have no vector loops.
 
-// Declared first, because the files below use its macro `vector_loop`.
+// This module comes first, because the other modules use its macro `vector_loop`.
 #[macro_use]
 mod loops;
 

@@ -1,5 +1,5 @@
-//! Loops that use only general registers: string instructions store through the cache, `movnti` past it. A
-//! kernel need not save vector registers for them.
+//! The loops that use only general registers. String instructions store through the cache, and `movnti`
+//! stores past the cache. An operating-system kernel need not save vector registers for these loops.
 
 use core::arch::asm;
 

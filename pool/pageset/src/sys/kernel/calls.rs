@@ -16,10 +16,10 @@ pub(in crate::sys) fn possible_cpus() -> Option<usize> {
     highest.map(|highest: usize| highest + 1)
 }
 
-/// CPUs that this thread may run on now, if the kernel says so. (The standard library's count asks the heap
-/// for memory.)
+/// The number of CPUs that this thread may run on now, if the kernel says so. (The standard library's
+/// function uses the heap.)
 pub(in crate::sys) fn usable_cpus() -> Option<usize> {
-    // The call refuses if there are more CPUs than the set has bits: 1024.
+    // The call fails if the machine has more CPUs than the set has bits: 1024.
     let usable = rustix::thread::sched_getaffinity(None).ok()?;
     usize::try_from(usable.count()).ok().filter(|count| *count > 0)
 }
@@ -41,11 +41,11 @@ fn highest_of(list: &str) -> Option<usize> {
 /// The CPU that runs this thread. The system may move the thread at any time.
 #[inline]
 pub(in crate::sys) fn current_cpu() -> usize {
-    // glibc reads the thread's registered area where there is one, which is faster than the vDSO.
+    // If the thread has a registered area, glibc reads the CPU from it, which is faster than the vDSO.
     // SAFETY: the call has no arguments and no effects.
     let cpu = unsafe { libc::sched_getcpu() };
-    // The call fails only on a kernel that does not have it. On such a kernel, all threads count as running
-    // on CPU 0.
+    // The call fails only if the kernel does not have it. In that case, all threads count as running on CPU
+    // 0.
     usize::try_from(cpu).unwrap_or(0)
 }
 
@@ -55,7 +55,7 @@ pub(in crate::sys) fn membarrier(command: libc::c_int) -> bool {
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
-/// Calls mbind(2) for the whole mapping. An empty mask stands for the default.
+/// Calls mbind(2) for the whole mapping. An empty mask stands for no nodes, as the default policy needs.
 pub(in crate::sys) fn bind_to(mapping: &Mapping, mode: libc::c_int, mask: &[u64]) -> io::Result<()> {
     let start = mapping.start().as_ptr();
     let (mask, bits) = match mask {
@@ -98,13 +98,13 @@ pub(in crate::sys) fn discard(mapping: &Mapping, bytes: Range<usize>, advice: Ad
 
 /// Calls mlock(2) for the whole mapping.
 pub(in crate::sys) fn lock(mapping: &Mapping) -> io::Result<()> {
-    // SAFETY: the range is the mapping; locking changes no contents.
+    // SAFETY: the range is the mapping, and locking changes no contents.
     unsafe { mlock(mapping.start().as_ptr().cast(), mapping.bytes()) }.map_err(io::Error::from)
 }
 
 /// Undoes [`lock`].
 pub(super) fn unlock(mapping: &Mapping) -> io::Result<()> {
-    // SAFETY: the range is the mapping; unlocking changes no contents.
+    // SAFETY: the range is the mapping, and unlocking changes no contents.
     unsafe { munlock(mapping.start().as_ptr().cast(), mapping.bytes()) }.map_err(io::Error::from)
 }
 

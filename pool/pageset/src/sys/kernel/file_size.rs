@@ -1,5 +1,5 @@
-//! Sets a file's size. If the new size exceeds a limit of the process (`ulimit -f`), the kernel also sends
-//! SIGXFSZ, which would end the program. This module blocks and consumes the signal.
+//! Sets a file's size. If the size exceeds the process's limit (`ulimit -f`), the kernel also sends SIGXFSZ,
+//! which would end the program. So this module blocks the signal and consumes it.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -8,7 +8,8 @@ use std::ptr;
 
 use rustix::fs::ftruncate;
 
-/// Sets the size of a file. If the size exceeds `ulimit -f`, the error is `EFBIG`, without a signal.
+/// Sets the size of a file. If the size exceeds `ulimit -f`, returns the error `EFBIG`, and the program gets
+/// no signal.
 pub(super) fn set(file: impl AsFd, bytes: u64) -> io::Result<()> {
     let limit = signal_of_limit();
     let before = change_mask(libc::SIG_BLOCK, &limit)?;

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// The program headers begin at most this many bytes after the start of the program's file in memory.
 const HEADERS_AT_MOST: usize = 4096;
 
-/// Asks the loader to keep the library that has this code loaded. The kernel may still know a descriptor in
-/// the library for an interrupted thread, and the pool's own thread runs the library's code. If the library
-/// were unmapped, both threads would crash.
+/// Asks the loader to keep the library that has this code loaded. The pool's own thread runs the library's
+/// code, and the kernel may still have the address of a sequence's descriptor for an interrupted thread. Both
+/// threads would crash if the library were unmapped.
 pub(in crate::sys) fn stay_loaded() {
     static IS_ASKED: AtomicBool = AtomicBool::new(false);
     if IS_ASKED.swap(true, Relaxed) {
@@ -30,7 +30,7 @@ pub(in crate::sys) fn stay_loaded() {
         return;
     }
     let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
-    // SAFETY: the loader gave this name, and `RTLD_NOLOAD` opens nothing that is not open already. The handle
+    // SAFETY: the loader gave this name, and with `RTLD_NOLOAD` the call opens no further library. The handle
     // is never closed.
     let _ = unsafe { libc::dlopen(library.dli_fname, flags) };
 }

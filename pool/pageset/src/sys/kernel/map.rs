@@ -1,4 +1,5 @@
-//! Mappings of pools and tables. Address space is reserved once, and memory is mapped inside it.
+//! Maps the memory of pools and tables. A mapping first reserves address space, and then maps memory inside
+//! it.
 
 use std::ffi::c_void;
 use std::io::{self, Write as _};
@@ -12,7 +13,7 @@ use super::{calls, file_size};
 use crate::sys::{Change, MapError, MapStep, POOL_ALIGN};
 use crate::{Backing, HugePageSize};
 
-/// A mapping of this process, which is unmapped when it is dropped, or a caller's region, which is not.
+/// A mapping of this process, or a caller's region. Dropping the value unmaps only the first kind.
 pub(crate) struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
@@ -24,11 +25,11 @@ pub(crate) struct Mapping {
 
 // SAFETY: a mapping is an address and a length. The owners of its pages decide how threads use the memory.
 unsafe impl Send for Mapping {}
-// SAFETY: as for Send; no method changes the mapping through a shared reference.
+// SAFETY: as for `Send`, and no method changes the mapping through a shared reference.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `bytes` of `backing`, aligned to the largest block, and nothing else.
+    /// Maps exactly `bytes` of `backing`. The start is aligned to the largest block.
     pub(crate) fn new(bytes: usize, backing: Backing) -> Result<Self, MapError> {
         let of_file = match backing {
             Backing::Memfd => Some(MemfdFlags::empty()),
@@ -45,8 +46,8 @@ impl Mapping {
         let refused = |error| MapStep::Map.refused(error);
         match &mapping.memfd {
             Some(memfd) => {
-                // Share the mapping with children. If huge pages were private, the system could take a
-                // child's copy away when the parent writes.
+                // Share the mapping with children. With private huge pages, the system could take a child's
+                // page away when the parent writes.
                 let flags = MapFlags::SHARED | MapFlags::FIXED;
                 // SAFETY: the range was reserved above, and no other code knows of it.
                 unsafe { mmap(address, bytes, prot, flags, memfd, 0) }.map_err(refused)?;
@@ -105,8 +106,7 @@ impl Drop for Mapping {
             let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
             return;
         }
-        // Undo the changes: the next user of the region may fork, or may need the process's limit of locked
-        // memory.
+        // Undo the changes, because the caller may use the region again: it may fork, or lock other memory.
         let changes = Change::ALL.into_iter().zip(self.changed).filter(|(_, is_made)| *is_made);
         for (change, _) in changes {
             let _ = match change {
@@ -128,8 +128,8 @@ fn file_of(bytes: usize, flags: MemfdFlags) -> io::Result<OwnedFd> {
     Ok(memfd)
 }
 
-/// Names private memory, so that it shows in `/proc/self/smaps` and is never merged with neighbouring memory.
-/// Kernels that cannot name memory refuse, which does no harm.
+/// Names private memory, so that `/proc/self/smaps` shows its name, and the kernel never merges it with an
+/// adjacent mapping. A kernel that cannot name memory refuses the call, which does no harm.
 fn name(start: NonNull<u8>, bytes: usize) {
     // Room for a name with 16 digits and its terminating zero.
     let mut name = [0; 32];
@@ -142,8 +142,8 @@ fn name(start: NonNull<u8>, bytes: usize) {
     }
 }
 
-/// Reserves `bytes` of address space at a multiple of [`POOL_ALIGN`]. To find an aligned range, it reserves
-/// more, and returns the excess to the system.
+/// Reserves `bytes` of address space at a multiple of [`POOL_ALIGN`]. To align the range, reserves more than
+/// `bytes` first, and then returns the excess.
 fn reserve_aligned(bytes: usize) -> io::Result<NonNull<u8>> {
     let small = || reserve_aligned_to(bytes, POOL_ALIGN);
     // A pool of 1 GiB or more begins at a multiple of 1 GiB if there is room, so that huge pages of 1 GiB

@@ -1,4 +1,4 @@
-//! System calls of the pool. Nothing above this folder calls the system.
+//! The system calls of the pool. Other modules make system calls only through the standard library.
 
 mod calls;
 mod file_size;

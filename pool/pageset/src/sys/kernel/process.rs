@@ -2,8 +2,8 @@
 
 use std::io;
 
-/// Registers functions that the C library calls around each fork of this process: before it, after it in the
-/// parent, and after it in the child.
+/// Registers functions that the C library calls before each fork of this process, after it in the parent, and
+/// after it in the child.
 ///
 /// # Errors
 /// The system's error: no memory.
@@ -23,9 +23,10 @@ pub(in crate::sys) fn process_id() -> i32 {
     unsafe { libc::getpid() }
 }
 
-/// Whether a process with this number exists. A process that has ended exists until its parent waits for it.
+/// Whether a process with this number exists. A process that has ended still exists until its parent waits
+/// for it.
 pub(in crate::sys) fn is_process(id: i32) -> bool {
-    // SAFETY: signal 0 is only a check; nothing is sent.
+    // SAFETY: signal 0 only checks the process, and the call sends no signal.
     let outcome = unsafe { libc::kill(id, 0) };
     outcome == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }

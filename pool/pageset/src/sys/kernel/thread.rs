@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// The number of words of a CPU mask with more bits than any kernel has CPUs.
+/// The number of words of a CPU mask with a bit for each of 8192 CPUs, the most that a kernel supports.
 const CPU_WORDS: usize = 8192 / 64;
 
 /// Puts this thread's signal mask back when it is dropped.
@@ -17,14 +17,14 @@ pub(in crate::sys) fn block_signals() -> SignalsBlocked {
     let mut before = MaybeUninit::uninit();
     // SAFETY: both sets outlive the call, and the first one is initialised.
     let outcome = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
-    // SAFETY: the call has succeeded, so it has written the former mask.
+    // SAFETY: the call has succeeded, so it has written the previous mask.
     SignalsBlocked((outcome == 0).then(|| unsafe { before.assume_init() }))
 }
 
 impl Drop for SignalsBlocked {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
-            // SAFETY: the set outlives the call; the present mask is not needed.
+            // SAFETY: the set outlives the call, and a null pointer means that the present mask is not wanted.
             unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, ptr::null_mut()) };
         }
     }
@@ -37,7 +37,7 @@ pub(in crate::sys) fn use_all_cpus() {
     unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&all), all.as_ptr()) };
 }
 
-/// Gives up a real-time policy.
+/// Gives this thread the ordinary policy if it has a real-time policy.
 pub(in crate::sys) fn leave_real_time() {
     // SAFETY: the call has no memory arguments.
     let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;

@@ -8,7 +8,7 @@ use rustix::mm::Advice;
 
 use super::Mapping;
 
-/// Returns two CPUs, so that tests run with more than one.
+/// Returns two CPUs, so that tests run with arrays of more than one CPU.
 pub(in crate::sys) fn possible_cpus() -> Option<usize> {
     Some(2)
 }
@@ -62,7 +62,7 @@ pub(crate) type SignalsBlocked = ();
 
 pub(in crate::sys) fn block_signals() {}
 
-/// Does nothing: miri cannot fork.
+/// Returns an error: miri cannot fork.
 pub(in crate::sys) fn at_forks(_: extern "C" fn(), _: extern "C" fn(), _: extern "C" fn()) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }

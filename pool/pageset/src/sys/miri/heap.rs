@@ -1,4 +1,4 @@
-//! The memory of a pool and of tables under miri: from the heap, zeroed.
+//! Under miri, the memory of pools and of tables is zeroed memory of the heap.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::io;
@@ -17,7 +17,7 @@ pub(crate) struct Mapping {
 
 // SAFETY: a mapping is an address and a length. The owners of its pages decide how threads use the memory.
 unsafe impl Send for Mapping {}
-// SAFETY: as for Send; no method changes the mapping through a shared reference.
+// SAFETY: as for `Send`, and no method changes the mapping through a shared reference.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -59,7 +59,7 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         if self.is_ours {
             let layout = layout(self.bytes).expect("it was allocated");
-            // SAFETY: allocated by `new` with this layout, and none of its pages has an owner any more.
+            // SAFETY: `new` allocated the memory with this layout, and no page of it has an owner any more.
             unsafe { dealloc(self.start.as_ptr(), layout) };
         }
     }
