@@ -1,5 +1,5 @@
-//! What is left of memory after a long load, and what requests cost that find no memory: `cargo run --release
-//! -p pageset-blocks --example limits`.
+//! Measures the free memory after a long load, and the cost of requests that find no memory: `cargo run
+//! --release -p pageset-blocks --example limits`.
 //!
 //! The first table is the median of five seeds. Random requests for 1 to 64 frames keep half of the memory in
 //! use. It has the longest free run, and the free pageblocks of those that the free memory is enough for. The

@@ -293,7 +293,7 @@ impl<A: Access> Set<'_, A> {
         }
     }
 
-    /// Whether the highest word has no bit. A search that fails looks at some 30 sets, of which most are empty.
+    /// Whether the highest word has no bit. A search that fails looks at some 30 sets. Most are empty.
     ///
     /// Race: another CPU is adding the first member, and has not set this bit yet. The search then misses the
     /// member. That is safe because the search might as well have come before the addition.

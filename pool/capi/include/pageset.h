@@ -269,8 +269,7 @@ typedef struct pageset_config {
   /*
    The smallest number of contiguous free bytes that scans return although other pages of the pageblock
    are in use. 4096 returns single pages, and 0 returns no such parts. Each returned part costs about a
-   microsecond, and each of its pages that is used again costs a page fault. Scans with part_bytes spare
-   neither keep_bytes nor populated memory. (0)
+   microsecond, and each of its pages that is used again costs a page fault. (0)
    */
   uint64_t part_bytes;
   /*
@@ -636,7 +635,7 @@ int pageset_shrink(struct pageset_pool *pool,
 
 /*
  Makes the first `bytes` of the pool resident, with `threads` threads. The memory stays resident until the
- next pageset_trim, unless part_bytes is set. The call does not change contents, so the pool may be in use.
+ next pageset_trim. The call does not change contents, so the pool may be in use.
  progress (may be NULL) is called with context about every 32 MiB. *done_bytes (may be NULL) is the number
  of resident bytes.
 

@@ -123,8 +123,7 @@ pub struct Config {
     pub pinned: u32,
     /// The smallest number of contiguous free bytes that scans return although other pages of the pageblock
     /// are in use. 4096 returns single pages, and 0 returns no such parts. Each returned part costs about a
-    /// microsecond, and each of its pages that is used again costs a page fault. Scans with part_bytes spare
-    /// neither keep_bytes nor populated memory. (0)
+    /// microsecond, and each of its pages that is used again costs a page fault. (0)
     pub part_bytes: u64,
     /// A function of the program that frees pages, for example from a cache. The pool calls it before an
     /// allocation would fail because no pages are free or the capacity is used up. The allocating thread

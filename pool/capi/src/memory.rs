@@ -26,7 +26,7 @@ pub(crate) fn own(pool: *mut PoolHandle) -> Result<&'static Entry, Failure> {
 }
 
 /// Makes the first `bytes` of the pool resident, with `threads` threads. The memory stays resident until the
-/// next pageset_trim, unless part_bytes is set. The call does not change contents, so the pool may be in use.
+/// next pageset_trim. The call does not change contents, so the pool may be in use.
 /// progress (may be NULL) is called with context about every 32 MiB. *done_bytes (may be NULL) is the number
 /// of resident bytes.
 ///

@@ -137,9 +137,8 @@ pub struct ReturnPolicy {
     pub bytes_per_second: u64,
     /// The bytes of whole free pageblocks (2 MiB) that scans leave resident, so that the next allocations
     /// need not wait for the system. The lowest pageblocks stay, because the pool uses them first. `None`
-    /// keeps 2 % of the pool, at most 32 MiB. [`Pool::trim`](crate::Pool::trim),
-    /// [`Pool::resize`](crate::Pool::resize) and scans with [`part_bytes`](Self::part_bytes) return these
-    /// pageblocks too. Memory from [`Pool::populate`](crate::Pool::populate) stays, too. If nothing may go
+    /// keeps 2 % of the pool, at most 32 MiB. [`Pool::trim`](crate::Pool::trim) and
+    /// [`Pool::resize`](crate::Pool::resize) return these pageblocks too. Memory from [`Pool::populate`](crate::Pool::populate) stays, too. If nothing may go
     /// back, see [`Builder::pinned`](crate::Builder::pinned).
     pub keep_bytes: Option<u64>,
     /// Whether a thread of the pool returns memory. Default: [`Worker::Thread`]. Without the thread, call
@@ -152,8 +151,7 @@ pub struct ReturnPolicy {
     /// The smallest number of contiguous free bytes that scans return to the system although other pages of
     /// the pageblock are in use. The value 4096 returns single pages. With 0, free parts of pageblocks stay
     /// until [`Pool::trim`](crate::Pool::trim). Default: 0. Every tenth scan looks for free parts, and every
-    /// scan does if the pool was not used since the last scan. Scans that look for free parts spare neither
-    /// [`keep_bytes`](Self::keep_bytes) nor populated memory.
+    /// scan does if the pool was not used since the last scan.
     ///
     /// Set this for caches that evict pages at scattered addresses. With 0, as few as 390 scattered pages in
     /// use can keep 800 MiB resident. Each returned part costs a system call of about a microsecond. Each of

@@ -57,7 +57,7 @@ impl Pool {
     /// scan first empties the caches. If the pool is in use, only every tenth scan does. Then the scan
     /// returns pageblocks that two scans in a row found free: the highest addresses first, and as many as the
     /// rate allows. [`keep_bytes`](crate::ReturnPolicy::keep_bytes) and [populated](Self::populate) memory
-    /// stay, unless [`part_bytes`](crate::ReturnPolicy::part_bytes) is set. O(pool / 2 MiB).
+    /// stay. O(pool / 2 MiB).
     pub fn tick(&self) -> Trimmed {
         self.enter().map(|(inner, _inside)| inner.look()).unwrap_or_default()
     }
@@ -76,7 +76,7 @@ impl Pool {
         inner.populated_blocks.store(0, Relaxed);
         inner.drain_arrays();
         let whole = inner.return_blocks(Which::AllFree, usize::MAX, 0);
-        let parts = inner.return_parts(TRIMMED_PAGES, u64::MAX);
+        let parts = inner.return_parts(Which::AllFree, TRIMMED_PAGES, u64::MAX);
         Trimmed { returned_bytes: whole.returned_bytes + parts, more: false }
     }
 }
@@ -130,7 +130,8 @@ impl Inner {
         let mut outcome = self.return_blocks(Which::IdleSinceLastLook, limit, kept);
         if is_thorough && returns.part_bytes > 0 {
             let least = returns.part_bytes.div_ceil(crate::PAGE_BYTES as u64);
-            outcome.returned_bytes += self.return_parts(least, (limit * BLOCK_BYTES) as u64);
+            let limit = (limit * BLOCK_BYTES) as u64;
+            outcome.returned_bytes += self.return_parts(Which::IdleSinceLastLook, least, limit);
         }
         outcome.more |= !is_idle;
         outcome
@@ -274,15 +275,22 @@ impl Inner {
     }
 
     /// Returns free parts of pageblocks, of at least `least` pages each, to the system, until about `limit`
-    /// bytes have gone back. Spares neither kept nor populated pageblocks. Returns the number of bytes that
-    /// went back.
-    fn return_parts(&self, least: u64, limit: u64) -> u64 {
+    /// bytes have gone back. Unless `which` is `AllFree`, free and populated pageblocks stay. Returns the number
+    /// of bytes that went back.
+    fn return_parts(&self, which: Which, least: u64, limit: u64) -> u64 {
         if self.giveback() == Giveback::Never || self.backing_page_bytes() > crate::PAGE_BYTES {
             return 0;
         }
         let begun = Instant::now();
         let mut bytes = 0;
-        let blocks = self.ledger.blocks_in_use(0..self.frames.div_ceil(PAGEBLOCK_FRAMES));
+        let end = self.frames.div_ceil(PAGEBLOCK_FRAMES);
+        let searched = match which {
+            Which::IdleSinceLastLook => self.populated_blocks.load(Relaxed).min(end)..end,
+            Which::AllFree => 0..end,
+        };
+        // `return_blocks` decides about pageblocks that are free as a whole. Some of them stay.
+        let may_go = |block: &u32| which == Which::AllFree || !self.is_free(*block);
+        let blocks = self.ledger.blocks_in_use(searched).filter(may_go);
         for frames in blocks.flat_map(|block| self.free_parts_of(block)) {
             if (frames.len() as u64) < least {
                 continue;

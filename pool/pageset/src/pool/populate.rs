@@ -82,8 +82,7 @@ impl Pool {
 
     /// Makes the first `bytes` of the pool resident, with `threads` threads. The call does not change
     /// contents, so the pool may be in use. Populated memory stays resident until [`trim`](Self::trim), even
-    /// if it is free. But scans with [`part_bytes`](crate::ReturnPolicy::part_bytes) also return populated
-    /// memory that was used and freed. [`populate_all`](Self::populate_all) is the simple form.
+    /// if it is free. [`populate_all`](Self::populate_all) is the simple form.
     ///
     /// ```
     /// use std::num::NonZeroUsize;

@@ -1,5 +1,7 @@
 //! Tests which memory goes back to the system, and which memory stays.
 
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use pageset::{Backing, Builder, Order, Pool, ReturnPolicy, Worker};
@@ -85,6 +87,27 @@ fn scans_give_single_pages_back_if_they_are_told_to() {
         drop((pages, zeroed));
         assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
         pool.validate().unwrap();
+    }
+}
+
+/// Found by a reader: scans for free parts returned kept and populated memory.
+#[test]
+fn scans_for_parts_leave_kept_and_populated_memory() {
+    for (keep_mib, populated_mib) in [(8, 0), (0, 16), (8, 16), (0, 0)] {
+        let mut returns = quiet();
+        (returns.keep_bytes, returns.part_bytes) = (Some(keep_mib << 20), 4096);
+        let pool = builder(64).backing(Backing::Plain).returns(returns).build().unwrap();
+        let one = NonZeroUsize::MIN;
+        pool.populate(populated_mib * MIB, one, |_| ControlFlow::Continue(())).unwrap();
+        let mut pages: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::ZERO).ok()).collect();
+        pages.iter_mut().for_each(|page| page[0] = 1);
+        // One page stays in use. Scans return the other pages of its pageblock, unless that is populated.
+        pages.retain(|page| page.offset() == 0);
+        (0..20).for_each(|_| while pool.tick().more {});
+        let kept = pool.backing().unwrap().resident_bytes;
+        let in_use = if populated_mib == 0 { 4096 } else { 0 };
+        let expected = (keep_mib.max(populated_mib as u64) << 20) + in_use;
+        assert_eq!((kept, pages.len()), (expected, 1), "{keep_mib} {populated_mib}");
     }
 }
 
