@@ -233,7 +233,7 @@ pub struct Outcome {
     /// For each allocation, the time that the CPU waited for a lock that another CPU held to drain a page
     /// set.
     pub behind_drains: Latency,
-    /// How long each free of a single block took. Frees of lists are not timed.
+    /// How long each free of a single block took. Calls that free a list of blocks are not included.
     pub free: Latency,
     /// Largest number of pages that were in page sets at one moment of the measured time.
     pub cached_peak: u64,

@@ -55,7 +55,9 @@ impl Study for Ageing {
     }
 }
 
-const NOTES: [&str; 6] = [
+const NOTES: [&str; 7] = [
+    "The study shows how many units of 1 GiB stay free of pages that cannot be moved. It does not show \
+     times or throughput, because no costs are simulated.",
     "A unit of 1 GiB is clean if each of its pages in use can be moved. The counts use the blocks that \
      were handed out, not the types that an allocator gives its pageblocks. Values are means over the \
      seeds.",

@@ -67,7 +67,7 @@ pub(super) fn keys(is_quick: bool) -> Vec<Key> {
     prefaults.chain(prezeros).collect()
 }
 
-/// The results of the simulations that test both promises.
+/// Results of the simulations of prefaulting and prezeroing.
 pub(super) struct Promises {
     rows: Vec<PrefaultRow>,
     prezero: Table,

@@ -3,8 +3,8 @@
 //!
 //! With deltas, no thread writes the cache line of the counters, but the published kernel became slower. The
 //! author explains this by planes. With atomic operations two lines move, each over its own plane. With
-//! deltas only one line moves, over one plane. Each case of this test combines a kind of planes with a place
-//! of the counters, so that the explanation could be true.
+//! deltas only one line moves, over one plane. Each case of this test combines a kind of planes with a
+//! placement of the counters in cache lines. The cases are chosen so that the explanation could hold.
 
 use anyhow::Result;
 use pageset_report::{Cell, Column, Row, Table};

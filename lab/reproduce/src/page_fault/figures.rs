@@ -46,8 +46,9 @@ fn printed(rows: &[PrintedRow], runs: &Runs) -> Result<Figure> {
     Ok(figure)
 }
 
-/// The strategies in the figure. The published text has three of them, `P1,V2,R4` is today's Linux, and
-/// `P2,V7,R3` has no cache line that all threads write.
+/// The strategies in the figure. A fault takes the lock of all page tables with `P0`, the lock of one leaf
+/// table with `P1`, and no lock with `P2`. `P1,V2,R4` is Linux 6.12, and `P2,V7,R3` has no cache line that
+/// all threads write.
 const DRAWN: [&str; 5] = ["P0,V1,R1", "P1,V1,R1", "P2,V1,R2", "P1,V2,R4", "P2,V7,R3"];
 
 fn strategies(matrix: &Matrix) -> Figure {

@@ -16,8 +16,8 @@ fn counts(is_quick: bool) -> &'static [u32] {
 /// local, and its bandwidth grows with the number of CPUs.
 const THREAD_PAGES: u64 = 256;
 
-/// Returns all combinations of page table, areas and counters. With `is_quick`, returns only five: three from
-/// the published text, today's Linux, and a combination without a cache line that all CPUs write.
+/// Returns all combinations of page table, areas and counters. With `is_quick`, returns only five. Among them
+/// are Linux 6.12, and a combination without a cache line that all CPUs write.
 fn strategies(is_quick: bool) -> Vec<Strategy> {
     const QUICK: [&str; 5] = ["P0,V1,R1", "P1,V1,R1", "P2,V1,R2", "P1,V2,R4", "P2,V7,R3"];
     if is_quick {

@@ -88,6 +88,9 @@ impl Study for PageFault {
 /// Returns notes on the simulation of the values.
 fn notes(fault_ns: f64) -> Vec<String> {
     vec![
+        "The study shows how the rates of page faults change with the number of threads. It does not show \
+         measurements of a machine."
+            .to_owned(),
         "A row is a number of threads. All of our values are simulated: the fault engine runs on the \
          allocator of this project in virtual time. The costs are in machines/altix-512.toml, and most of \
          these costs are guesses."

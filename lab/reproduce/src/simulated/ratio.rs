@@ -17,8 +17,8 @@ use super::experiment::{Case, Experiment, Fit, FitTarget};
 use super::fitted::{Fitted, FittedValue, set};
 use super::search::{Range, nearest};
 
-/// Chooses the parameter's value for each base row that has a lender. Writes each value to the file as soon
-/// as it is chosen.
+/// Chooses the parameter's value for each base row that is fitted to a ratio with another table's row. Writes
+/// each value to the file as soon as it is chosen.
 pub(super) fn fit(
     experiments: &[Experiment],
     fitted: &mut Fitted,

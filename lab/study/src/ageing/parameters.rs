@@ -280,7 +280,7 @@ impl Parameters {
         u64::from(self.memory_gib) * GIB_FRAMES
     }
 
-    /// A share of the memory, in frames.
+    /// Returns `permille` thousandths of the memory, in frames.
     pub(super) fn share(&self, permille: u32) -> u64 {
         self.frames() * u64::from(permille) / 1000
     }

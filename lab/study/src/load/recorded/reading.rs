@@ -1,5 +1,5 @@
-//! Turns a recording into lists of operations, one list for each CPU. Only the blocks in use need memory, not
-//! the whole recording.
+//! Turns a recording into lists of operations, one list for each CPU. While reading, the process keeps only
+//! the recording's blocks in use in memory, not the whole recording.
 
 use std::collections::HashSet;
 use std::io;
