@@ -1,4 +1,4 @@
-//! Lists the built-in studies.
+//! Builds the list of built-in studies into the crate.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 #[path = "build/studies.rs"]
 mod studies;
 
-/// The directory with published tables and the files of their studies. The path is relative to the package's
-/// directory, because cargo runs this script there.
+/// The directory with published tables and the files of their studies, relative to the package's directory,
+/// where cargo runs this script.
 const TABLES: &str = "tables";
 
 fn main() {

@@ -1,5 +1,5 @@
-//! Hashes the sources that compute a simulation's result, so that stored results of other sources are not
-//! used again.
+//! Hashes the sources that compute a simulation's result. A sweep reuses a stored result only if this hash is
+//! the same.
 
 use std::path::Path;
 

@@ -25,7 +25,7 @@ pub(crate) fn write(tables: &Path, to: &Path) -> io::Result<()> {
     fs::write(to, code)
 }
 
-/// The files and folders in a folder, sorted by name.
+/// Returns the files and folders in a folder, sorted by name.
 fn entries(folder: &Path) -> io::Result<Vec<std::path::PathBuf>> {
     let entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
     let mut entries = entries.collect::<io::Result<Vec<_>>>()?;

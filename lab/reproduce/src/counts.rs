@@ -1,5 +1,5 @@
-//! Tests that the book's counts of directions agree with the published tables, and with the book's list of
-//! the directions that differ. A direction says whether a value is higher than, lower than or equal to the
+//! Tests that the counts of directions in the book agree with the published tables, and with the book's list
+//! of directions that differ. A direction says whether a value is higher than, lower than or equal to the
 //! value of its base row.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use super::simulated::Experiment;
 use super::study::Study as _;
 use super::study_file::StudyFile;
 
-/// Compares the forecast that nothing ever changes with a published table.
+/// Compares a published table with the null model, the forecast that nothing ever changes.
 fn null_model(experiment: &Experiment) -> Skill {
     let quantities = experiment.columns.iter().map(|(quantity, _)| quantity.clone()).collect();
     let mut table = Comparison::new(&experiment.id, "", "", quantities);
@@ -34,7 +34,7 @@ fn null_model(experiment: &Experiment) -> Skill {
     skill
 }
 
-/// The counts of the three large studies, by the names that the book gives to groups of tables.
+/// Returns the counts of the three large studies, by the names of groups of tables in the book.
 fn published() -> BTreeMap<String, Skill> {
     let mut groups: BTreeMap<String, Skill> = BTreeMap::new();
     let mut add = |group: String, experiment: &Experiment| {
@@ -57,8 +57,8 @@ fn page(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src").join(name)).unwrap()
 }
 
-/// Reads the list of directions that differ from `reference/directions.md`. Returns for each group how many
-/// directions differ, and for how many of them only our value changes.
+/// Reads `reference/directions.md`, the list of directions that differ. Returns two counts for each group:
+/// all directions that differ, and the directions that differ because only the simulated value changes.
 fn listed() -> BTreeMap<&'static str, (u64, u64)> {
     let mut groups = BTreeMap::new();
     for line in page("reference/directions.md").lines() {
@@ -91,8 +91,8 @@ fn listed() -> BTreeMap<&'static str, (u64, u64)> {
     groups
 }
 
-/// The numbers of this test were counted by hand in the tables. For 646 of 1167 directions, the forecast
-/// "nothing ever changes" is right.
+/// Tests the counts of the null model against numbers that were counted by hand. The null model is right for
+/// 646 of 1167 directions.
 #[test]
 fn nothing_ever_changes_has_more_than_half_of_the_directions() {
     let published = published();

@@ -1,5 +1,5 @@
-//! Checks of the parsers of option files, for fuzz targets and for ordinary tests. Each check has assertions
-//! that must hold for any input.
+//! Checks of the parsers of plans, rows, studies and fitted parameters, for fuzz targets and for ordinary
+//! tests. The assertions of a check must hold for any input.
 
 use std::collections::HashSet;
 
@@ -8,12 +8,12 @@ use pageset_study::simulate::RunSpec;
 use crate::sweep::{Ending, Extent, Plan, Rows, runs};
 use crate::{Fitted, StudyFile};
 
-/// Largest number of runs of a plan that is checked here. Checks of larger plans take longer and find no
-/// further bugs.
+/// Largest number of runs of a plan that [`sweep_plan`] checks. Checks of larger plans take longer and find
+/// no further bugs.
 const RUNS_MAX: usize = 10_000;
 
-/// Checks a plan of a sweep. If the plan is accepted, no run may occur twice, there may be at most as many
-/// runs as the plan says, and the text of each run must parse to the same run.
+/// Checks the parser of plans. In a plan that the parser accepts, no run occurs twice, and there are at most
+/// as many runs as `Plan::runs` says. The text of each run parses to the same run.
 pub fn sweep_plan(text: &str) {
     let Ok(plan) = Plan::parse(text) else { return };
     if plan.runs() > RUNS_MAX {
@@ -29,8 +29,8 @@ pub fn sweep_plan(text: &str) {
     }
 }
 
-/// Checks a file of rows. If the file parses, only an incomplete last line may be cut off. The remaining
-/// lines must parse again to the same rows. The text of each row must parse to the same row.
+/// Checks the parser of rows. If the file parses, only an incomplete last line is cut off, and the remaining
+/// lines parse again to the same rows. The text of each row parses to the same row.
 pub fn sweep_rows(bytes: &[u8]) {
     let mut rows = Rows::default();
     let Ok(Extent { rows: kept, ending }) = rows.read_from(&mut &bytes[..]) else { return };
@@ -50,7 +50,7 @@ pub fn sweep_rows(bytes: &[u8]) {
     assert_eq!(read(&written), rows);
 }
 
-/// Reads rows from bytes that must hold only complete rows.
+/// Reads rows from bytes that contain only complete rows.
 fn read(bytes: &[u8]) -> Rows {
     let mut rows = Rows::default();
     let extent = rows.read_from(&mut &bytes[..]).expect("these are rows");
@@ -58,8 +58,8 @@ fn read(bytes: &[u8]) -> Rows {
     rows
 }
 
-/// Checks a study's file. In this check, the published values are a CSV with two columns. If the study file
-/// is accepted, all of its tables can be made.
+/// Checks the parser of study files. If the parser accepts a study file, all tables of the study can be made.
+/// The published values are a small example.
 pub fn study(text: &str) {
     let Ok(study) = StudyFile::fuzzed(text) else { return };
     study.check().expect("`read` accepted the study, so its tables can be made");
@@ -68,8 +68,8 @@ pub fn study(text: &str) {
 /// The first lines of a file of fitted parameters.
 pub const FITTED_HEADING: &str = Fitted::HEADING;
 
-/// Checks a file of fitted parameters. If the file is accepted, the parameters are written as text. The
-/// written text must be accepted too, and must stay the same if its parameters are written again.
+/// Checks the parser of fitted parameters. If the parser accepts a file, it also accepts the text that is
+/// written from the parameters. Writing the parameters of this text gives the same text again.
 pub fn fitted(text: &str) {
     let Ok(fitted) = Fitted::parse(text) else { return };
     let written = fitted.text().expect("parameters are written");
@@ -81,7 +81,8 @@ pub fn fitted(text: &str) {
 mod tests {
     use super::*;
 
-    /// Calls `parse` with damaged copies of a text: cut at each place, and with each byte changed.
+    /// Calls `parse` with damaged copies of a text. Some copies are cut at a place, and others have one
+    /// changed byte.
     fn damaged(text: &str, mut parse: impl FnMut(&[u8])) {
         for at in 0..=text.len() {
             parse(&text.as_bytes()[..at]);

@@ -1,5 +1,5 @@
-//! Makes a study from a plan with goals. The study compares one policy with others, and says which goals the
-//! policy reaches.
+//! Makes a study from a plan with goals. The study compares one policy with other policies, and says which
+//! goals the policy reaches.
 
 use anyhow::{Context as _, Result};
 use pageset_report::{Cell, Column, Progress, Row, Spread, Table};
@@ -11,7 +11,7 @@ use super::study::{Findings, Options, Study};
 use crate::metric::Metric;
 use crate::sweep::{Goal, Goals, Plan, Several, runs};
 
-/// A built-in plan that has goals, and its notes.
+/// A built-in plan with goals, and its notes.
 #[derive(Debug)]
 pub(crate) struct PlanWithGoals {
     name: &'static str,
@@ -29,7 +29,7 @@ struct Place {
     by_policy: Vec<(String, Vec<(RunSpec, RunResult)>)>,
 }
 
-/// A figure of the policy that has the goals, compared with another policy's figure at one place.
+/// A comparison of two figures at one place: of the policy that has the goals, and of another policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Match {
     is_met: bool,
@@ -51,7 +51,7 @@ impl PlanWithGoals {
         Ok(Self { name, plan, goals, prose: Prose::parse(&format!("{name}.md"), prose)? })
     }
 
-    /// The runs, in the order of the plan.
+    /// Returns the runs, in the order of the plan.
     fn runs(&self, options: &Options) -> Vec<RunSpec> {
         let mut plan = self.plan.clone();
         if options.is_quick {
@@ -126,7 +126,7 @@ impl PlanWithGoals {
         table
     }
 
-    /// Makes the table of cache lines that move from CPU to CPU, with one column for each table of the
+    /// Makes the table of cache lines that CPUs fetch from each other, with one column for each table of the
     /// allocator.
     fn lines(&self, places: &[Place]) -> Table {
         let mut columns =
@@ -147,7 +147,7 @@ impl PlanWithGoals {
         table
     }
 
-    /// Returns one sentence for each goal that the policy misses in comparison with the base policy. Each
+    /// Returns a sentence for each goal that the policy misses in comparison with the base policy. The
     /// sentence lists the places where the policy misses the goal.
     fn misses(&self, places: &[Place]) -> Vec<String> {
         let Goals { policy, base, goals, .. } = &self.goals;
@@ -179,8 +179,8 @@ impl Study for PlanWithGoals {
     }
 
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
-        // Larger machines and longer loads come last in the plan. Simulate the longest runs first, so that no
-        // long run is left at the end.
+        // Begin with the longest runs, so that no long run is left at the end. They are last in the plan,
+        // which lists larger machines and longer loads later.
         let mut runs = self.runs(options);
         runs.reverse();
         let results = simulate_all(&runs, options.jobs, progress)?;
@@ -204,8 +204,8 @@ impl Study for PlanWithGoals {
     }
 }
 
-/// Groups results by place. Places of smaller machines come first, because a reader looks at one machine
-/// after the other. Places of the same machine stay in the order of the plan.
+/// Groups results by place. Places on smaller machines come first, because the report has one table for each
+/// machine. Places on the same machine stay in the order of the plan.
 fn places(results: impl Iterator<Item = (RunSpec, RunResult)>) -> Result<Vec<Place>> {
     let mut places: Vec<Place> = Vec::new();
     for (run, result) in results {
@@ -229,19 +229,19 @@ fn places(results: impl Iterator<Item = (RunSpec, RunResult)>) -> Result<Vec<Pla
 }
 
 impl Place {
-    /// The results of one policy.
+    /// Returns the results of one policy.
     fn of(&self, policy: &str) -> &[(RunSpec, RunResult)] {
         self.by_policy.iter().find(|(name, _)| name == policy).map_or(&[], |(_, results)| results)
     }
 
-    /// The mean and the deviation of a policy's figure over all seeds. `None` if the place has no results of
-    /// this policy.
+    /// Returns the mean and the deviation of a policy's figure over all seeds. Returns `None` if the place
+    /// has no results of this policy.
     fn spread(&self, policy: &str, metric: Metric) -> Option<Spread> {
         let values: Vec<_> = self.of(policy).iter().map(|(run, result)| metric.of(run, result)).collect();
         Spread::of(&values)
     }
 
-    /// Compares the two policies' means over all seeds. Returns `None` if there are no results.
+    /// Compares the means of two policies over all seeds. Returns `None` if one of them has no results.
     fn compare(&self, goal: &Goal, policy: &str, other: &str) -> Option<Match> {
         let own = self.spread(policy, goal.metric)?;
         let other = self.spread(other, goal.beside_metric.unwrap_or(goal.metric))?;
@@ -257,7 +257,7 @@ fn matches<'a>(places: &'a [Place], goal: &Goal, policy: &str, other: &str) -> V
     places.iter().filter_map(|place| Some((place, place.compare(goal, policy, other)?))).collect()
 }
 
-/// The geometric mean of the ratios of all matches.
+/// Returns the geometric mean of the ratios of all matches.
 fn mean(matches: &[(&Place, Match)]) -> Cell {
     if matches.is_empty() {
         return Cell::Absent;

@@ -1,14 +1,15 @@
-//! Many simulations from one file. A sweep runs the plan of a user. A study runs again what others have
-//! published, and shows our values next to the values of each published table. Two studies are this project's
-//! own.
+//! Runs many simulations from one file. A sweep runs the plan of a user. A study repeats published
+//! measurements, and shows this project's values next to the values of each published table. Two studies are
+//! this project's own, without published tables.
 //!
-//! [`sweep`] runs plans. `study` defines what a study is. `study_file` reads studies that are described by
-//! files, and `simulated` runs them. `goals` makes a study from a plan with goals. The folders `huge_copy`,
-//! `page_fault` and `ageing` have the other studies. `published` reads the published tables, `prose` reads the
-//! notes, and `metric` names the figures of a simulation. `reproduction` holds the result of a study.
+//! [`sweep`] runs plans. `study` has the interface of a study. `study_file` reads studies that files
+//! describe, and `simulated` runs them. `goals` makes a study from a plan with goals. The folders
+//! `huge_copy`, `page_fault` and `ageing` have the other studies. `published` reads the published tables,
+//! `prose` reads the notes, and `metric` names the figures of a simulation. `reproduction` holds the result
+//! of a study.
 //!
-//! The simulations themselves are in [`pageset_study`]. This crate has no loop that runs long, and the profile
-//! `release` does not optimise it.
+//! [`pageset_study`] does the simulations. The profile `release` does not optimise this crate, because none
+//! of its own loops runs long.
 #![forbid(unsafe_code)]
 
 mod ageing;
@@ -54,21 +55,21 @@ pub static STUDIES: LazyLock<Vec<&'static dyn Study>> = LazyLock::new(|| {
     studies
 });
 
-/// Studies that are files.
+/// Studies that files describe.
 static FILES: LazyLock<Vec<StudyFile>> = LazyLock::new(|| StudyFile::bundled().collect());
 
 static OWNED_BLOCKS: LazyLock<PlanWithGoals> = LazyLock::new(PlanWithGoals::owned_blocks);
 
-/// Studies that are written as code.
+/// Studies that are code.
 const IN_CODE: &[&dyn Study] = &[&HugeCopy, &PageFault, &Ageing];
 
-/// The study with this name.
+/// Returns the study with this name.
 #[must_use]
 pub fn named(name: &str) -> Option<&'static dyn Study> {
     STUDIES.iter().copied().find(|study| study.name() == name)
 }
 
-/// Name and summary of every study.
+/// Returns the name and the summary of every study.
 pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     STUDIES.iter().map(|study| (study.name(), study.summary()))
 }

@@ -1,5 +1,5 @@
 //! Metrics: the figures of a simulation that a study can compare with a published column, or with the figures
-//! of another policy. Study files name metrics; any other name is an error.
+//! of another policy. Study files refer to metrics by name.
 
 use serde::{Deserialize, Deserializer, de};
 
@@ -9,7 +9,7 @@ use pageset_study::simulate::{RunResult, RunSpec};
 
 use kernel_build::build_time;
 
-/// Makes three things from one list: the enum of metrics, their names, and the functions that compute them.
+/// Makes the enum of metrics, their names, and the functions that compute them from one list.
 macro_rules! metrics {
     ($($variant:ident, $name:literal, $meaning:literal, $value:expr;)*) => {
         /// A figure of a simulation's result.
@@ -55,7 +55,7 @@ metrics! {
     LruLockPercent, "lru_lock_percent",
         "part of the CPUs' busy time spent waiting for LRU locks or holding one",
         |_, result| result.lru_lock_percent;
-    CacheMissPercent, "cache_miss_percent", "part of the touched cache lines that came from memory",
+    CacheMissPercent, "cache_miss_percent", "misses of the last-level cache, in percent of the references to it",
         |_, result| result.cache_miss_percent;
     BuildTime, "build_ms_per_page",
         "time of a kernel build by the pages that it allocates, if `cgroups` builds share the CPUs and one CPU \
@@ -141,8 +141,8 @@ pub(crate) enum Better {
 }
 
 impl Metric {
-    /// Which of two values of this metric is better. `None` if neither is better, as with the number of pages
-    /// in page sets.
+    /// Returns which of two values of this metric is better. Returns `None` if neither is better, as with the
+    /// number of pages in page sets.
     pub(crate) fn better(self) -> Option<Better> {
         match self {
             Self::Score | Self::BuildSpeed => Some(Better::More),

@@ -1,9 +1,9 @@
-//! Reads the Markdown notes of a study: the paragraphs below each heading.
+//! Reads the notes of a study from Markdown: the paragraphs below each heading.
 
 use anyhow::{Context as _, Result};
 
-/// The headings that the notes of a study may have. Below these headings are sections of the report, notes
-/// that only a quick run shows, and notes of further tables.
+/// The headings that the notes of a study may have. They are for sections of the report, for notes that only
+/// a quick run shows, and for notes on further tables.
 pub(super) const NOTES: &str = "How to read this";
 pub(super) const QUICK: &str = "In a quick run";
 pub(super) const COPIES: &str = "Copies of a recorded build";
@@ -11,8 +11,7 @@ pub(super) const MEMORY: &str = "Used memory";
 pub(super) const EXPLANATIONS: &str = "What did not reproduce, and why";
 const HEADINGS: [&str; 5] = [NOTES, QUICK, COPIES, MEMORY, EXPLANATIONS];
 
-/// The Markdown notes of a study. For each heading of [`HEADINGS`], the list has its paragraphs, each joined
-/// to one line.
+/// The notes of a study. For each of the [`HEADINGS`], a list of its paragraphs, each joined to one line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Prose([Vec<String>; HEADINGS.len()]);
 
@@ -42,7 +41,7 @@ impl Prose {
         Ok(prose)
     }
 
-    /// The paragraphs below a heading.
+    /// Returns the paragraphs below a heading.
     pub(super) fn below(&self, heading: &str) -> &[String] {
         HEADINGS.iter().position(|known| *known == heading).map_or(&[], |at| &self.0[at])
     }

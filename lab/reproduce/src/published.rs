@@ -22,17 +22,17 @@ impl Published {
         Ok(Self { file, columns, rows })
     }
 
-    /// The name of the CSV file, for messages.
+    /// Returns the name of the CSV file, for messages.
     pub(crate) fn file(&self) -> &str {
         &self.file
     }
 
-    /// The names of the CSV's columns.
+    /// Returns the names of the CSV's columns.
     pub(crate) fn columns(&self) -> &[String] {
         &self.columns
     }
 
-    /// Replaces a misprint in a column. Returns how many times the misprint occurred.
+    /// Replaces all occurrences of a misprint in a column. Returns their number.
     pub(crate) fn correct(&mut self, column: &str, printed: &str, meant: &str) -> usize {
         let Some(at) = self.columns.iter().position(|name| name == column) else { return 0 };
         let mut corrected = 0;
@@ -46,12 +46,12 @@ impl Published {
         corrected
     }
 
-    /// The rows of the CSV, from top to bottom.
+    /// Returns the rows of the CSV, from top to bottom.
     pub(crate) fn rows(&self) -> impl Iterator<Item = PublishedRow<'_>> {
         self.rows.iter().map(|values| PublishedRow { table: self, values })
     }
 
-    /// The rows that have the given text in a column.
+    /// Returns the rows that have the given text in a column.
     pub(crate) fn rows_with<'a>(
         &'a self,
         column: &'a str,
@@ -69,14 +69,14 @@ pub(crate) struct PublishedRow<'a> {
 }
 
 impl<'a> PublishedRow<'a> {
-    /// The text printed in a column.
+    /// Returns the text in a column.
     pub(crate) fn text(&self, column: &str) -> Result<&'a str> {
         let index = self.table.columns.iter().position(|name| name == column);
         let value = index.and_then(|index| self.values.get(index));
         value.ok_or_else(|| anyhow!("{}: no column `{column}`", self.table.file))
     }
 
-    /// The number printed in a column; `None` if the column is empty.
+    /// Returns the number in a column. Returns `None` if the column is empty.
     pub(crate) fn number(&self, column: &str) -> Result<Option<f64>> {
         let text = self.text(column)?;
         if text.is_empty() {
@@ -90,7 +90,7 @@ impl<'a> PublishedRow<'a> {
     }
 }
 
-/// Reads a table of `data/tables` by its path there.
+/// Reads a built-in table of `data/tables` by its path in this directory.
 macro_rules! published {
     ($file:literal) => {
         $crate::published::Published::parse(

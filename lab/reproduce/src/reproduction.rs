@@ -1,4 +1,4 @@
-//! The result of a reproduced study, as JSON and as one flat table.
+//! The result of a study, as JSON and as one flat table.
 
 use pageset_report::comparison::{Agreement, Comparison, Misses, Skill};
 use pageset_report::{Cell, Column, Kind, Provenance, Row, Table};
@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::study::Findings;
 
-/// Smallest rank correlation between published values and ours that counts as agreement. A quantity with a
-/// smaller correlation is listed among the differences.
+/// Smallest rank correlation between published and simulated values that counts as agreement. If a quantity
+/// has a smaller correlation, the result lists it among the differences.
 const SPEARMAN_MIN: f64 = 0.9;
 
 /// The whole result of a study.
@@ -15,21 +15,21 @@ const SPEARMAN_MIN: f64 = 0.9;
 pub struct Reproduction<'a> {
     /// Name of the study.
     pub study: &'a str,
-    /// Counts of directions that agree with the published ones, for our values and for the null model, in all
-    /// tables except withdrawn ones. A direction says whether a value is higher than, lower than or equal to
+    /// Counts of directions that agree with the published ones, for our values and for the null model.
+    /// Withdrawn tables are left out. A direction says whether a value is higher than, lower than or equal to
     /// the value of its base row. The null model is the forecast that nothing ever changes.
     #[serde(flatten)]
     pub skill: Skill,
     /// The share of our directions that agree with the published ones.
     pub direction_agreement: Option<f64>,
-    /// How many directions differ, by kind of difference.
+    /// Numbers of directions that differ, by kind of difference.
     pub misses: Misses,
-    /// The score of each group of tables that are scored together. Tables without a group form one group with
-    /// the name of the study.
+    /// The counts of each group of tables that are judged together. Tables without a group form one group
+    /// with the name of the study.
     pub groups: Vec<Group>,
     /// The published tables with our values, except the withdrawn tables.
     pub tables: Vec<&'a Comparison>,
-    /// Tables that their author has withdrawn. The counts of the whole study leave withdrawn tables out.
+    /// Tables that their author has withdrawn. The counts of the whole study leave these tables out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withdrawn: Option<Withdrawn<'a>>,
     /// Tables without published values.
@@ -43,11 +43,11 @@ pub struct Reproduction<'a> {
     pub differences: Vec<String>,
     /// Sentences that give the reasons for the differences, as far as the reasons are known.
     pub explanations: &'a [String],
-    /// How our values were made: version, machine, options.
+    /// The origin of our values: version, machine, options.
     pub provenance: Provenance,
 }
 
-/// Tables that are scored together. For the whole group it is decided whether our values have skill.
+/// Tables that are judged together: the values of the whole group have skill, or not.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Group {
     /// Name of the group.
@@ -55,8 +55,8 @@ pub struct Group {
     /// The counts of directions of the group's tables, and the null model's counts.
     #[serde(flatten)]
     pub skill: Skill,
-    /// The p-value of the sign test: the chance that a fair coin beats the null model at least as often as
-    /// our values do.
+    /// The p-value of the sign test: the chance that random directions beat the null model at least as often
+    /// as our values do.
     pub p_value: f64,
     /// Whether our values have skill: they meet at least a third of the published changes, and beat the null
     /// model significantly. `None` if the published values have no change.
@@ -108,13 +108,13 @@ impl<'a> Reproduction<'a> {
         }
     }
 
-    /// All published tables with our values. The withdrawn tables come last.
+    /// Returns all published tables with our values. The withdrawn tables come last.
     pub fn all_tables(&self) -> impl Iterator<Item = &'a Comparison> {
         let withdrawn = self.withdrawn.iter().flat_map(|withdrawn| &withdrawn.tables);
         self.tables.iter().chain(withdrawn).copied()
     }
 
-    /// Makes a table of directions, with one row for each group and one for withdrawn tables. Returns `None`
+    /// Makes a table of directions, with a row for each group and a row for withdrawn tables. Returns `None`
     /// if the study has no published values.
     pub fn skill_table(&self) -> Option<Table> {
         let columns = vec![
@@ -147,7 +147,7 @@ impl<'a> Reproduction<'a> {
         (!table.rows().is_empty()).then_some(table)
     }
 
-    /// Makes one table that has the values of all tables of the study. Each row has a published value and our
+    /// Makes one table with the values of all tables of the study. Each row has a published value and our
     /// value. The values of tables without published values come last.
     pub fn flat_table(&self) -> Table {
         let columns = vec![
@@ -215,8 +215,8 @@ fn skill_row(name: &str, skill: &Skill, verdict: &str) -> Row {
     Row::new(cells)
 }
 
-/// Adds the numbers of one row of a table that has no published values. The row's name consists of its
-/// labels. If two rows have the same labels, the first number of a row is part of its name.
+/// Adds the numbers of one row of a table without published values. The row's labels are its name. If two
+/// rows have the same labels, a row's first number is also part of its name.
 fn push_own(table: &mut Table, own: &Table, row: &Row) {
     let labels = |row: &Row| {
         let cells = own.columns().iter().zip(&row.cells);
@@ -244,7 +244,7 @@ fn push_own(table: &mut Table, own: &Table, row: &Row) {
     }
 }
 
-/// Makes one sentence for each quantity of a table whose values differ from the published ones.
+/// Makes a sentence for each quantity of a table if our values differ from the published ones.
 fn differences(comparison: &Comparison) -> Vec<String> {
     let mut found = Vec::new();
     for (index, quantity) in comparison.quantities().iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The interface of a study: its options and its findings.
+//! The interface of a study, its options and its findings.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,21 +13,21 @@ use pageset_report::Progress;
 
 /// A published study that can be run again.
 ///
-/// A simulated study is a [`StudyFile`](super::StudyFile): to add one, add its three files to `data/tables`.
+/// Most simulated studies are [`StudyFile`](super::StudyFile)s. To add such a study, add its three files to a
+/// folder of `data/tables`.
 pub trait Study: fmt::Debug + Send + Sync {
-    /// The study's name on the command line: lower case, words joined by `-`.
+    /// The study's name on the command line, in lower case, with `-` between words.
     fn name(&self) -> &str;
 
     /// A description of the study in one line.
     fn summary(&self) -> &str;
 
-    /// Names of the figures that the study draws: their file names without ending.
+    /// Returns the file names of the figures that the study draws, without extension.
     fn figures(&self) -> Vec<&str> {
         vec![self.name()]
     }
 
-    /// Whether some parameters of the study were fitted on base rows. The option `--fit` chooses fitted
-    /// parameters again.
+    /// Whether the study has fitted parameters. The option `--fit` chooses them again.
     fn has_parameters(&self) -> bool {
         false
     }
@@ -37,38 +37,38 @@ pub trait Study: fmt::Debug + Send + Sync {
         true
     }
 
-    /// Whether the study simulates a day of work. A study that simulates a day accepts
-    /// [policies](Options::policies) and [a day](Options::day) of the user.
+    /// Whether the study simulates a day of work. If so, the user may add [policies](Options::policies) and
+    /// may describe [another day](Options::day).
     fn plays_days(&self) -> bool {
         false
     }
 
-    /// Runs the study. Equal options give equal findings, except findings that are measured on this machine.
-    /// `jobs` changes only the time that the study takes.
+    /// Runs the study. Equal options give equal findings, except measurements of this machine. `jobs` changes
+    /// only the time that the study takes.
     ///
     /// # Errors
     ///
     /// Fails if the file of [`Options::fit`] cannot be written, if the system gives no threads or memory, or
-    /// with [`Cancelled`](pageset_report::Cancelled). If a simulation fails, the study does not fail, and the
-    /// findings name the simulation.
+    /// with [`Cancelled`](pageset_report::Cancelled). If a simulation of a study file fails, the study does
+    /// not fail, and the findings name the simulation.
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings>;
 }
 
 /// Options of a study.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Options {
-    /// Whether to run only some rows, with one seed, which suffices to see whether the study runs without
-    /// errors. Rows keep their measured time, except the rows of `owned-blocks`, which has no fitted
-    /// parameters, and the day of `ageing`.
+    /// Whether to run only some rows, with one seed, to see whether the study runs without errors. Rows have
+    /// the same measured time as in a full run. Two studies are exceptions: `owned-blocks` has other runs,
+    /// and `ageing` has a shorter day.
     pub is_quick: bool,
     /// Largest number of runs at one time.
     pub jobs: usize,
-    /// A file for fitted parameters. If the option is set, the study chooses its parameters again before it
-    /// runs, and writes them to the file.
+    /// A file for fitted parameters. If this option is set, the study first chooses its parameters again, and
+    /// writes them to the file.
     pub fit: Option<PathBuf>,
     /// Number of seeds for each simulation. Default: five, but one in a quick run.
     pub seeds: Option<u64>,
-    /// More policies for a study that simulates days: names of policies, or paths of policy files.
+    /// Further policies for a study that simulates days: names of policies, or paths of policy files.
     #[serde(default)]
     pub policies: Vec<String>,
     /// A file with the parameters of another day, for a study that simulates days.
@@ -76,21 +76,21 @@ pub struct Options {
     pub day: Option<PathBuf>,
 }
 
-/// The text that a quick run shows in place of the reasons.
+/// The text that a quick run shows in place of reasons.
 const REASONS_ELSEWHERE: &str = "This was a quick run. The report of the full run gives the reasons.";
 
 /// Number of seeds in a full run of a study. Guess: five seeds are enough to see how much a result varies.
 const SEEDS: u64 = 5;
 
 impl Options {
-    /// The seeds of each simulation.
+    /// Returns the seeds of each simulation.
     #[must_use]
     pub fn seeds(&self) -> Seeds {
         Seeds { first: 1, count: self.seeds.unwrap_or(if self.is_quick { 1 } else { SEEDS }) }
     }
 
-    /// The reasons that a study gives for its findings. The reasons describe the full run, so a quick run
-    /// only says where to find them.
+    /// Returns the reasons that a study gives for its findings. The reasons are about the full run, so a
+    /// quick run only says where to find them.
     #[must_use]
     pub fn reasons(&self, reasons: &[impl AsRef<str>]) -> Vec<String> {
         if self.is_quick {
@@ -100,7 +100,7 @@ impl Options {
     }
 }
 
-/// The findings.
+/// The findings of a study.
 #[derive(Debug, Default)]
 pub struct Findings {
     /// Published tables with our values.
@@ -109,17 +109,16 @@ pub struct Findings {
     pub more: Vec<Table>,
     /// The state of memory over time, if the study simulates days.
     pub timeline: Option<Table>,
-    /// Figures, each with its file name without ending.
+    /// Figures, each with its file name without extension.
     pub figures: Vec<(String, Figure)>,
-    /// Notes that a reader of the tables needs: how our values were made, and the meaning of each part of the
-    /// simulation.
+    /// Notes that a reader of the tables needs, for example on how our values were made.
     pub notes: Vec<String>,
-    /// Sentences that give the reasons why rows differ, as far as the reasons are known. The tables show
-    /// which rows differ from the published values.
+    /// Sentences that give the reasons why rows differ from the published values, as far as the reasons are
+    /// known.
     pub explanations: Vec<String>,
     /// The machine or machines of the runs, in one line.
     pub machine: String,
-    /// Policies compared.
+    /// The policies that the study compares.
     pub policies: Vec<String>,
     /// Seeds of random numbers, if there were any.
     pub seeds: Option<Seeds>,

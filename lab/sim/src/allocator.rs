@@ -1,4 +1,4 @@
-//! The allocators that can be simulated.
+//! Builds the allocator that a simulation runs: Linux's, or this project's lock-free allocator.
 
 use std::sync::LazyLock;
 
@@ -33,18 +33,18 @@ pub(crate) enum Choice {
 /// The allocator of a simulation.
 #[derive(Debug)]
 pub(crate) enum Allocator {
-    /// Linux's allocator. The allocator's events are charged as time, and CPUs wait for its locks.
+    /// Linux's allocator. CPUs pay virtual time for the allocator's events, and wait for its locks.
     Linux(Box<PageAllocator<'static, VirtualPlatform>>),
-    /// This project's allocator with an array for each CPU. Each access to the allocator's cache lines is
-    /// charged as time.
+    /// This project's allocator with an array for each CPU. CPUs pay virtual time for each access to the
+    /// allocator's cache lines.
     OwnedBlocks(WithArrays),
-    /// This project's allocator without arrays. Each access to the allocator's cache lines is charged as
-    /// time.
+    /// This project's allocator without arrays. CPUs pay virtual time for each access to the allocator's
+    /// cache lines.
     OwnedBlocksStraight(Box<BlockAllocator<'static>>),
 }
 
-/// Whether `pageset-blocks` calls the module `lines` for each atomic operation. The value is false only if
-/// this process had already set another observer of atomic operations.
+/// Whether `pageset-blocks` calls `lines::observe` for each atomic operation. The value is false only if this
+/// process had already registered another observer.
 static IS_OBSERVED: LazyLock<bool> = LazyLock::new(|| observe_lines(lines::observe));
 
 impl Choice {
@@ -56,7 +56,7 @@ impl Choice {
         }
     }
 
-    /// Builds the allocator, and the model of its cache lines.
+    /// Builds the allocator, the table of its locks, and the model of its cache lines.
     pub(crate) fn build(
         self,
         config: &Config<'_>,
@@ -78,7 +78,7 @@ impl Choice {
 }
 
 impl Allocator {
-    /// The operations that all allocators have in common.
+    /// Returns the allocator as the interface that all allocators implement.
     #[inline]
     pub(crate) fn frames(&self) -> &dyn FrameAllocator {
         match self {
@@ -88,7 +88,8 @@ impl Allocator {
         }
     }
 
-    /// Gives all memory that CPUs keep for themselves back to all CPUs. `cpu` does the work.
+    /// Empties the page sets or arrays of all CPUs, so that every CPU can take the pages. `cpu` does the
+    /// work.
     pub(crate) fn drain_all(&self, cpu: CpuId) {
         match self {
             Self::Linux(allocator) => {
@@ -121,8 +122,8 @@ impl Allocator {
         matches!(self, Self::Linux(_))
     }
 
-    /// Returns the counts since the allocator was built. This function is for allocators that report no
-    /// events.
+    /// Returns the allocator's own counts since it was built. For Linux's allocator, all counts are 0,
+    /// because the simulation counts Linux's events.
     pub(crate) fn counted(&self) -> SharedCounts {
         let counters = match self {
             Self::Linux(_) => return SharedCounts::default(),
@@ -155,8 +156,8 @@ fn now_ns() -> u64 {
     current::with(|engine| engine.map_or(0, |engine| Time(engine.cpu().clock.get()).as_ns()))
 }
 
-/// Makes the allocator's tables on the heap. For the tables of frames, the operating system provides memory
-/// only where a page is written.
+/// Makes the allocator's tables on the heap. The operating system provides memory for the tables of frames
+/// only when CPUs write to a page of them.
 fn tables(config: &Config<'_>) -> Result<Tables<'static, VirtualPlatform>, ConfigError> {
     let needed = TableCounts::for_config(config);
     let zones = config.zones.iter().enumerate().map(|(index, zone)| {
@@ -173,8 +174,8 @@ fn tables(config: &Config<'_>) -> Result<Tables<'static, VirtualPlatform>, Confi
     })
 }
 
-/// The address range of a table. A table is on the heap. So a table keeps its address when the value that
-/// owns the table moves.
+/// Returns the address range of a table. The table is on the heap, so its address stays the same when the
+/// value that owns the table moves.
 fn addresses<T>(table: &[T]) -> std::ops::Range<usize> {
     let range = table.as_ptr_range();
     range.start.addr()..range.end.addr()

@@ -1,24 +1,26 @@
-//! A node's memory serves a limited number of bytes a second. A CPU whose request exceeds this limit waits.
+//! Models the limited bandwidth of a node's memory. If CPUs request more bytes a second than the memory
+//! serves, they wait.
 //!
-//! Time is divided into windows. Each window has room for requests that keep memory busy for the length of
-//! the window. A request whose window is full waits for the first later window with room. So CPUs wait only
-//! if they request more bytes than memory can serve. The order of requests within a window is not modelled,
-//! because the simulator runs some CPUs ahead of others and receives requests slightly out of order.
+//! Time is divided into windows. A window has room for requests until they keep memory busy for the length of
+//! the window. If the window of a request is full, the request waits for the first later window with room.
+//! The model ignores the order of requests within a window, because the simulator runs some CPUs ahead of
+//! others and receives requests slightly out of order.
 
 use std::cell::Cell;
 
-/// Length of a window, in picoseconds. A window is as long as CPUs may run ahead of each other, and shorter
-/// than a phase of a workload.
+/// Length of a window, in picoseconds. A window is as long as the largest time that a CPU may run ahead of
+/// the others (20 µs), and shorter than a phase of a workload.
 const WINDOW_PS: u64 = 20_000_000;
-/// Number of windows that are remembered. A CPU waits at most for the length of all remembered windows.
+/// Number of windows that the model keeps for a node. A request waits for the length of all these windows at
+/// most.
 const WINDOWS: usize = 64;
 
-/// For each node, how long its memory is busy in each window.
+/// Records for each node how long its memory is busy in each window.
 #[derive(Debug)]
 pub(crate) struct Bandwidth(Box<[Bus]>);
 
-/// The windows of one node's memory. Window `n` is at index `n` modulo [`WINDOWS`]. An entry has the window's
-/// number, and how long memory is busy in the window.
+/// The windows of one node's memory. Window `n` is at index `n` modulo [`WINDOWS`]. An entry has the number
+/// of a window, and the time that memory is busy in this window.
 #[derive(Debug)]
 struct Bus([Cell<(u64, u64)>; WINDOWS]);
 

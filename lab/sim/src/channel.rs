@@ -10,9 +10,9 @@ use crate::time::Time;
 /// A bounded queue that virtual CPUs send to and receive from. A clone of a `Channel` refers to the same
 /// queue as the original.
 ///
-/// A message arrives at the time on its sender's clock. The receiver fetches two cache lines from the sender:
-/// the queue's entry and the message's head (a guess). A CPU that waits for a message or for room is idle. A
-/// CPU that is woken continues after the machine's wake-up time.
+/// A message arrives at the time on its sender's clock. The receiver pays for two cache lines from the
+/// sender, as a guess: one for the queue's entry and one for the first bytes of the message. A CPU that waits
+/// for a message or for room is idle. A woken CPU continues after the machine's wake-up time.
 #[derive(Debug)]
 pub struct Channel<T>(Rc<Inner<T>>);
 
@@ -156,10 +156,10 @@ mod tests {
     use super::*;
     use crate::{MACHINES, Simulation, Span};
 
-    /// Race: a waiting receiver does its periodic work, and may wait for a lock during this work. Meanwhile a
-    /// sender wakes the receiver and removes the receiver from the list of waiting receivers. The receiver
-    /// must not wait again, because no sender would wake it. A study found this bug: in a build on 177 CPUs,
-    /// one CPU never ended.
+    /// Race: while a receiver waits for a message, it does its periodic work, which may wait for a lock.
+    /// Meanwhile a sender wakes the receiver and removes it from the list of waiting receivers. The receiver
+    /// must not wait again afterwards, because no sender would wake it. If it waits again, its CPU never
+    /// ends.
     #[test]
     fn a_cpu_that_is_woken_during_its_periodic_work_does_not_wait_again() {
         let machine = MACHINES[0].parse();

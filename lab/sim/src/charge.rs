@@ -1,4 +1,5 @@
-//! Charges virtual time for the allocator's events and for touched frames. [`Charges`] receives the events.
+//! Charges virtual time for the allocator's events, and for frames that CPUs touch. [`Charges`] receives the
+//! events.
 
 use pageset_core::{CpuId, Event, EventSink, Order, Pfn, Platform};
 
@@ -10,7 +11,7 @@ use crate::outcome::{CacheCounts, drain_index};
 use crate::prices::DataPrices;
 use crate::recency::Held;
 
-/// The platform of `pageset-core` in a simulation. Waiting for locks and handling events take virtual time.
+/// The platform of `pageset-core` in a simulation: CPUs spend virtual time on locks and events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VirtualPlatform(Charges);
 
@@ -40,7 +41,7 @@ impl EventSink for Charges {
 }
 
 impl Engine {
-    /// How near two CPUs are.
+    /// Returns how near two CPUs are.
     #[inline]
     pub(crate) fn near(&self, one: u32, other: u32) -> Near {
         let (left, right) = (&self.cpus[one as usize], &self.cpus[other as usize]);
@@ -57,7 +58,7 @@ impl Engine {
         }
     }
 
-    /// Cost of a cache line that CPU `to` fetches after CPU `from` wrote the line last.
+    /// Returns the cost of a cache line that CPU `to` fetches from CPU `from`, which wrote the line last.
     #[inline]
     pub(crate) fn line(&self, from: u32, to: u32) -> u64 {
         match self.near(from, to) {
@@ -72,8 +73,8 @@ impl Engine {
         }
     }
 
-    /// Whether a cache line that moves between these CPUs uses a plane, a network between groups of nodes;
-    /// see [`Planes`](crate::machine::Planes).
+    /// Whether a cache line that moves between these CPUs uses a plane. A plane is a network between groups
+    /// of nodes; see [`Planes`](crate::machine::Planes).
     pub(crate) fn is_between_bricks(&self, from: u32, to: u32) -> bool {
         let brick_nodes = self.prices.planes.as_ref().map_or(u16::MAX, |planes| planes.brick_nodes);
         self.cpus[from as usize].node / brick_nodes != self.cpus[to as usize].node / brick_nodes
@@ -89,8 +90,8 @@ impl Engine {
             Touched::Data(_, data) => &data.levels,
             Touched::Metadata => &prices.metadata,
         };
-        // The machine file has the cost of data from another core under the same last-level cache. For more
-        // distant cores, multiply this cost in proportion to the cost of a line.
+        // The machine file gives the cost of data from another core under the same last-level cache. For a
+        // more distant core, scale this cost by the ratio of the costs of a line from the two cores.
         let from = |last| self.line(last, me);
         let other = |last| match touched {
             Touched::Data(_, DataPrices { core: Some(core), .. }) => {
@@ -133,8 +134,8 @@ impl Engine {
     }
 
     /// Charges the running CPU for taking a block from a free list, or for putting a block back. The CPU also
-    /// writes the links of the entries before and after the block in the list. The CPU does not read these
-    /// entries, so it does not wait for the entries' cache lines.
+    /// writes the links of the block's neighbours in the list. It pays nothing for the cache lines of these
+    /// neighbours, because it does not read them.
     fn move_block(&self, pfn: Pfn, work: u64) {
         let blocks = &self.cpu().scratch.blocks_in_hold;
         blocks.set(blocks.get() + 1);
@@ -142,13 +143,14 @@ impl Engine {
         self.touch_metadata(pfn);
     }
 
-    /// Charges the running CPU for the lines that a CPU reads after it took a lock: list heads and counters
-    /// that the last holder changed.
+    /// Charges the running CPU for the cache lines that it reads after it took a lock: list heads and
+    /// counters that the previous holder changed.
     pub(crate) fn fetch_behind_lock(&self) {
         self.charge(self.prices.zone_lines * self.cpu().scratch.lock_line.get());
     }
 
-    /// Records the result of an allocation on the running CPU: a block, or none.
+    /// Records that the running CPU's allocation got the block `pfn`, or failed. Charges for the metadata of
+    /// the block.
     pub(crate) fn note_alloc(&self, pfn: Option<Pfn>, order: Order) {
         let Some(pfn) = pfn else {
             self.tally.borrow_mut().counts.failures += 1;
@@ -158,7 +160,7 @@ impl Engine {
         self.touch_metadata(pfn);
     }
 
-    /// Notes that the running CPU begins to free a block.
+    /// Charges the running CPU for the work of a free and for the metadata of the block.
     pub(crate) fn note_free(&self, pfn: Pfn) {
         self.work(self.prices.free);
         self.touch_metadata(pfn);
@@ -216,8 +218,8 @@ impl Engine {
                 if let Some(buddy) = buddy
                     && self.prices.frame_layout == FrameLayout::LinePerFrame
                 {
-                    // The CPU prefetches the buddy's line, which arrives no later than the lock. So the line
-                    // adds no waiting time.
+                    // The CPU prefetches the buddy's line, and the line arrives before the CPU has the lock.
+                    // So the CPU does not wait for the line.
                     self.touch(buddy, Touched::Metadata);
                 }
             }
@@ -226,8 +228,8 @@ impl Engine {
     }
 }
 
-/// Longest time that a line may take, in picoseconds: a second. The limit keeps sums from overflowing, even
-/// if a machine file has larger costs.
+/// Largest cost of a line in picoseconds: one second. The limit prevents sums from overflowing, even if a
+/// machine file has larger costs.
 const LINE_PS_MAX: u64 = 1_000_000_000_000;
 
 /// Scales `price` by `from` / `near`, where `from` and `near` are the costs of one line at two distances.

@@ -26,18 +26,19 @@ pub(crate) struct World {
     /// The virtual time at which the CPUs' code (*bodies*) should end.
     pub(crate) deadline: Time,
     pub(crate) tick: Span,
-    /// The caller sets this flag to cancel the run.
+    /// Set by the user of the simulation to cancel the run.
     pub(crate) cancel: Arc<AtomicBool>,
 }
 
-/// How a body uses memory that it touches.
+/// How the code on a virtual CPU (its *body*) uses the memory that it touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
     /// The memory is cleared.
     Clear,
     /// The memory is read or written.
     Access,
-    /// The memory is the source or the target of a copy. The other side of the copy is in a cache.
+    /// The memory is the source or the target of a copy. The model assumes that the other side of the copy is
+    /// in a cache.
     Copy,
 }
 
@@ -45,7 +46,8 @@ pub enum Touch {
 /// forward.
 ///
 /// A copy of a `VirtualCpu` stands for the same CPU as the original. Only code that runs in the body of that
-/// CPU may use the copy. Copies exist for code that cannot be given a reference, such as a global allocator.
+/// CPU may use the copy. Use a copy for code that cannot take a reference as an argument, such as a global
+/// allocator.
 #[derive(Clone, Debug)]
 pub struct VirtualCpu {
     pub(crate) world: Rc<World>,
@@ -151,9 +153,9 @@ impl VirtualCpu {
         result
     }
 
-    /// Allocates a block. Fails where a kernel would make the requesting task reclaim
-    /// memory. A refused request counts as a direct reclaim and not as a failure, because the caller should
-    /// reclaim and try again.
+    /// Allocates a block, but fails if a kernel would make the requesting task reclaim memory. A failed
+    /// request counts as a direct reclaim and not as a failure, because the caller should reclaim memory and
+    /// try again.
     ///
     /// # Errors
     /// Returns the allocator's error.
@@ -226,15 +228,15 @@ impl VirtualCpu {
         result
     }
 
-    /// Empties the page sets of all CPUs. The CPU that calls this function gives all pages of all page sets
-    /// back to the zones.
+    /// Empties the page sets of all CPUs, or the arrays if the allocator is `pageset-blocks`. The CPU that
+    /// calls this function does the work.
     pub fn drain_all(&self) {
         self.begin(0);
         self.world.allocator.drain_all(self.id);
     }
 
-    /// The memory of a node's highest zone. `None` if there is no such node, or if the allocator has no
-    /// watermarks.
+    /// Returns the free memory and the watermarks of a node's highest zone. Returns `None` if there is no
+    /// such node, or if the allocator has no watermarks.
     #[must_use]
     pub fn memory(&self, node: NodeId) -> Option<ZoneMemory> {
         let zone = *self.world.main_zones.get(node.index())?;
@@ -260,19 +262,20 @@ impl VirtualCpu {
         NodeId(engine.footprint.borrow().node(pfn, engine.prices.nodes) as u16)
     }
 
-    /// Begins an operation of the allocator on `blocks` blocks: sets the operation's counts to zero.
+    /// Begins an operation of the allocator on `blocks` blocks: does periodic work that is due, and sets the
+    /// operation's counts to zero.
     #[inline]
     fn begin(&self, blocks: usize) {
         self.interrupt();
         let scratch = &self.engine().cpu().scratch;
         scratch.clear();
-        // With Linux's allocator, each block of a list takes an atomic exchange on the page set's lock. The
-        // price of an operation already includes the exchanges on this lock.
+        // An operation's price includes one atomic exchange per block, because Linux's allocator does one
+        // exchange per block, on the page set's lock.
         scratch.exchanges_included.set(blocks as u64);
     }
 
-    /// Touches the first `bytes` of a block. The time of the touch depends on the place of the data: a cache
-    /// or memory. After the touch, this CPU's caches have the data.
+    /// Touches the first `bytes` of a block. The time depends on where the data is: in a cache or in memory.
+    /// Afterwards, this CPU's caches have the data.
     pub fn touch(&self, pfn: Pfn, bytes: u64, touch: Touch) {
         let engine = self.engine();
         let levels = match touch {
@@ -309,8 +312,8 @@ impl VirtualCpu {
         }
     }
 
-    /// Runs between two operations: lets other CPUs catch up, and does the CPU's periodic work if this work
-    /// is due.
+    /// Lets other CPUs catch up, and does the CPU's periodic work if the work is due. A CPU calls this
+    /// function between two operations.
     #[inline]
     pub(crate) fn interrupt(&self) {
         self.engine().keep_close();

@@ -1,14 +1,14 @@
-//! A fingerprint of everything that happened in a simulation, in order.
+//! A hash of the events of a simulation, in their order. Equal digests show that two runs were equal.
 
-/// A hash of 64 bits of the events of a run. Two runs with equal digests made the same decisions at the same
-/// times, unless two different runs have the same hash by chance.
+/// A 64-bit hash of the events of a run. Two runs with equal digests made the same decisions at the same
+/// times, unless the hashes of different runs are equal by chance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Digest(u64);
 
 impl Digest {
-    /// The digest before any event. Source of the constants: FNV-1a. Unlike FNV-1a, the digest hashes words
-    /// instead of bytes, and also rotates each product, because a multiplication never moves high bits to
-    /// lower places.
+    /// The digest before any event. The constants are from the hash FNV-1a. Unlike FNV-1a, the digest hashes
+    /// words instead of bytes. It also rotates each product, because a multiplication alone moves no high
+    /// bits to lower places.
     pub(crate) const EMPTY: Self = Self(0xcbf2_9ce4_8422_2325);
 
     #[inline]

@@ -1,10 +1,10 @@
-//! Tells which cache has a frame's data. The caches of the CPU that touched the frame last have the data,
-//! unless that CPU has touched more data afterwards than its caches hold.
+//! Tells which cache has a frame's data. The CPU that touched the frame last has the data in its caches,
+//! unless it has touched more data afterwards than its caches hold.
 //!
-//! A frame's data and its metadata each have a mark: the CPU that touched them last, and when. The
-//! [`Recency`] of this CPU knows which of its caches still holds the lines that it used at the time of the
-//! mark. The model is a fully associative cache that evicts the least recently used line. The data of a
-//! workload is in the model only if the workload calls a function to touch the data.
+//! A frame has two marks, one for its data and one for its metadata. A mark names the CPU of the last touch
+//! and the time of the touch. The [`Recency`] of this CPU tells which of its caches still holds lines that
+//! were last used at this time. Caches are modelled as fully associative, and evict the least recently used
+//! line. The model knows only data that a workload reports with a call such as `touch`.
 
 use pageset_core::{CpuId, Pfn};
 
@@ -14,8 +14,8 @@ use crate::recency::{Held, Recency};
 
 /// Bytes of a cache line.
 pub(crate) const LINE_BYTES: u64 = 64;
-/// The last touch of a frame's data or metadata, packed into one word: which CPU, at which step, how many
-/// lines. The word is 0 if no CPU touched the frame.
+/// The last touch of a frame's data or metadata, packed into one word: the CPU, the step (its time), and the
+/// number of lines. The word is 0 if no CPU touched the frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mark(u64);
 
@@ -65,8 +65,8 @@ impl Touched<'_> {
 /// Records for each frame the CPU that touched it last, and when. For each CPU, also records the lines that
 /// its caches hold.
 pub(crate) struct Footprint {
-    /// For each frame, the marks of its data and of its metadata, as integers: a vector of integers is zeroed
-    /// by the system.
+    /// For each frame, the marks of its data and of its metadata. They are plain integers, so that the
+    /// operating system can provide a zeroed vector.
     marks: Vec<[u64; 2]>,
     /// The lines that each CPU's caches hold.
     recent: Box<[Recency]>,
@@ -74,8 +74,8 @@ pub(crate) struct Footprint {
 }
 
 impl Footprint {
-    /// Makes a footprint for a run on the machine's first `cpus` CPUs. CPUs that run no code get no part of
-    /// the last-level cache.
+    /// Makes a footprint for a run on the machine's first `cpus` CPUs. The other CPUs of the machine get no
+    /// part of the last-level cache.
     pub(crate) fn of(machine: &Machine, cpus: u32) -> Self {
         let topology = &machine.topology;
         let slice = topology.cache_slice();
@@ -85,20 +85,20 @@ impl Footprint {
         let sharers_max = sharers.into_iter().max().unwrap_or(1).max(1);
         let shared_kib = topology.caches.l3_kib / sharers_max;
         let lines = |kib: u32| u64::from(kib) * 1024 / LINE_BYTES;
-        // Each hardware thread gets an equal part of the caches of its core. Each CPU gets an equal part of a
-        // last-level cache. If the last-level caches have different numbers of CPUs of this run, each CPU
-        // gets the part that a CPU has in the cache with the most CPUs.
+        // Each hardware thread of the machine gets an equal part of the caches of its core. Each CPU of the
+        // run gets an equal part of a last-level cache. If last-level caches serve different numbers of CPUs,
+        // the largest number decides the size of all parts.
         let near_kib = slice.all_kib - slice.last_level_kib;
         Self {
-            // The system provides zeroed memory only for pages that are written.
+            // The operating system provides memory only for pages that are written.
             marks: vec![[0; 2]; machine.memory.end() as usize],
             recent: (0..cpus).map(|_| Recency::new(lines(near_kib), lines(near_kib + shared_kib))).collect(),
             frames_per_node: (machine.memory.end() / u64::from(machine.topology.nodes)).max(1),
         }
     }
 
-    /// Records that `cpu` touches a frame. Returns the CPU that touched the frame before, and which of that
-    /// CPU's caches holds the frame. Returns `None` if the machine has no such frame.
+    /// Records that `cpu` touches a frame. Returns the CPU of the previous touch, and which of its caches
+    /// holds the frame. Returns `None` if the machine has no such frame.
     #[inline]
     pub(crate) fn touch(&mut self, cpu: u32, pfn: Pfn, touched: Touched<'_>) -> Option<Option<(u32, Held)>> {
         let which = match touched {
@@ -117,7 +117,7 @@ impl Footprint {
         Mark(mark).parts().map(|(cpu, ..)| cpu)
     }
 
-    /// Returns the cache of the mark's CPU that still holds the touched lines.
+    /// Returns which cache of the mark's CPU still holds the touched lines.
     #[inline]
     pub(crate) fn held(&self, mark: u64) -> Held {
         let held = Mark(mark).parts().map(|(cpu, step, _)| self.recent[cpu as usize].holder(step));

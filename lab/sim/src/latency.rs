@@ -1,12 +1,12 @@
-//! How long operations took: a histogram with logarithmic buckets.
+//! A histogram of the durations of operations, with logarithmic buckets.
 
-/// A bucket is chosen by the position of a value's highest bit and by this number of bits after it. So the
-/// width of a bucket is at most 1/32 of the values in it.
+/// The position of a value's highest bit and the next `BITS` bits choose the value's bucket. So the width of
+/// a bucket is at most 1/32 of each value in it.
 const BITS: u32 = 5;
 /// Number of buckets that cover every 64-bit number of picoseconds.
 const BUCKETS: usize = (64 - BITS as usize + 1) << BITS;
 
-/// A histogram of times. Percentiles are exact to 3 %.
+/// A histogram of times. A percentile is at most 1/32 (3 %) larger than the exact value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Latency {
     buckets: Box<[u64]>,
@@ -72,8 +72,8 @@ impl Latency {
         self.max_ps as f64 / 1000.0
     }
 
-    /// Returns the time, in nanoseconds, that a share of all recorded times does not exceed. Returns 0 if no
-    /// time was recorded. `share` is 0 to 1.
+    /// Returns the percentile for `share` (0 to 1) in nanoseconds: this share of the recorded times is not
+    /// longer. Returns 0 if no time was recorded.
     #[must_use]
     pub fn percentile_ns(&self, share: f64) -> f64 {
         let wanted = ((self.count as f64 * share).ceil() as u64).max(1);

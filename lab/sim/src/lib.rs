@@ -1,8 +1,8 @@
-//! A discrete-event machine that runs `pageset-core` on virtual CPUs in virtual time.
+//! A discrete-event simulator that runs `pageset-core` on virtual CPUs in virtual time.
 //!
-//! A [`Machine`] describes a computer and the cost of each step there. A [`Simulation`] has such a machine,
-//! an allocator, and for each CPU a *body*: ordinary synchronous code that uses a [`VirtualCpu`]. Each CPU
-//! has its own clock. CPUs affect each other only through locks, shared lines and channels, in the order of
+//! A [`Machine`] describes a computer and the cost of each step there. A [`Simulation`] has a machine, an
+//! allocator, and for each CPU a *body*: ordinary synchronous code that uses a [`VirtualCpu`]. Each CPU has
+//! its own clock. CPUs affect each other only through locks, shared lines and channels, in the order of
 //! virtual time. The result does not depend on the computer that simulates: equal input gives an equal
 //! [`Outcome`]. To compare two runs, compare [`Outcome::digest`].
 //!
@@ -35,15 +35,15 @@
 //!
 //! In a body, a [`VirtualCpu`] allocates, frees, touches memory, computes and sleeps. CPUs send messages to
 //! each other through a [`Channel`]. [`VirtualMutex`] (made by [`mutex`]), [`Spin`] and [`Gate`] are locks
-//! for a workload's own data. A [`SharedLine`] is a cache line that several CPUs write. [`VirtualLock`]
+//! for a workload's own data. A [`SharedLine`] models a cache line that several CPUs write. [`VirtualLock`]
 //! implements `lock_api`'s raw lock, for code that is generic over a lock type.
 //!
 //! A simulation uses one OS thread. Several simulations can run on several threads. `docs/book/src/limits.md`
 //! lists what the simulator does not model.
 //!
 //! The modules are listed from the highest layer to the lowest. `simulation` builds and runs a simulation.
-//! `engine` decides which CPU runs next. `cpu` has the operations of a body. `lock`, `line`, `link` and
-//! `channel` are what CPUs share. Costs come from `charge`, `prices`, `footprint` (with `recency`) and
+//! `engine` decides which CPU runs next. `cpu` has the operations of a body. CPUs share the types of `lock`,
+//! `line`, `link` and `channel`. Costs come from `charge`, `prices`, `footprint` (with `recency`) and
 //! `variation`. Results are in `measure`, `tally`, `latency` and `outcome`. `machine` reads TOML.
 #![deny(unsafe_code)]
 
@@ -89,7 +89,7 @@ pub use random::{Stream, stream};
 pub use simulation::{Builder, Simulation, SimulationError};
 pub use time::{Span, Time};
 
-/// The crate's README. Doc tests run the README's example.
+/// Lets doc tests run examples of the crate's README, if it has any.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -17,8 +17,8 @@ const NOBODY: u32 = u32::MAX;
 pub struct SharedLine {
     last: AtomicU32,
     free_at: AtomicU64,
-    /// The link that carries the line between bricks (groups of nodes). Without a link, only distance limits
-    /// how fast the line moves.
+    /// The link that carries the line between bricks (groups of nodes). Without a link, the time of a move
+    /// depends only on the distance.
     link: Option<Arc<Link>>,
 }
 
@@ -42,7 +42,7 @@ impl SharedLine {
     }
 
     /// Does an atomic read-modify-write like [`rmw`](Self::rmw), for the virtual CPU that runs on this OS
-    /// thread now. Outside a simulation this operation takes no time.
+    /// thread now. Outside a simulation, this function does nothing.
     pub fn rmw_here(&self) {
         crate::engine::current::with(|engine| {
             if let Some(engine) = engine {

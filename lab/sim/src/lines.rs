@@ -1,10 +1,11 @@
-//! Cache lines of an allocator without locks: which CPUs have each line, and when the next CPU gets it.
+//! Models the cache lines of an allocator without locks: which CPUs have a line, and when the next CPU gets
+//! the line.
 //!
 //! Atomic operations happen in the order of virtual time. A line belongs to the CPU that wrote it last. CPUs
 //! that have read the line after this write have copies. To write a line, a CPU needs the only copy of the
-//! line. To read a line, a CPU needs any copy. A CPU that does not have the copy it needs must fetch the
-//! line. CPUs fetch a line one after another, at a cost that grows with distance. So if two compare-exchanges
-//! race, the second one waits for the line and then fails, as on a real machine.
+//! line. To read a line, a CPU needs any copy. Otherwise, the CPU must fetch the line. CPUs fetch a line one
+//! after another, at a cost that grows with distance. So if two compare-exchanges race, the second one waits
+//! for the line and then fails, as on a real machine.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -23,7 +24,7 @@ pub(crate) struct Lines {
     /// The fields of each [`Line`]. The fields are plain integers, so that the system zeroes them, and
     /// provides memory only for pages that are written.
     lines: RefCell<Vec<[u64; 3]>>,
-    /// For each line with copies, the set of CPUs that have one: one bit for each CPU.
+    /// For each line with copies, the set of CPUs that have a copy: one bit for each CPU.
     copies: RefCell<Vec<Box<[Cell<u64>]>>>,
     cpus: usize,
 }
@@ -141,7 +142,7 @@ pub(crate) fn observe(address: usize, how: LineUse) {
 }
 
 impl Engine {
-    /// Charges an atomic operation that the running CPU is about to do on a word of the allocator.
+    /// Charges the running CPU for the atomic operation that it is about to do on a word of the allocator.
     #[inline]
     fn use_word(&self, address: usize, how: LineUse) {
         let Some((table, number)) = self.lines.find(address) else { return };
@@ -168,8 +169,8 @@ impl Engine {
         }
     }
 
-    /// Charges for using a line that the running CPU itself wrote last. The cost depends on the number of
-    /// other lines that the CPU has used after this write.
+    /// Charges the running CPU for using a line that it wrote last itself. The cost depends on the number of
+    /// other lines that the CPU has used since this write.
     #[inline]
     fn use_own(&self, number: usize, line: Line, me: u32) {
         let mut footprint = self.footprint.borrow_mut();
@@ -188,7 +189,7 @@ impl Engine {
     }
 
     /// Fetches a line for the running CPU from memory or from other CPUs. A CPU that writes must invalidate
-    /// all other copies, so it sends a request to every CPU that has one.
+    /// all other copies. It sends requests to all CPUs that have a copy, and waits for the slowest answer.
     fn get_line(&self, table: usize, number: usize, how: LineUse) {
         let (me, cpu) = (self.cpu_index(), self.cpu());
         let mut line = self.lines.get(number);

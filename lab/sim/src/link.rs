@@ -1,4 +1,5 @@
-//! Models the link between one plane and the memory that holds contended cache lines.
+//! Models the link between one plane (a network between nodes) and the memory that holds contended cache
+//! lines.
 //!
 //! Planes are parallel networks between the nodes of a large machine. The address of a line decides which
 //! plane carries the line. A line moves to one CPU at a time. If a second CPU asks for a moving line, its
@@ -14,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 pub struct Link(Mutex<BinaryHeap<Reverse<u64>>>);
 
 impl Link {
-    /// Number of CPUs that wait at `now` for any line of this link.
+    /// Returns the number of CPUs that wait at `now` for a line of this link.
     pub(crate) fn waiting(&self, now: u64) -> u64 {
         let mut done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while done.peek().is_some_and(|Reverse(done)| *done <= now) {

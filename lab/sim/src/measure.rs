@@ -12,8 +12,8 @@ use crate::time::{Span, Time};
 /// The time on a CPU's clock, and how long the CPU was idle until then.
 type Clock = (u64, u64);
 
-/// Begins and ends the measured time of a run. `Measure` reads the allocator's state outside the simulation,
-/// so that reading costs no virtual time.
+/// Begins and ends the measured time of a run. The scheduler calls `Measure` outside the simulation, so that
+/// reading the allocator's state costs no virtual time.
 #[derive(Debug)]
 pub(crate) struct Measure {
     workers: Vec<CpuId>,
@@ -24,8 +24,8 @@ pub(crate) struct Measure {
     result: Option<Measured>,
 }
 
-/// Number of samples of memory use in a run. Guess: one sample takes as long as some thousand allocations, so
-/// a run takes only a few samples.
+/// Number of samples of memory use in a run. The number is small, because the simulator needs as long for one
+/// sample as for some thousand allocations.
 const LOOKS: u64 = 20;
 
 /// Samples of the use of memory during a run.
@@ -37,8 +37,8 @@ struct Looks {
     held_sum: u64,
     held_peak: u64,
     at_hand_sum: u64,
-    /// `pages` is the number of all pages. `available_least` is the smallest number of pages, over all
-    /// samples, that every CPU could take.
+    /// `pages` is the number of pages that were free when the run began. `available_least` is the smallest
+    /// number of free pages, over all samples, that every CPU could take.
     pages: u64,
     available_least: u64,
     /// The allocator's counts at the moment when measuring began.
@@ -99,7 +99,7 @@ impl Measure {
         }
     }
 
-    /// Returns the result, even if the measured time is not over.
+    /// Returns the result. If the measured time is not over, it ends at the latest clock of a worker.
     pub(crate) fn finish(mut self, world: &World) -> Measured {
         let cpus = &world.engine.cpus;
         let last = self.workers.iter().map(|cpu| cpus[cpu.index()].clock.get()).max().unwrap_or(0);
@@ -130,7 +130,8 @@ impl Measure {
         Measured { workers, span, busy, idle, tally, memory, digest }
     }
 
-    /// The clock of each worker at `now`. The clock of a waiting worker does not move.
+    /// Returns the clock of each worker at `now`. If a worker's clock is earlier than `now`, this function
+    /// adds the missing time, because the clock of a waiting worker does not move.
     fn clocks(&self, engine: &Engine, now: Time) -> Vec<Clock> {
         let of = |cpu: &CpuId| {
             let cpu = &engine.cpus[cpu.index()];

@@ -1,5 +1,4 @@
-//! Tables for all frames of a simulated machine. The operating system provides memory only for those pages of
-//! a table that are written.
+//! Makes the tables for all frames of a simulated machine, in zeroed memory.
 #![expect(unsafe_code, reason = "allocates zeroed memory for types whose all-zero bytes are a valid value")]
 
 use pageset_core::{FrameCounts, FrameLinks, FrameState, FrameTables, PageblockType, Storage};

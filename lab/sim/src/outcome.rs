@@ -11,27 +11,28 @@ use crate::time::Span;
 /// Counts of the measured part of a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Units of work that the bodies counted.
+    /// Units of work that the bodies finished.
     pub score: u64,
-    /// Number of blocks that the bodies requested.
+    /// Number of single blocks that the bodies requested, and of pages that bulk allocations gave them.
     pub allocs: u64,
-    /// Requests that failed.
+    /// Number of requests that failed.
     pub failures: u64,
-    /// Pages of all blocks that the bodies obtained.
+    /// Number of pages of all blocks that the bodies obtained.
     pub allocated_pages: u64,
-    /// Pages of blocks that came directly from a zone, not from a page set.
+    /// Number of pages of blocks that came directly from a zone, not from a page set.
     pub direct_pages: u64,
-    /// Blocks freed.
+    /// Number of blocks that the bodies freed.
     pub frees: u64,
-    /// Refills of page sets.
+    /// Number of refills of page sets.
     pub refills: u64,
-    /// Pages that refills took from zones: the 2023 series' *alloc_zone*.
+    /// Number of pages that refills took from zones. The patch series of 2023 that introduced automatic
+    /// tuning of `high` calls this number *alloc_zone*.
     pub refilled_pages: u64,
-    /// Drains of page sets, by reason; see [`Counts::drains_because`].
+    /// Number of drains of page sets for each reason; see [`Counts::drains_because`].
     pub drains: [u64; 5],
-    /// Pages that drains returned.
+    /// Number of pages that drains gave back.
     pub drained_pages: u64,
-    /// How often CPUs used data of the allocator that other CPUs use too.
+    /// Counts of accesses to data of the allocator that several CPUs use.
     pub shared: SharedCounts,
     /// Number of times that a kernel would have woken the reclaimer.
     pub kswapd_wakes: u64,
@@ -41,7 +42,7 @@ pub struct Counts {
     pub bad_pages: u64,
 }
 
-/// How often CPUs used data of the allocator that other CPUs use too. The counts are defined for every
+/// Counts of accesses to data of the allocator that several CPUs use. The counts are defined for every
 /// allocator, so allocators can be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedCounts {
@@ -49,12 +50,12 @@ pub struct SharedCounts {
     /// CPU changed data that all CPUs of a zone share.
     pub shared_visits: u64,
     /// Number of times that a CPU changed the free frames of a pageblock that another CPU had changed last.
-    /// If recordings are played on whole allocators, also the number of times that a CPU changed a page set
-    /// that another CPU had changed last.
+    /// If a recording is played on a whole allocator, changes of a page set that another CPU had changed last
+    /// count too.
     pub line_transfers: u64,
     /// The number of `line_transfers` that came less than 10 us after the other CPU's change.
     pub contended_lines: u64,
-    /// Number of blocks that came from memory of another migratetype than the request's.
+    /// Number of blocks that came from another migratetype than the request's.
     pub fallbacks: u64,
 }
 
@@ -81,20 +82,21 @@ pub(crate) const fn drain_index(reason: DrainReason) -> usize {
 }
 
 impl Counts {
-    /// Drains for one reason.
+    /// Returns the number of drains for one reason.
     #[must_use]
     pub const fn drains_because(&self, reason: DrainReason) -> u64 {
         self.drains[drain_index(reason)]
     }
 
-    /// Drains because of consecutive high-order frees: the 2023 series' *free_high*.
+    /// Returns the number of drains because of consecutive high-order frees, called *free_high* in the patch
+    /// series of 2023.
     #[must_use]
     pub const fn free_high(&self) -> u64 {
         self.drains_because(DrainReason::FreeHigh)
     }
 }
 
-/// Number of cache lines touched, by the place where the CPU found them.
+/// Number of cache lines that CPUs touched, by the place of the line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
     /// Number of lines found in the core's own caches.
@@ -103,18 +105,17 @@ pub struct CacheCounts {
     pub shared: u64,
     /// Number of lines found in the own caches of another core under the same last-level cache.
     pub other_core: u64,
-    /// Number of lines found in caches under another last-level cache: of another node, or of another group
-    /// of cores.
+    /// Number of lines found under another last-level cache: of another node, or of another group of cores.
     pub other_cache: u64,
-    /// Lines found in memory.
+    /// Number of lines found in memory.
     pub memory: u64,
 }
 
 impl CacheCounts {
-    /// Misses of the last-level cache, as a share of the references to the last-level cache. Processors count
-    /// misses and references in the same way. A reference is a line that the core's own caches do not have. A
-    /// miss is a line that comes neither from the last-level cache nor from a core under it. The result is 0
-    /// if there was no reference to the last-level cache.
+    /// Returns the misses of the last-level cache, divided by the references to the last-level cache. As in
+    /// the counters of processors, a reference is a line that the core's own caches do not have. A miss is a
+    /// line that comes neither from the last-level cache nor from a core under it. The result is 0 if there
+    /// was no reference.
     #[must_use]
     pub fn miss_rate(&self) -> f64 {
         let misses = self.other_cache + self.memory;
@@ -139,9 +140,9 @@ pub struct LineTraffic {
 }
 
 impl LineTraffic {
-    /// The names of the allocator's tables in results. The tables hold, in this order: frames of a pageblock,
-    /// states of pageblocks, a CPU's own data of a zone, shared data of a zone, sets of pageblocks, and data
-    /// that few pageblocks need.
+    /// The names of the allocator's tables in results. In this order, the tables hold the frames of
+    /// pageblocks, the states of pageblocks, data of one CPU, shared data of a zone, sets of pageblocks, and
+    /// data that few pageblocks need.
     pub const TABLES: [&'static str; 6] = ["rows", "states", "cpu_share", "zones", "index", "bad_bits"];
 
     /// Number of lines that CPUs fetched from other CPUs.
@@ -159,31 +160,31 @@ impl LineTraffic {
     }
 }
 
-/// Use of memory in pages, in the terms of [`FrameUsage`](pageset_core::FrameUsage).
+/// Use of memory in pages. The fields use the terms of [`FrameUsage`](pageset_core::FrameUsage).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MemoryUse {
-    /// Average number of free pages that single CPUs held during the measured time. Other CPUs could not take
-    /// the pages that a single CPU held.
+    /// Average number of free pages that CPUs held for themselves during the measured time. Other CPUs cannot
+    /// take held pages.
     pub held_mean: f64,
-    /// Largest number of free pages that single CPUs held together, over all samples.
+    /// Largest number of held pages over all samples, of all CPUs together.
     pub held_peak: u64,
-    /// Number of free pages that single CPUs held together at the end of the measured time.
+    /// Number of held pages at the end of the measured time, of all CPUs together.
     pub held_at_end: u64,
-    /// Largest number of pages, over all samples, that were in use or held by single CPUs. Tools such as
-    /// `free` call this number used memory.
+    /// Largest number of pages over all samples that were in use or held by CPUs. Tools such as `free` call
+    /// this number used memory.
     pub used_peak: u64,
     /// Average number of free pages that were reserved for one CPU during the measured time. Other CPUs could
     /// take reserved pages if they found no other pages.
     pub at_hand_mean: f64,
-    /// Pageblocks that were free as a whole at the end of the measured time.
+    /// Number of pageblocks that were completely free at the end of the measured time.
     pub whole_at_end: u64,
-    /// Free pages that are not part of a completely free pageblock, at the end of the measured time. A free
+    /// Number of free pages outside completely free pageblocks, at the end of the measured time. A free
     /// pageblock that one CPU has reserved counts as completely free. Pages in page sets never count as part
     /// of a free pageblock.
     pub apart_at_end: u64,
     /// Number of free pages that CPUs held after all bodies had ended and each CPU had ticked twice.
     pub held_after_two_ticks: u64,
-    /// Number of pageblocks that were completely free at the end of the idle time that follows the load.
+    /// Number of completely free pageblocks at the end of the idle time that follows the last body.
     pub whole_when_gone: u64,
 }
 
@@ -200,8 +201,8 @@ pub struct Outcome {
     pub workers: u32,
     /// The seed of the random numbers.
     pub seed: u64,
-    /// Fingerprint of everything that happened in order, until the end of the measured time. Equal input
-    /// gives an equal fingerprint.
+    /// Hash of all events until the end of the measured time, in their order. Equal input gives an equal
+    /// hash.
     pub digest: u64,
     /// Length of the measured time: from the end of the warm-up until the deadline, or until the last body
     /// ended.
@@ -211,8 +212,8 @@ pub struct Outcome {
     /// Time that each worker was idle during the measured time.
     pub idle: Vec<Span>,
     /// Part of all workers' busy time spent in the user program
-    /// ([`VirtualCpu::advance_in_user_mode`](crate::VirtualCpu::advance_in_user_mode)). In the rest of the
-    /// busy time, workers are in the kernel.
+    /// ([`VirtualCpu::advance_in_user_mode`](crate::VirtualCpu::advance_in_user_mode)). The rest of the busy
+    /// time is kernel time.
     pub user: Span,
     /// Counts of events.
     pub counts: Counts,
@@ -229,23 +230,23 @@ pub struct Outcome {
     pub memory: MemoryUse,
     /// How long each allocation took.
     pub alloc: Latency,
-    /// For each allocation, the time that the CPU waited for a lock while another CPU held this lock to drain
-    /// a page set.
+    /// For each allocation, the time that the CPU waited for a lock that another CPU held to drain a page
+    /// set.
     pub behind_drains: Latency,
-    /// How long each free of a single block took. Frees of lists are not timed.
+    /// How long each free of a single block took. Calls that free a list of blocks are not included.
     pub free: Latency,
     /// Largest number of pages that were in page sets at one moment of the measured time.
     pub cached_peak: u64,
-    /// Number of pages in page sets at the end of the measured time.
+    /// Number of pages that were in page sets at the end of the measured time.
     pub cached_at_end: u64,
-    /// Pages in page sets at the end of the idle time that follows the last body.
-    /// [`Builder::idle_after`](crate::Builder::idle_after) sets this time.
+    /// Number of pages that were in page sets at the end of the idle time after the last body.
+    /// [`Builder::idle_after`](crate::Builder::idle_after) sets the idle time.
     pub cached_after_idle: u64,
-    /// Numbers of free, cached, allocated and leaked frames after the run, as the allocator's `validate`
-    /// counted them.
+    /// Numbers of free, cached, allocated and leaked frames after the run, counted by the allocator's
+    /// `validate`.
     pub census: FrameCensus,
     /// Workers that never ended, because they waited and no running worker was left that could wake them. The
-    /// pages that stuck workers held are lost.
+    /// pages that these workers held were never freed.
     pub stuck: Vec<pageset_core::CpuId>,
 }
 
@@ -269,28 +270,29 @@ impl Outcome {
         self.busy.iter().copied().sum()
     }
 
-    /// Share of the workers' busy time spent waiting for locks of a class, in percent.
+    /// Returns the share of the workers' busy time that they waited for locks of a class, in percent.
     #[must_use]
     pub fn lock_wait_pct(&self, class: LockClass) -> f64 {
         self.share_pct(self.lock(class).wait_ps)
     }
 
-    /// Share of the workers' busy time spent waiting for zone locks or holding zone locks, in percent: the
-    /// 2023 series' *zone lock%*.
+    /// Returns the share of the workers' busy time that they waited for zone locks or held them, in percent.
+    /// The patch series of 2023 calls this share *zone lock%*.
     #[must_use]
     pub fn zone_lock_pct(&self) -> f64 {
         let zone = self.lock(LockClass::Zone);
         self.share_pct(zone.wait_ps + zone.hold_ps)
     }
 
-    /// Share of the workers' busy time spent waiting for cache lines of other CPUs, in percent. The share is
-    /// 0 for allocators with locks.
+    /// Returns the share of the workers' busy time that they waited for cache lines of other CPUs, in
+    /// percent. The share is 0 for Linux's allocator.
     #[must_use]
     pub fn line_pass_pct(&self) -> f64 {
         self.share_pct(self.lines.pass_ps)
     }
 
-    /// Share of the workers' busy time spent waiting for the locks of LRU lists or holding them, in percent.
+    /// Returns the share of the workers' busy time that they waited for locks of LRU lists or held them, in
+    /// percent.
     #[must_use]
     pub fn lru_lock_pct(&self) -> f64 {
         let lru = self.lock(LockClass::Lru);

@@ -15,8 +15,7 @@ pub(crate) struct Prices {
     pub(crate) give_block: u64,
     pub(crate) zone_visit: u64,
     pub(crate) zone_lines: u64,
-    /// Cost of one metadata line from the core's own caches (near), from the last-level cache (shared), and
-    /// from memory.
+    /// Costs of one metadata line: from the core's own caches, from the last-level cache, and from memory.
     pub(crate) metadata: [u64; 3],
     pub(crate) frame_layout: FrameLayout,
     /// Cost of clearing one line.
@@ -42,11 +41,10 @@ pub(crate) struct Prices {
     pub(crate) slowdown: u64,
 }
 
-/// Cost of one line of data, in picoseconds.
+/// Costs of one line of data, in picoseconds.
 #[derive(Debug)]
 pub(crate) struct DataPrices {
-    /// Cost of the line from the core's own caches (near), from the last-level cache (shared), and from
-    /// memory.
+    /// Costs of the line: from the core's own caches, from the last-level cache, and from memory.
     pub(crate) levels: [u64; 3],
     /// Cost of the line from the own caches of another core under the same last-level cache. `None` if this
     /// cost is the same as the cost from memory.
@@ -58,7 +56,7 @@ pub(crate) struct DataPrices {
 /// Costs of a plane (one of the parallel networks between nodes), in picoseconds.
 #[derive(Debug)]
 pub(crate) struct PlanePrices {
-    /// Nodes of one brick. CPUs of one brick exchange lines without using a plane.
+    /// Number of nodes of one brick (group of nodes). CPUs of one brick exchange lines without using a plane.
     pub(crate) brick_nodes: u16,
     /// Time that one moving cache line occupies the plane.
     line: u64,
@@ -67,8 +65,8 @@ pub(crate) struct PlanePrices {
 }
 
 impl PlanePrices {
-    /// Time that a moving line occupies the plane while `waiting` CPUs wait for lines. The requests of the
-    /// waiting CPUs use the plane too.
+    /// Returns the time that a moving line occupies the plane while `waiting` CPUs wait for lines. The time
+    /// includes the requests of the waiting CPUs, which use the plane too.
     pub(crate) fn busy(&self, waiting: u64) -> u64 {
         self.line.saturating_add(self.request.saturating_mul(waiting))
     }

@@ -1,5 +1,5 @@
-//! Streams of random numbers. Each purpose has its own stream, so that one more random number for one purpose
-//! does not change the random numbers of other purposes.
+//! Streams of random numbers. Each purpose has its own stream. So if code draws one more number for one
+//! purpose, the numbers for other purposes stay the same.
 
 use pageset_core::CpuId;
 use rand::{Rng, SeedableRng};

@@ -3,23 +3,22 @@
 use std::collections::VecDeque;
 
 /// Number of steps that the smaller cache is divided into. With more steps, the order of lines is more exact.
-/// Guess: an error of 1/32 of a cache is smaller than the error of assuming that caches replace exactly the
-/// least recently used line.
+/// With 32 steps, the error is 1/32 of the cache. The value is a guess: real caches deviate more from
+/// replacing exactly the least recently used line.
 const STEPS_OF_NEAR: u64 = 32;
-/// A CPU's state remembers the lines of at most this many steps. A line that is not used for this many
-/// steps counts as evicted, even if few other lines were used. The limit bounds the memory of one CPU at 128
-/// KiB.
+/// Largest number of steps that a CPU's state remembers. If a line is not used for this many steps, it counts
+/// as evicted, even if few other lines were used. The limit bounds the state of one CPU at 128 KiB.
 const STEPS_MAX: usize = 1 << 14;
-/// Largest number of steps whose lines both caches together may hold. The number is a quarter of the
-/// remembered steps, because a line that is used again moves to a new step, and the old step becomes smaller.
+/// Number of full steps that fill both caches together, at most. The number is only a quarter of the
+/// remembered steps, because steps shrink: a line that is used again moves from its old step to a new step.
 const STEPS_OF_ALL: u64 = STEPS_MAX as u64 / 4;
 
 /// The number of a step, which stands for a time of use. The first step has the number 1.
 pub(crate) type Step = u64;
 
-/// The lines that one CPU used last, from the most recent to the oldest, divided into steps. Two caches are
-/// modelled. Each cache holds the most recently used lines, as many as fit. A line that is used again moves
-/// to the front, and other lines keep their order.
+/// The lines that one CPU used last, in the order of their last use, divided into steps. The state models two
+/// caches. Each cache holds as many of the most recently used lines as fit. A line that is used again moves
+/// to the newest step, and other lines keep their order.
 #[derive(Debug)]
 pub(crate) struct Recency {
     /// For each step, the number of lines whose last use was in this step. The oldest step comes first.
@@ -42,7 +41,7 @@ struct Edge {
     lines: u64,
 }
 
-/// Which of a CPU's caches has a line.
+/// The place of a line in a CPU's caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
     /// The line is in one of the core's own caches.
@@ -79,7 +78,7 @@ impl Recency {
         }
     }
 
-    /// The cache that holds lines last used in `step`.
+    /// Returns which cache holds the lines that were last used in `step`.
     #[inline]
     pub(crate) fn holder(&self, step: Step) -> Held {
         if step >= self.near.step {
@@ -102,15 +101,15 @@ impl Recency {
         }
     }
 
-    /// Records that this CPU uses lines. Returns the current step.
+    /// Records that this CPU uses lines now. Returns the current step.
     #[inline]
     pub(crate) fn push(&mut self, lines: u64) -> Step {
         let last = self.steps.len() - 1;
         let now = self.first + last as u64;
         self.steps[last] += lines;
         for edge in [&mut self.near, &mut self.all] {
-            // If the lines of this step alone fill the cache, `edge.step` is a later step, and the cache
-            // holds no whole step.
+            // If the lines of this step alone exceed the cache, `edge.step` is a later step, and the cache
+            // holds no lines.
             if now >= edge.step {
                 edge.lines += lines;
                 edge.shrink(&self.steps, self.first);
@@ -212,9 +211,8 @@ mod tests {
     }
 
     proptest! {
-        /// Compares the model with an exact list of lines in the order of their last use. A line whose place
-        /// in the list is well below a cache's size must be in the cache. A line whose place in the list is
-        /// well above this size must not be in the cache.
+        /// Compares the model with an exact list of lines in the order of their last use. A line must be in a
+        /// cache exactly if its place in the list is below the size of the cache.
         #[test]
         fn it_agrees_with_a_list_of_lines(uses in prop::collection::vec(0_usize..120, 0..600)) {
             let (near, all) = (32, 64);
@@ -225,8 +223,8 @@ mod tests {
                 if let Some(step) = steps[line] {
                     let place = order.iter().position(|other| *other == line).unwrap() as u64;
                     let held = recency.holder(step);
-                    // Each step holds one line in this test. So `place` is the number of lines that were used
-                    // after the last use of this line.
+                    // `place` is the number of lines that were used after the last use of this line. Each
+                    // step holds one line in this test, so the model is exact.
                     let expected = match place {
                         place if place < near => Held::Near,
                         place if place < all => Held::Shared,

@@ -1,4 +1,4 @@
-//! Building and running a simulation.
+//! Builds and runs a simulation.
 
 use std::fmt;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use crate::allocator::{Allocator, Choice};
 use crate::cpu::{VirtualCpu, World};
-use crate::engine::{Engine, Next, Processor, Strand, current};
+use crate::engine::{CpuCoroutine, Engine, Next, Processor, current};
 use crate::footprint::Footprint;
 use crate::lines::Lines;
 use crate::lock::{LockModel, LockTable};
@@ -30,11 +30,11 @@ pub enum SimulationError {
     /// The builder asked for more CPUs than the machine has, or for none.
     #[error("cannot use {wanted} CPUs of {machine}: it has {present}")]
     Cpus {
-        /// CPUs asked for.
+        /// Number of CPUs that the builder asked for.
         wanted: u32,
         /// The machine's name.
         machine: String,
-        /// CPUs that the machine has.
+        /// Number of CPUs that the machine has.
         present: u32,
     },
     /// The CPU does not exist, or already has a body.
@@ -77,13 +77,12 @@ pub struct Builder<'m> {
     cancel: Arc<AtomicBool>,
 }
 
-/// A computer with an allocator, and the bodies of its CPUs.
+/// A simulated computer with an allocator, and the code (*bodies*) that its CPUs run.
 pub struct Simulation {
     world: Rc<World>,
     bodies: Vec<Option<Body>>,
     labels: Labels,
-    /// Blocks that [`fill_memory`](Self::fill_memory) allocated. The blocks in `filled` are in use during the
-    /// whole run.
+    /// Blocks that [`fill_memory`](Self::fill_memory) allocated. They stay in use during the whole run.
     filled: Vec<(Pfn, Order)>,
 }
 
@@ -136,17 +135,17 @@ impl Simulation {
         Ok(())
     }
 
-    /// Returns the allocator. Before the run, the caller can allocate and free with this allocator, for
-    /// example to fill memory. The caller may use any CPU number. Operations before the run cost no virtual
-    /// time.
+    /// Returns the allocator, so that the caller can allocate and free before the run, for example to fill
+    /// memory. The caller may use the number of any CPU of the simulation. Operations before the run cost no
+    /// virtual time.
     #[must_use]
     pub fn allocator(&self) -> &dyn FrameAllocator {
         self.world.allocator.frames()
     }
 
-    /// Fills memory before the run. The filled pages are in use until all bodies have ended. Each zone keeps
-    /// as many free pages as its high watermark. `left` lists nodes, each with a number of further free pages
-    /// that the node's highest zone keeps. This function does nothing if the allocator has no watermarks.
+    /// Allocates memory before the run, and frees it after all bodies have ended. Each zone keeps at least as
+    /// many free pages as its high watermark. For each node in `left`, the node's highest zone keeps this
+    /// number of further free pages. This function does nothing if the allocator has no watermarks.
     pub fn fill_memory(&mut self, left: &[(NodeId, u64)]) {
         let Allocator::Linux(allocator) = &self.world.allocator else { return };
         for zone in allocator.zones() {
@@ -187,11 +186,11 @@ impl Simulation {
         let workers: Vec<_> = (0..).zip(&bodies).filter_map(has_body).collect();
         slow_down_siblings(engine, &workers);
         let mut measure = Measure::new(&world, workers.clone(), labels.warm_up);
-        let strands = (0..)
-            .zip(bodies)
-            .map(|(index, body)| body.map(|body| strand(Rc::clone(&world), CpuId(index), body)).transpose());
-        let strands: Result<Vec<_>, _> = strands.collect();
-        let mut strands = strands.map_err(|error| SimulationError::Stack(cpus, error))?;
+        let coroutines = (0..).zip(bodies).map(|(index, body)| {
+            body.map(|body| coroutine(Rc::clone(&world), CpuId(index), body)).transpose()
+        });
+        let coroutines: Result<Vec<_>, _> = coroutines.collect();
+        let mut coroutines = coroutines.map_err(|error| SimulationError::Stack(cpus, error))?;
         workers.iter().for_each(|cpu| engine.start(cpu.0));
         let mut left = workers.len();
         while left > 0 && !engine.is_stalled() {
@@ -204,8 +203,9 @@ impl Simulation {
                 Some(Next::Cpu(cpu)) => cpu,
             };
             current::outside(|| measure.look(&world, cpu));
-            let strand = strands[cpu as usize].as_mut().expect("only CPUs with bodies are on the agenda");
-            if strand.resume() {
+            let coroutine =
+                coroutines[cpu as usize].as_mut().expect("only CPUs with bodies are on the agenda");
+            if coroutine.resume() {
                 left -= 1;
                 engine.ended(cpu);
             }
@@ -213,7 +213,7 @@ impl Simulation {
         if world.cancel.load(Relaxed) {
             return Err(SimulationError::Cancelled);
         }
-        let ended = |cpu: &CpuId| strands[cpu.index()].as_ref().is_none_or(Strand::has_ended);
+        let ended = |cpu: &CpuId| coroutines[cpu.index()].as_ref().is_none_or(CpuCoroutine::has_ended);
         let stuck: Vec<_> = workers.iter().copied().filter(|cpu| !ended(cpu)).collect();
         if stuck.iter().any(|cpu| engine.cpus[cpu.index()].is_spinning.get()) {
             return Err(SimulationError::Deadlock(stuck));
@@ -234,14 +234,14 @@ fn slow_down_siblings(engine: &Engine, workers: &[CpuId]) {
     }
 }
 
-fn strand(world: Rc<World>, id: CpuId, body: Body) -> std::io::Result<Strand> {
-    Strand::new(move |yielder| {
+fn coroutine(world: Rc<World>, id: CpuId, body: Body) -> std::io::Result<CpuCoroutine> {
+    CpuCoroutine::new(move |yielder| {
         let cpu = VirtualCpu { world: Rc::clone(&world), id };
         world.engine.cpus[id.index()].way_back.during(yielder, || body(&cpu));
     })
 }
 
-/// A run whose bodies have all ended.
+/// A run whose bodies have ended or are stuck.
 struct Finished {
     labels: Labels,
     stuck: Vec<CpuId>,
@@ -257,7 +257,7 @@ impl Finished {
         let Measured { workers, span, busy, idle, tally, memory, digest } = self.measured;
         let usage = world.allocator.frames().usage();
         let memory = MemoryUse { held_after_two_ticks, whole_when_gone: usage.whole_pageblocks, ..memory };
-        // Without events, the number of held pages comes from samples of the allocator's state.
+        // If the allocator reports no events, the numbers of held pages come from samples of its state.
         let (cached_peak, cached_at_end) = if world.allocator.has_events() {
             (tally.cached_peak.max(0) as u64, tally.cached.max(0) as u64)
         } else {
@@ -291,9 +291,8 @@ impl Finished {
         })
     }
 
-    /// Does the periodic work of all CPUs during the idle time. No body runs any more, so this function calls
-    /// the allocator directly, without virtual CPUs. Returns the number of pages that CPUs hold after two
-    /// ticks.
+    /// Does the periodic work of all CPUs during the idle time. This function calls the allocator directly,
+    /// because no body runs any more. Returns the number of pages that CPUs hold after two ticks.
     fn rest(&self, world: &World) -> u64 {
         let allocator = world.allocator.frames();
         let tick = |()| {
@@ -309,8 +308,8 @@ impl Finished {
 }
 
 impl Builder<'_> {
-    /// Sets how many CPUs exist, counted from the machine's first CPU. All nodes have their memory, even
-    /// nodes without CPUs.
+    /// Sets the number of simulated CPUs, counted from the machine's first CPU. All nodes keep their memory,
+    /// even nodes without CPUs.
     #[must_use]
     pub fn cpus(mut self, cpus: u32) -> Self {
         self.cpus = cpus;
@@ -346,14 +345,14 @@ impl Builder<'_> {
         self
     }
 
-    /// Sets the time that passes before measuring begins.
+    /// Sets the virtual time before measuring begins.
     #[must_use]
     pub fn warm_up(mut self, warm_up: Span) -> Self {
         self.warm_up = warm_up;
         self
     }
 
-    /// Sets the time from the end of the warm-up until bodies should end.
+    /// Sets the virtual time from the end of the warm-up until bodies should end.
     #[must_use]
     pub fn duration(mut self, duration: Span) -> Self {
         self.duration = duration;
@@ -404,8 +403,7 @@ impl Builder<'_> {
         self
     }
 
-    /// Ends the run once the flag `cancel` is set: [`VirtualCpu::running`] is false as soon as the flag is
-    /// set.
+    /// Sets a flag that can end the run: [`VirtualCpu::running`] is false as soon as `cancel` is true.
     #[must_use]
     pub fn cancel(mut self, cancel: Arc<AtomicBool>) -> Self {
         self.cancel = cancel;

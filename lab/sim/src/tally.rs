@@ -4,20 +4,19 @@ use crate::latency::Latency;
 use crate::lock::LockUse;
 use crate::outcome::{CacheCounts, Counts, LineTraffic};
 
-/// All counters.
+/// Counters of a simulation; [`restart`](Self::restart) sets them to zero when the measured part begins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) counts: Counts,
     pub(crate) locks: [LockUse; crate::lock::LockClass::COUNT],
-    /// Zone locks that were taken to drain a page set. In `locks`, the class of zone locks includes these
-    /// locks too.
+    /// Use of zone locks that CPUs took to drain a page set. The zone locks in `locks` include this use.
     pub(crate) drains: LockUse,
     /// Time that bodies spent in the user program, in picoseconds.
     pub(crate) user_ps: u64,
     pub(crate) caches: CacheCounts,
     pub(crate) lines: LineTraffic,
     pub(crate) alloc: Latency,
-    /// The part of each allocation's time that was spent waiting for another CPU's drain.
+    /// For each allocation, the time that the CPU waited for another CPU's drain.
     pub(crate) behind_drains: Latency,
     pub(crate) free: Latency,
     /// Number of pages in page sets now, and the largest number so far.

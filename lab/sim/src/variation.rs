@@ -1,9 +1,10 @@
 //! Random variation of the time that a line takes to move between CPUs.
 //!
-//! On a real machine the time depends on other traffic, on the slice of the cache that has the line, and on
-//! the order of requests. If all moves took equal times, CPUs would come to a lock at regular times, one
-//! after another. No CPU would wait, even for a lock that is busy 90 % of the time. So on machines with
-//! `lines_vary`, each move takes a random time from an exponential distribution whose mean is the cost.
+//! On a real machine this time depends on other traffic, on the slice of the cache that has the line, and on
+//! the order of requests. If all moves took equal times, CPUs would come to a lock at regular intervals. No
+//! CPU would wait then, even for a lock that is held 90 % of the time. So on machines with `lines_vary`, each
+//! move takes a random time from an exponential distribution. The mean of the distribution is the line's
+//! cost.
 
 use std::cell::Cell;
 
@@ -11,14 +12,14 @@ use crate::random::mix;
 
 /// Number of fractional bits of a factor of random variation.
 const FACTOR_BITS: u32 = 12;
-/// Number of factors to choose from. All factors are equally likely.
+/// Number of factors. The model chooses one of them for each move, each with the same probability.
 const FACTORS: usize = 256;
 
 /// A source of random factors whose mean is 1.
 #[derive(Debug)]
 pub(crate) struct Variation {
     state: Cell<u64>,
-    /// The factors. Without factors, all moves take their mean time.
+    /// The factors. If there are none, all moves take their mean time.
     factors: Box<[u32]>,
 }
 
@@ -27,15 +28,15 @@ impl Variation {
     /// moves take their mean time.
     pub(crate) fn new(varies: bool, seed: u64) -> Self {
         let part = |index: usize| -(1.0 - (index as f64 + 0.5) / FACTORS as f64).ln();
-        // The mean of the factors before scaling is slightly below 1, because each factor is the middle of
-        // one of 256 parts of the distribution.
+        // Before scaling, the mean of the factors is slightly below 1, because each factor is the median of
+        // one of 256 equally likely parts of the distribution.
         let mean = (0..FACTORS).map(part).sum::<f64>() / FACTORS as f64;
         let factor = |index| (part(index) / mean * f64::from(1_u32 << FACTOR_BITS)).round() as u32;
         let factors = if varies { (0..FACTORS).map(factor).collect() } else { Box::default() };
         Self { state: Cell::new(mix(seed)), factors }
     }
 
-    /// A random time for one move that takes `mean` on average.
+    /// Returns a random time for one move that takes `mean` on average.
     #[inline]
     pub(crate) fn of(&self, mean: u64) -> u64 {
         if mean == 0 || self.factors.is_empty() {

@@ -6,13 +6,13 @@ use std::rc::Rc;
 use pageset_blocks::{BlockAllocator, BlockCounters, EveryCpu};
 use pageset_core::{ConfigError, FrameAllocator};
 
-/// The allocator of blocks, and each CPU's array of free blocks above the allocator.
+/// This project's allocator, and each CPU's array of free blocks above the allocator.
 ///
 /// # Invariants
 /// The arrays are dropped before the allocator, because fields are dropped in the order of their declaration.
 #[derive(Debug)]
 pub(crate) struct WithArrays {
-    /// The arrays. By their type, the arrays borrow the allocator for `'static`. But the allocator lives only
+    /// The arrays. Their type says that they borrow the allocator for `'static`, but the allocator lives only
     /// as long as the `WithArrays`. So the methods never lend an array for longer than `self` is borrowed.
     arrays: EveryCpu<'static>,
     _allocator: Rc<BlockAllocator<'static>>,

@@ -1,4 +1,4 @@
-//! The files that decide a simulation's result. The build script and a test use the lists of this file.
+//! Lists and hashes the files that decide a simulation's result, for the build script and for a test.
 
 use std::fs;
 use std::io;
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use super::fnv::Fnv;
 
-/// Directories of the crates that this crate depends on and whose code computes a simulation's result.
+/// Directories of other crates that compute a simulation's result.
 pub(crate) const COMPUTING: [&str; 7] =
     ["kernel/blocks", "kernel/core", "kernel/fault", "kernel/pageops", "lab/replay", "lab/sim", "lab/trace"];
-/// Paths of this crate's own part of a simulation, of the bundled machines, and of the versions of external
-/// crates. A package from a registry lacks the directories of the other crates. In such a package, this
-/// crate's version stands for the versions of the other crates, because all crates are released together.
+/// Files of this crate that compute a simulation's result, the bundled machines, and the versions of external
+/// crates. A package from a registry lacks the directories of other crates. There, this crate's version
+/// stands for the other crates, because all crates are released together.
 const ALSO: [&str; 14] = [
     "src/contest",
     "src/load",
@@ -29,7 +29,7 @@ const ALSO: [&str; 14] = [
     "../../Cargo.lock",
 ];
 
-/// Existing files and directories that decide a simulation's result.
+/// Returns the existing files and directories that decide a simulation's result.
 pub(crate) fn computing(package: &Path) -> Vec<PathBuf> {
     let crates =
         COMPUTING.iter().flat_map(|at| [format!("../../{at}/src"), format!("../../{at}/Cargo.toml")]);
@@ -41,8 +41,7 @@ fn existing(package: &Path, paths: impl IntoIterator<Item = String>) -> Vec<Path
     paths.into_iter().map(|path| package.join(path)).filter(|path| path.exists()).collect()
 }
 
-/// A hash of the names and contents of everything in `paths`. Two directory trees have the same hash if their
-/// files are equal.
+/// Returns a hash of the names and contents of all files in `paths`. Equal files give an equal hash.
 pub(crate) fn fingerprint(package: &Path, paths: &[PathBuf]) -> io::Result<String> {
     let mut files = Vec::new();
     paths.iter().try_for_each(|path| collect(path, &mut files))?;
@@ -51,8 +50,8 @@ pub(crate) fn fingerprint(package: &Path, paths: &[PathBuf]) -> io::Result<Strin
     for file in files {
         let name = file.strip_prefix(package).unwrap_or(&file).to_string_lossy().into_owned();
         let contents = fs::read(&file)?;
-        // The hash includes lengths, so that moving bytes from the end of one file to the beginning of the
-        // next changes it.
+        // The hash includes lengths. Otherwise, moving bytes from the end of one file to the beginning of the
+        // next would not change the hash.
         for part in [name.as_bytes(), &contents] {
             hash.add(&(part.len() as u64).to_le_bytes());
             hash.add(part);

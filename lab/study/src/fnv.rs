@@ -1,5 +1,5 @@
-//! The hash FNV-1a with 128 bits. The project has its own FNV-1a because the build script uses this file too
-//! and should need no crate.
+//! The hash FNV-1a with 128 bits. This file replaces a crate, because the build script uses the file too and
+//! should need no crate.
 
 /// A hash of all bytes that were added so far. The constants are from the description by its authors (Fowler,
 /// Noll, Vo).

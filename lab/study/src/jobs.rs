@@ -1,4 +1,4 @@
-//! Does a piece of work for each item of a list, on several threads.
+//! Does work for each item of a list, on several threads.
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
@@ -9,14 +9,15 @@ use rayon::iter::{ParallelBridge as _, ParallelIterator as _};
 
 use pageset_report::{Cancelled, Progress};
 
-/// Number of jobs that this machine runs at once: one for each CPU.
+/// Returns the number of jobs that this machine can run at once: one for each CPU.
 #[must_use]
 pub fn jobs_of_this_machine() -> usize {
     thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-/// Does `work` for each item, up to `jobs` items at once. Calls `done` with each result and the index of its
-/// item as soon as the item is finished, one call at a time. Once `done` fails, no further item is begun.
+/// Calls `work` for each item, for up to `jobs` items at once. When an item is finished, calls `done` with
+/// the item's index and result. Calls of `done` never overlap. After `done` has failed, no further item
+/// begins.
 ///
 /// # Errors
 ///
@@ -33,14 +34,14 @@ pub fn each<T: Sync, R: Send>(
         // `par_bridge` hands out items in the order of the iterator, so the first items are begun first.
         items.iter().enumerate().par_bridge().try_for_each(|(index, item)| {
             let result = work(item);
-            // If `done` panics, the thread pool passes the panic on to the caller. So it does not matter that
-            // the lock is poisoned.
+            // A poisoned lock does no harm: if `done` panics, the thread pool passes the panic on to the
+            // caller.
             (done.lock().unwrap_or_else(PoisonError::into_inner))(index, result)
         })
     })
 }
 
-/// Reports the progress of one stage, and counts the stage's finished steps.
+/// Counts the finished steps of one stage of work, and reports them as progress.
 pub struct Stage<'p> {
     progress: &'p mut dyn Progress,
     done: u64,
@@ -58,7 +59,7 @@ impl<'p> Stage<'p> {
         Self { progress, done: 0 }
     }
 
-    /// Counts one more finished step of the stage.
+    /// Counts one more finished step.
     ///
     /// # Errors
     ///
@@ -98,8 +99,8 @@ mod tests {
 
     #[test]
     fn a_failure_ends_the_work() {
-        // There are so many items that all of them would take seconds: enough time for the other thread to
-        // run, even on a busy machine.
+        // All items together would take seconds, so that the other thread gets a chance to run even on a busy
+        // machine.
         let items: Vec<u64> = (0..10_000).collect();
         let begun = AtomicUsize::new(0);
         let work = |_: &u64| {

@@ -1,4 +1,5 @@
-//! The key of a run: a hash of everything that decides its result. Results are kept under keys.
+//! Makes the key of a run: a hash of everything that decides the run's result. A stored result is found by
+//! its key.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -11,17 +12,16 @@ use pageset_replay::{names_policy_file, policy_to_toml, read_policy};
 use crate::fnv::Fnv;
 use crate::simulate::{self, RunSpec};
 
-/// A hash of the source files whose code computes results, including changes that are not committed. A sweep
-/// does not reuse rows that other code has computed.
+/// A hash of the source files that compute results, including changes that are not committed. So a sweep does
+/// not reuse rows that other code computed.
 const SOURCES: &str = env!("PAGESET_SOURCES");
 /// Hexadecimal digits of a key.
 pub const DIGITS: usize = 32;
 
-/// Makes keys: a hash of the run, of the code, and of the files that the run names.
+/// Makes the keys of many runs, and reads each machine file and each recording only once.
 #[derive(Debug, Default)]
 pub struct Keys {
-    /// The text of each machine by name, and the hash of each recording by path. The texts and hashes are
-    /// kept because a plan names the same machine or recording many times.
+    /// The text of each machine file, by the name of the machine.
     machines: HashMap<String, String>,
     recordings: HashMap<PathBuf, String>,
 }
@@ -45,8 +45,8 @@ impl Keys {
             hash.add(part.as_bytes());
             hash.add(b"\0");
         }
-        // The key depends on two policies: the run's policy, and the policy `kernel_of` that names the
-        // version of the kernel around the allocator.
+        // The run's policy and the policy `kernel_of` may be files. `kernel_of` chooses the kernel version of
+        // everything around the allocator.
         for policy in std::iter::once(&spec.policy).chain(&spec.kernel_of) {
             if names_policy_file(policy) {
                 hash.add(rules(Path::new(policy))?.as_bytes());
@@ -63,7 +63,8 @@ impl Keys {
     }
 }
 
-/// Returns the rules of the policy in a file, because files with different texts may have the same rules.
+/// Returns the rules of the policy in a file. The key does not depend on the file's text, because different
+/// texts may have the same rules.
 fn rules(policy: &Path) -> Result<String> {
     let policy = read_policy(policy)?;
     Ok(policy_to_toml(policy) + policy.name + policy.kernel)
@@ -79,8 +80,8 @@ pub fn key(spec: &RunSpec) -> Result<String> {
     Keys::default().of(spec)
 }
 
-/// Returns the key of a replay: like [`key`], but a hash of a recording and of the names of all candidates
-/// with their settings.
+/// Returns the key of a replay: a hash of the code, of the recording, and of the names of all candidates with
+/// their settings.
 ///
 /// # Errors
 ///
@@ -96,7 +97,7 @@ pub fn replay_key(recording: &Path, candidates: &[String]) -> Result<String> {
     Ok(hash.text())
 }
 
-/// Returns the run as one line of JSON. Equal runs have equal lines of JSON.
+/// Returns the run as one line of JSON. Equal runs have equal lines.
 #[must_use]
 pub fn canonical(spec: &RunSpec) -> String {
     serde_json::to_string(spec).expect("a run has only text and numbers")
@@ -114,7 +115,7 @@ pub fn is_digit(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'a'..=b'f')
 }
 
-/// A hash of a recording.
+/// Returns a hash of a recording's bytes.
 fn contents(recording: &Path) -> Result<String> {
     let name = || format!("{}: cannot read this recording", recording.display());
     let mut reader = BufReader::new(File::open(recording).with_context(name)?);

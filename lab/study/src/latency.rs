@@ -1,6 +1,5 @@
-//! Simulates how long a recording's allocations take. The simulation runs on a bundled machine with as many
-//! CPUs as the recorded machine. If no bundled machine has this number of CPUs, the simulation runs on the
-//! bundled machine with the next larger number.
+//! Simulates how long a recording's allocations take. The simulated machine is the smallest bundled machine
+//! with at least as many CPUs as the recorded machine.
 
 use std::path::Path;
 
@@ -9,8 +8,8 @@ use pageset_sim::MACHINES;
 
 use crate::simulate::{RunSpec, simulate};
 
-/// Simulates the recording at `path` twice: under the policy of the recorded kernel, and under the policy of
-/// a forecast. Returns `None` if a simulation fails; the report then shows no simulated times.
+/// Simulates the recording at `path` twice: under `policy`, and with the policy and settings of the forecast
+/// `advised`. Returns `None` if a simulation fails, and then the report shows no simulated times.
 #[must_use]
 pub fn simulated(path: &Path, cpus: u32, policy: &str, advised: &Forecast) -> Option<Latency> {
     let of_size = MACHINES.iter().map(|bundled| (bundled.parse().cpus(), bundled.name));

@@ -1,5 +1,5 @@
-//! Studies of page allocation. Workloads run on simulated machines, on threads of this machine, and on whole
-//! allocators. Sweeps of many runs and published studies are in the crate `pageset-reproduce`.
+//! Runs workloads that allocate pages: on simulated machines, on threads of this machine, and directly on an
+//! allocator. Sweeps of many runs and published studies are in the crate `pageset-reproduce`.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -16,8 +16,8 @@
 //! | [`run_on_threads`] | runs a workload on threads of this machine |
 //!
 //! Each function takes a description of the work (a *spec*) and returns a result. Specs and results can be
-//! written as JSON. Long work reports to a [`Progress`](pageset_report::Progress), which may stop the work.
-//! No function of this crate prints or ends the process.
+//! written as JSON. Long work reports to a [`Progress`](pageset_report::Progress), and the `Progress` can
+//! stop the work. No function of this crate prints or ends the process.
 //!
 //! ```
 //! use pageset_study::simulate::{RunSpec, simulate};

@@ -1,12 +1,11 @@
 //! Random times with a known mean.
 //!
-//! If all times were equal, workers would always queue for a lock in the same order. With equal times, the
-//! order of the first round would decide the cost of all rounds. With random times, workers queue in
-//! different orders.
+//! With equal times, workers would always queue for a lock in the same order, and the order of the first
+//! round would decide the cost of all rounds. With random times, the order of the workers changes.
 
 use crate::target::Target;
 
-/// A random time from an exponential distribution with this mean, in nanoseconds.
+/// Returns a random time from an exponential distribution with this mean, in nanoseconds.
 pub(crate) fn exponential_ns(target: &mut dyn Target, mean_ns: u64) -> u64 {
     scaled(target.random(), mean_ns)
 }

@@ -1,4 +1,4 @@
-//! The interface between a workload and the place where it runs: real threads, virtual CPUs, or a test.
+//! The interface between a workload and its environment: real threads, virtual CPUs, or a test.
 
 use pageset_core::{AllocError, CpuId, MigrateType, NodeId, Order, Pfn, Reclaim, Request, ZoneMemory};
 
@@ -7,11 +7,10 @@ use crate::slab::object::Object;
 /// A block of pages: its first frame, and its order.
 pub type Block = (Pfn, Order);
 
-/// The operations that one worker of a workload can call. A worker stays on one CPU from beginning to end,
-/// and no other worker runs on that CPU.
+/// The operations that one worker of a workload can call. A worker stays on one CPU, and no other worker runs
+/// on this CPU.
 ///
-/// A call may block the worker on a lock or a channel, or for some time. So a worker must not hold a Rust
-/// lock across a call.
+/// A worker must not hold a Rust lock across a call, because the call may suspend the worker.
 pub trait Target {
     /// The worker's CPU.
     fn cpu(&self) -> CpuId;
@@ -35,8 +34,8 @@ pub trait Target {
     /// Returns the allocator's error. The worker should go on without the block.
     fn alloc(&mut self, order: Order, migratetype: MigrateType, fill: Fill) -> Result<Pfn, AllocError>;
 
-    /// Allocates like [`alloc`](Self::alloc), but fails where a kernel would make the
-    /// requesting task reclaim memory.
+    /// Allocates like [`alloc`](Self::alloc), but fails if a kernel would make the requesting task reclaim
+    /// memory.
     ///
     /// # Errors
     /// Returns the allocator's error. The worker should reclaim, and try again.
@@ -47,12 +46,13 @@ pub trait Target {
     /// Empties the page sets of all CPUs.
     fn drain_all(&mut self) {}
 
-    /// The free memory and the watermarks of a node. `None` if the target's memory has no watermarks.
+    /// Returns the free memory and the watermarks of a node. Returns `None` if the allocator has no
+    /// watermarks.
     fn memory(&mut self, _: NodeId) -> Option<ZoneMemory> {
         None
     }
 
-    /// The node whose memory a frame is in. `None` if the target's memory has no nodes.
+    /// Returns the node whose memory a frame is in. Returns `None` if the target does not know nodes.
     fn node_of(&mut self, _: Pfn) -> Option<NodeId> {
         None
     }
@@ -63,14 +63,14 @@ pub trait Target {
     /// Frees a block that this or another worker allocated.
     fn free(&mut self, block: Block);
 
-    /// Frees all of `blocks` as one list (the kernel's `release_pages`), and leaves the list empty.
+    /// Frees all of `blocks` as one list, like the kernel's `release_pages`. Leaves `blocks` empty.
     fn free_list(&mut self, blocks: &mut Vec<Block>);
 
     /// Lets the worker compute for `ns` nanoseconds outside the allocator.
     fn compute(&mut self, ns: u64);
 
-    /// Works like [`compute`](Self::compute), but in the user program. A target that separates user time from
-    /// kernel time counts this time as user time.
+    /// Computes like [`compute`](Self::compute), but in the user program. A target that separates user time
+    /// from kernel time counts this time as user time.
     fn compute_in_user_mode(&mut self, ns: u64) {
         self.compute(ns);
     }
@@ -81,7 +81,7 @@ pub trait Target {
     /// Accesses the first `bytes` bytes of a block.
     fn touch(&mut self, pfn: Pfn, bytes: u64, access: Access);
 
-    /// Puts a message at the end of a channel; waits while the channel is full.
+    /// Puts a message at the end of a channel. Waits while the channel is full.
     fn send(&mut self, channel: ChannelId, message: Message);
 
     /// Sends like [`send`](Self::send), but gives the message back instead of waiting.
@@ -90,7 +90,7 @@ pub trait Target {
     /// Returns the message, if the channel is full.
     fn try_send(&mut self, channel: ChannelId, message: Message) -> Result<(), Message>;
 
-    /// Takes the first message of a channel; waits while the channel is empty. Returns `None` if the channel
+    /// Takes the first message of a channel. Waits while the channel is empty. Returns `None` if the channel
     /// is empty and all its senders have closed it.
     fn receive(&mut self, channel: ChannelId) -> Option<Message>;
 
@@ -100,7 +100,7 @@ pub trait Target {
     /// Records that this worker will send nothing more to a channel.
     fn close(&mut self, channel: ChannelId);
 
-    /// Takes one of the workload's locks; waits while the lock is not free.
+    /// Takes one of the workload's locks. Waits while the lock is not free.
     fn lock(&mut self, lock: LockId, hold: Hold);
 
     /// Releases a lock that this worker took. `hold` must be the value that the worker passed to
@@ -108,8 +108,8 @@ pub trait Target {
     fn unlock(&mut self, lock: LockId, hold: Hold);
 }
 
-/// Makes the request for a worker's allocation. If the memory can be moved, the request may get memory from
-/// `Movable` zones.
+/// Returns the request for a worker's allocation. A request for movable memory may get memory from `Movable`
+/// zones.
 pub(crate) fn request(order: Order, migratetype: MigrateType) -> Request {
     match migratetype {
         MigrateType::Movable => Request::new(order).movable(),
@@ -155,15 +155,15 @@ pub enum Access {
 pub enum Hold {
     /// Any number of workers share the lock.
     Shared,
-    /// Only one worker holds the lock, and no worker shares it.
+    /// Only one worker holds the lock.
     Exclusive,
 }
 
-/// A lock of the workload's, by its index in the plan.
+/// A lock of the workload: its index in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LockId(pub u32);
 
-/// A channel of the workload's, by its index in the plan.
+/// A channel of the workload: its index in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChannelId(pub u32);
 

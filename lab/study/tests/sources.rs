@@ -1,5 +1,5 @@
-//! Checks that the hash of the sources covers every source file that computes results. A stored result of a
-//! sweep is used only if its hash is the current one.
+//! Checks that the hash of the sources covers every file that computes results. A sweep reuses a stored
+//! result only if this hash has not changed.
 
 use std::fs;
 use std::path::Path;
@@ -10,8 +10,8 @@ mod fnv;
 #[path = "../build/sources.rs"]
 mod sources;
 
-/// Crates of this repository that `COMPUTING` leaves out. The relevant files of this crate are listed
-/// separately. The code of the other crates takes no part in simulations.
+/// Crates of this repository that `COMPUTING` leaves out. The files of `study` are listed separately. The
+/// code of `measure` and `report` takes no part in simulations.
 const OTHERS: [&str; 3] = ["measure", "report", "study"];
 
 #[test]
@@ -42,7 +42,7 @@ fn the_build_has_the_fingerprint_of_the_sources_that_are_there() {
     assert_eq!(env!("PAGESET_SOURCES"), now, "the build script has not run again after an edit");
 }
 
-/// Makes a directory tree like the tree of this repository, with one file in each directory.
+/// Makes a directory tree like this repository, with one file in each directory.
 fn tree(root: &Path) -> std::path::PathBuf {
     let package = root.join("lab/study");
     let crates = sources::COMPUTING
@@ -50,8 +50,7 @@ fn tree(root: &Path) -> std::path::PathBuf {
         .flat_map(|at| [format!("../../{at}/src/lib.rs"), format!("../../{at}/Cargo.toml")]);
     let also = ["src/simulate/spec.rs", "../../machines/m.toml", "../../Cargo.lock"];
     for file in crates.chain(also.map(str::to_owned)) {
-        // Make a path without `..`, because the system resolves `..` only in directories that exist, and some
-        // directories do not exist yet.
+        // Make a path without `..`, because the system resolves `..` only in existing directories.
         let path = file.strip_prefix("../../").map_or_else(|| package.join(&file), |below| root.join(below));
         fs::create_dir_all(path.parent().expect("it has a directory")).expect("a directory can be made");
         fs::write(path, "1").expect("a file can be written");

@@ -1,5 +1,6 @@
-//! The study `ageing`: how many units of 1 GiB hold no unmovable page during a day of work. The study
-//! compares Linux, the RFCs of 2026, and this project's own allocator.
+//! The study `ageing`: counts, during a simulated day of work, the units of 1 GiB without a page that cannot
+//! be moved. The study compares Linux, the RFCs of 2026, and this project's own allocator. It does not model
+//! time.
 //!
 //! `runs` simulates the days, and `tables` shows the results.
 
@@ -54,7 +55,9 @@ impl Study for Ageing {
     }
 }
 
-const NOTES: [&str; 6] = [
+const NOTES: [&str; 7] = [
+    "The study shows how many units of 1 GiB stay free of pages that cannot be moved. It does not show \
+     times or throughput, because no costs are simulated.",
     "A unit of 1 GiB is clean if each of its pages in use can be moved. The counts use the blocks that \
      were handed out, not the types that an allocator gives its pageblocks. Values are means over the \
      seeds.",
@@ -84,8 +87,8 @@ mod tests {
 
     use super::*;
 
-    /// Programs that read the JSON rely on one row for each policy, and on separate keys for the course of
-    /// the day.
+    /// Tests the form of the JSON that programs read: one row for each policy, and separate keys for the
+    /// course of the day.
     #[test]
     fn a_row_a_policy_has_the_end_of_the_day() {
         let mut day = Parameters::quick();

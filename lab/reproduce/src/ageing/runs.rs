@@ -30,7 +30,8 @@ const ROWS: [(&str, &str, Compaction); 6] = [
     ("owned-blocks", "owned-blocks", Compaction::None),
 ];
 
-/// All rows, in the order of the tables: first the built-in rows, then one row for each policy of the user.
+/// Returns all rows in the order of the tables: first the built-in rows, then one row for each policy that
+/// the user named.
 pub(super) fn candidates(of_user: &[String]) -> Result<Vec<Candidate>> {
     let mut candidates = Vec::new();
     for (name, entrant, compaction) in ROWS {

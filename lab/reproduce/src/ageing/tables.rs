@@ -1,4 +1,4 @@
-//! Shows the results of the days as tables and as a figure.
+//! Makes tables and a figure from the results of the days.
 
 use pageset_report::plot::{Axis, Figure, Mark, Panel, Series};
 use pageset_report::{Cell, Column, Origin, Row, Table};
@@ -7,8 +7,7 @@ use pageset_study::ageing::{Census, Moment};
 use super::runs::{Days, MOMENTS};
 
 impl Days {
-    /// The mean of a figure over all seeds, in the sample with the number `moment`. The first sample has the
-    /// number 0.
+    /// Returns the mean of a figure over all seeds, in the sample with the number `moment`, counted from 0.
     fn mean_at(&self, moment: usize, figure: impl Fn(&Moment) -> f64) -> Option<f64> {
         let there = self.courses.iter().filter_map(|course| course.moments.get(moment));
         mean(there.map(figure))
@@ -24,9 +23,9 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / f64::from(count))
 }
 
-/// Number of clean units, in percent of the largest possible number of clean units. A unit of 1 GiB is clean
-/// if all of its pages in use can be moved. The number of clean units is largest if the other pages fill as
-/// few units as possible.
+/// Returns the number of clean units, in percent of the largest possible number. A unit of 1 GiB is clean if
+/// all of its pages in use can be moved. The largest possible number is reached if all pages that cannot be
+/// moved are in as few units as possible.
 fn of_others_percent(census: &Census) -> f64 {
     let others = census.units.saturating_sub(census.unclean_units_needed).max(1);
     100.0 * census.clean_units as f64 / others as f64
@@ -75,7 +74,7 @@ pub(super) fn end(runs: &[Days]) -> Table {
     table
 }
 
-/// Makes a table of the whole day.
+/// Makes a table of all samples of the day.
 pub(super) fn timeline(runs: &[Days]) -> Table {
     let columns = vec![
         Column::label("played_with", "policy"),
@@ -108,8 +107,8 @@ fn day_percent(moment: usize) -> f64 {
     100.0 * ((moment + 1) as f64 / f64::from(MOMENTS)).min(1.0)
 }
 
-/// Draws the clean units over the day, with one line for each policy. The first line in the figure shows the
-/// largest number of units that could be clean.
+/// Draws the number of clean units over the day, with one line for each policy. The first line shows the
+/// largest possible number of clean units.
 pub(super) fn figure(runs: &[Days]) -> Figure {
     let mut figure =
         Figure::new("What a day does to memory: units of 1 GiB that could still become one page");

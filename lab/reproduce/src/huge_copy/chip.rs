@@ -1,4 +1,4 @@
-//! The chips of `caches.csv`, a table of the published machines.
+//! Reads chips from `caches.csv`, a table of the published machines.
 
 use anyhow::{Context as _, Result};
 use pageset_study::huge_copy::Chip;

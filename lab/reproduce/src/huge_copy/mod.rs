@@ -1,7 +1,6 @@
-//! The study of the 2018 patch series on copying huge pages. An order is the sequence that the kernel
-//! copies the base pages of a huge page in. The study measures vm-scalability's anon-cow-seq with each order on
-//! this machine. The study also simulates the orders on models of the caches that have published
-//! results.
+//! The study of the 2018 patch series on copying huge pages. It compares orders: sequences for copying the
+//! base pages of a huge page. The study measures vm-scalability's anon-cow-seq on this machine with each
+//! order. It also simulates each order with a model of the published machines' caches.
 //!
 //! `pageset_study::huge_copy` has the load and the models. `chip` reads the inputs of the models, and `orders`
 //! makes the tables.
@@ -28,7 +27,7 @@ use super::study::{Findings, Options, Study};
 #[derive(Debug)]
 pub(crate) struct HugeCopy;
 
-/// Number of measurements of each order. All orders are measured in turn.
+/// Number of measurements of each order. The study measures all orders in turn.
 const ROUNDS: usize = 9;
 const ROUNDS_QUICK: usize = 3;
 
@@ -90,7 +89,7 @@ impl Study for HugeCopy {
 
 const PROSE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tables/huge-copy/huge-copy.md"));
 
-/// The results that the published series claims for this load.
+/// The results that the published series reports for this load.
 struct Claims {
     throughput_percent: f64,
     user_time_percent: f64,
@@ -118,12 +117,12 @@ impl Claims {
     }
 }
 
-/// The results of all orders of copying. The first order is the base.
+/// The measurements of all orders of copying. The first order is the base.
 struct Results {
     rows: Vec<OrderResult>,
 }
 
-/// The results of one order of copying.
+/// The measurements of one order of copying.
 struct OrderResult {
     name: String,
     throughput: Spread,
@@ -133,8 +132,8 @@ struct OrderResult {
     no_counters: Option<String>,
 }
 
-/// The orders of copying that are compared: first the orders that Linux has used, with Linux's instructions,
-/// then this project's own order.
+/// Returns the orders to compare: first the orders that Linux has used, with Linux's instructions, then this
+/// project's own order.
 fn methods() -> Vec<Method> {
     let rep = Kernel::new(Isa::Rep).unwrap_or(Kernel::PORTABLE);
     let linux = VisitOrder::ALL.into_iter().filter(|order| *order != VisitOrder::StreamTargetLast);
@@ -145,8 +144,8 @@ fn measure(cpus: &[usize], rounds: usize, stage: &mut Stage<'_>) -> Result<Resul
     let methods = methods();
     let mut load = AnonCow::new(cpus)?;
     let mut measured: Vec<Vec<Measured>> = vec![Vec::new(); methods.len()];
-    // Run once and ignore the result. Only this first run begins with caches that hold no data of an earlier
-    // run.
+    // Run once and ignore the result, because only the first run begins with caches that hold no data of an
+    // earlier run.
     load.run(methods[0])?;
     for round in 0..rounds {
         for turn in 0..methods.len() {
@@ -182,12 +181,12 @@ impl Results {
         &self.rows[0]
     }
 
-    /// Throughput of one order, in percent of the base's throughput.
+    /// Returns the throughput of one order, in percent of the base's throughput.
     fn throughput_percent(&self, row: &OrderResult) -> f64 {
         row.throughput.median / self.base().throughput.median * 100.0
     }
 
-    /// How much the order of 2018 changes the throughput, in percent.
+    /// Returns the change of the throughput by the order of 2018, in percent.
     fn change_percent(&self) -> Result<f64> {
         let row = self.rows.get(1).context("the order of 2018 was measured")?;
         Ok(self.throughput_percent(row) - 100.0)
@@ -234,7 +233,7 @@ fn table(id: &str, title: &str, machine: &str, results: &Results, claims: Option
     table
 }
 
-/// Returns a sentence that says whether this machine shows the published result.
+/// Returns a sentence that says whether this machine reproduces the published result.
 fn verdict(results: &Results, claims: &Claims) -> Result<String> {
     let row = results.rows.get(1).context("the order of 2018 was measured")?;
     let change = results.change_percent()?;

@@ -1,6 +1,6 @@
-//! Compares the orders that the kernel uses to clear or copy the base pages of a huge page. The tables show
-//! the published effects beside the effects in the model of the published machines' caches. The published
-//! values are in `data/tables/huge-copy`.
+//! Compares orders: sequences for clearing or copying the base pages of a huge page. The tables show the
+//! published effects of a change of the order, beside the effects in a model of the published machines'
+//! caches. The published values are in `data/tables/huge-copy`.
 
 use anyhow::{Context as _, Result, ensure};
 use pageset_pageops::VisitOrder;
@@ -25,11 +25,11 @@ struct Change {
     user: Option<f64>,
     system: Option<f64>,
     ipc: Option<f64>,
-    /// Whether the model's price of a jump was computed from this published value.
+    /// Whether the model's cost of a jump was computed from these published values.
     is_given: bool,
 }
 
-/// A change of the order, with the model's results for both orders.
+/// A change of the order, and the model's results for both orders.
 pub(super) struct Modelled {
     change: Change,
     base: Played,
@@ -42,14 +42,14 @@ pub(super) const CHANGES: usize = 11;
 /// A changed assumption of the model: its name, and a function that changes the chip.
 type Variant = (&'static str, fn(&mut Chip));
 
-/// Variants of the copy of 2018, each with another assumption of the model.
+/// Variants of the copy of 2018. Each changes an assumption of the model.
 const VARIANTS: [Variant; 4] = [
     ("  36 on one socket", |chip| chip.processes = 36),
     ("  a source for each", |chip| chip.shares_source = false),
     ("  random eviction", |chip| chip.ways = 1),
     ("  both of these", |chip| (chip.shares_source, chip.ways) = (false, 1)),
 ];
-/// The row of `orders.csv` whose variants are simulated.
+/// The row of `orders.csv` that has the variants.
 const VARIED: &str = "2018 Haswell copy";
 /// Name of the row for the machine that runs this program.
 pub(super) const HERE: &str = "copy, 2-CPU guest";
@@ -82,7 +82,7 @@ impl Change {
         })
     }
 
-    /// Makes a change from page-by-page copying to the order of 2018, without published effects.
+    /// Returns a change from page-by-page copying to the order of 2018 that has no published effects.
     fn unpublished(name: &str, chip: Chip) -> Self {
         Self {
             name: name.to_owned(),
@@ -131,7 +131,7 @@ pub(super) fn model(stage: &mut Stage<'_>) -> Result<Vec<Modelled>> {
 }
 
 impl Modelled {
-    /// Size of the caches that one process can use, in MiB.
+    /// Returns the size of the caches that one process can use, in MiB.
     fn share_mib(&self) -> f64 {
         let chip = &self.change.chip;
         (chip.shared_kib as f64 / chip.processes as f64 + chip.own_kib as f64) / 1024.0
@@ -142,7 +142,7 @@ impl Modelled {
     }
 }
 
-/// Makes the table of the published effects beside the model's effects.
+/// Makes the table of the published effects and the model's effects.
 pub(super) fn comparison(all: &[Modelled]) -> Comparison {
     let quantities = ["throughput", "user time", "system time", "IPC"];
     let quantity = |name: &str| Quantity::relative(&name.replace(' ', "_"), name, "old order = 100", 0);
@@ -221,7 +221,8 @@ pub(super) fn winners(all: &[Modelled], measured_percent: f64) -> Table {
     table
 }
 
-/// Makes a table of hits by the sequence of the program's writes, on the processor of 2018.
+/// Makes a table of the cache hits of the program's writes, for two orders of the writes, on the processor of
+/// 2018.
 pub(super) fn hits() -> Result<Table> {
     let mut columns = vec![Column::label("order", "")];
     columns.extend((1..=PARTS).map(|part| {
@@ -242,8 +243,8 @@ pub(super) fn hits() -> Result<Table> {
     Ok(table)
 }
 
-/// Makes a table of hits for caches of several sizes: the processor of 2018 with other sizes of the
-/// last-level cache.
+/// Makes a table of the cache hits of the program's writes, on the processor of 2018 with several sizes of
+/// the last-level cache.
 pub(super) fn rooms() -> Result<Table> {
     let mut table = Table::new(
         "Cache of a process, and hits of the writes to a cleared page (as haswell-ep-18)",

@@ -1,9 +1,8 @@
-//! Tests two promises of the published text: that programs gain if pages are mapped before they are requested
-//! (prefaulting), and if pages are cleared before they are requested (prezeroing).
+//! Tests two promises of the published text: programs gain if the kernel maps pages before their first touch
+//! (prefaulting), and if it clears pages before their first touch (prezeroing).
 //!
-//! The published text says that prefaulting raises the highest fault rate three-fold and may allocate pages
-//! that are not needed. The published text also says that prezeroing pays if a program uses few cache lines
-//! of a page.
+//! The text says that prefaulting raises the highest fault rate three-fold, and may allocate pages that no
+//! thread touches. It also says that prezeroing pays if a program uses few cache lines of a page.
 
 use anyhow::Result;
 use pageset_fault::Strategy;
@@ -14,18 +13,18 @@ use pageset_report::{Cell, Column, Origin, Row, Table};
 use super::printed::PAGES_PER_GIB;
 use super::runs::{Key, Runs};
 
-/// Highest rate with prefaulting, divided by the highest rate without prefaulting. The published text
-/// promises three times the rate without prefaulting.
+/// Highest fault rate with prefaulting, divided by the highest rate without prefaulting, as the published
+/// text promises.
 const CLAIM: f64 = 3.0;
-/// Memory of all threads together, in GiB. The published text has no larger size with rows for all numbers of
+/// Memory of all threads together, in GiB. It is the largest size with published rows for all numbers of
 /// threads.
 const GIB: u32 = 512;
-/// The strategy with atomic operations. The published text proposes to add prefaulting to this strategy.
+/// The strategy with atomic operations, which the published text proposes to combine with prefaulting.
 const STRATEGY: &str = "P2,V1,R1";
 const ORDERS: [u8; 4] = [0, 1, 3, 5];
 
-/// Number of pages that a thread skips after each 48 touched pages, in the runs for the column of untouched
-/// pages. The skipped pages are a quarter of the region.
+/// Number of pages that a thread skips after each 48 touched pages, in the runs that count untouched pages. A
+/// quarter of the region is skipped.
 const SKIPPED: u64 = 16;
 
 fn counts(is_quick: bool) -> &'static [u32] {
@@ -42,12 +41,12 @@ fn prefault(order: u8, threads: u32, skipped: u64) -> Key {
     Key { shared_cache: true, ahead, skipped, ..Key::new(strategy(), threads, pages) }
 }
 
-/// The numbers of cache lines that a thread writes in each page. The next constant has the numbers of
-/// threads. A page has 128 lines of 128 bytes.
+/// Numbers of cache lines that a thread writes in each page. A page has 128 lines of 128 bytes. The next
+/// constant has the numbers of threads.
 const LINES: [u32; 4] = [1, 16, 64, 128];
 const PREZERO_THREADS: [u32; 2] = [1, 16];
-/// Number of pages of each thread. Together, the pages of a thread are ten times as large as a cache, so
-/// pages that were cleared early have left the cache.
+/// Number of pages of each thread. They are ten times as large as a cache, so pages that were cleared early
+/// have left the cache.
 const PREZERO_PAGES: u64 = 4096;
 
 fn prezero(lines: u32, threads: u32, prezero: bool) -> Key {
@@ -56,7 +55,7 @@ fn prezero(lines: u32, threads: u32, prezero: bool) -> Key {
     Key { shared_cache: true, ahead, lines, pages_max: PREZERO_PAGES * u64::from(threads), ..key }
 }
 
-/// The simulations that test both promises.
+/// Returns the simulations that test both promises.
 pub(super) fn keys(is_quick: bool) -> Vec<Key> {
     let pairs =
         ORDERS.iter().flat_map(|order| counts(is_quick).iter().map(move |threads| (*order, *threads)));
@@ -68,7 +67,7 @@ pub(super) fn keys(is_quick: bool) -> Vec<Key> {
     prefaults.chain(prezeros).collect()
 }
 
-/// The results of the simulations that test both promises.
+/// Results of the simulations of prefaulting and prezeroing.
 pub(super) struct Promises {
     rows: Vec<PrefaultRow>,
     prezero: Table,

@@ -1,11 +1,10 @@
-//! Tests the published text's explanation of why deltas (counts of pages for each task) made the kernel
-//! slower. The test simulates the change by deltas with several kinds of planes (the networks between groups
-//! of nodes).
+//! Tests the published explanation of why deltas (separate counts of pages for each task) made the kernel
+//! slower. The test simulates the change with several kinds of planes (the networks between groups of nodes).
 //!
-//! With deltas, no thread writes the cache line of the counters, and still the kernel of the published text
-//! became slower. The author explains: with atomic operations two lines move, each over its own plane. With
-//! deltas only one line moves, over one plane. Each case of this test has a kind of planes and a place of the
-//! counters under which this explanation could be true.
+//! With deltas, no thread writes the cache line of the counters, but the published kernel became slower. The
+//! author explains this by planes. With atomic operations two lines move, each over its own plane. With
+//! deltas only one line moves, over one plane. Each case of this test combines a kind of planes with a
+//! placement of the counters in cache lines. The cases are chosen so that the explanation could hold.
 
 use anyhow::Result;
 use pageset_report::{Cell, Column, Row, Table};
@@ -14,7 +13,7 @@ use super::printed::{PrintedRow, THREADS_OF_LISTING};
 use super::runs::{Key, Runs, Wiring};
 use super::tables::{AsPrinted, Reading, key};
 
-/// For each case: its key, its description, its planes, and whether the counters have their own cache line.
+/// The cases: key, description, planes, and whether the counters have their own cache line.
 const CASES: [(&str, &str, Wiring, bool); 6] = [
     ("one_line", "one line", wiring(false, false), false),
     ("two_lines", "two lines", wiring(false, false), true),
@@ -28,15 +27,15 @@ const fn wiring(has_one_plane: bool, has_requests: bool) -> Wiring {
     Wiring { has_one_plane, has_requests }
 }
 
-/// Pairs of rows: a row without deltas, and the row with deltas that the published text compares with it.
+/// Returns pairs of rows that the published text compares: a row without deltas, and a row with deltas.
 fn pairs(rows: &[PrintedRow]) -> Vec<(&PrintedRow, &PrintedRow)> {
     let has_deltas = |row: &PrintedRow| row.table.contains("delta");
     let with = rows.iter().filter(|row| has_deltas(row));
     let partner = |row: &PrintedRow| {
         let is_alike =
             |other: &&PrintedRow| !has_deltas(other) && (other.gib, other.threads) == (row.gib, row.threads);
-        // Take the last match. If both kernels without deltas have a matching row, the last match is the row
-        // of the kernel with atomic operations.
+        // If both kernels without deltas have a matching row, take the row of the kernel with atomic
+        // operations, which comes last.
         rows.iter().rfind(is_alike)
     };
     with.filter_map(|row| Some((partner(row)?, row))).collect()
@@ -47,9 +46,8 @@ fn case_key(row: &PrintedRow, reading: Reading, case: usize) -> Key {
     Key { wiring, own_line, ..key(row, reading) }
 }
 
-/// The numbers of threads that may have run when a row was measured. If the printed number exceeds the number
-/// of threads that the program has arrays for, both numbers are possible. If both numbers are possible, a
-/// quick run leaves out the printed number.
+/// Returns the numbers of threads that may have run when a row was measured. If the printed number is larger
+/// than the program's arrays, both numbers are possible. Then a quick run leaves out the printed number.
 fn readings(row: &PrintedRow, is_quick: bool) -> impl Iterator<Item = Reading> + use<> {
     let has_all = row.threads <= THREADS_OF_LISTING;
     let is_wanted = move |reading: &Reading| match reading {
@@ -59,7 +57,7 @@ fn readings(row: &PrintedRow, is_quick: bool) -> impl Iterator<Item = Reading> +
     Reading::ALL.into_iter().filter(is_wanted)
 }
 
-/// The simulations that the table needs.
+/// Returns the simulations that the table needs.
 pub(super) fn keys(rows: &[PrintedRow], is_quick: bool) -> Vec<Key> {
     let mut keys = Vec::new();
     for (without, with) in pairs(rows) {
@@ -72,7 +70,7 @@ pub(super) fn keys(rows: &[PrintedRow], is_quick: bool) -> Vec<Key> {
     keys
 }
 
-/// The changes of the column fault/wsec by deltas, in percent.
+/// The changes by deltas in the column fault/wsec, in percent.
 pub(super) struct Deltas(Vec<Change>);
 
 /// The changes of one row, in percent.
@@ -80,7 +78,7 @@ struct Change {
     gib: u32,
     threads: String,
     printed: f64,
-    /// Our changes, one for each of [`CASES`].
+    /// The simulated changes, one for each of [`CASES`].
     ours: Vec<f64>,
 }
 

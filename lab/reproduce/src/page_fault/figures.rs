@@ -1,4 +1,5 @@
-//! The figures of this study: fault/wsec by number of threads, and the main strategies of the matrix.
+//! Draws the figures of this study: fault/wsec by number of threads, the main strategies of the matrix, and
+//! prefaulting.
 
 use anyhow::Result;
 use pageset_report::Origin;
@@ -10,7 +11,7 @@ use super::printed::PrintedRow;
 use super::runs::Runs;
 use super::tables::{AsPrinted, Reading, key};
 
-/// File names of the figures, without ending.
+/// File names of the figures, without extension.
 pub(super) const NAMES: [&str; 3] = ["page-fault-printed", "page-fault-matrix", "page-fault-prefault"];
 
 pub(super) fn all(
@@ -45,8 +46,9 @@ fn printed(rows: &[PrintedRow], runs: &Runs) -> Result<Figure> {
     Ok(figure)
 }
 
-/// The strategies in the figure: the strategies of the published text, the strategy of today's Linux, and a
-/// strategy without any cache line that all threads write.
+/// The strategies in the figure. A fault takes the lock of all page tables with `P0`, the lock of one leaf
+/// table with `P1`, and no lock with `P2`. `P1,V2,R4` is Linux 6.12, and `P2,V7,R3` has no cache line that
+/// all threads write.
 const DRAWN: [&str; 5] = ["P0,V1,R1", "P1,V1,R1", "P2,V1,R2", "P1,V2,R4", "P2,V7,R3"];
 
 fn strategies(matrix: &Matrix) -> Figure {

@@ -1,4 +1,5 @@
-//! A table that was not published: all combinations of page table, areas and counters, from 1 to 512 CPUs.
+//! Makes a table that was not published: the rates of all combinations of page table, areas and counters,
+//! from 1 to 512 CPUs.
 
 use anyhow::Result;
 use pageset_fault::{Account, Stabilise, Strategy};
@@ -6,25 +7,24 @@ use pageset_report::{Cell, Column, Row, Table};
 
 use super::runs::{Key, Runs};
 
-/// Numbers of threads that have rates in the table.
+/// Returns the numbers of threads in the table.
 fn counts(is_quick: bool) -> &'static [u32] {
     if is_quick { &[1, 8, 64] } else { &[1, 2, 8, 32, 128, 512] }
 }
 
-/// Number of pages of each thread. The pages fit into the memory of the thread's node. So all memory is
-/// local, and the bandwidth of memory grows with the number of CPUs.
+/// Number of pages of each thread. The pages fit into the memory of the thread's node, so all memory is
+/// local, and its bandwidth grows with the number of CPUs.
 const THREAD_PAGES: u64 = 256;
 
-/// All combinations of page table, areas and counters. With `is_quick`, only the published text's
-/// combinations, the combination of today's Linux, and a combination without a cache line that all CPUs
-/// write.
+/// Returns all combinations of page table, areas and counters. With `is_quick`, returns only five. Among them
+/// are Linux 6.12, and a combination without a cache line that all CPUs write.
 fn strategies(is_quick: bool) -> Vec<Strategy> {
     const QUICK: [&str; 5] = ["P0,V1,R1", "P1,V1,R1", "P2,V1,R2", "P1,V2,R4", "P2,V7,R3"];
     if is_quick {
         return QUICK.iter().filter_map(|name| name.parse().ok()).collect();
     }
-    // V0 is left out, because V0 does not allow areas to change. So V0 is only an upper bound, because a
-    // kernel could not use V0. The test of prediction T4 covers the other counters.
+    // Leave out V0, which no kernel could use, because it does not allow areas to change. The test of
+    // prediction T4 covers the other counters.
     let accounts = [Account::R1, Account::R2, Account::R3, Account::R4];
     Strategy::all()
         .filter(|strategy| strategy.stabilise() != Stabilise::V0 && accounts.contains(&strategy.account()))
@@ -35,13 +35,14 @@ fn key(strategy: Strategy, threads: u32) -> Key {
     Key::new(strategy, threads, THREAD_PAGES)
 }
 
-/// Number of pages of each thread in further runs. One leaf table maps this number of 16 KiB pages. So the
-/// cost of building the leaf table is negligible in these further runs.
+/// Number of pages of each thread in further runs: as many 16 KiB pages as one leaf table maps. So the cost
+/// of building the leaf table is negligible in these runs.
 const TABLE_PAGES: u64 = 2048;
-/// The strategies whose CPUs share no cache line, except for a counter that they seldom change.
+/// The strategies without cache lines that several CPUs write, except for a counter that CPUs seldom change.
 const APART: [&str; 3] = ["P1,V7,R3", "P2,V7,R3", "P3,V7,R3"];
 
-/// Runs whose threads each fill a whole leaf table: with one thread, and with the most threads.
+/// Returns runs with threads that each fill a whole leaf table: for each strategy, with one thread and with
+/// the most threads.
 fn whole_tables(is_quick: bool) -> impl Iterator<Item = (Strategy, [Key; 2])> {
     let most = counts(is_quick).last().copied().unwrap_or(1);
     APART.iter().filter_map(|name| name.parse().ok()).map(move |strategy| {
@@ -64,8 +65,7 @@ pub(super) fn keys(is_quick: bool) -> Vec<Key> {
 pub(super) struct Matrix {
     pub(super) counts: &'static [u32],
     pub(super) rows: Vec<(Strategy, Vec<f64>)>,
-    /// For each strategy, the share of linear scaling that the strategy reaches if each thread fills a whole
-    /// leaf table.
+    /// For each strategy, the rate in proportion to linear scaling if each thread fills a whole leaf table.
     whole_tables: Vec<(Strategy, f64)>,
 }
 
@@ -113,8 +113,8 @@ impl Matrix {
         table
     }
 
-    /// Returns the rate with the most threads as a share of the rate of linear scaling, which is the rate of
-    /// one thread times the number of threads.
+    /// Returns the rate with the most threads, divided by the rate of linear scaling: the rate of one thread
+    /// times the number of threads.
     fn linear(&self, rates: &[f64]) -> f64 {
         match (rates.first(), rates.last(), self.counts.last()) {
             (Some(first), Some(last), Some(&most)) => last / (first * f64::from(most)),

@@ -1,11 +1,12 @@
-//! The page-fault comparison on an Altix with 512 CPUs, September 2005: Hugh Dickins' page locking, Christoph
-//! Lameter's atomic operations, and atomic operations with per-task counts (*deltas*).
+//! The study of page faults on an Altix with 512 CPUs, published in September 2005. It compares Hugh Dickins'
+//! page locking, Christoph Lameter's atomic operations, and atomic operations with per-task counts
+//! (*deltas*).
 //!
 //! `printed` has the rows of the published text. `runs` simulates. `fit` chooses the only fitted number.
-//! `tables` compares our values with the printed ones. `threads` estimates how many threads ran when the rows
-//! were measured. `deltas` tests why deltas made the kernel slower, according to the published text.
-//! `predictions` tests T1 to T5 of the specification. `matrix` makes a table that was not published. `ahead`
-//! tests promises of the published text. `figures` draws.
+//! `tables` compares simulated values with printed values. `threads` estimates how many threads ran when the
+//! rows were measured. `deltas` tests the published explanation of why deltas made the kernel slower.
+//! `predictions` tests the predictions T1 to T5 of the specification. `matrix` makes a table that was not
+//! published. `ahead` tests promises of the published text. `figures` draws.
 
 mod ahead;
 mod deltas;
@@ -84,9 +85,12 @@ impl Study for PageFault {
     }
 }
 
-/// Notes that say how the values were simulated.
+/// Returns notes on the simulation of the values.
 fn notes(fault_ns: f64) -> Vec<String> {
     vec![
+        "The study shows how the rates of page faults change with the number of threads. It does not show \
+         measurements of a machine."
+            .to_owned(),
         "A row is a number of threads. All of our values are simulated: the fault engine runs on the \
          allocator of this project in virtual time. The costs are in machines/altix-512.toml, and most of \
          these costs are guesses."
@@ -111,7 +115,7 @@ fn notes(fault_ns: f64) -> Vec<String> {
     ]
 }
 
-/// Explanations of the differences between our values and the printed ones.
+/// Explanations of the differences between simulated and printed values.
 const EXPLANATIONS: [&str; 6] = [
     "The simulation does not limit bandwidth. If two CPUs of a node only clear pages, as fast as the machine \
      file says, the two CPUs need 8.2 GB/s. The bus of a node has 6.4 GB/s (general knowledge of the Itanium \

@@ -7,7 +7,7 @@ use pageset_measure::pft::Run;
 
 use super::runs::{Key, Runs, Sharing};
 
-/// Numbers of threads in the tests.
+/// Returns the numbers of threads in the tests.
 fn counts(is_quick: bool) -> &'static [u32] {
     if is_quick { &[4, 64] } else { &[4, 64, 512] }
 }
@@ -29,7 +29,7 @@ const T3: [&str; 2] = ["P1,V1,R4", "P1,V2,R4"];
 const T4: [&str; 6] = ["P2,V7,R1", "P2,V7,R1b", "P2,V7,R1p", "P2,V7,R2", "P2,V7,R3", "P2,V7,R4"];
 const T5: [&str; 2] = ["P1,V1,R1", "P2,V7,R3"];
 
-/// The simulations that the tests need.
+/// Returns the simulations that the tests need.
 pub(super) fn keys(is_quick: bool) -> Vec<Key> {
     let mut keys = Vec::new();
     for &threads in counts(is_quick) {
@@ -46,7 +46,7 @@ pub(super) fn keys(is_quick: bool) -> Vec<Key> {
     keys
 }
 
-/// Returns one sentence for each prediction. The sentence says whether the prediction came true.
+/// Returns a sentence for each prediction that says whether the prediction came true.
 pub(super) fn sentences(runs: &Runs, is_quick: bool) -> Result<Vec<String>> {
     let look = Look { runs, most: counts(is_quick).last().copied().unwrap_or(1) };
     Ok(vec![look.t1(counts(is_quick))?, look.t2()?, look.t3()?, look.t4()?, look.t5()?])
@@ -58,14 +58,13 @@ struct Look<'a> {
     most: u32,
 }
 
-/// Begins a sentence with the name of a prediction and with the words that say whether the prediction came
-/// true.
+/// Returns the beginning of a sentence: the name of a prediction, and whether it came true.
 fn verdict(name: &str, is_so: bool) -> String {
     format!("{name} is {}:", if is_so { "confirmed" } else { "refuted" })
 }
 
 impl Look<'_> {
-    /// Pages touched per second.
+    /// Returns the number of pages touched per second.
     fn rate(&self, name: &str, threads: u32, sharing: Sharing) -> Result<f64> {
         Ok(self.runs.get(&key(name, threads, sharing))?.touch_pages_per_s())
     }
@@ -142,8 +141,8 @@ impl Look<'_> {
         let [old, new] = T5.map(|name| self.runs.get(&key(name, self.most, Sharing::Apart)));
         let (old, new) = (old?, new?);
         let touch = new.touch_pages_per_s() / old.touch_pages_per_s();
-        // Leave the start out of the rate: in these runs, creating a thread takes longer than touching the
-        // thread's few pages.
+        // Leave the start out of the rate, because creating a thread takes longer than touching the few pages
+        // of a thread in these runs.
         let rate = |run: &Run| run.pages_computed as f64 / (run.wall_s() - run.start_s);
         let wall = rate(new) / rate(old);
         let of_teardown = rate(new) / new.teardown_pages_per_s();

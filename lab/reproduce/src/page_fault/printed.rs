@@ -1,14 +1,14 @@
-//! The rows that the published text prints.
+//! Reads the rows of the published text.
 
 use anyhow::{Context as _, Result};
 use pageset_fault::Strategy;
 
 use crate::published::published;
 
-/// The machine that the published text measured.
+/// The simulated machine in place of the published one.
 pub(super) const MACHINE: &str = "altix-512";
-/// The test program of 2005 keeps its threads in arrays of 128 entries. Source: spec fault.md §2.1, a listing
-/// of the program from 2006.
+/// Number of threads that the test program of 2005 has room for, because it keeps them in arrays. Source:
+/// spec fault.md §2.1, a listing of the program from 2006.
 pub(super) const THREADS_OF_LISTING: u32 = 128;
 
 /// One row of the published text.
@@ -31,7 +31,7 @@ impl PrintedRow {
         self.cpu_s / self.wall_s
     }
 
-    /// Number of pages of the requested memory, times the number of repetitions.
+    /// Returns the number of pages of the requested memory, times the number of repetitions.
     pub(super) fn pages(&self) -> f64 {
         f64::from(self.gib) * f64::from(PAGES_PER_GIB) * f64::from(self.repetitions)
     }
@@ -40,7 +40,7 @@ impl PrintedRow {
 /// Number of 16 KiB pages in a GiB.
 pub(super) const PAGES_PER_GIB: u32 = 1 << 16;
 
-/// For each table, the strategy that models its kernel.
+/// The strategy that models the kernel of a table, by the beginning of the table's name.
 const STRATEGIES: [(&str, &str); 4] = [
     ("page_locking", "P1,V1,R1"),
     ("atomic_ops_delta", "P2,V1,R2"),
@@ -48,7 +48,7 @@ const STRATEGIES: [(&str, &str); 4] = [
     ("delta", "P2,V1,R2"),
 ];
 
-/// All rows of the published text, one table after another.
+/// Returns all rows of the published text, one table after another.
 pub(super) fn rows() -> Result<Vec<PrintedRow>> {
     let published = published!("page-fault/altix.csv")?;
     published
@@ -82,7 +82,7 @@ mod tests {
         let rows = rows().unwrap();
         assert_eq!(rows.len(), 31);
         for row in &rows {
-            // The tolerance is the rounding error: the published text prints seconds with two digits after
+            // The tolerance covers rounding, because the published text prints seconds with two digits after
             // the point.
             assert!((row.pages() / row.wall_s / row.faults_per_wall_s - 1.0).abs() < 1e-3, "{row:?}");
             assert!((row.pages() / row.cpu_s / row.faults_per_cpu_s - 1.0).abs() < 1e-3, "{row:?}");

@@ -1,4 +1,4 @@
-//! All simulations of the study. Equal simulations run only once.
+//! Runs all simulations of the study. Equal simulations run only once.
 
 use std::collections::BTreeMap;
 
@@ -23,11 +23,11 @@ pub(super) struct Key {
     pub(super) own_line: bool,
     /// Whether the address space remembers the area that was used last, as in 2005.
     pub(super) shared_cache: bool,
-    /// How this simulation changes the networks between bricks (groups of nodes).
+    /// Changes of the networks between bricks (groups of nodes).
     pub(super) wiring: Wiring,
-    /// Largest number of pages that the simulation touches, of all threads together.
+    /// Largest number of pages that all threads together touch in the simulation.
     pub(super) pages_max: u64,
-    /// Work that is done before a page is requested: prefaulting or clearing.
+    /// Work ahead of the first touch of a page: mapping neighbouring pages, or clearing pages.
     pub(super) ahead: Ahead,
     /// Number of pages that a thread skips after each group of touched pages.
     pub(super) skipped: u64,
@@ -35,7 +35,7 @@ pub(super) struct Key {
     pub(super) lines: u32,
 }
 
-/// How this run changes the planes (the parallel networks between nodes) that the machine file describes.
+/// Changes of the planes (the parallel networks between nodes) that the machine file describes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Wiring {
     /// Whether all cache lines move over one plane.
@@ -44,9 +44,9 @@ pub(super) struct Wiring {
     pub(super) has_requests: bool,
 }
 
-/// Time that a request occupies a plane. Source: 16 bytes at 1.6 GB/s, the rate of the machine file. On the
-/// Origin 2000, a cache line that is moving refuses requests, and the CPU asks again (Laudon and Lenoski,
-/// 1997). Guess: an Altix refuses requests in the same way.
+/// Time that a request occupies a plane: 16 bytes at 1.6 GB/s, the rate of the machine file. On the Origin
+/// 2000, requests for a moving cache line are refused, and the CPU asks again (Laudon and Lenoski, 1997).
+/// Guess: an Altix does the same.
 const REQUEST_NS: f64 = 10.0;
 
 impl Wiring {
@@ -67,17 +67,17 @@ impl Wiring {
 /// How threads share memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Sharing {
-    /// Each thread has a region of its own.
+    /// Each thread has its own region.
     Apart,
     /// Each thread has a slice of one region.
     Sliced,
-    /// The pages of one region go to the threads in turn.
+    /// All threads share one region, and touch its pages in turn.
     Interleaved,
 }
 
 /// Largest number of pages that all threads together touch in the simulation of a printed row.
-/// [`THREAD_PAGES`] has the limits for one thread. Guess: a few hundred faults reach a steady state, and a
-/// run takes a second.
+/// [`THREAD_PAGES`] has the bounds for one thread. Guess: after a few hundred faults a thread is in a steady
+/// state, and a run takes a second.
 pub(super) const PAGES_MAX: u64 = 1 << 17;
 const THREAD_PAGES: (u64, u64) = (256, 8192);
 
@@ -131,8 +131,8 @@ impl Key {
 pub(super) struct Runs(BTreeMap<Key, Run>);
 
 impl Runs {
-    /// Runs all simulations, several at once. The largest simulations begin first, so that no large
-    /// simulation runs alone at the end.
+    /// Runs all simulations, several at once. Begins with the simulations with the most threads, so that no
+    /// large simulation runs alone at the end.
     pub(super) fn all(
         machine: &Machine,
         fault_ns: f64,

@@ -1,4 +1,4 @@
-//! The six printed tables with our values beside them, and the errors of our values.
+//! Compares the printed tables with simulated values, and computes the errors of the simulated values.
 
 use anyhow::Result;
 use pageset_measure::pft::Run;
@@ -8,19 +8,19 @@ use pageset_report::comparison::{Comparison, Pair, Quantity};
 use super::printed::{MACHINE, PAGES_PER_GIB, PrintedRow, THREADS_OF_LISTING};
 use super::runs::{Key, Runs, Wiring};
 
-/// The number of threads that run in the simulation of a row.
+/// The assumption about the number of threads that ran when a row was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     /// As many threads run as the row prints.
     Printed,
-    /// As many threads run as the row prints, but not more threads than the program of 2005 has room for.
+    /// As many threads run as the row prints, but at most as many as the program of 2005 has room for.
     Listing,
 }
 
 impl Reading {
     pub(super) const ALL: [Self; 2] = [Self::Printed, Self::Listing];
 
-    /// The name of the row in our tables.
+    /// Returns the name of the row in the study's tables.
     pub(super) fn name(self, row: &PrintedRow) -> String {
         match self {
             Self::Printed => row.threads.to_string(),
@@ -29,7 +29,7 @@ impl Reading {
     }
 }
 
-/// The simulation of a printed row.
+/// Returns the simulation of a printed row.
 pub(super) fn key(row: &PrintedRow, reading: Reading) -> Key {
     let threads = match reading {
         Reading::Printed => row.threads,
@@ -39,8 +39,8 @@ pub(super) fn key(row: &PrintedRow, reading: Reading) -> Key {
     Key { shared_cache: true, ..Key::new(row.strategy, threads, pages) }
 }
 
-/// Simulations of a row under other assumptions. Simulations under other assumptions are made only for rows
-/// with so few threads that all threads certainly ran.
+/// Returns simulations of a row under other assumptions. The study simulates these only for rows with so few
+/// threads that all threads certainly ran.
 fn variants(row: &PrintedRow) -> [Key; 4] {
     let key = key(row, Reading::Printed);
     let with_requests = Wiring { has_requests: true, ..key.wiring };
@@ -60,7 +60,7 @@ const VARIANTS: [&str; 4] = [
     "As printed, but with waiting CPUs' requests and with the counters on their own cache line",
 ];
 
-/// The simulations that the tables need.
+/// Returns the simulations that the tables need.
 pub(super) fn keys(rows: &[PrintedRow]) -> Vec<Key> {
     let few = rows.iter().filter(|row| row.threads <= THREADS_OF_LISTING);
     rows.iter()
@@ -69,8 +69,8 @@ pub(super) fn keys(rows: &[PrintedRow]) -> Vec<Key> {
         .collect()
 }
 
-/// The figures that the original program would have printed for a run. The program computes with the
-/// requested number of pages, even if fewer pages were touched. Wall and CPU time are per requested page.
+/// The figures that the original program would have printed for a run. Its rates are requested pages per
+/// second, even if the threads touched fewer pages.
 pub(super) struct AsPrinted {
     pub(super) faults_per_cpu_s: f64,
     pub(super) faults_per_wall_s: f64,
@@ -136,34 +136,34 @@ fn words(table: &str) -> String {
     words
 }
 
-/// The errors of our values in the column fault/wsec, compared with the printed values.
+/// The errors of the simulated values in the column fault/wsec, under each assumption.
 pub(super) struct Score {
     readings: Vec<ReadingScore>,
 }
 
 struct ReadingScore {
     name: String,
-    /// Relative errors of all rows except the row that was fitted.
+    /// Relative errors of all rows except the fitted row.
     errors: Vec<f64>,
     /// Relative errors of the rows of the kernels without deltas.
     errors_without_deltas: Vec<f64>,
-    /// Our value divided by the printed value, for each row without deltas and with 32 threads or more. The
-    /// rate of rows with 32 threads or more depends on the shared cache line.
+    /// The simulated value divided by the printed value, for each row without deltas that has 32 threads or
+    /// more. The shared cache line limits the rate of these rows.
     crowded: Vec<f64>,
     /// The error of the worst row, as a factor of at least 1.
     worst: f64,
     steps: Steps,
 }
 
-/// Counts of steps, where a step is the change from one row of a table to the next.
+/// Counts of steps. A step is the change from one row of a table to the next row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Steps {
     all: usize,
     agreed: usize,
-    /// Number of steps without a printed change. The forecast "nothing ever changes" is right for steps
-    /// without a printed change.
+    /// Number of steps without a printed change. The null model, the forecast that nothing ever changes, is
+    /// right for these steps.
     null_model: usize,
-    /// Number of steps with a printed change that have a change of the same direction in our values.
+    /// Number of steps with a printed change and a simulated change in the same direction.
     changes_met: usize,
 }
 
@@ -187,10 +187,9 @@ impl Steps {
     }
 }
 
-/// From this number of threads on, the cache line that all threads write limits the rate.
+/// With this number of threads or more, the cache line that all threads write limits the rate.
 const CROWDED: u32 = 32;
-/// Changes smaller than this count as no change. Source: all comparisons of this crate ignore changes of this
-/// size.
+/// Changes smaller than this count as no change, as in all comparisons of this crate.
 const BAND: f64 = 0.02;
 
 impl Score {
@@ -267,12 +266,12 @@ impl ReadingScore {
     }
 }
 
-/// A ratio or its reciprocal, whichever is larger.
+/// Returns a ratio or its reciprocal, whichever is larger.
 fn factor(ratio: f64) -> f64 {
     ratio.max(1.0 / ratio)
 }
 
-/// Direction of a change: -1, 0 or 1.
+/// Returns the direction of a change: -1, 0 or 1.
 fn direction(ratio: f64) -> i8 {
     if ratio > 1.0 + BAND {
         1

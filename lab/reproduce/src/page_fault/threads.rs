@@ -1,10 +1,10 @@
-//! Estimates from the printed rows how many threads ran.
+//! Estimates from the printed rows how many threads ran when the rows were measured.
 //!
 //! The published text reports linear scaling from 128 to 512 threads, although about 85 CPUs were busy in
 //! each of these rows. The test program has arrays for only 128 threads, and computes the number of faults
-//! from the requested memory. So perhaps only 128 threads ran even if a row asks for more. If only 128
-//! threads ran, a run with n requested threads touched only 128 / n of its memory. Two figures then depend on
-//! the memory of one thread and not on n: the time per page, and the wall time minus the CPU time.
+//! from the requested memory. So perhaps only 128 threads ran even if a row asks for n threads, and they
+//! touched only 128 / n of the memory. Two figures show this: the time per page, and the time of serial work
+//! per page. If 128 threads ran, both depend on the memory of one thread and not on n.
 
 use pageset_report::{Cell, Column, Row, Table};
 

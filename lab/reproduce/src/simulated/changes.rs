@@ -1,10 +1,10 @@
-//! Makes a table of changes. Each row has the published size of a change and our size. It also says whether
-//! the published interval contains our value.
+//! Makes a table of changes. Each row has the published size and the simulated size of a change, and says
+//! whether the published interval contains the simulated value.
 
 use pageset_report::comparison::{Band, Comparison, Direction};
 use pageset_report::{Cell, Column, Row, Table};
 
-/// Makes a table with one row for each change of a relative quantity, in percent of the base row.
+/// Makes a table with a row for each change of a relative quantity, in percent of the base row.
 pub(crate) fn changes(tables: &[Comparison]) -> Table {
     let columns = vec![
         Column::label("change", "change of"),

@@ -57,8 +57,8 @@ impl Compared {
         matches!(self, Self::PercentOfBase(_) | Self::PerWorkPercentOfBase(_))
     }
 
-    /// Returns the value that is compared with a row's published value. `ours` is the row's run with its
-    /// result, and `base` is the run of the row's base row with its result.
+    /// Returns the value to compare with a row's published value. `ours` is the run of the row and its
+    /// result. `base` is the run of the base row and its result.
     fn value(self, ours: (&RunSpec, &RunResult), base: (&RunSpec, &RunResult)) -> f64 {
         match self {
             Self::AsIs(metric) | Self::ScaledToBase(metric) => metric.of(ours.0, ours.1),
@@ -71,15 +71,15 @@ impl Compared {
     }
 }
 
-/// The values of a row in one column, one for each seed. A relative value is relative to the base row's value
-/// with the same seed.
+/// Returns the values of a row in one column, over all seeds. A relative value is relative to the base row's
+/// value with the same seed.
 pub(super) fn values(compared: Compared, case: &Case, base: &Case, results: &Results) -> Option<Spread> {
     let pairs = results.get(&case.run)?.into_iter().zip(results.get(&base.run)?);
     let value = |(ours, of_base)| compared.value((&case.run, ours), (&base.run, of_base));
     Spread::of(&pairs.map(value).collect::<Vec<_>>())
 }
 
-/// The names of the simulated machines, and the numbers of CPUs used.
+/// Returns the names of the simulated machines, with the numbers of used CPUs.
 fn machines(experiment: &Experiment) -> String {
     let mut names: Vec<String> = Vec::new();
     for case in &experiment.cases {

@@ -1,4 +1,4 @@
-//! Describes a published table by simulations: rows, columns and fitted parameters.
+//! The description of a published table for the simulation: rows, columns and fitted parameters.
 
 use pageset_report::comparison::Quantity;
 use pageset_study::simulate::RunSpec;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::metric::Metric;
 
-/// One published table that is to be simulated.
+/// A published table, and the simulations that should reproduce it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Experiment {
     /// Name in JSON, and in the file of fitted parameters.
@@ -15,19 +15,19 @@ pub(crate) struct Experiment {
     pub(crate) title: String,
     /// The columns, each with the simulated figure that is compared with it.
     pub(crate) columns: Vec<(Quantity, Compared)>,
-    /// Name of the group of tables that the table is scored with. Default: the whole study.
+    /// Name of the group of tables that is judged together. Default: the whole study.
     pub(crate) group: Option<String>,
-    /// A text that says how the author withdrew the table. `None` if the table is not withdrawn.
+    /// A text that says how the author withdrew the table. `None` if the author has not withdrawn it.
     pub(crate) withdrawn: Option<String>,
     /// The rows, from top to bottom. The first row is a base row.
     pub(crate) cases: Vec<Case>,
-    /// The parameters that are fitted on base rows.
+    /// The parameters that are chosen to make base rows agree with published values.
     pub(crate) fits: Vec<Fit>,
-    /// The parameters that rows use with values that were fitted on rows of other tables.
+    /// The parameters with values that were fitted on rows of other tables.
     pub(crate) borrowed: Vec<Borrowed>,
 }
 
-/// One row of a table that is to be simulated.
+/// One row of a table, and its simulation.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     /// Name of the row.
@@ -42,23 +42,22 @@ pub(crate) struct Case {
     pub(crate) variation_percent: Option<f64>,
 }
 
-/// How the results of a row's simulation are compared with a column.
+/// The figure of a row's simulation that is compared with the published value of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compared {
-    /// The published value is compared with the metric's value itself.
+    /// The metric's value.
     AsIs(Metric),
-    /// The published value is compared with the metric's value in percent of the base row's value.
+    /// The metric's value, in percent of the base row's value.
     PercentOfBase(Metric),
-    /// The published value is compared with the metric's value for each unit of work, in percent of the same
-    /// figure of the base row.
+    /// The metric's value for each unit of work, in percent of the same figure of the base row.
     PerWorkPercentOfBase(Metric),
-    /// The metric's value, multiplied by the factor that gives the base row its published value. This
-    /// comparison is used if the published unit differs from ours.
+    /// The metric's value, multiplied by the factor that gives the base row its published value. Used if the
+    /// published unit differs from the simulated unit.
     ScaledToBase(Metric),
 }
 
 impl Compared {
-    /// The metric whose value is compared.
+    /// Returns the metric whose value is compared.
     pub(crate) fn metric(self) -> Metric {
         match self {
             Self::AsIs(metric)
@@ -69,11 +68,11 @@ impl Compared {
     }
 }
 
-/// A parameter of a workload, chosen so that one result of a base row equals the published result.
+/// A parameter of a workload that is chosen so that a simulated value of a base row equals its published
+/// value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fit {
-    /// Index of the base row. All rows that are compared with this base row use the same value of the
-    /// parameter.
+    /// Index of the base row. All rows that are compared with this base row use the chosen value too.
     pub(crate) case: usize,
     /// The parameter.
     pub(crate) parameter: String,
@@ -81,32 +80,32 @@ pub(crate) struct Fit {
     pub(crate) range: (u64, u64),
     /// Index of the column whose published value is the target.
     pub(crate) column: usize,
-    /// The quantity that must equal its published value.
+    /// The quantity that must equal the published one.
     pub(crate) target: FitTarget,
-    /// Whether the fitted result rises when the parameter rises. If `rises` is false, the result falls.
+    /// Whether the simulated value rises when the parameter rises. If `rises` is false, the value falls.
     pub(crate) rises: bool,
 }
 
-/// The quantity that must equal the published quantity when a parameter is chosen.
+/// The quantity that must equal the published one when a parameter is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FitTarget {
     /// The row's value.
     #[default]
     Value,
-    /// The row's value in percent of the *lender's* value. The lender is a row of another table whose
-    /// parameters this row uses.
+    /// The row's value in percent of its *lender's* value. The lender is a row of another table that this row
+    /// takes parameters from.
     PercentOfLender,
 }
 
-/// A parameter that a row uses with the value that was fitted on a row of another table.
+/// A parameter with a value that was fitted on a row of another table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Borrowed {
     /// Index of the row that uses the value.
     pub(crate) case: usize,
     /// The parameter.
     pub(crate) parameter: String,
-    /// The value was fitted on this table and this base row.
+    /// The table and the base row that the value was fitted on.
     pub(crate) table: String,
     pub(crate) row: String,
 }

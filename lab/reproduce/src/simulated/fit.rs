@@ -1,4 +1,4 @@
-//! Chooses parameters so that base rows have their published values in the simulation.
+//! Chooses parameters so that simulated base rows have their published values.
 
 use std::path::Path;
 
@@ -15,8 +15,8 @@ use super::search::{Range, nearest};
 use super::{compare, ratio};
 use crate::study::Options;
 
-/// Chooses the parameters of the given experiments again if [`Options::fit`] names a file, and writes them to
-/// that file. Without such a file, returns the `known` parameters.
+/// If [`Options::fit`] names a file, chooses the parameters of the given experiments again, and writes them
+/// to this file. Otherwise, returns the `known` parameters.
 pub(crate) fn fitted(
     experiments: &[Experiment],
     known: Fitted,
@@ -27,19 +27,19 @@ pub(crate) fn fitted(
     let mut fitted = if path.exists() {
         Fitted::read(path)?
     } else {
-        // Create the file now, so that a file that another program creates in the meantime is not
-        // overwritten.
+        // Create the file before the search, which takes long and then replaces the file. So the search
+        // cannot replace a file that another program creates meanwhile.
         known.write(path, Existing::Refuse)?;
         known
     };
     all(experiments, &mut fitted, path, options, progress)?;
-    // The rows that lend their parameters are fitted now, so fit the rows that borrow parameters.
+    // Now that lenders are fitted, fit the rows that take parameters from them.
     ratio::fit(experiments, &mut fitted, path, options.jobs, progress)?;
     Ok(fitted)
 }
 
-/// Fits all base rows, several at once. Writes the parameters of a row to the file as soon as the row is
-/// fitted.
+/// Fits all base rows, several at once. Writes the parameters of each row to the file as soon as they are
+/// chosen.
 fn all(
     experiments: &[Experiment],
     fitted: &mut Fitted,
@@ -57,20 +57,20 @@ fn all(
     })
 }
 
-/// A base row, and the parameters that are chosen so that the row agrees with its published values.
+/// A base row, and the parameters to choose so that the row agrees with its published values.
 struct BaseRow<'a> {
     experiment: &'a Experiment,
     case: &'a Case,
     fits: Vec<Fit>,
     /// The values that the parameters had before.
     former: Vec<Option<u64>>,
-    /// The seeds. The mean over all seeds decides which value is chosen, because the study prints this mean,
-    /// and the result of a single seed may be far from it.
+    /// The seeds. The search uses the mean over all seeds, because the study prints this mean, and the result
+    /// of a single seed may be far from the mean.
     seeds: Seeds,
 }
 
 impl<'a> BaseRow<'a> {
-    /// An experiment's base rows that have parameters to choose.
+    /// Returns the base rows of an experiment that have parameters to choose.
     fn of(experiment: &'a Experiment, former: &Fitted, seeds: Seeds) -> Vec<Self> {
         let rows = experiment.cases.iter().enumerate().map(|(index, case)| {
             let fits: Vec<_> = experiment
@@ -99,9 +99,10 @@ impl<'a> BaseRow<'a> {
         Ok(fitted.collect())
     }
 
-    /// Chooses all parameters after the `given` ones. Parameters affect each other's results. So for each
-    /// value that the search tries for one parameter, it chooses all later parameters again. The search for a
-    /// parameter begins at its value in `known`, the last value that came near its target.
+    /// Chooses all parameters after the `given` ones. A parameter also affects the results that other
+    /// parameters are fitted to. So for each value that the search tries for a parameter, it chooses all
+    /// later parameters again. The search for a parameter begins at its value in `known`, the value of the
+    /// last search.
     fn settle(&self, given: &[u64], known: &mut [Option<u64>]) -> Result<Settled> {
         let Some(fit) = self.fits.get(given.len()) else {
             return Ok(Settled { values: given.to_vec(), reached: self.results(given)? });
@@ -119,8 +120,8 @@ impl<'a> BaseRow<'a> {
         Ok(settled)
     }
 
-    /// Simulates the base row with the given parameter values. Returns the result that each fit compares with
-    /// its target.
+    /// Simulates the base row with the given values of the parameters. Returns for each parameter the
+    /// simulated value that should equal the published one.
     fn results(&self, values: &[u64]) -> Result<Vec<f64>> {
         let mut case = self.case.clone();
         for (fit, value) in self.fits.iter().zip(values) {
@@ -154,8 +155,7 @@ mod tests {
     use super::*;
     use crate::metric::Metric;
 
-    /// Uses the results of known parameters as published values. The search has to find the known parameters
-    /// again.
+    /// Tests that the search finds known parameters again, with their simulated results as published values.
     #[test]
     fn parameters_that_move_each_other_are_found_together() {
         let score = (Quantity::relative("score", "score", "", 0), Compared::ScaledToBase(Metric::Score));

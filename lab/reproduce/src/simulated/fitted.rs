@@ -1,5 +1,5 @@
-//! The fitted parameters. Each parameter was chosen so that one result of a base row equals the published
-//! result.
+//! The fitted parameters, and the file that holds them. Each parameter was chosen so that a simulated value
+//! of a base row equals its published value.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use super::experiment::{Borrowed, Experiment, Fit};
 /// The text of the built-in file of fitted parameters.
 const BUNDLED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/bundled/fitted.toml"));
 
-/// All fitted parameters, of all studies.
+/// The fitted parameters of all studies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fitted {
@@ -26,14 +26,14 @@ pub struct Fitted {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FittedValue {
-    /// The name of the table that the parameter was fitted on. The field `row` names the base row.
+    /// The name of the table that the parameter was fitted on. `row` is the name of the base row.
     pub(crate) table: String,
     pub(crate) row: String,
     /// The name of the workload's parameter, and the fitted value.
     pub(crate) parameter: String,
     pub(crate) value: u64,
-    /// The column that the parameter was fitted on, the published value, and the value that the simulation
-    /// reached.
+    /// The column that the parameter was fitted on. `published` is the published value, and `reached` is the
+    /// simulated value.
     pub(crate) column: String,
     pub(crate) published: f64,
     pub(crate) reached: f64,
@@ -46,13 +46,13 @@ impl Fitted {
 # Written by `pageset reproduce STUDY --fit studies/fitted.toml`, for one study at a time.
 ";
 
-    /// The built-in parameters.
+    /// Returns the built-in parameters.
     pub fn bundled() -> Result<Self> {
         toml::from_str(BUNDLED).context("studies/fitted.toml")
     }
 
-    /// Reads a file of fitted parameters that the caller will overwrite. Fails unless [`Self::write`] wrote
-    /// the file, so that no other file is overwritten.
+    /// Reads a file of fitted parameters. Fails unless [`Self::write`] wrote the file, so that a caller who
+    /// replaces the file overwrites no other file.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let name = || format!("{}: these are not fitted parameters", path.display());
         let text = read_description(path)?;
@@ -73,12 +73,12 @@ impl Fitted {
         file::write_file(path, existing, |out| Ok(out.write_all(text.as_bytes())?))
     }
 
-    /// The file's text.
+    /// Returns the text of a file with these parameters.
     pub fn text(&self) -> Result<String> {
         Ok(format!("{}\n{}", Self::HEADING, toml::to_string(self)?))
     }
 
-    /// The value of a parameter, if it was fitted on a row of a table.
+    /// Returns the value of a parameter, if it was fitted on this row of this table.
     pub(crate) fn get(&self, table: &str, row: &str, parameter: &str) -> Option<u64> {
         self.find(table, row, parameter).map(|fitted| fitted.value)
     }
@@ -106,8 +106,8 @@ impl Fitted {
         }
     }
 
-    /// Returns the experiment with all of its fitted parameters set: the parameters fitted on its own rows,
-    /// and the parameters borrowed from other tables. No other code sets fitted parameters.
+    /// Returns the experiment with all of its fitted parameters set: those fitted on its own rows, and those
+    /// taken from other tables. No other code sets fitted parameters.
     pub(crate) fn applied(&self, experiment: &Experiment) -> Experiment {
         let mut applied = experiment.clone();
         for fit in &experiment.fits {
@@ -126,9 +126,9 @@ impl Fitted {
         applied
     }
 
-    /// Makes a note on each fitted parameter for the reader of a table. `here` returns this run's value in a
-    /// row and column. A note says whether this run's value is near the published value. The note does not
-    /// say whether the value was near when the parameter was fitted.
+    /// Makes a note on each fitted parameter for the reader of a table. The note has the published value and
+    /// this run's value, which may differ from the value when the parameter was fitted. `here` returns this
+    /// run's value in a row and column.
     pub(super) fn sentences(
         &self,
         experiment: &Experiment,
@@ -141,7 +141,8 @@ impl Fitted {
             };
             let FittedValue { parameter, value, column, published, reached, .. } = fitted;
             let chosen = format!("{parameter} = {value}, on {column} of row {row}: published {published}");
-            // The figure that the parameter was fitted on is not a column of the table.
+            // The parameter was fitted on a figure that is not a column of the table, so this run has no such
+            // value.
             if experiment.columns[fit.column].0.heading != *column {
                 return format!("{chosen}, {reached:.1} when it was chosen");
             }

@@ -1,10 +1,10 @@
-//! Studies whose values come from simulations.
+//! Runs studies with simulated values.
 //!
-//! A study is data (`experiment`): [`Experiment`]s with one [`Case`] for each row. `runs` simulates each
-//! different run once, and `compare` compares the results with the published values. A few parameters are
-//! *fitted*: these parameters were chosen so that the result of a base row is the published result. `fitted`
-//! has the fitted parameters, and `fit` chooses them again with `search`. `ratio` chooses a parameter so that
-//! the ratio of two tables' values is the published ratio. `panels` draws figures.
+//! A study consists of [`Experiment`]s, one for each table, with a [`Case`] for each row (`experiment`).
+//! `runs` simulates each different run once, and `compare` compares the results with the published values. A
+//! few parameters are *fitted*: with them, a simulated value of a base row equals the published value.
+//! `fitted` has the fitted parameters, and `fit` chooses them again with `search`. `ratio` chooses a
+//! parameter so that the ratio between values of two tables is the published ratio. `panels` draws figures.
 
 mod changes;
 mod compare;
@@ -35,13 +35,13 @@ pub(crate) struct Simulated {
     pub(crate) tables: Vec<Comparison>,
     /// Sentences about runs that failed, each with the reason.
     pub(crate) failures: Vec<String>,
-    /// The experiments with the parameters that were used, and the results of their runs.
+    /// The experiments with their fitted parameters, and the results of their runs.
     ran: Option<(Vec<Experiment>, runs::Results)>,
 }
 
 impl Simulated {
-    /// The mean and the deviation of a row's metric over all seeds. The metric need not be a column of the
-    /// row's table.
+    /// Returns the mean and the deviation of a row's figure over all seeds. The figure need not be a column
+    /// of the row's table.
     pub(crate) fn spread(&self, experiment: usize, case: usize, compared: Compared) -> Option<Spread> {
         let (experiments, results) = self.ran.as_ref()?;
         let cases = &experiments.get(experiment)?.cases;
@@ -50,7 +50,7 @@ impl Simulated {
         compare::values(compared, case, base, results)
     }
 
-    /// The explanations of a study: the reasons that its notes give, and the runs that failed.
+    /// Returns the explanations of a study: the reasons that its notes give, and the runs that failed.
     pub(crate) fn explanations(&self, reasons: &[impl AsRef<str>], options: &Options) -> Vec<String> {
         options.reasons(reasons).into_iter().chain(self.failures.iter().cloned()).collect()
     }
@@ -80,14 +80,13 @@ mod tests {
     use super::*;
     use crate::metric::Metric;
 
-    /// Makes a parameter that is chosen on the first row, so that the row has its published value in this
-    /// column.
+    /// Returns a parameter that is fitted on the published value of the first row in this column.
     fn fit(parameter: &str, column: usize) -> Fit {
         let (parameter, target) = (parameter.to_owned(), FitTarget::Value);
         Fit { case: 0, parameter, range: (1, 2), column, target, rises: false }
     }
 
-    /// Two policies and one fitted parameter, on the smallest machine.
+    /// Returns an experiment with three rows on the smallest machine.
     fn experiment() -> Experiment {
         let case = |name: &str, base, batch| Case {
             name: name.to_owned(),
@@ -130,8 +129,8 @@ mod tests {
         assert_eq!(simulated.tables, run(3).tables);
     }
 
-    /// Regression test: after `--fit`, phase two of the study of batch sizes was simulated with the built-in
-    /// values.
+    /// Tests that a run uses newly fitted values. Regression: after `--fit`, phase two of the study of batch
+    /// sizes was simulated with the built-in values.
     #[test]
     fn values_that_were_just_chosen_are_used_and_told() {
         let [mut chosen_here, mut borrowing] = [experiment(), experiment()];
@@ -171,9 +170,8 @@ mod tests {
         assert!(notes.contains("copy_fault_ns = 12345"), "{notes}");
     }
 
-    /// Regression test: a quick run measured for a quarter of the time, which is not a whole cycle of most
-    /// workloads. So a base row that was fitted to 14.0 had the value 5.4, although the note said that the
-    /// row was fitted.
+    /// Regression: a quick run measured for a quarter of the time, which is less than a cycle of most
+    /// workloads. So a base row that was fitted to 14.0 had the value 5.4.
     #[test]
     fn a_quick_run_measures_a_row_as_long_as_the_full_one() {
         let run = |is_quick| {
@@ -201,7 +199,7 @@ mod tests {
         let options = Options { is_quick: true, jobs: 1, fit: None, seeds: None, ..Options::default() };
         let simulated = run(&[experiment], &fitted, &options, &mut ()).unwrap();
         let notes = simulated.tables[0].to_table().notes().join("\n");
-        // Each row is a base row and is compared with itself, so its value is 100 %.
+        // The row is a base row and is compared with itself, so its value is 100 %.
         assert!(notes.contains("fault_ns = 700, on time of row 31: published 87, 100.0 here"), "{notes}");
     }
 

@@ -1,4 +1,4 @@
-//! Draws one figure of several tables, with published values and ours.
+//! Draws one figure of several tables, with published and simulated values.
 
 use pageset_report::Origin;
 use pageset_report::comparison::{Comparison, Pair, Quantity};
@@ -8,11 +8,11 @@ use pageset_report::plot::{Axis, Figure, Mark, Panel, Point, Scale, Series};
 pub(crate) struct Panels<'a> {
     /// Title of the figure.
     pub(crate) title: &'a str,
-    /// How rows are placed on their axis: by name, or by number if their names are numbers.
+    /// The axis of rows. Rows are placed by name, or by number if their names are numbers.
     pub(crate) axis: Axis,
     /// How values are drawn.
     pub(crate) mark: Mark,
-    /// The columns that are drawn. A table may lack some of these columns.
+    /// The keys of the columns to draw. A table may lack some of them.
     pub(crate) columns: &'a [&'a str],
 }
 
@@ -77,7 +77,7 @@ impl Panels<'_> {
     }
 }
 
-/// The words that a figure shows for a column. A heading that is one of the kernel's names is replaced.
+/// Returns the name of a column in figures. A heading that is a name of the kernel's is replaced by words.
 fn words(quantity: &Quantity) -> &str {
     match quantity.key.as_str() {
         "spin_lock_percent" => "CPU time in spin locks",

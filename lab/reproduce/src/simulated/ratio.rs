@@ -1,9 +1,9 @@
 //! Chooses a parameter so that the ratio of a row's score to its lender's score is the published ratio. The
-//! lender is a row of another table whose parameters this row uses too. Both rows have the same machine, and
+//! lender is a row of another table that this row takes parameters from. Both rows have the same machine, and
 //! their workloads count the same unit of work.
 //!
-//! The ratio is used because absolute scores do not agree: under contention our machines are faster than the
-//! published ones.
+//! The ratio is used because the scores themselves differ: under contention, simulated machines are faster
+//! than the published ones.
 
 use std::path::Path;
 
@@ -17,8 +17,8 @@ use super::experiment::{Case, Experiment, Fit, FitTarget};
 use super::fitted::{Fitted, FittedValue, set};
 use super::search::{Range, nearest};
 
-/// Chooses the parameter's value for each base row that has a lender. Writes each value to the file as soon
-/// as it is found.
+/// Chooses the parameter's value for each base row that is fitted to a ratio with another table's row. Writes
+/// each value to the file as soon as it is chosen.
 pub(super) fn fit(
     experiments: &[Experiment],
     fitted: &mut Fitted,
@@ -69,7 +69,7 @@ impl<'a> Row<'a> {
         Ok(Self { experiment, fit, case, lender })
     }
 
-    /// Searches for the value of the parameter whose ratio is nearest to the published ratio.
+    /// Searches for the value of the parameter that gives the ratio nearest to the published ratio.
     fn search(&self) -> Result<FittedValue> {
         let Self { experiment, fit, case, lender } = self;
         let (quantity, _) = &experiment.columns[fit.column];

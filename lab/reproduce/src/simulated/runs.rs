@@ -1,4 +1,4 @@
-//! The runs of all experiments. Equal runs are simulated only once.
+//! Simulates the runs of all experiments. Equal runs are simulated only once.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use pageset_study::simulate::{RunResult, RunSpec, simulate};
 
 use super::experiment::Experiment;
 
-/// The results of all runs of the experiments. The key of a result is its run, written as a line of JSON.
+/// The results of all runs. The key of a result is its run, written as a line of JSON.
 #[derive(Debug)]
 pub(super) struct Results {
     by_run: HashMap<String, Result<RunResult, String>>,
@@ -23,12 +23,13 @@ impl Results {
         Self { by_run: seeded(run, seeds).map(|run| (line(&run), result_of(&run))).collect(), seeds }
     }
 
-    /// The results of a run, one for each seed. `None` if the run failed for one of the seeds.
+    /// Returns the results of a run, one for each seed. Returns `None` if the run failed for one of the
+    /// seeds.
     pub(super) fn get(&self, run: &RunSpec) -> Option<Vec<&RunResult>> {
         seeded(run, self.seeds).map(|run| self.by_run.get(&line(&run))?.as_ref().ok()).collect()
     }
 
-    /// Sentences about runs that failed, in an order that does not change from one call to the next.
+    /// Returns a sentence for each run that failed, in alphabetical order.
     pub(super) fn failures(&self) -> Vec<String> {
         let failed = self.by_run.iter().filter_map(|(run, result)| {
             let error = result.as_ref().err()?;
@@ -68,7 +69,7 @@ fn seeded(run: &RunSpec, seeds: Seeds) -> impl Iterator<Item = RunSpec> {
     seeds.iter().map(|seed| RunSpec { seed, ..run.clone() })
 }
 
-/// The result of one run, or the error of the run as text.
+/// Simulates one run. Returns its result, or its error as text.
 fn result_of(run: &RunSpec) -> Result<RunResult, String> {
     simulate(run).map_err(|error| format!("{error:#}"))
 }

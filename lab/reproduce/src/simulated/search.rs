@@ -1,34 +1,35 @@
-//! A search for the value of one parameter.
+//! Searches for the value of one parameter.
 
 use anyhow::{Context as _, Result};
 
 /// Largest number of values that a search tries.
 const STEPS: usize = 8;
-/// The second value that the search tries is the guess multiplied or divided by this factor. The factor is
-/// squared for each further step of the search.
+/// The factor between the guess and the second value that the search tries. The search squares the factor at
+/// each further step.
 const STRIDE: f64 = 1.15;
-/// The search ends when the difference from the wanted result is at most this fraction of the wanted result.
+/// The search ends when the result differs from the wanted result by at most this fraction of the wanted
+/// result.
 const NEAR: f64 = 0.005;
-/// The search also ends when the difference from the wanted result is at most this fraction of the wanted
-/// result's rounding error.
+/// The search also ends when the result differs from the wanted result by at most this fraction of the
+/// rounding error.
 const PART: f64 = 0.2;
 
-/// A search for a parameter's value between the two `ends`, both included.
+/// The values that the search may try: between the two `ends`, both included.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
     pub(crate) ends: (u64, u64),
-    /// The value that the search tries first, for example the value of an earlier fit. `None` if the search
-    /// has no value to begin with.
+    /// The value that the search tries first, for example the value of an earlier fit. Default: the middle
+    /// between the ends.
     pub(crate) guess: Option<u64>,
-    /// Whether the result rises when the parameter's value rises. If `rises` is false, the result falls.
+    /// Whether the result rises when the parameter rises. If `rises` is false, the result falls.
     pub(crate) rises: bool,
 }
 
-/// Tries values until a result is near the wanted result, which is known to within `rounding`. `result`
-/// returns the result for a value, and data that belongs to this result. Returns the data that belongs to the
-/// result nearest to the wanted result. If there is a guess, the search moves away from the guess in longer
-/// and longer strides, until the wanted result lies between the results of two values. Then the search halves
-/// the distance between these two values.
+/// Tries values until a result is near the wanted result, which has the rounding error `rounding`. For a
+/// value, `result` returns the result and any other data. This function returns the data of the result that
+/// is nearest to the wanted one. If there is a guess, the search moves away from the guess in longer and
+/// longer strides, until the wanted result is between the results of two values. Then the search goes on
+/// between these two values by bisection.
 pub(crate) fn nearest<T>(
     range: Range,
     wanted: f64,
@@ -63,7 +64,7 @@ pub(crate) fn nearest<T>(
     nearest.map(|(_, found)| found).context("the search tries at least one value")
 }
 
-/// The geometric mean of two values. Parameters are times, so ratios matter more than differences.
+/// Returns the geometric mean of two values. Parameters are times, so ratios matter more than differences.
 fn middle(low: u64, high: u64) -> u64 {
     ((low.max(1) as f64) * (high.max(1) as f64)).sqrt().round() as u64
 }

@@ -1,6 +1,6 @@
 //! Makes a table that helps to choose a row of a published table, for example a batch size. The table names
-//! the first row that is as good as the best, and says how much worse other rows are. The table shows
-//! published values and our values side by side.
+//! the first row that is about as good as the best row, and shows how much worse some other rows are. It has
+//! a choice by published values and a choice by simulated values.
 
 use std::collections::BTreeSet;
 
@@ -11,13 +11,14 @@ use super::form::ChoiceForm;
 use crate::metric::Better;
 use crate::simulated::Experiment;
 
-/// A row that could be chosen: one of several rows that are compared with each other.
+/// A row that could be chosen.
 struct Candidate<'a> {
     name: &'a str,
     pair: &'a Pair,
 }
 
-/// Makes the table of choices, with one row for each base row. `experiments` are the study's tables.
+/// Makes the table of choices, with a row for each base row and each column that decides a choice.
+/// `experiments` are the study's tables.
 pub(super) fn table(form: &ChoiceForm, experiments: &[Experiment], tables: &[Comparison]) -> Table {
     let mut columns = vec![Column::label("table", "table"), Column::label("line", "line")];
     for (who, heading) in [("published", "published"), ("ours", "ours")] {
@@ -83,22 +84,23 @@ fn line(
     Row::new(cells)
 }
 
-/// Splits the name of a row into its last word, which names the row, and the words before it, which name the
-/// line of the CSV.
+/// Splits the name of a row. The last word names the choice, and the words before it name the line of the
+/// CSV.
 fn parts(name: &str) -> (&str, &str) {
     name.rsplit_once(' ').unwrap_or(("", name))
 }
 
-/// The loss of each row: how much worse the row is than the best row, in percent of the best. `enough` is the
-/// first row whose loss is no larger than the deviation of its values.
+/// The loss of each row: how much worse the row is than the best row, in percent of the best row. `enough` is
+/// the first row with a loss that counts as none.
 struct Judged {
     lost: Vec<Option<f64>>,
     enough: Option<usize>,
 }
 
 impl Judged {
-    /// Computes the loss of each row. `value` returns a row's value and the value's standard deviation in
-    /// percent.
+    /// Computes the loss of each row. `value` returns a row's value, and the standard deviation of this value
+    /// in percent. A loss counts as none if it is at most `band` percent, or at most the deviation of both
+    /// values together.
     fn new(
         options: &[Candidate<'_>],
         better: Better,
@@ -163,8 +165,8 @@ mod tests {
         assert_eq!(judged(Better::More, &[]), (vec![], None));
     }
 
-    /// Tests that the book's page shows the table of published choices that the command prints. This part of
-    /// the table needs no simulation.
+    /// Tests that the book's page shows the same published choices as the command. The published choices need
+    /// no simulation.
     #[test]
     fn the_page_has_the_published_choices() {
         let study = StudyFile::bundled().find(|study| study.files.name == "batch-size").unwrap();

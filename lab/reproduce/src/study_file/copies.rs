@@ -1,7 +1,7 @@
-//! Simulates a table a second time, with copies of a recorded build instead of modelled processes.
+//! Simulates a published table a second time, with copies of a recorded build instead of modelled processes.
 //!
-//! Copies are not a published table, so their directions do not count in the score. The output shows the
-//! copies' directions next to the model's directions, step by step.
+//! The second simulation is not counted among the reproduced directions. Its table shows the directions of
+//! the copies and of the model, step by step.
 
 use pageset_report::comparison::{Change, Comparison, Direction, Quantity};
 use pageset_report::{Cell, Column, Row, Table};
@@ -11,8 +11,8 @@ use super::form::CopiesForm;
 use crate::metric::Metric;
 use crate::simulated::{Compared, Experiment, Simulated};
 
-/// Makes an experiment with the rows of `build`. Copies of the recording run on the same CPUs in place of the
-/// workload. No parameter is fitted.
+/// Makes an experiment with the rows of `build`, without fitted parameters. Copies of the recording run on
+/// the same CPUs in place of the workload.
 pub(super) fn experiment(form: &CopiesForm, build: &Experiment) -> Experiment {
     let is_shared = |quantity: &Quantity| form.columns.iter().any(|key| *key.get_ref() == quantity.key);
     let mut copies = build.clone();
@@ -36,9 +36,9 @@ pub(super) fn experiment(form: &CopiesForm, build: &Experiment) -> Experiment {
 }
 
 /// Makes a table with the published values, the copies' values and the model's values side by side. Beside
-/// each value, the table shows the value's direction: whether it is higher or lower than in the row before.
-/// `drains` has the number of the base row's drains because of high-order frees, in the copies and in the
-/// model. `notes` are shown below the table.
+/// each value, the table says whether the value is higher or lower than in the previous row. `drains` has the
+/// numbers of drains because of high-order frees in the base row: of the copies, and of the model. `notes`
+/// are shown below the table.
 pub(super) fn table(
     copies: &Comparison,
     model: &Comparison,
@@ -98,7 +98,7 @@ pub(super) fn table(
     table
 }
 
-/// The base row's number of drains because of high-order frees, in the copies and in the model.
+/// Returns the base row's numbers of drains because of high-order frees, in the copies and in the model.
 pub(super) fn base_drains(simulated: &Simulated, experiments: [usize; 2]) -> [Option<f64>; 2] {
     experiments.map(|experiment| {
         let drains = Compared::AsIs(Metric::FreeHigh);
@@ -106,7 +106,8 @@ pub(super) fn base_drains(simulated: &Simulated, experiments: [usize; 2]) -> [Op
     })
 }
 
-/// Number of published changes, and how many of them have the same direction in the copies and in the model.
+/// The number of published changes, and the numbers of them with the same direction in the copies and in the
+/// model.
 #[derive(Default)]
 struct Steps {
     published: u64,
@@ -177,7 +178,7 @@ mod tests {
         assert!(result.allocated_pages > 0);
     }
 
-    /// Makes a comparison of one count, whose base row is 100.
+    /// Makes a comparison with one count. The base row has the value 100.
     fn counted(published: &[f64], ours: &[f64]) -> Comparison {
         let quantity = Quantity::relative("free_high_rel", "free_high", "% of base", 1);
         let mut comparison = Comparison::new("t", "t", "m", vec![quantity]);

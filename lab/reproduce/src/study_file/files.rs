@@ -1,4 +1,5 @@
-//! The three files of a study: the simulations, the published values and the notes.
+//! Finds the three files of a study: the simulations (TOML), the published values (CSV) and the notes
+//! (Markdown).
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ type Bundled = (&'static str, &'static str);
 /// The files of one study.
 #[derive(Debug)]
 pub(super) struct Files {
-    /// The study's name: the name of its file without the ending.
+    /// The study's name: the name of its TOML file, without extension.
     pub(super) name: String,
     /// The path of the study's TOML file.
     path: PathBuf,
@@ -27,7 +28,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// The studies that are built in.
+    /// Returns the built-in studies.
     pub(super) fn bundled() -> impl Iterator<Item = Self> {
         BUNDLED.iter().map(|(name, files)| {
             let file = format!("{name}.toml");
@@ -55,7 +56,8 @@ impl Files {
         })
     }
 
-    /// Makes a study whose TOML file has this text. The study's table and notes are small examples.
+    /// Returns the files of a study with this text in its TOML file. The published values and the notes are
+    /// small examples.
     pub(super) fn fuzzed(text: &str) -> Self {
         const BESIDE: &[Bundled] = &[
             ("my-study.csv", "batch,score,zone_pct\n31,3511158,2\n63,3561082,2\n127,3549375,0\n"),
@@ -65,13 +67,12 @@ impl Files {
         Self { name, path, text, bundled: Some(BESIDE) }
     }
 
-    /// The name of the study's TOML file, as errors show it.
+    /// Returns the name of the study's TOML file for errors.
     pub(super) fn shown(&self) -> String {
         self.path.display().to_string()
     }
 
-    /// The path of another file in the directory of the study's TOML file. Errors and runs use this path as
-    /// the name of the file.
+    /// Returns the path of another file in the directory of the study's TOML file, for errors and for runs.
     pub(super) fn beside(&self, name: &str) -> String {
         self.path.with_file_name(name).display().to_string()
     }

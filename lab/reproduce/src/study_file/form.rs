@@ -26,12 +26,12 @@ pub(super) struct StudyForm {
     /// Misprints of the published values, and their corrections.
     #[serde(default, rename = "correction")]
     pub(super) corrections: Vec<Spanned<CorrectionForm>>,
-    /// The tables. Several tables that share keys are one entry with `each`.
+    /// The tables. An entry with `each` stands for several tables that share keys.
     pub(super) tables: Vec<Spanned<TableForm>>,
     /// Pictures.
     #[serde(default, rename = "figure")]
     pub(super) figures: Vec<Spanned<FigureForm>>,
-    /// The kinds of further tables that are made from the published tables, and are shown after them.
+    /// The kinds of further tables that are made from the published tables.
     #[serde(default)]
     pub(super) more: Vec<More>,
     /// The table that helps to choose a row.
@@ -46,18 +46,18 @@ pub(super) struct StudyForm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum More {
-    /// The size of each change, and whether the published interval covers our change.
+    /// The size of each change, and whether the published interval covers the simulated change.
     Changes,
 }
 
-/// A table that helps to choose a row, for example a batch size. The table names the first row that is as
-/// good as the best, and says how much worse other rows are.
+/// A table that helps to choose a row, for example a batch size. The table names the first row that is about
+/// as good as the best row, and shows how much worse other rows are.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ChoiceForm {
     /// Keys of the columns that decide which row is best.
     pub(super) columns: Vec<Spanned<String>>,
-    /// Names of the rows whose loss is shown.
+    /// Names of the rows that the table shows the loss of.
     pub(super) rows: Vec<String>,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct CopiesForm {
     pub(super) workload: String,
     pub(super) warmup_ms: u64,
     pub(super) duration_ms: u64,
-    /// Keys of the columns that are compared with the copies.
+    /// Keys of the columns to compare with the copies.
     pub(super) columns: Vec<Spanned<String>>,
 }
 
@@ -78,13 +78,14 @@ pub(super) struct CopiesForm {
 #[serde(deny_unknown_fields)]
 pub(super) struct UsedMemoryForm {
     pub(super) table: Spanned<String>,
-    /// The published use of memory, in percent of the base row: at the peak, and at the end of the run.
+    /// The published use of memory at the peak, in percent of the base row. `after_percent` is the use at the
+    /// end of the run.
     pub(super) peak_percent: f64,
     pub(super) after_percent: f64,
     pub(super) rows: Vec<String>,
 }
 
-/// A misprint.
+/// A misprint of a published value, and its correction.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CorrectionForm {
@@ -94,40 +95,40 @@ pub(super) struct CorrectionForm {
     pub(super) meant: String,
 }
 
-/// A table, or several tables that share keys. If `each` is not empty, each entry of `each` is a table, and
-/// the keys of this form hold for all these tables.
+/// A table, or several tables that share keys. If `each` has entries, each entry is a table, and the other
+/// keys of this form apply to all of these tables.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TableForm {
     /// The table's name in JSON and its title.
     pub(super) id: Option<String>,
     pub(super) title: Option<String>,
-    /// Name of the group of tables that the table is scored with.
+    /// Name of the group of tables that is judged together.
     pub(super) group: Option<String>,
-    /// A text that says how the author withdrew the table. `None` if the table is not withdrawn.
+    /// A text that says how the author withdrew the table. `None` if the author has not withdrawn it.
     pub(super) withdrawn: Option<String>,
     /// The file of published values.
     pub(super) csv: Option<Spanned<String>>,
     /// Texts that select the lines of the CSV that belong to this table.
     pub(super) only: Option<Spanned<Texts>>,
-    /// Name of the CSV column that holds the names of the rows.
+    /// Name of the CSV column that has the names of the rows.
     pub(super) named_by: Option<Spanned<String>>,
-    /// Name of the CSV column whose text is different in each line. The key is set if each line of the CSV
-    /// has a value for every row.
+    /// Name of a CSV column that has a different text in each line. With this key, the list of rows is
+    /// repeated for each line of the CSV.
     pub(super) each_line: Option<Spanned<String>>,
     /// The columns and rows of the table.
     pub(super) columns: Option<Vec<Spanned<ColumnForm>>>,
     pub(super) rows: Option<Vec<Spanned<RowForm>>>,
     /// The simulation.
     pub(super) run: Option<Spanned<RunForm>>,
-    /// Settings of the simulation that come from the CSV. The key is a setting, and the value is the CSV
-    /// column that has its value.
+    /// Settings of the simulation that the CSV has. The key is a setting, and the value is the name of a CSV
+    /// column.
     pub(super) from_line: Option<BTreeMap<String, Spanned<String>>>,
     /// The warm-up's length, in rounds of the workload.
     pub(super) warmup: Option<Spanned<WarmupForm>>,
-    /// Lower limit of the measured time, summed over all CPUs, in milliseconds.
+    /// Smallest measured time, summed over all CPUs, in milliseconds.
     pub(super) cpu_ms_min: Option<u64>,
-    /// Parameters that are fitted on base rows, and parameters that were fitted on other tables.
+    /// Parameters that are fitted on base rows. `borrows` has parameters that were fitted on other tables.
     pub(super) fits: Option<Vec<Spanned<FitForm>>>,
     pub(super) borrows: Option<Vec<Spanned<BorrowForm>>>,
     /// Texts that select the lines with standard deviations.
@@ -135,8 +136,7 @@ pub(super) struct TableForm {
     /// Whether a quick run includes the table. `quick_rows` names the rows that a quick run includes.
     pub(super) is_quick: Option<bool>,
     pub(super) quick_rows: Option<Spanned<Vec<String>>>,
-    /// The tables that share the keys above. An entry has only the keys whose values differ from the shared
-    /// ones.
+    /// The tables that share the keys above. An entry has only the keys that are not shared.
     #[serde(default)]
     pub(super) each: Vec<Spanned<TableForm>>,
 }
@@ -151,23 +151,22 @@ pub(super) struct ColumnForm {
     pub(super) unit: String,
     #[serde(default = "one")]
     pub(super) decimals: u8,
-    /// Whether a change is counted in percentage points.
+    /// Whether changes of this column are in percentage points.
     #[serde(default)]
     pub(super) is_share: bool,
     pub(super) metric: Metric,
     #[serde(default)]
     pub(super) compared: ComparedForm,
-    /// Name of the CSV column with the values. A row can name another CSV column instead.
+    /// Name of the CSV column with the values, unless a row names another CSV column.
     pub(super) printed: Option<Spanned<String>>,
-    /// The CSV column that the printed value is divided by, and a factor for the quotient.
+    /// A CSV column to divide the printed value by. `times` is a factor for the quotient.
     pub(super) per: Option<Spanned<String>>,
     pub(super) times: Option<f64>,
     #[serde(default)]
     pub(super) printed_as: PrintedAs,
     /// Texts that select the lines of the CSV that have the column's values.
     pub(super) only: Option<Spanned<Texts>>,
-    /// The CSV column with standard deviations, in percent of the mean. A change is computed from two values,
-    /// and each of the two values has this deviation.
+    /// The CSV column with the standard deviation of the values, in percent of their mean.
     pub(super) variation: Option<Spanned<String>>,
 }
 
@@ -175,7 +174,8 @@ fn one() -> u8 {
     1
 }
 
-/// How the metric of a column is compared with the published value.
+/// The figure of a simulation that is compared with the published value; see
+/// [`Compared`](crate::simulated::Compared).
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ComparedForm {
@@ -209,14 +209,14 @@ pub(super) struct RowForm {
     pub(super) only: Option<Spanned<Texts>>,
     #[serde(default)]
     pub(super) run: RunForm,
-    /// For each key of a column: the CSV column that has this row's value.
+    /// For the key of a column, the CSV column that has this row's value.
     #[serde(default)]
     pub(super) printed: BTreeMap<String, Spanned<String>>,
-    /// The CSV's column with the standard deviation, in percent.
+    /// The CSV column with the standard deviation, in percent.
     pub(super) variation: Option<Spanned<String>>,
 }
 
-/// The description of a simulation. A row that leaves a key out has the value of its table.
+/// The description of a simulation. If a row leaves a key out, the table's key applies.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunForm {
@@ -234,24 +234,24 @@ pub(super) struct RunForm {
     pub(super) set: BTreeMap<String, u64>,
 }
 
-/// The length of the warm-up: the published machine then does some rounds of the workload.
+/// The length of the warm-up: as long as the published machine needs for some rounds of the workload.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WarmupForm {
     pub(super) rounds: f64,
     /// Number of units of work that one CPU does in one round.
     pub(super) units: u64,
-    /// Key of the column that gives the work of all CPUs in a second, in the base row.
+    /// Key of the column that has the work of all CPUs in a second. The base row's published value is used.
     pub(super) score: Spanned<String>,
 }
 
-/// A parameter that is fitted on each base row whose published value is not 0.
+/// A parameter that is fitted on each base row with a published value above 0.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FitForm {
     pub(super) parameter: String,
     pub(super) range: (u64, u64),
-    /// Key of the column whose published value the result should have.
+    /// Key of the column with the published value that the simulation should reach.
     pub(super) column: Spanned<String>,
     #[serde(default)]
     pub(super) rises: bool,
@@ -259,15 +259,15 @@ pub(super) struct FitForm {
     pub(super) target: FitTarget,
 }
 
-/// Parameters that were fitted on a row of another table. In the name of that table, `{machine}` stands for
-/// the simulated machine.
+/// Parameters that were fitted on a row of another table. In the name of the other table, `{machine}` stands
+/// for the simulated machine.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BorrowForm {
     pub(super) parameters: Vec<String>,
     pub(super) table: String,
-    /// The row that the parameters were fitted on. Default: the row of the other table that has the same name
-    /// as this row's base row.
+    /// The row that the parameters were fitted on. Default: the row with the same name as this row's base
+    /// row.
     pub(super) row: Option<String>,
 }
 
@@ -276,22 +276,22 @@ pub(super) struct BorrowForm {
 #[serde(deny_unknown_fields)]
 pub(super) struct FigureForm {
     pub(super) title: String,
-    /// The part of the picture's file name that comes after the study's name.
+    /// The part of the picture's file name after the study's name.
     pub(super) part: Option<FileName>,
-    /// The axis of rows.
+    /// The label of the axis of rows.
     pub(super) rows: String,
     #[serde(default)]
     pub(super) unit: String,
     #[serde(default)]
     pub(super) scale: ScaleForm,
     pub(super) mark: Mark,
-    /// Keys of the columns that are drawn.
+    /// Keys of the columns to draw.
     pub(super) columns: Vec<Spanned<String>>,
-    /// The ids of the tables that are drawn. Default: all tables that have one of the drawn columns.
+    /// The ids of the tables to draw. Default: all tables that have one of the columns.
     pub(super) tables: Option<Vec<Spanned<String>>>,
 }
 
-/// How rows are placed along an axis.
+/// The placement of rows along their axis.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ScaleForm {
@@ -301,8 +301,7 @@ pub(super) enum ScaleForm {
     Log,
 }
 
-/// Merges two values of a struct. Takes each field from `own` if `own` sets the field, and from `shared`
-/// otherwise.
+/// Merges two structs. Takes each field from `own` if it is set there, and from `shared` otherwise.
 macro_rules! or_shared {
     ($own:ident, $shared:ident, $($field:ident)*) => {
         Self { $($field: $own.$field.as_ref().or($shared.$field.as_ref()).cloned(),)* ..Self::default() }
@@ -310,8 +309,8 @@ macro_rules! or_shared {
 }
 
 impl TableForm {
-    /// Returns a table with the fields that `self` sets, and the other fields of `shared`. Two kinds of
-    /// fields are combined from both: texts that select lines, and settings of the simulation.
+    /// Returns a table with the fields of `self`, and with the fields of `shared` that `self` does not set.
+    /// Texts that select lines, and settings of the simulation, are combined from both.
     pub(super) fn over(&self, shared: &Self) -> Self {
         let mut table = or_shared!(
             self, shared, id title group withdrawn csv named_by each_line columns rows from_line warmup
@@ -323,7 +322,7 @@ impl TableForm {
     }
 }
 
-/// Combines two values of a key into one. The result has the second value's position in the file.
+/// Combines two values of a key into one, which gets the position of `own` in the file.
 fn joined<T: Clone>(
     shared: &Option<Spanned<T>>,
     own: &Option<Spanned<T>>,
@@ -336,7 +335,7 @@ fn joined<T: Clone>(
 }
 
 impl RunForm {
-    /// Returns the settings of `self`, and the settings that only `shared` has.
+    /// Returns the keys of `self`, and the keys that only `shared` has.
     pub(super) fn over(&self, shared: &Self) -> Self {
         let mut run = or_shared!(
             self, shared, machine workload policy cpus batch high kernel_of tick_phase warmup_ms

@@ -1,4 +1,4 @@
-//! Finds the line of a CSV that has a published value.
+//! Finds the lines of a CSV that have published values.
 
 use anyhow::{Result, bail};
 use toml::Spanned;
@@ -7,13 +7,13 @@ use super::form::Texts;
 use super::mistake::At as _;
 use crate::published::{Published, PublishedRow};
 
-/// A condition on lines of a CSV. For each column that the condition names, it lists the texts that a line
-/// may have there. A later list for a column replaces an earlier one.
+/// A condition on the lines of a CSV. For some columns, it lists the texts that a line may have in the
+/// column. A later list for a column replaces an earlier list.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Condition(Vec<(String, Vec<String>)>);
 
 impl Condition {
-    /// Adds the condition that a line has one of `texts` in `column`.
+    /// Adds the condition that a line has one of `texts` in the column `column`.
     pub(super) fn and_text(mut self, column: &str, texts: &[String]) -> Self {
         self.0.retain(|(other, _)| other != column);
         self.0.push((column.to_owned(), texts.to_vec()));
@@ -29,7 +29,7 @@ impl Condition {
         })
     }
 
-    /// The lines that meet the condition, from top to bottom.
+    /// Returns the lines that meet the condition, from top to bottom.
     pub(super) fn lines<'a>(&self, table: &'a Published) -> Vec<PublishedRow<'a>> {
         table.rows().filter(|line| self.fits(line)).collect()
     }

@@ -1,4 +1,4 @@
-//! Makes a table of the memory in use: at the peak of the load, and when the load is gone.
+//! Makes a table of used memory: at the peak of the load, and after the load has ended.
 
 use pageset_report::{Cell, Column, Row, Table};
 
@@ -8,9 +8,9 @@ use crate::simulated::{Compared, Experiment, Simulated};
 
 const USED_PEAK: Metric = Metric::UsedPeak;
 
-/// Makes a table of the memory that the machine of `experiment` uses. `index` is the index of the experiment
-/// in the results. The table is not a published table, so its directions do not count in the score. `notes`
-/// are shown below the table.
+/// Makes a table of used memory in the runs of `experiment`, beside the published use of memory. `index` is
+/// the index of the experiment in the results. This table is not counted among the reproduced directions.
+/// `notes` are shown below the table.
 pub(super) fn table(
     form: &UsedMemoryForm,
     experiment: &Experiment,
@@ -101,7 +101,8 @@ mod tests {
         assert_eq!(row("peak, published")["patch7"], 150.6);
         assert_eq!(row("peak, ours")["base"], 100.0);
         assert!(row("peak, ours")["patch7"].as_f64().unwrap() > 50.0);
-        // At the end no memory is in use, and page sets cannot hold more pages than the run used at its peak.
+        // After the load, only page sets hold memory. They cannot hold more pages than the run used at its
+        // peak.
         assert!(row("back, ours")["patch7"].as_f64() <= row("peak, ours")["patch7"].as_f64(), "{rows}");
         assert!(row("page sets, 1000s")["base"].as_f64().unwrap() > 0.0);
     }

@@ -1,6 +1,5 @@
-//! A mistake in a study's file, with its position. All errors of a study are [`anyhow::Error`]s. If an error
-//! contains a `Mistake`, the caller adds the name of the file and the line. Errors without a `Mistake`
-//! already name their file.
+//! Errors with a position in a study's file. If an [`anyhow::Error`] contains a `Mistake`, [`placed`] adds
+//! the name of the file and the line. Other errors already name their file.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -8,7 +7,8 @@ use std::ops::Range;
 use anyhow::{Error, Result, anyhow};
 use toml::Spanned;
 
-/// A mistake in the study's file: the wrong bytes, and a sentence with the problem and its remedy.
+/// A mistake in the study's file: the position of the wrong text, and a sentence with the problem and its
+/// remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("{problem}")]
 struct Mistake {
@@ -16,7 +16,7 @@ struct Mistake {
     problem: String,
 }
 
-/// Makes an error for a mistake. `written` is the wrong part of the file's text.
+/// Makes an error for a mistake. `written` is the wrong part of the file.
 pub(super) fn mistake<T>(written: &Spanned<T>, problem: impl Display) -> Error {
     Mistake { bytes: written.span(), problem: problem.to_string() }.into()
 }

@@ -1,9 +1,9 @@
-//! Studies that are described by three files: the simulations in TOML (`form`), the published values in CSV,
-//! and the notes in Markdown (`super::prose`). A user's study has the same three files.
+//! Studies that three files describe: the simulations in TOML (`form`), the published values in CSV, and the
+//! notes in Markdown (`super::prose`). A user's own study consists of the same three files.
 //!
 //! `files` finds the files. `table` makes an experiment from each table, and `rows` makes its rows. `lines`
-//! finds the line of the CSV that has a value. `mistake` makes errors that name a position in the file and a
-//! remedy. `choice`, `copies` and `memory` make further tables.
+//! finds the CSV line of a value. `mistake` makes errors that name a position in the file and a remedy.
+//! `choice`, `copies` and `memory` make further tables.
 
 mod choice;
 mod copies;
@@ -31,23 +31,24 @@ use form::{FigureForm, More, ScaleForm, StudyForm};
 use mistake::{mistake, placed};
 use table::Table;
 
-/// A study that is described by three files.
+/// A study that three files describe.
 #[derive(Debug)]
 pub struct StudyFile {
     files: Files,
     form: StudyForm,
     prose: Prose,
-    /// File names of the study's figures, without ending.
+    /// File names of the study's figures, without extension.
     figures: Vec<String>,
 }
 
 impl StudyFile {
-    /// The built-in studies.
+    /// Returns the built-in studies.
     pub(super) fn bundled() -> impl Iterator<Item = Self> {
         Files::bundled().map(|files| Self::new(files).expect("a test reads every study"))
     }
 
-    /// Reads a user's study. The published values and the notes are in the same directory.
+    /// Reads a user's study from its TOML file. The published values and the notes must be in the same
+    /// directory.
     ///
     /// # Errors
     ///
@@ -59,14 +60,14 @@ impl StudyFile {
         Ok(study)
     }
 
-    /// Makes a study whose file has this text. The study's published values and notes are small examples.
+    /// Makes a study with this text in its TOML file. The published values and the notes are small examples.
     pub(crate) fn fuzzed(text: &str) -> Result<Self> {
         let study = Self::new(Files::fuzzed(text))?;
         study.check()?;
         Ok(study)
     }
 
-    /// Checks that all tables of a quick run and of a full run can be made.
+    /// Checks that all tables can be made, of a quick run and of a full run.
     pub(crate) fn check(&self) -> Result<()> {
         self.experiments(true).and_then(|_| self.experiments(false)).map(drop)
     }
@@ -122,7 +123,7 @@ impl StudyFile {
         Ok(experiments)
     }
 
-    /// Checks that all tables and columns exist that the figures and the further tables name.
+    /// Checks the tables and columns that figures and further tables name: they must exist.
     fn check_shown(&self, experiments: &[Experiment]) -> Result<()> {
         let figures = || self.form.figures.iter().map(Spanned::get_ref);
         let copies = || self.form.copies.iter().map(Spanned::get_ref);
@@ -159,8 +160,8 @@ impl StudyFile {
         Ok(())
     }
 
-    /// Returns the fitted parameters. If the directory of a user's study has a file `fitted.toml`, its
-    /// parameters are added to the built-in ones.
+    /// Returns the fitted parameters: the built-in parameters, and the parameters in the file `fitted.toml`
+    /// beside a user's study.
     fn fitted(&self) -> Result<Fitted> {
         let mut fitted = Fitted::bundled()?;
         let own = self.files.beside("fitted.toml");
@@ -221,7 +222,7 @@ impl Study for StudyFile {
         let mut more: Vec<_> =
             self.form.more.iter().map(|More::Changes| changes(&simulated.tables)).collect();
         if let Some((_, of)) = copied {
-            // The copies are not a published table, so remove their comparison from the published tables.
+            // Remove the comparison of the copies, because it is not a published table.
             let table = simulated.tables.pop().context("the copies are the last table")?;
             let drains = copies::base_drains(&simulated, [experiments.len() - 1, of]);
             more.push(copies::table(&table, &simulated.tables[of], drains, self.prose.below(COPIES)));
@@ -254,7 +255,7 @@ impl Study for StudyFile {
     }
 }
 
-/// The index of the experiment with this id.
+/// Returns the index of the experiment with this id.
 fn index(experiments: &[Experiment], id: &str) -> Option<usize> {
     experiments.iter().position(|experiment| experiment.id == id)
 }

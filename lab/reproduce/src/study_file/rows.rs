@@ -1,4 +1,4 @@
-//! Makes the rows of a table from a study's file: their published values and their simulations.
+//! Makes the rows of a table: their published values and their simulations.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use super::table::{Columns, Table, index_of};
 use crate::published::{Published, PublishedRow};
 use crate::simulated::Case;
 
-/// The parts of a study's files that the rows of a table are made from.
+/// The inputs for the rows of a table.
 pub(super) struct Rows<'a> {
     pub(super) table: &'a Table<'a>,
     pub(super) csv: &'a Published,
@@ -24,8 +24,8 @@ pub(super) struct Rows<'a> {
     pub(super) lines: Condition,
 }
 
-/// One row: its entry in the study's file, the condition that selects its lines in the CSV, and the index of
-/// its base row. `base` is `None` if the row is a base row.
+/// One row: its entry in the study's file, the condition on its CSV lines, and the index of its base row.
+/// `base` is `None` if the row itself is a base row.
 struct Row {
     name: String,
     form: Spanned<RowForm>,
@@ -56,15 +56,15 @@ impl Rows<'_> {
         Ok(cases)
     }
 
-    /// The rows as the file lists them. With `each_line`, the list of rows is repeated for every line of the
+    /// Returns the rows that the study's file lists. With `each_line`, repeats the list for every line of the
     /// CSV.
     fn rows(&self) -> Result<Vec<Row>> {
         let form = self.table.form.get_ref();
         let each = form.each_line.as_ref();
         let written = match &form.rows {
             Some(rows) => rows.clone(),
-            // Each line of the CSV is one row. The key `run` of the table describes the simulation of all
-            // lines.
+            // Each line of the CSV is one row. The key `run` of the table describes the simulations of all
+            // rows.
             None if each.is_some() => vec![Spanned::new(self.table.run_span(), RowForm::default())],
             None => Vec::new(),
         };
@@ -122,12 +122,12 @@ impl Rows<'_> {
         Ok(rows.iter().filter(|row| !is_quick || quick.get_ref().contains(&row.name)).collect())
     }
 
-    /// Finds the line of the CSV that has a row's value in a column of the table.
+    /// Returns the CSV line that has a row's value in a column of the table.
     fn line(&self, of: &Spanned<ColumnForm>, row: &Row) -> Result<PublishedRow<'_>> {
         row.lines.clone().and(self.csv, &of.get_ref().only)?.line(self.csv).at(&row.form)
     }
 
-    /// Finds the CSV column that has a row's value in a column of the table.
+    /// Returns the CSV column that has a row's value in a column of the table.
     fn printed<'a>(&'a self, of: &'a Spanned<ColumnForm>, row: &'a Row) -> Result<&'a str> {
         let by_row = row.form.get_ref().printed.get(&of.get_ref().key);
         let printed = by_row.or(of.get_ref().printed.as_ref());
@@ -135,7 +135,7 @@ impl Rows<'_> {
         column(self.csv, printed.ok_or_else(|| mistake(of, missing))?)
     }
 
-    /// Reads the number that the CSV has for a row in a column of the table.
+    /// Returns the number that the CSV has for a row in a column of the table.
     fn number(&self, of: &Spanned<ColumnForm>, row: &Row) -> Result<Option<f64>> {
         let line = self.line(of, row)?;
         let ColumnForm { per, times, .. } = of.get_ref();
@@ -158,7 +158,7 @@ impl Rows<'_> {
         })
     }
 
-    /// The standard deviation that is printed for a row, in percent.
+    /// Returns the published standard deviation of a row, in percent.
     fn variation_percent(&self, row: &Row, base: &Row) -> Result<Option<f64>> {
         let Some(first) = self.columns.first() else { return Ok(None) };
         if let Some(variation) = &row.form.get_ref().variation {
@@ -171,7 +171,7 @@ impl Rows<'_> {
         Ok(deviation.zip(self.number(first, base)?).map(|(deviation, mean)| deviation / mean * 100.0))
     }
 
-    /// The simulation of a row.
+    /// Returns the simulation of a row.
     fn run(&self, row: &Row) -> Result<RunSpec> {
         let table = self.table.form.get_ref();
         let shared = table.run.as_ref().map(|run| run.get_ref().clone()).unwrap_or_default();
@@ -209,14 +209,14 @@ impl Rows<'_> {
         Ok(run)
     }
 
-    /// Returns the path of a file that a user's study names. If the directory of the study's file has no file
-    /// with this name, returns the name unchanged.
+    /// Returns the path of a policy or machine file that a user's study names. If `name` is not the name of a
+    /// file, returns it unchanged.
     fn beside(&self, name: String) -> String {
         let is_file = self.table.files.is_users() && names_policy_file(&name);
         if is_file { self.table.files.beside(&name) } else { name }
     }
 
-    /// Sets one setting of the simulation from a text of the CSV.
+    /// Sets one setting of the simulation to a value from the CSV.
     fn set_from(&self, form: &mut RunForm, key: &str, text: &str) -> Result<()> {
         if key == "machine" {
             let machine = self.table.study.machines.get(text);
@@ -239,7 +239,7 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// Sets the warm-up and the measured time of the last row if the table has rules for these times.
+    /// Sets the warm-up and the measured time of the last row, if the table has rules for these times.
     fn measure(&self, cases: &mut [Case]) -> Result<()> {
         let form = self.table.form.get_ref();
         let Some((case, above)) = cases.split_last_mut() else { return Ok(()) };

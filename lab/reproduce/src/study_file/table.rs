@@ -14,7 +14,7 @@ use super::rows::Rows;
 use crate::published::Published;
 use crate::simulated::{Borrowed, Case, Compared, Experiment, Fit, Fitted};
 
-/// One table of a study's file. The keys of `form` include the keys that the table shares with other tables.
+/// One table of a study's file. `form` includes the keys that the table shares with other tables.
 pub(super) struct Table<'a> {
     pub(super) files: &'a Files,
     pub(super) study: &'a StudyForm,
@@ -22,11 +22,11 @@ pub(super) struct Table<'a> {
     pub(super) form: Spanned<TableForm>,
 }
 
-/// The columns of a table as the file lists them.
+/// The columns of a table, in the order of the file.
 pub(super) type Columns = [Spanned<ColumnForm>];
 
 impl<'a> Table<'a> {
-    /// All tables of a study, from top to bottom.
+    /// Returns all tables of a study, from top to bottom.
     pub(super) fn all(files: &'a Files, study: &'a StudyForm) -> Vec<Self> {
         let tables = study.tables.iter().flat_map(|shared| {
             let each = shared.get_ref().each.iter();
@@ -47,7 +47,8 @@ impl<'a> Table<'a> {
         mistake(&self.form, problem)
     }
 
-    /// Position of the key `run` in the file. The key describes the simulation of the table's rows.
+    /// Returns the position of the key `run` in the file, which describes the simulations of the table's
+    /// rows.
     pub(super) fn run_span(&self) -> Range<usize> {
         self.form.get_ref().run.as_ref().map_or_else(|| self.form.span(), Spanned::span)
     }
@@ -104,8 +105,8 @@ impl<'a> Table<'a> {
         Ok(csv)
     }
 
-    /// Checks the parameters that rows of a user's study borrow from other tables. Each borrowed parameter
-    /// must have been fitted on a table of this study or of another study.
+    /// Checks the parameters that rows of a user's study take from other tables. Each of these tables must
+    /// belong to this study, or must have this fitted parameter.
     pub(super) fn check_borrowed(&self, own: &Experiment, all: &[Experiment], fitted: &Fitted) -> Result<()> {
         for Borrowed { parameter, table, row, .. } in &own.borrowed {
             let is_known = all.iter().any(|other| other.id == *table);
@@ -122,8 +123,8 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// Returns the parameters that are fitted on base rows. Leaves out base rows that have no published value
-    /// to fit on.
+    /// Returns the parameters that are fitted on base rows. Leaves out base rows without a published value
+    /// above 0.
     fn fits(&self, columns: &Columns, cases: &[Case]) -> Result<Vec<Fit>> {
         let mut fits = Vec::new();
         for (index, case) in cases.iter().enumerate().filter(|(_, case)| case.base.is_none()) {
@@ -159,7 +160,7 @@ fn quantity(form: &Spanned<ColumnForm>, csv: &Published, lines: &Condition) -> R
         let line = lines.clone().and(csv, only)?.line(csv).at(form)?;
         let percent = line.number(column(csv, name)?)?;
         let percent = percent.with_context(|| format!("`{}` is empty there", name.get_ref())).at(name)?;
-        // A change is computed from two values, and both values vary.
+        // A change is computed from two values, which both vary.
         quantity.band = Band::Percent(percent * std::f64::consts::SQRT_2);
     }
     Ok(quantity)
@@ -185,7 +186,7 @@ pub(super) fn index_of(columns: &Columns, key: &Spanned<String>) -> Result<usize
     })
 }
 
-/// Returns the parameters that rows borrow from other tables.
+/// Returns the parameters that rows take from other tables.
 fn borrowed(form: &TableForm, cases: &[Case]) -> Vec<Borrowed> {
     let mut borrowed = Vec::new();
     for (index, case) in cases.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The goals of a plan: how good one policy must be, compared with other policies.
+//! The goals of a plan for one policy, compared with other policies.
 
 use serde::Deserialize;
 
@@ -10,10 +10,10 @@ use crate::metric::Metric;
 pub struct Goals {
     /// The policy that has the goals.
     pub(crate) policy: String,
-    /// The policies that the goals compare their policy with.
+    /// The policies that `policy` is compared with.
     pub(crate) beside: Vec<String>,
-    /// The policy in `beside` that counts as the base. The figures of the base policy count as 100 %. The
-    /// notes list the goals that are missed in comparison with the base policy.
+    /// The base policy, which is one of `beside`. Its figures count as 100 %. The report lists the goals that
+    /// `policy` misses in comparison with the base policy.
     pub(crate) base: String,
     /// The goals.
     #[serde(rename = "goal")]
@@ -23,21 +23,21 @@ pub struct Goals {
     pub(crate) columns: Vec<GoalColumn>,
 }
 
-/// The goal that one figure of the policy should reach.
+/// A goal for one figure of the policy.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Goal {
-    /// The name of the figure, and a description of the goal in words.
+    /// The name of the figure. `words` describes the goal.
     pub(crate) axis: String,
     pub(crate) words: String,
     pub(crate) metric: Metric,
-    /// The metric of the goal for the policies in `beside`. Default: `metric`.
+    /// The metric of the policies in `beside`. Default: `metric`.
     pub(crate) beside_metric: Option<Metric>,
-    /// The goal is met if the figure, divided by the compared policy's figure, is at most this value. Without
-    /// `at_most`, the goal is to be as good as the compared policy: it is missed only if the seeds show that
-    /// the figure is lower.
+    /// Largest ratio of the policy's figure to the other policy's figure that meets the goal. Without
+    /// `at_most`, the policy must be as good as the other policy. Then it misses the goal only if every seed
+    /// gives a lower figure.
     pub(crate) at_most: Option<f64>,
-    /// A constant added to both figures before they are divided, because a figure may be 0.
+    /// A constant that is added to both figures before they are divided, because a figure may be 0.
     #[serde(default)]
     pub(crate) plus: f64,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Goal {
 pub(crate) struct GoalColumn {
     /// Name in JSON.
     pub(crate) key: String,
-    /// Default: the key.
+    /// Heading of the column. Default: the key.
     pub(crate) heading: Option<String>,
     #[serde(default)]
     pub(crate) unit: String,

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::plan::{Grid, Plan};
 
-/// Returns all runs of a plan, grid by grid. The first key of a grid varies slowest, the seed fastest. A run
-/// that occurs twice is returned once.
+/// Returns all runs of a plan, grid by grid. In a grid, the machine varies slowest, and the seed varies
+/// fastest. Equal runs are returned only once.
 pub fn runs(plan: &Plan) -> Vec<RunSpec> {
     let mut runs: Vec<RunSpec> = Vec::new();
     let mut seen = std::collections::HashSet::new();
@@ -43,7 +43,7 @@ fn expand(grid: &Grid) -> Vec<RunSpec> {
     runs
 }
 
-/// Replaces each run by several runs: one for each of the values.
+/// Replaces each run by several runs, one for each of the values.
 fn vary<T>(runs: &mut Vec<RunSpec>, values: &[T], set: impl Fn(&mut RunSpec, &T)) {
     let before = std::mem::take(runs);
     for run in before {
@@ -55,8 +55,7 @@ fn vary<T>(runs: &mut Vec<RunSpec>, values: &[T], set: impl Fn(&mut RunSpec, &T)
     }
 }
 
-/// Returns the run's keys and values in one map without nested maps. A parameter of the workload has the key
-/// `set.KEY`.
+/// Returns the keys and values of a run in one flat map. A parameter of the workload has the key `set.KEY`.
 pub fn keys(spec: &RunSpec) -> Map<String, Value> {
     let Ok(Value::Object(mut keys)) = serde_json::to_value(spec) else { return Map::new() };
     if let Some(Value::Object(settings)) = keys.remove("settings") {

@@ -1,7 +1,7 @@
 //! Runs many simulations from one plan.
 //!
-//! `plan` is the file that says what to run, and `goals` is a part of that file. `grid` makes the runs of a
-//! plan. `rows` keeps finished runs in a file, each under its key.
+//! `plan` has the format of the plan file, and `goals` is a part of this file. `grid` makes the runs of a
+//! plan. `rows` keeps finished runs in a file, each with its key.
 
 mod goals;
 mod grid;
@@ -24,7 +24,7 @@ pub use plan::{FileName, Grid, LogAxis, NotAFileName, Plan, Question, Several};
 use rows::RowsFile;
 pub use rows::{Ending, Extent, FinishedRun, Rows};
 
-/// The runs of a plan, and which of them are finished.
+/// The runs of a plan, and the results of finished runs.
 #[derive(Debug)]
 pub struct Sweep {
     /// The runs in the order of the plan, each with its key.
@@ -44,14 +44,14 @@ impl Sweep {
         Ok(Self { runs: keyed.collect::<Result<_>>()?, rows: Rows::default() })
     }
 
-    /// Number of runs in the plan.
+    /// Returns the number of runs in the plan.
     #[must_use]
     pub fn run_count(&self) -> usize {
         self.runs.len()
     }
 
-    /// The runs in the order of the plan. Each run has a key, a hash of everything that decides the run's
-    /// result.
+    /// Returns the runs in the order of the plan, each with its key. The key is a hash of everything that
+    /// decides the run's result.
     #[must_use]
     pub fn runs(&self) -> &[(String, RunSpec)] {
         &self.runs
@@ -62,16 +62,16 @@ impl Sweep {
         self.rows.insert(run);
     }
 
-    /// Simulates the runs that the file of rows does not have yet, up to `jobs` at once. Adds each run to the
-    /// file when it is finished, so an interruption loses only the runs under way.
+    /// Simulates the runs that the file of rows does not have yet, up to `jobs` of them at once. Adds each
+    /// run to the file when the run is finished, so an interruption loses only unfinished runs.
     ///
     /// # Errors
     ///
     /// Fails if the file cannot be written or is not a file of rows, if a run is impossible, or with
     /// [`Cancelled`](pageset_report::Cancelled).
     pub fn finish(&mut self, rows: &Path, jobs: usize, progress: &mut dyn Progress) -> Result<()> {
-        // All runs are checked before the first one. So a plan with an impossible run fails at once and not
-        // after hours, and makes no file.
+        // Check all runs before the first simulation. So a plan with an impossible run fails at once and not
+        // after hours, and does not make a new file.
         let is_new = !rows.exists();
         if is_new {
             self.check()?;
@@ -102,7 +102,7 @@ impl Sweep {
         todo(&self.runs, &self.rows).try_for_each(|(_, spec)| check(spec).with_context(|| name_of(spec)))
     }
 
-    /// The finished runs, in the order of the plan.
+    /// Returns the finished runs, in the order of the plan.
     pub fn finished(&self) -> impl Iterator<Item = &FinishedRun> {
         self.runs.iter().filter_map(|(key, _)| self.rows.get(key))
     }
@@ -117,7 +117,7 @@ fn name_of(spec: &RunSpec) -> String {
     format!("the run {}", canonical(spec))
 }
 
-/// The path of the file that keeps a plan's rows by default: `plan.rows.jsonl` for `plan.toml`.
+/// Returns the default path of a plan's rows: `plan.rows.jsonl` if the plan is `plan.toml`.
 #[must_use]
 pub fn rows_path(plan: &Path) -> PathBuf {
     plan.with_extension("rows.jsonl")
@@ -127,7 +127,8 @@ pub fn rows_path(plan: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    /// Regression test: a plan of the book had a parameter that no workload has.
+    /// Tests the plans of the book and of `studies`. Regression: a plan of the book had a parameter that no
+    /// workload has.
     #[test]
     fn every_plan_that_a_page_shows_can_begin() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -138,7 +139,7 @@ mod tests {
         let in_sources = ["batch-sizes", "latency", "review-v5"]
             .map(|name| std::fs::read_to_string(root.join(format!("studies/{name}.toml"))).unwrap());
         for text in plans.into_iter().chain(in_sources.iter().map(String::as_str)) {
-            // The plans of the book name policy files by paths from the root of the repository.
+            // Plans name policy files by paths from the root of the repository.
             let text = text.replace("\"studies/", &format!("\"{}/studies/", root.display()));
             let plan = Plan::parse(&text).unwrap();
             Sweep::new(&plan).unwrap().check().unwrap();

@@ -10,13 +10,13 @@ use serde::Deserialize;
 
 use super::goals::Goals;
 
-/// Largest number of runs in one plan, because a file of rows should not have more than a million lines.
+/// Largest number of runs in one plan. Chosen: a file of rows should have at most a million lines.
 const RUNS_MAX: usize = 1_000_000;
-/// Largest number of bytes of memory for all runs of a plan. 512 MiB suffice for a million runs with short
+/// Largest number of bytes of memory for all runs of a plan: 512 MiB, enough for a million runs with short
 /// names and a few parameters.
 const BYTES_MAX: usize = 512 << 20;
-/// Number of bytes of memory that a run takes in addition to its names and parameters. Each parameter of a
-/// run also takes this number of bytes, in addition to the parameter's name. Guess.
+/// Number of bytes of memory that a run takes in addition to its names and parameters. `PARAMETER_BYTES` is
+/// the number of bytes of a parameter in addition to its name. Guesses.
 const RUN_BYTES: usize = 256;
 const PARAMETER_BYTES: usize = 64;
 
@@ -26,21 +26,21 @@ const PARAMETER_BYTES: usize = 64;
 pub struct Plan {
     /// The sweep's title.
     pub title: String,
-    /// The sets of runs that the plan contains.
+    /// The sets of runs in the plan.
     #[serde(rename = "grid")]
     pub grids: Vec<Grid>,
     /// The questions that the results answer. Each question becomes a figure.
     #[serde(default, rename = "question")]
     pub questions: Vec<Question>,
-    /// The runs for `pageset reproduce --quick`, if the plan is a study that is built in.
+    /// The runs of a quick run (`pageset reproduce --quick`), if the plan is a built-in study.
     #[serde(default)]
     pub quick: Vec<Grid>,
-    /// The policies and figures that the study compares, if the plan is a study that is built in.
+    /// The goals of the study, if the plan is a built-in study.
     #[serde(default)]
     pub goals: Option<Goals>,
 }
 
-/// A set of runs: every combination of some values of the keys.
+/// A set of runs: every combination of the listed values.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grid {
@@ -59,7 +59,7 @@ pub struct Grid {
     /// Limits of a page set in pages, which replace the policy's rule.
     #[serde(default)]
     pub high: Several<u32>,
-    /// The policy that names the kernel version of everything around the allocator. Default: the run's own
+    /// The policy that decides the kernel version of everything except the allocator. Default: the run's own
     /// policy.
     #[serde(default)]
     pub kernel_of: Option<String>,
@@ -77,7 +77,7 @@ pub struct Grid {
     pub set: BTreeMap<String, Several<u64>>,
 }
 
-/// One value or a list of values. The list is empty if the plan does not have the key.
+/// One value, or a list of values. If the plan leaves the key out, the list is empty.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Several<T> {
@@ -94,7 +94,7 @@ impl<T> Default for Several<T> {
 }
 
 impl<T> Several<T> {
-    /// The values, whether the key has one value or a list.
+    /// Returns the values as a list.
     pub fn values(&self) -> &[T] {
         match self {
             Self::One(value) => std::slice::from_ref(value),
@@ -102,7 +102,7 @@ impl<T> Several<T> {
         }
     }
 
-    /// The values as options. If the list is empty, returns a single `None`.
+    /// Returns the values as options, or a single `None` if the list is empty.
     pub fn or_default(&self) -> Vec<Option<&T>> {
         match self.values() {
             [] => vec![None],
@@ -119,25 +119,25 @@ pub struct Question {
     pub title: String,
     /// Name of the figure's file, without ending.
     pub file: FileName,
-    /// The key of a run whose values the x axis shows.
+    /// The key of runs on the x axis.
     pub x: String,
     /// Names of the results on the y axis.
     pub y: Several<String>,
-    /// The key of a run that tells panels apart: the figure has one panel for each value of the key.
+    /// A key of runs. The figure has one panel for each value of this key.
     #[serde(default)]
     pub panel: Option<String>,
-    /// The key of a run that tells series apart: the figure has one series for each value of the key.
+    /// A key of runs. The figure has one series for each value of this key.
     #[serde(default)]
     pub series: Option<String>,
     /// The axes that have a logarithmic scale.
     #[serde(default)]
     pub log: Vec<LogAxis>,
-    /// Keys and values that a run must have. The figure leaves out runs that have other values.
+    /// Keys and values that a run must have. The figure leaves out all other runs.
     #[serde(default)]
     pub only: BTreeMap<String, toml::Value>,
 }
 
-/// A name that can be part of a file name on every system: letters, digits, - and _.
+/// A text that can be part of a file name on every system: letters, digits, - and _.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct FileName(String);
@@ -173,14 +173,15 @@ pub enum LogAxis {
 }
 
 impl Plan {
-    /// Reads a plan file. The names in the plan are checked later, where they are used.
+    /// Reads a plan file. Does not check the names of machines, workloads and policies;
+    /// [`Sweep`](super::Sweep) does.
     pub fn read(path: &Path) -> Result<Self> {
         let name = path.display();
         let text = read_description(path)?;
         Self::parse(&text).with_context(|| format!("{name}: this is not a plan of a sweep"))
     }
 
-    /// Number of combinations in all grids. A combination that is in two grids counts twice.
+    /// Returns the number of combinations in all grids. A combination in two grids counts twice.
     pub fn runs(&self) -> usize {
         self.grids.iter().fold(0, |sum, grid| sum.saturating_add(grid.runs()))
     }
@@ -246,7 +247,7 @@ impl Grid {
         Ok(())
     }
 
-    /// Number of combinations in this grid.
+    /// Returns the number of combinations in this grid.
     fn runs(&self) -> usize {
         let own = [
             self.machine.values().len(),
@@ -265,7 +266,7 @@ impl Grid {
 }
 
 impl Grid {
-    /// Largest amount of memory that the grid's runs can take.
+    /// Returns an upper limit of the memory that the grid's runs take.
     fn bytes(&self) -> usize {
         let longest = |names: &Several<String>| names.values().iter().map(String::len).max().unwrap_or(0);
         let names = longest(&self.machine) + longest(&self.workload) + longest(&self.policy);

@@ -1,5 +1,5 @@
-//! Keeps finished runs on disk, one line of JSON each. So a sweep can be stopped at any time and continued
-//! later.
+//! Keeps finished runs in a file, one line of JSON for each run. So a sweep can be stopped at any time and
+//! continued later.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -19,7 +19,7 @@ const LINE_MAX: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FinishedRun {
-    /// The key of the run, a hash of everything that decides the run's result; see `key`.
+    /// The key of the run: a hash of everything that decides the run's result.
     pub key: String,
     /// The run.
     pub spec: RunSpec,
@@ -33,11 +33,11 @@ impl FinishedRun {
         if key::is_key(&run.key) { Ok(run) } else { Err(format!("`{}` is not a key", run.key)) }
     }
 
-    /// Makes a finished run of a key, a run and its result.
+    /// Makes a finished run from a key, a run and its result.
     ///
     /// # Errors
     ///
-    /// Returns an error of the JSON encoder. No such error is known to occur.
+    /// Returns an error of the JSON encoder, which is not known to occur.
     pub fn new(key: String, spec: RunSpec, result: &RunResult) -> Result<Self> {
         let Value::Object(result) = serde_json::to_value(result)? else {
             bail!("a result is written as a JSON object")
@@ -55,7 +55,7 @@ impl FinishedRun {
         result.with_context(|| format!("the run {} has another version's result", self.key))
     }
 
-    /// The run as a line of a file, with the end of the line.
+    /// Returns the run as a line of the file, with a line feed at the end.
     pub fn line(&self) -> Result<Vec<u8>> {
         let mut line = serde_json::to_vec(self)?;
         line.push(b'\n');
@@ -63,14 +63,14 @@ impl FinishedRun {
     }
 }
 
-/// The text of every row before the row's key. The next constant is the text after the key.
+/// The text before the key in every row. `AFTER_KEY` is the text after the key.
 const BEFORE_KEY: &[u8] = b"{\"key\":\"";
 const AFTER_KEY: &[u8] = b"\",\"spec\":{\"machine\":\"";
 
-/// Whether an incomplete last line of a file could be the beginning of a row.
+/// Whether a text could be the beginning of a row, for an incomplete last line of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beginning {
-    /// The text has a key in the right place, and continues like a row.
+    /// The text has a key at the right position, and continues like a row.
     Certain,
     /// The text is too short to tell whether it is the beginning of a row.
     Possible,
@@ -94,24 +94,23 @@ impl Beginning {
     }
 }
 
-/// The state of a file of rows: how far it holds rows, and how it ends.
+/// The length of the part of a file that holds rows, and the ending of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Number of bytes up to the end of the last row.
     pub rows: u64,
-    /// How the file ends after its last row. The ending decides what must be repaired before another row is
-    /// added.
+    /// The ending of the file, which a sweep may have to repair before it adds a row.
     pub ending: Ending,
 }
 
-/// How a file of rows ends.
+/// The ending of a file of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The file ends with a whole line, or is empty.
     Line,
-    /// The file ends with a row without an end of line, because an editor has removed it.
+    /// The file ends with a row without a line feed, for example because an editor has removed the line feed.
     Row,
-    /// The file ends with the beginning of a row, because the program was killed while it wrote.
+    /// The file ends with the beginning of a row, because the program was killed while it wrote the row.
     Half,
 }
 
@@ -122,12 +121,12 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// The finished run with this key.
+    /// Returns the finished run with this key.
     pub fn get(&self, key: &str) -> Option<&FinishedRun> {
         self.finished.get(key)
     }
 
-    /// All finished runs, in no particular order.
+    /// Returns all finished runs, in no particular order.
     pub fn all(&self) -> impl Iterator<Item = &FinishedRun> {
         self.finished.values()
     }
@@ -137,7 +136,7 @@ impl Rows {
         self.finished.insert(run.key.clone(), run);
     }
 
-    /// Reads a file of rows. An incomplete row at the end is ignored.
+    /// Reads a file of rows. Ignores an incomplete row at the end.
     pub fn read(&mut self, path: &Path) -> Result<Extent> {
         let name = || format!("{}: cannot read these rows", path.display());
         self.read_file(&File::open(path).with_context(name)?).with_context(|| path.display().to_string())
@@ -147,8 +146,8 @@ impl Rows {
         self.read_from(&mut BufReader::new(file))
     }
 
-    /// Reads rows. A line that is not a row of a sweep is an error, even at the end of the file, because a
-    /// user may have named a file with other contents by mistake.
+    /// Reads rows. If a line is not a row of a sweep, returns an error, because a user may have named another
+    /// file by mistake. Only the beginning of a row at the end of the file is no error.
     pub fn read_from(&mut self, reader: &mut impl BufRead) -> Result<Extent> {
         const REMEDY: &str = "name another file, or remove the line";
         let mut rows = 0;
@@ -191,15 +190,15 @@ pub(super) struct RowsFile {
 }
 
 impl RowsFile {
-    /// Opens or makes a file of rows, and reads the rows that the file has. If the file holds anything but
-    /// rows, it is left unchanged.
+    /// Opens or makes a file of rows, and reads its rows. If the file has a line that is not a row, returns
+    /// an error and does not change the file.
     pub(super) fn open(path: &Path, rows: &mut Rows) -> Result<Self> {
         let cannot_write = || format!("{}: cannot write rows", path.display());
         let file =
             OpenOptions::new().create(true).read(true).append(true).open(path).with_context(cannot_write)?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => bail!("{}: another sweep writes rows here", path.display()),
-            // Ignore the error, because some file systems have no locks.
+            // Ignore other errors, because some file systems have no locks.
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
         let extent = rows
@@ -238,8 +237,8 @@ mod tests {
         FinishedRun { key: format!("{seed:032x}"), spec, result }
     }
 
-    /// Makes a file of two rows without its last `cut` bytes, appends `end`, and opens the file to add rows.
-    /// Returns the result and the file's contents afterwards.
+    /// Makes a file of two rows, removes its last `cut` bytes, appends `end`, and opens the file to add rows.
+    /// Returns the result, and the contents of the file afterwards.
     fn opened(cut: usize, end: &[u8]) -> (Result<Rows>, Vec<u8>) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rows.jsonl");
@@ -299,7 +298,7 @@ mod tests {
             assert!(error.contains("name another file"), "{error}");
             assert_eq!(std::fs::read(&path).unwrap(), text.as_bytes());
         }
-        // The file has rows, and after them something that is not a row.
+        // The file has rows, and then a text that is not a row.
         for end in ["precious", "{\"key\":\"precious", "precious\n"] {
             let (rows, after) = opened(0, end.as_bytes());
             assert!(format!("{:#}", rows.unwrap_err()).contains("line 3: this is not a row"));

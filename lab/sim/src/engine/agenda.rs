@@ -3,8 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Time, sequence number and CPU of an entry, packed into one integer so that a single comparison orders
-/// entries.
+/// A time, a sequence number and a CPU, packed into one integer so that one comparison orders two entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry(u128);
 
@@ -48,8 +47,8 @@ impl Agenda {
         self.sequence
     }
 
-    /// Takes the earliest entry, and adds an entry for `cpu` at `time`. `exchange` does the work of `push`
-    /// and `pop` in one step.
+    /// Adds an entry for `cpu` at `time`, and then takes the earliest entry. Returns the added entry's
+    /// sequence number, and the entry that was taken. One `exchange` is faster than a `push` and a `pop`.
     pub(crate) fn exchange(&mut self, time: u64, cpu: u32) -> (u64, Entry) {
         let entry = self.entry(time, cpu);
         match self.entries.peek_mut() {

@@ -1,8 +1,8 @@
 //! The simulation that this OS thread is running.
 //!
+//! Locks and event sinks look up their simulation in this module, because they cannot hold a reference to it.
 //! A raw lock is created by a constant, and its methods get no context argument. An event sink must be
-//! `Sync`. So neither a lock nor a sink can hold a reference to its simulation. Locks and sinks look up their
-//! simulation in this module.
+//! `Sync`, and a simulation is not.
 #![expect(
     unsafe_code,
     reason = "a thread-local cannot hold a borrow; this file proves that the borrow is alive"
@@ -17,7 +17,7 @@ thread_local! {
     static CURRENT: Cell<Option<NonNull<Engine>>> = const { Cell::new(None) };
 }
 
-/// A guard. Dropping the guard makes the previous simulation current again.
+/// A guard that makes the previous simulation current again when it is dropped.
 struct Restore(Option<NonNull<Engine>>);
 
 impl Drop for Restore {
@@ -32,8 +32,8 @@ pub(crate) fn enter<R>(engine: &Engine, body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// Runs `body` outside the simulation: operations cost nothing and suspend no CPU. The scheduler uses this
-/// function, because its own work must cost no virtual time.
+/// Runs `body` outside the simulation, so that the allocator's operations cost no virtual time and suspend no
+/// CPU. The scheduler reads the allocator's state in this way.
 pub(crate) fn outside<R>(body: impl FnOnce() -> R) -> R {
     let _restore = Restore(CURRENT.replace(None));
     body()

@@ -1,9 +1,9 @@
-//! The scheduler: virtual CPUs, their clocks, and which CPU runs next.
+//! The scheduler: it keeps the clocks of virtual CPUs, and decides which CPU runs next.
 //!
-//! Each CPU has a clock. A CPU runs ahead of the other CPUs until it is about to do something that the other
-//! CPUs can see: take a lock, touch a shared line, use a channel. Before an operation that other CPUs can
-//! see, the CPU waits ([`Engine::sync`]) until no other CPU has an earlier clock. So visible operations
-//! happen in the order of virtual time, and a run depends only on its input.
+//! Each CPU has a clock. A CPU runs ahead of the other CPUs until its next operation is one that other CPUs
+//! can see: taking a lock, touching a shared line, using a channel. Before such an operation, the CPU waits
+//! ([`Engine::sync`]) until no other CPU has an earlier clock. So visible operations happen in the order of
+//! virtual time, and a run depends only on its input.
 
 mod agenda;
 pub(crate) mod current;
@@ -14,7 +14,7 @@ use std::cell::{Cell, RefCell};
 
 use agenda::{Agenda, Entry};
 pub(crate) use processor::Processor;
-pub(crate) use stack::Strand;
+pub(crate) use stack::CpuCoroutine;
 
 use crate::bandwidth::Bandwidth;
 use crate::digest::Digest;
@@ -27,9 +27,9 @@ use crate::time::Time;
 use crate::variation::Variation;
 
 /// Largest lead of a CPU's clock over the earliest clock, while the CPU does nothing that other CPUs can see.
-/// In picoseconds: 20 µs. A CPU that reads a counter without a lock may miss changes that other CPUs made up
-/// to 20 µs before. Guess: 20 µs are the time of forty allocations, so the simulator switches CPUs once in
-/// forty allocations and not at each allocation.
+/// In picoseconds: 20 µs. If a CPU reads a counter without a lock, it may miss changes that other CPUs made
+/// during the last 20 µs. The value is a guess: with 20 µs, the simulator switches CPUs about once in forty
+/// allocations and not at each allocation.
 const RUN_AHEAD_PS: u64 = 20_000_000;
 
 /// The CPU number of agenda entries that belong to no CPU. An entry with this number begins or ends the
@@ -52,7 +52,7 @@ pub(crate) struct Engine {
     /// The CPU whose code is running.
     running: Cell<u32>,
     agenda: RefCell<Agenda>,
-    /// The entry that runs next. The CPU that suspended itself last took this entry from the agenda.
+    /// The entry that runs next, if the CPU that suspended itself last has already taken it from the agenda.
     upcoming: Cell<Option<Entry>>,
     /// Time of the earliest entry of the agenda.
     horizon: Cell<u64>,
@@ -109,15 +109,14 @@ impl Engine {
         self.running.get()
     }
 
-    /// Charges `span` of busy time to the running CPU.
+    /// Charges `ps` picoseconds of busy time to the running CPU.
     #[inline]
     pub(crate) fn charge(&self, ps: u64) {
         let clock = &self.cpu().clock;
         clock.set(clock.get().saturating_add(ps));
     }
 
-    /// Charges time for computing. Unlike with [`charge`](Self::charge), computing takes longer if the core's
-    /// other hardware thread computes too.
+    /// Charges `ps` picoseconds for computing, and more if the core's other hardware thread runs code too.
     #[inline]
     pub(crate) fn work(&self, ps: u64) {
         self.charge(ps.saturating_add(ps.saturating_mul(self.cpu().slowdown.get()) >> SLOWDOWN_BITS));
@@ -133,7 +132,7 @@ impl Engine {
     }
 
     /// Suspends the running CPU until no other CPU has an earlier clock. When this function returns, no other
-    /// CPU can act before the running CPU's next operation.
+    /// CPU will act at an earlier virtual time than the running CPU's next operation.
     #[inline]
     pub(crate) fn sync(&self) {
         while self.cpu().clock.get() > self.horizon.get() {
@@ -185,8 +184,7 @@ impl Engine {
             let entry = self.upcoming.take().or_else(|| agenda.pop())?;
             self.horizon.set(agenda.earliest());
             let Some(cpu) = self.cpus.get(entry.cpu() as usize) else { return Some(Next::Mark) };
-            // The CPU was woken before the time of this entry, so a newer entry of the CPU has replaced this
-            // entry.
+            // If the CPU was woken before the time of this entry, a newer entry has replaced this entry.
             if cpu.entry.get() != entry.sequence() {
                 continue;
             }
@@ -208,7 +206,7 @@ impl Engine {
         self.live.get() == 0
     }
 
-    /// Suspends the running CPU, which spins, until [`hand_over`](Self::hand_over) sets its clock.
+    /// Suspends the running CPU, which waits for a lock, until [`hand_over`](Self::hand_over) sets its clock.
     pub(crate) fn spin(&self) {
         self.live.set(self.live.get() - 1);
         let cpu = self.cpu();
@@ -229,7 +227,7 @@ impl Engine {
     /// wakes it.
     pub(crate) fn idle(&self, until: Time, is_promised: bool) -> bool {
         let cpu = self.cpu();
-        // Another CPU woke the running CPU before this wait. The running CPU did its periodic work first.
+        // Another CPU woke the running CPU while it did its periodic work, so the running CPU must not wait.
         if cpu.is_woken.replace(false) {
             return true;
         }

@@ -17,14 +17,14 @@ pub(crate) struct Processor {
     pub(crate) is_spinning: Cell<bool>,
     pub(super) is_idle: Cell<bool>,
     pub(super) is_woken: Cell<bool>,
-    /// Whether this CPU will run again without being woken by another CPU.
+    /// Whether `Engine::live` counts this CPU: the CPU will run again without being woken by another CPU.
     pub(super) is_counted: Cell<bool>,
     pub(crate) next_tick: Cell<u64>,
     pub(crate) node: u16,
     pub(crate) core: u32,
     pub(crate) cache: u32,
-    /// How much longer computing takes because another hardware thread of the core computes too, in 1/256 of
-    /// the time without that thread.
+    /// Additional time of computing because another hardware thread of the core computes too. The unit is
+    /// 1/256 of the time without that thread.
     pub(crate) slowdown: Cell<u64>,
     pub(crate) scratch: Scratch,
     pub(crate) held: Held,
@@ -41,7 +41,7 @@ impl Processor {
     }
 }
 
-/// Counts of the allocator's operation that the CPU is doing.
+/// Counts of the allocator's operation that the CPU does now.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     /// Number of zone locks that the operation took.
@@ -54,11 +54,11 @@ pub(crate) struct Scratch {
     pub(crate) blocks_in_hold: Cell<u32>,
     /// Time that the CPU waited for the lock that it took last.
     pub(crate) lock_wait: Cell<u64>,
-    /// Time that the lock's cache line took to move to this CPU, for the lock that the CPU took last.
+    /// Time that the cache line of the lock that the CPU took last needed to move to this CPU.
     pub(crate) lock_line: Cell<u64>,
     /// Time that the operation spent waiting for locks.
     pub(crate) waited: Cell<u64>,
-    /// The part of `waited` while another CPU held the lock to drain a page set.
+    /// The part of `waited` when another CPU held the lock to drain a page set.
     pub(crate) waited_for_drains: Cell<u64>,
     /// Whether the CPU took the zone lock that it holds to drain a page set.
     pub(crate) is_drain: Cell<bool>,

@@ -9,9 +9,9 @@ use crate::engine::Engine;
 use crate::line::SharedLine;
 
 /// A readers-writer lock for virtual CPUs. The lock guards no value. CPUs get the lock in the order of their
-/// requests: while a CPU waits to hold the lock exclusively, later CPUs cannot share it.
+/// requests. So while a CPU waits to hold the lock exclusively, CPUs that come later wait too.
 ///
-/// Each acquisition and each release changes the lock's cache line ([`SharedLine`]), also if the CPU only
+/// Each acquisition and each release writes the lock's cache line ([`SharedLine`]), even if the CPU only
 /// shares the lock.
 #[derive(Debug)]
 pub struct Gate {
@@ -89,7 +89,8 @@ impl Gate {
 
     fn enter(&self, engine: &Engine, wants_alone: bool) {
         self.line.rmw_by(engine);
-        // The running CPU waited for the lock's line, so let other CPUs do their earlier operations first.
+        // The CPU's clock moved while it waited for the lock's line. Let other CPUs do their earlier
+        // operations first.
         engine.sync();
         engine.tally.borrow_mut().locks[self.class as usize].acquisitions += 1;
         if self.queue.borrow().is_empty() && self.fits(wants_alone) {
@@ -100,8 +101,7 @@ impl Gate {
         engine.spin();
     }
 
-    /// Gives the lock to CPUs from the head of the queue, one after another, until the lock's state does not
-    /// admit the next CPU.
+    /// Gives the lock to waiting CPUs in the order of the queue, until the next CPU cannot have the lock.
     fn admit(&self, engine: &Engine) {
         engine.sync();
         let now = engine.cpu().clock.get();

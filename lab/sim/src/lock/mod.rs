@@ -1,4 +1,4 @@
-//! Locks whose waiting happens in virtual time.
+//! Locks that CPUs wait for in virtual time.
 //!
 //! `raw` is the lock itself. `queue` decides how long a CPU waits. `model` has the cost of passing a lock to
 //! the next CPU. `order` checks the lock order. `gate` is a readers-writer lock.
@@ -34,7 +34,7 @@ pub enum LockClass {
     PageSet,
     /// An LRU list: pages in the order of their last use.
     Lru,
-    /// The areas of an address space.
+    /// The list of memory areas of an address space.
     Mmap,
     /// A page table, or a part of one.
     PageTable,

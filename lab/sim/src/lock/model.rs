@@ -4,19 +4,19 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LockModel {
     /// CPUs wait in a queue, and each spins on its own cache line, as in Linux since 4.2. Passing the lock on
-    /// moves the lock's line and the next waiter's line. CPUs that join the queue also take the lock's line,
-    /// so passing the lock on takes a little longer when more CPUs wait.
+    /// moves two cache lines: the lock's and the next waiter's. CPUs that join the queue also fetch the
+    /// lock's line, so passing the lock on takes a little longer if more CPUs wait.
     #[default]
     Queued,
     /// CPUs wait in a queue, and all spin on one cache line. Passing the lock on invalidates every waiter's
     /// copy of the line, so the time grows with the number of waiters.
     Ticket,
-    /// All waiting CPUs try to set the lock's word whenever the lock looks free. Passing the lock on costs as
-    /// much as with `Ticket`. In addition, the attempts that fail delay the attempt that succeeds. In the
+    /// All waiting CPUs try to set the lock's word whenever the lock looks free. Passing the lock on takes
+    /// longer than with `Ticket`, because the attempts that fail delay the attempt that succeeds. In the
     /// model the CPU that has waited longest gets the lock, although a real lock of this kind is unfair.
     TestAndSet,
     /// A CPU waits only until the holder releases the lock. Taking a lock and passing a lock on cost nothing.
-    /// Use this model for tests and for upper bounds of the throughput.
+    /// Use this model for tests, and to find an upper bound of the throughput.
     Free,
 }
 
@@ -51,8 +51,8 @@ impl LockModel {
     /// Time from a release to the next acquisition, while `waiters` CPUs wait. Moving the lock's cache line
     /// takes `line`, and the work of passing the lock on takes `pass`.
     ///
-    /// How the time grows with the number of waiters is a guess at the right order of magnitude. In a queue,
-    /// each doubling of the number of waiters adds an eighth of a line transfer. With `Ticket`, each further
+    /// The growth with the number of waiters is a guess at the order of magnitude. With `Queued`, each
+    /// doubling of the number of waiters adds an eighth of a line transfer. With `Ticket`, each further
     /// waiter adds half a line transfer. With `TestAndSet`, each further waiter adds a whole line transfer.
     #[inline]
     pub(crate) fn hand_over(self, line: u64, pass: u64, waiters: u64) -> u64 {

@@ -1,10 +1,11 @@
-//! The lock order: page set before zone, and never two page sets or two zones at once.
+//! Checks the lock order: a CPU takes a page set's lock before a zone's lock, and never two locks of the same
+//! kind at once.
 
 use std::cell::Cell;
 
 use super::LockClass;
 
-/// Which of the allocator's locks a CPU holds. Checked in debug builds.
+/// Counts the page-set locks and the zone locks that a CPU holds. Only debug builds use these counts.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     page_sets: Cell<u32>,
@@ -12,7 +13,8 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Checks the order of locks when a CPU is about to take a lock of this class, or to try to take it.
+    /// Checks the lock order. A CPU calls this function before it takes a lock of this class, or tries to
+    /// take the lock.
     pub(super) fn check(&self, class: LockClass) {
         match class {
             LockClass::Zone => {

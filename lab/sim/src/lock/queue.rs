@@ -1,10 +1,10 @@
 //! Decides when a virtual CPU gets a lock.
 //!
-//! CPUs ask for locks in the order of virtual time ([`Engine::sync`]), but a CPU that holds a lock runs
-//! ahead. When a second CPU asks for the lock, the holder's code may already have released it, at a virtual
-//! time that is later than the second CPU's clock. If the lock was already released, the second CPU need not
-//! be suspended: its clock is set to the time of the release. A CPU is suspended only if the holder itself is
-//! suspended with the lock held, because the holder waits for another lock or computes for long.
+//! CPUs ask for locks in the order of virtual time ([`Engine::sync`]), but a CPU that holds a lock runs ahead
+//! of the others. So when a second CPU asks for the lock, the first CPU may already have released it, at a
+//! later virtual time than the second CPU's clock. In this case the second CPU is not suspended, and its
+//! clock moves to the time of the release. The second CPU is suspended only if the holder is suspended too,
+//! because the holder waits for another lock or has computed for a long time.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -22,8 +22,8 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(crate) struct LockTable {
     queues: RefCell<Vec<Queue>>,
-    /// The number of this lock table. A lock stores the number of its table beside its slot. If a lock has
-    /// the number of another table, it was last used in another simulation, and gets a new slot.
+    /// The number of this lock table. A lock stores its slot together with the number of its table. If the
+    /// number is another table's, the lock was last used in another simulation, and gets a new slot here.
     epoch: u64,
     zones: Range<usize>,
     page_sets: Range<usize>,
@@ -34,8 +34,8 @@ pub(crate) struct LockTable {
 const SLOT_BITS: u32 = 24;
 
 impl LockTable {
-    /// Makes an empty table. `zones` and `page_sets` are the address ranges of the core's zones and page
-    /// sets. The address of a lock tells which kind of lock it is.
+    /// Makes an empty table. `zones` and `page_sets` are the address ranges of the allocator's zones and page
+    /// sets. The class of a lock follows from the range that its address is in.
     pub(crate) fn new(zones: Range<usize>, page_sets: Range<usize>) -> Self {
         static EPOCHS: AtomicU64 = AtomicU64::new(1);
         let epoch = EPOCHS.fetch_add(1, Ordering::Relaxed);
@@ -90,7 +90,7 @@ struct Queue {
     holds: VecDeque<PastHold>,
     /// Total time that drains held this lock so far.
     drained_ps: u64,
-    /// CPUs that are suspended until the suspended holder releases the lock.
+    /// CPUs that are suspended until the holder, which is suspended too, releases the lock.
     parked: VecDeque<Parked>,
 }
 
@@ -115,7 +115,7 @@ impl Queue {
         Self { last: NONE, holds: VecDeque::new(), drained_ps: 0, parked: VecDeque::new() }
     }
 
-    /// Removes the holds that ended at `now` or before from the list of holds.
+    /// Removes from `holds` all holds that ended at `now` or before.
     #[inline]
     fn forget(&mut self, now: u64) {
         while self.holds.front().is_some_and(|hold| hold.end <= now) {
@@ -210,7 +210,7 @@ impl Engine {
         Hold::new(slot, since)
     }
 
-    /// Suspends the running CPU until the suspended holder passes the lock on to it.
+    /// Suspends the running CPU until the lock's holder, which is suspended too, passes the lock on to it.
     #[cold]
     fn park(&self, lock: &VirtualLock) {
         let slot = self.locks.slot(lock);
@@ -225,7 +225,7 @@ impl Engine {
         self.spin();
     }
 
-    /// Records that a CPU holds a lock from now on.
+    /// Records that a CPU holds a lock from `since` on.
     fn begin_hold(&self, cpu: u32, class: LockClass, since: u64, line: u64, waited: Option<(u64, u64)>) {
         let processor = &self.cpus[cpu as usize];
         processor.clock.set(since);
@@ -254,8 +254,8 @@ impl Engine {
         let class = self.locks.class(lock);
         let cpu = self.cpu();
         if class == LockClass::Zone && cpu.scratch.blocks_in_hold.get() == 0 {
-            // The CPU reported no moved blocks under this lock, for example because it freed a block directly
-            // to the zone.
+            // The allocator reported no blocks that the CPU moved under this lock, for example because the
+            // CPU freed a block directly to the zone.
             self.charge(self.prices.give_block);
         }
         let end = cpu.clock.get();

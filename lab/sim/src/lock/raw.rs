@@ -24,13 +24,13 @@ const UNKNOWN: u8 = u8::MAX;
 /// A raw lock. A CPU takes the lock at once, or waits in the virtual time of the simulation that runs on this
 /// OS thread.
 ///
-/// Outside a simulation no CPU can wait. Outside a simulation, taking a held lock panics, because the
-/// suspended holder would never release the lock.
+/// Outside a simulation no CPU can wait. There, taking a held lock panics, because its holder is suspended
+/// and would never release the lock.
 #[derive(Debug)]
 pub struct VirtualLock {
     flag: AtomicU8,
     class: AtomicU8,
-    /// The place of the lock's queue; see [`LockTable`](super::LockTable).
+    /// The place of the lock's queue in the simulation's lock table; see [`LockTable`](super::LockTable).
     pub(super) place: AtomicU64,
 }
 
@@ -84,8 +84,8 @@ impl VirtualLock {
 }
 
 // SAFETY: only two functions give a lock to a CPU. `take` succeeds for only one caller between two stores of
-// `FREE`. `Engine::release` passes the lock from its holder, which gives it up, to one waiting CPU, and
-// leaves the flag set. `Hold` is not `Send`.
+// `FREE`. `Engine::release` takes the lock from its holder and gives it to one waiting CPU, while the flag
+// stays set. `Hold` is not `Send`.
 unsafe impl RawMutex for VirtualLock {
     const INIT: Self =
         Self { flag: AtomicU8::new(FREE), class: AtomicU8::new(UNKNOWN), place: AtomicU64::new(0) };

@@ -44,14 +44,14 @@ bundled![
 ];
 
 impl BundledMachine {
-    /// The machine.
+    /// Returns the machine that the file describes.
     #[must_use]
     #[expect(clippy::missing_panics_doc, reason = "a test reads every bundled file")]
     pub fn parse(&self) -> Machine {
         Machine::parse(self.text, self.name).expect("bundled machine files are valid")
     }
 
-    /// The text of the machine file. A user can copy this text and change the copy into a new machine file.
+    /// Returns the text of the machine file, for example as a template for a new machine file.
     #[must_use]
     pub const fn text(&self) -> &'static str {
         self.text

@@ -14,7 +14,7 @@ pub struct Cost {
     pub source: String,
 }
 
-/// Costs of one kind of access, by the cache that has the data.
+/// Costs of one kind of access, by the place of the data: a cache or memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ByLevel {
@@ -23,19 +23,18 @@ pub struct ByLevel {
     /// Cost in nanoseconds if the last-level cache has the data.
     pub shared_ns: f64,
     /// Cost in nanoseconds if the data is in the own caches (L1, L2) of another core under the same
-    /// last-level cache. For a core that is farther away, the simulation scales this value in proportion to
-    /// the cost of a cache line from that core. The value is used for data only, not for metadata. Default:
-    /// `memory_ns`.
+    /// last-level cache. For a core that is farther away, the simulation scales this value by the cost of a
+    /// cache line from that core. The value applies to data only, not to metadata. Default: `memory_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_ns: Option<f64>,
-    /// Cost in nanoseconds if only memory of the CPU's own node has the data.
+    /// Cost in nanoseconds if the data is in no cache, and in memory of the CPU's own node.
     pub memory_ns: f64,
     /// Source of the numbers.
     pub source: String,
 }
 
-/// How the metadata of frames lies in memory. The layout decides which lines an operation under the zone's
-/// lock waits for.
+/// The layout of frame metadata in memory. It decides which cache lines a CPU waits for while it holds a
+/// zone's lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FrameLayout {
@@ -43,8 +42,8 @@ pub enum FrameLayout {
     /// line of the block's first frame. Each buddy that a free reads costs a line too.
     #[default]
     LinePerFrame,
-    /// Frames share lines, as in this project's tables, which have nine bytes for each frame. The metadata of
-    /// a buddy is mostly on a line that the CPU has already.
+    /// Several frames share a line, as in this project's tables, which have nine bytes for each frame. The
+    /// metadata of a buddy is mostly on a line that the CPU already has.
     SharedLines,
 }
 
@@ -54,13 +53,12 @@ impl FrameLayout {
     }
 }
 
-/// The costs of all steps on a machine. A cost that is described as "work" does not include cache misses,
-/// which the simulation adds.
+/// The costs of all steps on a machine. If the description of a cost begins with "Work", the cost does not
+/// include cache misses. The simulation adds them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Costs {
-    /// Work of one allocation, from the page set or the zone: calling the allocator, choosing a zone, locking
-    /// the page set, counting.
+    /// Work of one allocation: calling the allocator, choosing a zone, locking the page set, counting.
     pub alloc: Cost,
     /// Work of one free.
     pub free: Cost,
@@ -71,28 +69,28 @@ pub struct Costs {
     pub give_block: Cost,
     /// Work of taking and releasing an uncontended zone lock.
     pub zone_visit: Cost,
-    /// Number of cache lines that a zone's lock protects and that move with it from CPU to CPU: free-list
-    /// heads and counters. The simulation uses the same number for the lock of an LRU list.
+    /// Number of cache lines that move from CPU to CPU together with a zone's lock, because the lock protects
+    /// them: free-list heads and counters. The simulation uses the same number for the lock of an LRU list.
     pub zone_lines: u32,
     /// Cost of touching a frame's metadata, which is one cache line.
     pub metadata: ByLevel,
-    /// How frames share lines of metadata. Default: one line for each frame, as in Linux.
+    /// The layout of frame metadata. Default: one line for each frame, as in Linux.
     #[serde(default, skip_serializing_if = "FrameLayout::is_default")]
     pub frame_layout: FrameLayout,
     /// Limit of a node's memory bandwidth. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bandwidth: Option<MemoryBandwidth>,
-    /// How many times longer the work of a CPU takes while another hardware thread of its core works too.
+    /// Factor that lengthens the work of a CPU while another hardware thread of its core works too.
     pub sibling_slowdown: Factor,
     /// Cost of clearing 4 KiB.
     pub clear_4k: ByLevel,
     /// Cost of reading 4 KiB.
     pub read_4k: ByLevel,
-    /// Cost of copying 4 KiB that the core's own caches hold, without the time to read it. Default: the time
-    /// to read 4 KiB from the core's own caches.
+    /// Cost of copying 4 KiB that the core's own caches hold, without the time to read these 4 KiB. Default:
+    /// the time to read 4 KiB from the core's own caches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_4k: Option<Cost>,
-    /// Cost of an atomic read-modify-write on a cache line that this CPU owns.
+    /// Cost of an atomic read-modify-write on a cache line that only this CPU has.
     pub atomic: Cost,
     /// Cost of a cache line that another hardware thread of the core wrote.
     pub line_from_sibling: Cost,
@@ -100,11 +98,11 @@ pub struct Costs {
     pub line_from_cache: Cost,
     /// Cost of a cache line that a core of the same node wrote, under another last-level cache.
     pub line_from_node: Cost,
-    /// Cost of a cache line that a core of another node wrote, or that is in that node's memory, for each
-    /// distance between the nodes. For a distance between two entries, the simulation interpolates the cost.
+    /// Cost of a cache line from another node's caches or memory, for several distances between nodes. For
+    /// other distances, the simulation interpolates between two entries.
     pub line_from_distance: Vec<AtDistance>,
-    /// Whether each move of a line between CPUs takes a random time, exponentially distributed with the cost
-    /// as its mean. If `lines_vary` is false, each move takes exactly the cost.
+    /// Whether each move of a line between CPUs takes a random time, from an exponential distribution with
+    /// the line's cost as its mean. If `lines_vary` is false, each move takes exactly the line's cost.
     #[serde(default)]
     pub lines_vary: bool,
     /// Work of passing a contended lock on, without moving the lock's cache line.
@@ -112,7 +110,7 @@ pub struct Costs {
     /// Time from waking a sleeping CPU until the CPU runs.
     pub wakeup: Cost,
     /// Cost of one page fault, without allocating and clearing the page: entry into the kernel, page-table
-    /// walk and return. Workloads may use this cost of a fault.
+    /// walk and return. A workload charges this cost itself for its page faults.
     pub fault: Cost,
 }
 
@@ -136,8 +134,8 @@ pub struct AtDistance {
 pub struct MemoryBandwidth {
     /// Bandwidth of reading memory.
     pub read_gb_per_s: f64,
-    /// Bandwidth of clearing memory. Processors that fetch a line before they overwrite it clear with half of
-    /// the memory's bandwidth.
+    /// Bandwidth of clearing memory. A processor that fetches a line before it overwrites the line can clear
+    /// with half of the memory's bandwidth.
     pub clear_gb_per_s: f64,
     /// Source of the numbers.
     pub source: String,
@@ -233,7 +231,7 @@ impl Costs {
         Ok(())
     }
 
-    /// The costs that are single numbers, each with its key in the file.
+    /// Returns the costs that are single numbers and have no default, each with its key in the file.
     pub fn single(&self) -> [(&'static str, &Cost); 12] {
         [
             ("alloc", &self.alloc),
@@ -251,8 +249,7 @@ impl Costs {
         ]
     }
 
-    /// Cost of a line from another node's cache, and from that node's memory, at a distance between the
-    /// nodes.
+    /// Returns the costs of a line from a node at this distance: from its cache, and from its memory.
     pub(crate) fn at_distance(&self, distance: u8) -> (Span, Span) {
         let entries = &self.line_from_distance;
         let local = (10.0, self.line_from_node.ns, self.metadata.memory_ns);

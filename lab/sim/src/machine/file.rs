@@ -49,10 +49,9 @@ struct TopologyTable {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Level {
-    /// Number of nodes in one group. It must be a multiple of the number of nodes in a group of the level
-    /// before.
+    /// Number of nodes in one group. The number must be a multiple of the previous level's number.
     nodes: u32,
-    /// Distance between two nodes of this group that are in different groups of the level before.
+    /// Distance between two nodes of this group that are in different groups of the previous level.
     distance: u8,
 }
 
@@ -60,7 +59,7 @@ struct Level {
 #[serde(deny_unknown_fields)]
 struct Memory {
     mib_per_node: u64,
-    /// Whether the lowest 16 MiB are a zone, and the rest of the lowest 4 GiB is another zone.
+    /// Whether the lowest 16 MiB are the zone `DMA`, and the rest of the lowest 4 GiB is the zone `DMA32`.
     #[serde(default = "yes")]
     dma_zones: bool,
 }

@@ -1,8 +1,8 @@
 //! Machines: the parts of a simulated computer and the cost of each step there, as TOML.
 //!
 //! `file` has the format, `topology` the place of each CPU, `costs` the cost of each step, `zones` the
-//! division of memory. `planes` describes the networks between bricks, `bundled` has the machines that come
-//! with the crate, `error` the errors of bad files.
+//! division of memory. `planes` describes the networks between bricks (groups of nodes). `bundled` has the
+//! machines that come with the crate, and `error` the errors of bad files.
 
 mod bundled;
 mod costs;
@@ -32,14 +32,14 @@ pub struct Machine {
     pub source: String,
     /// Bytes per page.
     pub page_bytes: u32,
-    /// The CPUs, caches and nodes, and how near they are to each other.
+    /// The CPUs, caches and nodes, and the distances between nodes.
     pub topology: Topology,
     /// The zones that the memory is divided into.
     pub memory: ZoneLayout,
     /// Costs of single steps.
     pub costs: Costs,
-    /// The parallel networks between the machine's bricks (groups of nodes). Without planes, only distance
-    /// limits how fast a cache line moves.
+    /// The parallel networks between the machine's bricks (groups of nodes). Without planes, the time of a
+    /// cache line's move depends only on the distance.
     pub planes: Option<Planes>,
     /// When the CPUs do their periodic work, relative to each other.
     pub tick_phase: TickPhase,

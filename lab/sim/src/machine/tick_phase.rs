@@ -10,7 +10,8 @@ use crate::time::Span;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TickPhase {
-    /// All CPUs tick at the same moment, as in Linux, which rounds the time to a whole second.
+    /// All CPUs tick at the same moment. Linux does this, because it rounds the time of a tick to a whole
+    /// second.
     Aligned,
     /// CPU `i` of `n` ticks later than CPU 0, by `i/n` of the interval.
     #[default]
@@ -18,12 +19,12 @@ pub enum TickPhase {
 }
 
 impl TickPhase {
-    /// Time of a CPU's first tick: within the first interval, and not at its beginning.
+    /// Returns the time of a CPU's first tick, which is later than 0 and at most one interval.
     pub(crate) fn first(self, interval: Span, cpu: u32, cpus: u32) -> u64 {
         match self {
             Self::Aligned => interval.0,
-            // Each CPU uses the offset of the next CPU. With its own offset, which is 0, CPU 0 would tick
-            // when the simulation begins.
+            // Each CPU uses the offset of the next CPU. With its own offset 0, CPU 0 would tick when the
+            // simulation begins.
             Self::Spread => spread_tick_offset(CpuId(cpu.saturating_add(1)), cpus, interval.0),
         }
     }

@@ -38,7 +38,7 @@ pub struct Caches {
     pub l3_kib: u32,
 }
 
-/// How near two CPUs are. The nearest relation comes first.
+/// How near two CPUs are, from the nearest relation to the farthest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Near {
     /// The two numbers name the same CPU.
@@ -85,7 +85,7 @@ impl Topology {
         self.core_of(cpu) / self.cores_per_cache
     }
 
-    /// How near two CPUs are.
+    /// Returns how near two CPUs are.
     #[must_use]
     pub fn near(&self, one: CpuId, other: CpuId) -> Near {
         if one == other {
@@ -107,8 +107,8 @@ impl Topology {
         self.distances[one.index() * self.nodes as usize + other.index()]
     }
 
-    /// Each CPU's share of the data caches: the size of a cache, divided by the number of hardware threads
-    /// that share it.
+    /// Returns a CPU's share of the data caches. For each cache, the share is its size divided by the number
+    /// of hardware threads that use it.
     #[must_use]
     pub fn cache_slice(&self) -> CacheSlice {
         let threads = self.threads_per_core;

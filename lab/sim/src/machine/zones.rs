@@ -1,4 +1,4 @@
-//! How a machine's memory is cut into zones.
+//! Divides a machine's memory into zones.
 
 use std::ops::Range;
 
@@ -36,8 +36,7 @@ impl ZoneLayout {
             for &(kind, limit) in limits {
                 let zone_end = end.min(limit);
                 if start < zone_end {
-                    // Leave out frame 0, because a kernel keeps frame 0 for itself. So no block begins with
-                    // frame 0.
+                    // Leave out frame 0, because a kernel keeps this frame for itself.
                     zones.push((kind, NodeId(node as u16), (start / page).max(1)..zone_end / page));
                     start = zone_end;
                 }

@@ -3,8 +3,9 @@
 use pageset_core::{CpuId, Order, PAGEBLOCK_FRAMES, Pfn, Request};
 use pageset_sim::{Channel, Machine, Outcome, Simulation, Span, Time, VirtualCpu};
 
-/// The time of each atomic exchange of an operation except the first exchange, in these tests. The value is
-/// so large that one more exchange shows in the sum, and so small that no tick happens during a test.
+/// Cost of an atomic exchange in these tests. An operation's price includes its first exchange, so only
+/// further exchanges cost this time. The value is so large that one more exchange shows in the sum, and so
+/// small that no tick happens during a test.
 const EXCHANGE_NS: f64 = 1e4;
 
 fn machine() -> Machine {
@@ -38,7 +39,7 @@ fn an_allocation_and_a_free_at_hand_are_one_exchange_each_and_no_line() {
     let mut machine = machine();
     machine.costs.atomic.ns = EXCHANGE_NS;
     let pairs: Body = Box::new(|cpu, _| {
-        // After these allocations, the CPU has reserved pageblocks that only serve requests for single pages.
+        // After these allocations, the CPU has reserved pageblocks that serve only requests for single pages.
         let many: Vec<_> = (0..=PAGEBLOCK_FRAMES).map(|_| page(cpu)).collect();
         many.into_iter().for_each(|page| free(cpu, page));
         let began = cpu.now();
@@ -74,8 +75,8 @@ fn a_page_that_another_cpu_frees_takes_its_line_there_and_back() {
     let lines = run(&machine(), [allocates, frees]).lines;
     let [rows, states, ..] = lines.passes;
     // In each direction, the CPU reads a word of the line and then exchanges the word. The read fetches a
-    // copy of the line; the exchange fetches the line again, to own it exclusively. In the first turn no CPU
-    // has the line yet. After the last turn, no CPU fetches the line back.
+    // copy of the line. The exchange fetches the line again, to own it exclusively. In the last turn, no CPU
+    // fetches the line back.
     assert_eq!(rows, 2 * TURNS + 2 * (TURNS - 1));
     assert_eq!(states, 1, "the state of a pageblock does not change; the other CPU reads it once");
     assert_eq!(lines.contended, 0, "the CPUs take turns");
@@ -134,7 +135,7 @@ fn two_cpus_that_free_to_one_pageblock_wait_for_its_line() {
     });
     let outcome = run(&machine, [allocates, other]);
     assert!(outcome.lines.contended as usize > PAGES, "{:?}", outcome.lines);
-    // Only one CPU has the line at a time, so the passes cannot overlap.
+    // CPUs fetch the line one after another, so the times of two fetches do not overlap.
     let least_ns = outcome.lines.passes[0] as f64 * line_ns;
     let busy_ns: f64 = outcome.busy.iter().map(|busy| busy.as_ns_f64()).sum();
     assert!(busy_ns > least_ns, "{busy_ns} ns for {:?}", outcome.lines);
@@ -156,11 +157,10 @@ fn cpus_that_go_through_pageblocks_meet_where_they_take_and_give_them() {
     let lines = run(&machine(), [body(), body()]).lines;
     let [rows, states, ..] = lines.passes;
     assert_eq!((rows, states), (0, 0), "the CPUs share no frame");
-    // When a CPU takes or returns a pageblock, the zone's free count and one bit in each of a few sets
-    // change. The requests of this test are for unmovable memory, so both CPUs take pageblocks of the same
-    // unit of 1 GiB. The bits of a unit lie in one cache line of each set, so the lines pass between the CPUs
-    // 15 times for each pageblock. Before the allocator had units of 1 GiB, the lines passed 11 times for
-    // each pageblock.
+    // When a CPU takes or returns a pageblock, it changes the zone's free count and one bit in each of a few
+    // sets of pageblocks. The requests of this test are for unmovable memory, so both CPUs take pageblocks of
+    // the same unit of 1 GiB. The bits of a unit lie in one cache line of each set. So the CPUs fetch lines
+    // from each other 15 times for each pageblock.
     let pageblocks = 2 * 3 * ROUNDS as u64;
     assert!(lines.all() < 16 * pageblocks, "{lines:?} for {pageblocks} pageblocks");
 }

@@ -1,4 +1,4 @@
-//! Tests that a bad machine file is an error that names the mistake, and never a panic.
+//! Tests that a bad machine file causes an error that names the mistake, and never a panic.
 
 use pageset_sim::{MACHINES, Machine};
 use proptest::prelude::*;
@@ -55,7 +55,7 @@ fn a_cost_needs_a_source() {
 }
 
 proptest! {
-    /// A mistake in a file: a line is missing, occurs twice, or has another number.
+    /// Makes a mistake in a file: a line is missing, occurs twice, or has another number.
     #[test]
     fn no_file_is_a_panic(line in 0_usize..80, change in 0..3, number in any::<i64>()) {
         let lines: Vec<_> = text().lines().collect();

@@ -1,8 +1,8 @@
 //! Compares locks, lines and channels with the formulas of queueing theory.
 //!
-//! Each test uses the lock model without hand-over costs, so that a lock behaves like the single server of
-//! the theory. Simulated and computed figures must agree within the stated tolerance. The tolerance covers
-//! random deviations of a run of limited length.
+//! Tests that compare locks with a formula use the lock model without hand-over costs, so that a lock behaves
+//! like the single server of the theory. Simulated and computed figures must agree within a tolerance. The
+//! tolerance covers the random deviation of a short run.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -21,7 +21,7 @@ use rand::{Rng, RngExt};
 /// slow each other down.
 fn ideal(name: &str) -> Machine {
     let bundled = MACHINES.iter().find(|machine| machine.name == name).expect("it is bundled");
-    // The memory is small, because no test uses the memory and building it takes time.
+    // The memory is small, because building the tables of a large memory takes time and no test needs it.
     let text = bundled.text().replace("mib_per_node = ", "mib_per_node = 64 #");
     let mut machine = Machine::parse(&text, name).expect("it is still valid");
     for cost in [
@@ -43,7 +43,8 @@ fn exponential(rng: &mut impl Rng, mean_ns: f64) -> Span {
     Span::from_ns_f64(-mean_ns * (1.0 - uniform).ln())
 }
 
-/// Lets CPUs compute and then hold one lock, again and again. The theory calls the computing "thinking".
+/// Simulates CPUs that compute and then hold one lock, again and again. The theory calls the computing
+/// "thinking".
 fn think_and_lock(
     cpus: u32,
     (think_ns, hold_ns): (f64, f64),
@@ -86,7 +87,8 @@ fn agrees(what: &str, simulated: f64, computed: f64, tolerance: f64) {
     );
 }
 
-/// Machine repairman, M/M/1//N: P(k waiting or held) is proportional to N!/(N-k)! (S/Z)^k.
+/// Machine repairman model, M/M/1//N: the probability that k of N CPUs wait for the lock or hold it is
+/// proportional to N!/(N-k)! (S/Z)^k. S is the mean hold, Z the mean time of thinking.
 #[test]
 fn a_closed_queue_agrees_with_the_machine_repairman_formula() {
     for (cpus, think_ns, hold_ns) in
@@ -106,8 +108,8 @@ fn a_closed_queue_agrees_with_the_machine_repairman_formula() {
         }
         let utilisation = 1.0 - 1.0 / sum;
         let throughput = utilisation / hold_ns;
-        // Little's law for N CPUs at throughput X, which think for Z, wait for W and hold the lock for S: N =
-        // X (Z + W + S).
+        // Little's law: N = X (Z + W + S), for N CPUs at throughput X that think for Z, wait for W and hold
+        // the lock for S.
         let wait_ns = f64::from(cpus) / throughput - think_ns - hold_ns;
         let lock = outcome.lock(LockClass::Other);
         let measured_ns = outcome.measured.as_ns_f64();
@@ -117,9 +119,9 @@ fn a_closed_queue_agrees_with_the_machine_repairman_formula() {
     }
 }
 
-/// M/D/1: if many CPUs seldom ask for the lock, their requests are a Poisson stream; W = ρ S / (2 (1 - ρ)). A
-/// CPU that waits for the lock makes no other request meanwhile. With 192 CPUs, waiting lowers the load a
-/// little, so the formula gets the measured load.
+/// M/D/1: if many CPUs seldom ask for the lock, their requests are a Poisson stream, and the mean wait is W =
+/// ρ S / (2 (1 - ρ)) at load ρ. A waiting CPU makes no other request, which lowers the load of 192 CPUs a
+/// little. So the test puts the measured load into the formula.
 #[test]
 fn a_lock_with_equal_holds_agrees_with_m_d_1() {
     for load in [0.3, 0.6] {
@@ -134,7 +136,8 @@ fn a_lock_with_equal_holds_agrees_with_m_d_1() {
     }
 }
 
-/// A saturated lock serves one hold after another: throughput is 1/S whatever the number of CPUs.
+/// A saturated lock serves one hold after another. Its throughput is 1/S for holds of length S, for any
+/// number of CPUs.
 #[test]
 fn a_longer_hold_lowers_throughput_in_proportion() {
     let throughput = |hold_ns| {
@@ -160,7 +163,8 @@ fn an_infinitely_fast_lock_gives_linear_scaling() {
 }
 
 /// M/M/1: one CPU sends at exponentially distributed intervals, and another CPU serves each message for an
-/// exponentially distributed time. The mean wait is W = ρ / (μ - λ).
+/// exponentially distributed time. The mean wait is W = ρ / (μ - λ), for the service rate μ, the arrival rate
+/// λ and the load ρ = λ / μ.
 #[test]
 fn a_channel_agrees_with_m_m_1() {
     let (gap_ns, service_ns) = (1000.0, 600.0);
@@ -199,7 +203,8 @@ fn a_channel_agrees_with_m_m_1() {
     agrees("utilisation", busy, load, 0.03);
 }
 
-/// Two hardware threads of one core do less work than two cores. The machine file has the factor.
+/// Two hardware threads of one core do less work than two cores. The machine's slowdown factor says how much
+/// less.
 #[test]
 fn threads_of_one_core_slow_each_other_down() {
     let score = |cpus: [u32; 2]| {
@@ -220,7 +225,7 @@ fn threads_of_one_core_slow_each_other_down() {
     agrees("two cores over one", score([0, 1]) / score([0, 4]), 1.5, 0.01);
 }
 
-/// Lets CPUs change the same cache line, again and again.
+/// Makes two CPUs change the same cache line, again and again.
 fn change_all_the_time(simulation: &mut Simulation, line: SharedLine, cpus: [u32; 2]) {
     let line = Rc::new(line);
     for cpu in cpus {
@@ -235,7 +240,7 @@ fn change_all_the_time(simulation: &mut Simulation, line: SharedLine, cpus: [u32
     }
 }
 
-/// A shared line serves one atomic operation at a time. Each operation costs a move of the line.
+/// A shared line serves one atomic operation at a time. Each operation moves the line to another CPU.
 #[test]
 fn atomics_on_one_line_queue_up() {
     let mut machine = ideal("epyc-2");
@@ -247,8 +252,8 @@ fn atomics_on_one_line_queue_up() {
 }
 
 /// Two CPUs of different bricks (groups of nodes) want one line. The plane between the bricks carries the
-/// line and the request of the waiting CPU. The line moves again only after the plane has carried the line
-/// and the request. Inside a brick, lines do not use the plane.
+/// line and the request of the waiting CPU. The line moves again only after the plane has carried both.
+/// Inside a brick, lines do not use the plane.
 #[test]
 fn a_plane_carries_a_line_and_the_requests_of_those_who_wait() {
     let rate = |brick_nodes| {
@@ -298,7 +303,7 @@ fn ticks_at_one_moment_meet_at_the_zone_lock() {
     assert!(aligned.0 > 2 * spread.0 && aligned.1 > 2 * spread.1, "{aligned:?}, {spread:?}");
 }
 
-/// CPUs clear pages of one node. One CPU is limited by latency. Six CPUs together are limited by bandwidth.
+/// CPUs clear pages of one node. The latency of memory limits one CPU, and the bandwidth limits six CPUs.
 #[test]
 fn a_nodes_memory_serves_no_more_than_its_bandwidth() {
     let mut machine = ideal("westmere-ep");
@@ -363,8 +368,8 @@ fn a_free_waits_for_its_buddys_line_where_each_frame_has_one() {
     assert!(own > shared, "{own} and {shared} ns");
 }
 
-/// Returns how long a lock of this class is held on average. Two CPUs take the lock in turn, and never at the
-/// same time.
+/// Returns the total time that two CPUs hold a lock of this class, in nanoseconds. The CPUs take the lock in
+/// turn, and never at the same time.
 fn held_in_turns(class: LockClass, turns: u64) -> f64 {
     let mut machine = ideal("skylake-ex");
     machine.costs.line_from_cache.ns = 100.0;
@@ -392,7 +397,7 @@ fn the_lock_of_an_lru_list_is_held_until_its_head_and_counters_are_there() {
     const TURNS: u64 = 100;
     let lines = f64::from(Machine::named("skylake-ex").unwrap().costs.zone_lines);
     let (list, other) = (held_in_turns(LockClass::Lru, TURNS), held_in_turns(LockClass::Slab, TURNS));
-    // The first acquisition fetches no line, because no CPU had the lock's lines before.
+    // The first acquisition fetches no line, because no other CPU has the lock's lines.
     let fetched_ns = lines * 100.0 * (2 * TURNS - 1) as f64;
     agrees("extra time that the lock is held to fetch its lines, ns", list - other, fetched_ns, 1e-6);
 }

@@ -1,7 +1,8 @@
-//! Counts the pages in use and the pages that cannot be moved, in each pageblock and in each unit of 1 GiB.
+//! Counts the pages in use in each pageblock and in each unit of 1 GiB, and the pages in use that cannot be
+//! moved.
 //!
-//! The census counts blocks that the allocator handed out. The census does not trust the types that the
-//! allocator gives its pageblocks.
+//! The census counts the blocks that the allocator handed out, by the migratetypes that the day requested. It
+//! does not use the migratetypes that the allocator stores for its pageblocks.
 
 use pageset_core::PAGEBLOCK_FRAMES;
 
@@ -67,16 +68,16 @@ impl Uses {
     }
 }
 
-/// How pages in use are spread over memory at one moment.
+/// The distribution of pages in use over memory at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
     /// Units of 1 GiB.
     pub units: u64,
-    /// Units whose pages in use can all be moved.
+    /// Units without a page in use that cannot be moved.
     pub clean_units: u64,
     /// Units without a page in use.
     pub free_units: u64,
-    /// Pageblocks whose pages in use can all be moved.
+    /// Pageblocks without a page in use that cannot be moved.
     pub clean_pageblocks: u64,
     /// Pageblocks without a page in use.
     pub free_pageblocks: u64,
@@ -84,9 +85,8 @@ pub struct Census {
     pub used_frames: u64,
     /// Frames in use that cannot be moved.
     pub pinned_frames: u64,
-    /// Number of units that could hold all frames that cannot be moved, at the time with the largest number
-    /// of such frames. No allocator could have used fewer units for all frames that cannot be moved at that
-    /// time.
+    /// Smallest number of units that can hold the frames that cannot be moved, when the day has the most such
+    /// frames. No allocator could have placed these frames in fewer units.
     pub unclean_units_needed: u64,
 }
 

@@ -1,8 +1,8 @@
-//! Moves pages so that pageblocks become free. Two rules are modelled: Linux's background compaction, and the
-//! RFC of 2026 for units with pages that cannot be moved.
+//! Moves pages so that pageblocks become free, by one of two rules: Linux's background compaction, or the
+//! rule of the RFC of 2026 for units of 1 GiB.
 //!
-//! Both rules are only modelled: the model knows where each page lies, and a move takes no time and always
-//! succeeds. The cost of a rule is the number of pages that it moves.
+//! Both rules are simplified. The model knows the place of each page, and a move takes no time. The cost of a
+//! rule is the number of pages that it moves.
 
 use pageset_core::{FrameAllocator, PAGEBLOCK_FRAMES};
 
@@ -15,15 +15,14 @@ use super::memory::Memory;
 pub enum Compaction {
     /// No page is moved.
     None,
-    /// Pages are moved as Linux moves them: out of the lowest pageblocks, into free places of the highest
-    /// pageblocks. The kernel's documentation describes one scanner from each end of memory. The amount of
-    /// work is a guess: while less than 1 % of all pageblocks is free, a step of the day empties up to 32
+    /// Linux's rule: pages move out of the lowest pageblocks, into free places of the highest pageblocks.
+    /// Source: the kernel's documentation describes one scanner from each end of memory. The amount of work
+    /// is a guess: while less than 1 % of all pageblocks is free, each step of the day empties up to 32
     /// pageblocks.
     Linux,
-    /// Pages are moved as Linux moves them, and also by the rule of the RFC of 2026. The rule of the RFC
-    /// moves pages out of a unit if the unit is nearly full and has pages that cannot be moved. A unit is
-    /// nearly full if it has at most one free pageblock, or fewer free pages than two pageblocks have. The
-    /// rule stops moving pages when the unit has three free pageblocks.
+    /// Linux's rule and the rule of the RFC of 2026. The RFC moves pages out of a unit that is nearly full
+    /// and has pages that cannot be moved. A unit is nearly full if it has at most one free pageblock, or
+    /// fewer free pages than two pageblocks have. The RFC stops when the unit has three free pageblocks.
     Rfc,
 }
 
@@ -37,7 +36,8 @@ const PER_UNIT: usize = (UNIT_FRAMES / PAGEBLOCK_FRAMES as u64) as usize;
 const WANTED_PAGEBLOCKS: u32 = 3;
 const SHORT_PAGEBLOCKS: u32 = 2;
 
-/// The positions of the two scanners: one finds pages to move, the other finds places for them.
+/// The positions of the two scanners. One scanner finds pages to move, and the other scanner finds free
+/// places for these pages.
 #[derive(Debug, Default)]
 pub(super) struct Scanners {
     /// The number of the next pageblock to empty.
@@ -70,7 +70,7 @@ impl Scanners {
         let mut emptied = 0;
         while emptied < EMPTIED_MAX && there < wanted && (self.from as u32 + 1) * PAGEBLOCK < self.to {
             let Use { frames, pinned } = memory.uses.pageblocks[self.from];
-            // Moving a huge page that fills its pageblock would gain nothing.
+            // Leave full pageblocks alone, because moving a huge page to another pageblock gains nothing.
             if frames > 0 && pinned == 0 && frames < PAGEBLOCK {
                 if !self.empty(self.from as u32, memory) {
                     return;
@@ -81,7 +81,8 @@ impl Scanners {
         }
     }
 
-    /// Empties a pageblock. Returns `false` if there is no free place above the pageblock.
+    /// Moves all pages out of a pageblock. Returns `false` if there is no free place above the pageblock for
+    /// one of them.
     fn empty<A: FrameAllocator>(&mut self, pageblock: u32, memory: &mut Memory<'_, A>) -> bool {
         let first = pageblock * PAGEBLOCK;
         (first..first + PAGEBLOCK)
@@ -106,7 +107,7 @@ impl Scanners {
     }
 }
 
-/// Moves pages out of units that have few free pages and also hold pages that cannot be moved.
+/// Moves pages out of units that are nearly full and hold pages that cannot be moved.
 fn evacuate<A: FrameAllocator>(memory: &mut Memory<'_, A>) {
     for unit in 0..memory.uses.units.len() {
         let Use { frames, pinned } = memory.uses.units[unit];

@@ -18,17 +18,18 @@ use crate::contest::{AllocatorKind, ContestError, Host};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Work {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
     /// Number of requests that got no memory.
     pub failures: u64,
-    /// Requests for huge pages.
+    /// Number of requests for huge pages.
     pub huge_requests: u64,
     /// Number of requests for huge pages that got single pages instead.
     pub huge_failures: u64,
     /// Number of requests that got memory of another migratetype.
     pub fallbacks: u64,
-    /// Number of times that a CPU took the zone's lock, or changed data that all CPUs share.
+    /// Number of times that a CPU took the zone's lock. In an allocator without locks: number of times that a
+    /// CPU changed data that all CPUs share.
     pub visits: u64,
     /// Number of pages that compaction moved.
     pub moved_pages: u64,
@@ -40,7 +41,7 @@ pub struct Work {
 pub struct Moment {
     /// Steps done so far.
     pub step: u32,
-    /// How pages in use are spread over memory at this moment.
+    /// The distribution of pages in use over memory.
     pub census: Census,
     /// Work done so far.
     pub work: Work,
@@ -140,7 +141,7 @@ impl Stage<'_> {
     }
 }
 
-/// Counts of a day's requests. The counts are the same for every allocator.
+/// Counts of a day's events. They do not depend on the allocator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
@@ -158,7 +159,7 @@ pub struct Summary {
     pub digest: u64,
 }
 
-/// Counts the requests of a day. No allocator is needed.
+/// Counts the events of a day, without an allocator.
 #[must_use]
 pub fn summary(parameters: &Parameters, seed: u64) -> Summary {
     let mut day = Day::new(parameters, seed);

@@ -1,4 +1,4 @@
-//! The day as a stream of events. Every allocator gets the same events.
+//! Makes the events of a day: allocations and frees of blocks. Every allocator gets the same events.
 
 use std::collections::VecDeque;
 
@@ -51,7 +51,7 @@ const HUGE_ORDER: u8 = 9;
 const FOUR_PAGES: u8 = 2;
 /// The CPU that the reclaimer runs on.
 const RECLAIMER: u32 = 0;
-/// Amount of work at night, in thousandths of the amount by day.
+/// Amount of work at night, in thousandths of the amount during the day.
 const NIGHT_PERMILLE: u64 = 100;
 
 /// A day in progress.
@@ -74,12 +74,13 @@ pub struct Day {
     buffer_pages: u64,
     /// Pages of network buffers that are in use in this step.
     buffers_now: u64,
-    /// For each kind of process, the number of pages that its processes have now or will get later.
+    /// For each kind of process, the number of pages that the processes of this kind have now or will get
+    /// later.
     planned: [u64; 3],
 }
 
 impl Day {
-    /// Makes a day whose next step is the first step. The caller has checked `parameters`.
+    /// Makes a day that has not begun. The caller must have checked `parameters`.
     #[must_use]
     pub fn new(parameters: &Parameters, seed: u64) -> Self {
         let steps = parameters.steps as usize;
@@ -112,7 +113,7 @@ impl Day {
         self.slots.frames
     }
 
-    /// Emits the events of one step of the day. Returns `false` if the day is over.
+    /// Passes the events of the next step to `emit`. Returns `false` if the day is over.
     pub fn step(&mut self, mut emit: impl FnMut(Event)) -> bool {
         if self.step == self.parameters.steps {
             return false;
@@ -130,7 +131,7 @@ impl Day {
     }
 
     fn is_day(&self) -> bool {
-        // Whether the step is by day: from six in the morning to nine in the evening.
+        // The day is from six in the morning to nine in the evening.
         let (step, steps) = (u64::from(self.step), u64::from(self.parameters.steps));
         (steps / 4..steps * 7 / 8).contains(&step)
     }
@@ -139,7 +140,8 @@ impl Day {
         if self.is_day() { amount } else { amount * NIGHT_PERMILLE / 1000 }
     }
 
-    /// Divides all work of this step into turns, so that the users of memory run alternately.
+    /// Returns the work of this step, divided among the users of memory. The users then work alternately, a
+    /// part at a time.
     fn turns(&mut self) -> Vec<Turn> {
         let mut turns = Vec::new();
         self.end_processes(&mut turns);
@@ -167,7 +169,7 @@ impl Day {
         let inodes = share(files.scan_permille) / 4 * u64::from(files.inodes_in_slab) / scan_steps;
         let slabs = &parameters.slabs;
         let short = self.busy(share(slabs.short_permille)) as f64 / f64::from(slabs.short_life_steps);
-        // Allocate slabs: for growth, and to replace slabs whose life ends.
+        // Long-lived slabs are allocated for growth, and to replace slabs that are freed.
         let long_most = share(slabs.long_permille);
         let long_now = long_most / 5 + long_most * 4 / 5 * step / steps;
         let replaced = long_now as f64 / f64::from(slabs.long_life_steps);
@@ -260,8 +262,8 @@ impl Day {
         self.random.below(self.parameters.cpus.into()) as u32
     }
 
-    /// Does a part of the work of a turn. A turn is the work of one user of memory in one step. Returns
-    /// `false` when all work of the turn is done.
+    /// Does a part of a turn, the work of one user of memory in one step. Returns `false` when the turn is
+    /// finished.
     fn take_turn(&mut self, turn: &mut Turn, emit: &mut impl FnMut(Event)) -> bool {
         match turn {
             Turn::Grow { process, pages } => self.grow(*process, pages, emit),

@@ -1,5 +1,5 @@
-//! The page cache and the inodes of its files. When memory is needed, the files that were read first leave
-//! the cache first.
+//! The page cache, and the inodes of its files. When memory is needed, files leave the cache in the order of
+//! their last use, the oldest first.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use super::slots::{Chain, Slot, Slots};
 /// Cached files.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    /// Files in the cache. The first file of the queue is the file whose last use is longest ago.
+    /// Files in the cache, in the order of their last use. The first file was used longest ago.
     cached: VecDeque<File>,
     inodes: Vec<InodeSlab>,
     unused: Vec<u32>,
@@ -17,7 +17,7 @@ pub(super) struct Files {
     open: Option<u32>,
 }
 
-/// A file: the cached pages of the file, if there are any, and the block of the file's inode.
+/// A file: its cached pages, if there are any, and the block that contains its inode.
 #[derive(Debug)]
 struct File {
     pages: Chain,
@@ -32,7 +32,7 @@ struct InodeSlab {
 }
 
 impl Files {
-    /// Adds a file. If the last block of inodes is full, calls `block`, which allocates a new block.
+    /// Adds a file. If no block has room for the file's inode, calls `block` to allocate a new block.
     pub(super) fn add(&mut self, pages: Chain, inodes_in_slab: u32, block: impl FnOnce(&mut Chain)) {
         let slab = self.open.unwrap_or_else(|| {
             let slab = self.unused.pop().unwrap_or_else(|| {
@@ -48,8 +48,8 @@ impl Files {
         self.cached.push_back(File { pages, slab });
     }
 
-    /// Drops the file whose last use is longest ago. A file that was used again after it was read stays in
-    /// the cache and moves to the end of the queue. Returns `false` if there is no file.
+    /// Drops the file that was used longest ago, unless it was used again: then it moves to the end of the
+    /// queue, and the next file is tried. Returns `false` if there is no file.
     pub(super) fn drop_one(
         &mut self,
         slots: &mut Slots,

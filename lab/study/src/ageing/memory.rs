@@ -1,4 +1,4 @@
-//! Sends the day's events to an allocator, and records where each block lies that the allocator handed out.
+//! Sends the day's events to an allocator, and records the place of each block that the allocator handed out.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ struct Placed {
 /// How a request was served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// The allocator has no memory for the request.
+    /// The allocator had no memory for the request.
     Missing,
     Block,
     /// The allocator had no huge page, and gave the caller single pages.
@@ -37,8 +37,8 @@ pub(super) struct Memory<'a, A> {
     placed: Vec<Placed>,
     /// For a block's number, the single pages that were allocated in place of the block.
     scattered: HashMap<u32, Vec<u32>>,
-    /// For each frame, the number of the block that begins with the frame. The table `begins` is empty if
-    /// compaction moves no pages in the day.
+    /// For each frame, the number of the block that begins with the frame. This table is empty if the day has
+    /// no compaction.
     begins: Vec<u32>,
     pub(super) uses: Uses,
     pub(super) work: Work,
@@ -143,7 +143,7 @@ impl<'a, A: FrameAllocator> Memory<'a, A> {
     }
 
     /// Moves the block that begins at a frame, if there is such a block. `find` allocates the block's new
-    /// place. Returns `false` if `find` finds no place.
+    /// place. Returns `false` if the block cannot be moved, or if `find` finds no place.
     pub(super) fn move_away(&mut self, pfn: u32, find: impl FnOnce(&Self, u8) -> Option<u32>) -> bool {
         let slot = self.begins[pfn as usize];
         let Some(placed) = self.placed.get(slot as usize).copied() else { return true };
@@ -164,15 +164,14 @@ impl<'a, A: FrameAllocator> Memory<'a, A> {
         true
     }
 
-    /// Allocates the block at this frame as the target of a move. Returns whether the allocator could
-    /// allocate this block.
+    /// Allocates the block at this frame as the target of a move. Returns whether the block was free.
     pub(super) fn take_at(&self, pfn: u32, order: u8) -> bool {
         let request = request(order, MigrateType::Movable);
         self.allocator.alloc_at(CpuId(0), Pfn(pfn.into()), &request).is_ok()
     }
 
-    /// Allocates a block as the target of a move. Frees the block again unless `good` accepts its first
-    /// frame.
+    /// Allocates any block as the target of a move. If `good` refuses the block's first frame, frees the
+    /// block again and returns `None`.
     pub(super) fn take_any(&self, order: u8, good: impl Fn(u64) -> bool) -> Option<u32> {
         let request = request(order, MigrateType::Movable);
         let Pfn(pfn) = self.allocator.alloc(CpuId(0), &request).ok()?;

@@ -1,9 +1,9 @@
-//! Simulates the memory of a machine over a day: many builds, files, slabs, network buffers and services use
-//! the same memory.
+//! Simulates the memory of a machine over a day. Builds, files, slabs, network buffers and services use the
+//! same memory.
 //!
-//! Benchmarks begin with empty memory, and end before movable and unmovable pages are mixed. A day uses the
-//! same memory again and again. So a day shows where an allocator puts pages that cannot be moved. No
-//! operation takes time: one thread calls an allocator directly, and the day is a number of steps.
+//! A day shows where an allocator puts pages that cannot be moved, because the memory is used again and
+//! again. Benchmarks do not show this, because they begin with empty memory and end early. The simulation
+//! does not model time: one thread calls an allocator directly, and a day is a number of steps.
 //!
 //! `parameters` describes the day, each value with its source. `day` makes a stream of events from the
 //! parameters. Every allocator gets the same stream of events. `day` uses `sources` (processes and other

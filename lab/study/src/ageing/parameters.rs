@@ -5,11 +5,11 @@ use std::path::Path;
 use anyhow::{Context as _, Result, anyhow};
 use serde::{Deserialize, Serialize};
 
-/// Parameters of the day. Shares of memory are in thousandths of all memory. Times are in steps; a day has
-/// [`steps`](Self::steps) steps.
+/// Parameters of the day. A share of memory (`permille`) is in thousandths of all memory, unless its comment
+/// says otherwise. Times are in steps, and a day has [`steps`](Self::steps) steps.
 ///
 /// If a value is from a recording, its comment names the recording (`pageset stat data/traces/NAME`). The
-/// other values are guesses, because no recording of ours is as long as a day.
+/// other values are guesses, because no recording of this project is as long as a day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
@@ -18,10 +18,10 @@ pub struct Parameters {
     pub memory_gib: u32,
     /// Number of CPUs. Guess.
     pub cpus: u32,
-    /// Number of steps of a day. With one second for each step, a day lasts about an hour. So fewer processes
-    /// run than on a real day, and less memory is allocated and freed.
+    /// Number of steps of a day. If a step lasted a second, the default day would last an hour. So fewer
+    /// processes run than on a real day, and less memory is allocated and freed.
     pub steps: u32,
-    /// Memory that the reclaimer keeps free. Guess: the amount that `free` shows on servers that have run for
+    /// Memory that the reclaimer keeps free. Guess: as much as `free` shows on servers that have run for
     /// days.
     pub free_permille: u32,
     /// The services: processes that live for hours.
@@ -50,8 +50,8 @@ pub struct Services {
     pub life_steps: u32,
     /// Part of a service's memory that is requested as huge pages. Guess.
     pub huge_permille: u32,
-    /// Memory of receive rings and similar buffers, in thousandths of the service's memory. The rings live as
-    /// long as the service, and are allocated in addition to the service's memory. Guess.
+    /// Memory of receive rings and similar kernel buffers, in thousandths of the service's memory, and in
+    /// addition to this memory. The rings live as long as the service. Guess.
     pub rings_permille: u32,
 }
 
@@ -59,24 +59,25 @@ pub struct Services {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Builds {
-    /// Memory of all processes at the busiest time of the day. At night, the processes use a tenth of this
-    /// memory. Guess.
+    /// Memory of all build processes during the day. At night, the processes use a tenth of this memory.
+    /// Guess.
     pub permille: u32,
-    /// Number of pages of the smallest process. In the recording `k618_2c_make_lua_j4`, there are 687 pages
-    /// for each fork.
+    /// Number of pages of the smallest process. In the recording `k618_2c_make_lua_j4`, 687 pages were
+    /// allocated for each fork.
     pub pages_min: u32,
     /// Number of pages of the largest process. Guess.
     pub pages_max: u32,
-    /// Average life of a process. Guess: on a real machine, there are more processes, and their lives are
-    /// shorter.
+    /// Average life of a process. Guess: real builds have more processes, and each of them lives for a
+    /// shorter time.
     pub life_steps: u32,
-    /// Pages of page tables, stacks and objects for each thousand pages of a process: 47 in
-    /// `k618_2c_make_lua_j4` (11 630 of 248 528 blocks) and in `k618_2c_make_openssl_j4` (10 706 of 228 559).
+    /// Number of kernel pages (page tables, stacks, objects) for each thousand pages of a process. Of the
+    /// allocated blocks, 47 in a thousand are unmovable single pages in `k618_2c_make_lua_j4` (11 630 of 248
+    /// 528) and in `k618_2c_make_openssl_j4` (10 706 of 228 559).
     pub unmovable_permille: u32,
     /// Share of a build's memory that is requested as huge pages. Guess.
     pub huge_permille: u32,
-    /// Share of a process's pages that are freed on another CPU than the one that allocated them: 4.7 % in
-    /// `k618_2c_make_lua_j4`, 15 % in `k618_2c_make_openssl_j4`.
+    /// Chance that a CPU other than the allocating CPU frees pages of a process. In the recordings, this
+    /// share of pages is 4.7 % (`k618_2c_make_lua_j4`) and 15 % (`k618_2c_make_openssl_j4`).
     pub remote_permille: u32,
 }
 
@@ -96,20 +97,20 @@ pub struct Jobs {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Files {
-    /// Amount of file data that processes read into memory in one step by day. Guess: in one day, processes
-    /// read about twice as much as the memory holds.
+    /// File data that processes read in one step during the day, in millionths of all memory. Guess: in one
+    /// day, processes read about twice as much as the memory holds.
     pub read_permille_of_permille: u32,
-    /// Pages of the largest file; sizes are spread evenly by their logarithm. With 20 files for each block of
-    /// inodes, inode pages have the same share as in the recording `k618_2c_make_openssl_j4`: 129 reclaimable
-    /// pages to 21 874 pages that stay cached.
+    /// Number of pages of the largest file. The logarithms of the sizes are evenly distributed. With 20 files
+    /// for each block of inodes, the ratio of inode pages to cached pages is as in the recording
+    /// `k618_2c_make_openssl_j4`: 129 reclaimable pages and 21 874 pages that stay cached.
     pub pages_max: u32,
-    /// Share of the files that is cached in blocks of 4 pages. In the recording `k618_2c_make_openssl_j4`, 21
-    /// 874 pages stay cached. Among the cached pages are 616 blocks of 4 pages.
+    /// Share of the cached pages that are in blocks of 4 pages. In the recording `k618_2c_make_openssl_j4`,
+    /// 616 blocks of 4 pages are among the 21 874 pages that stay cached.
     pub folio_permille: u32,
-    /// Number of inodes and directory entries that share a block of 4 pages. The value is rounded: a slab of
-    /// `ext4_inode_cache` has 27 inodes in 8 pages.
+    /// Number of files that share a block of 4 pages for their inodes and directory entries. Rounded: a slab
+    /// of `ext4_inode_cache` has 27 inodes in 8 pages.
     pub inodes_in_slab: u32,
-    /// Chance that a file which is about to leave the cache was used again, and stays. Guess.
+    /// Chance that a file was used again when it is about to leave the cache, so that it stays. Guess.
     pub used_again_permille: u32,
     /// Memory of the inodes that the nightly scan of all files reads. Guess.
     pub scan_permille: u32,
@@ -128,10 +129,10 @@ pub struct Slabs {
     pub long_permille: u32,
     /// Average life of long-lived objects: a day. Guess.
     pub long_life_steps: u32,
-    /// How many blocks in a thousand have two pages. In the recording `k618_2c_hackbench_sock`, 445 of a
-    /// thousand blocks have two pages (20 487 of 45 993).
+    /// Number of blocks of two pages in a thousand blocks: 445 in the recording `k618_2c_hackbench_sock` (20
+    /// 487 of 45 993).
     pub pairs_permille: u32,
-    /// How many blocks in a thousand have 8 pages. Guess.
+    /// Number of blocks of 8 pages in a thousand blocks. Guess.
     pub eights_permille: u32,
 }
 
@@ -143,19 +144,19 @@ pub struct Network {
     pub permille: u32,
     /// Memory of network buffers during a burst, as a multiple of their memory at other times. Guess.
     pub burst: u32,
-    /// How many steps in a thousand belong to a burst. Guess.
+    /// Number of steps in a thousand that have a burst. Guess.
     pub burst_permille: u32,
     /// Share of the network buffers that is replaced in a step. Guess: in the recording `k612_2c_tcp`, half
-    /// of the buffers live for 8 ms at most, so buffers are replaced often. The simulated day has a
-    /// thousandth of the recorded replacements.
+    /// of the buffers live for 8 ms at most. The simulated day replaces them about a thousand times less
+    /// often.
     pub replaced_permille: u32,
-    /// How many blocks in a thousand have 8 pages. In `k612_2c_tcp` nearly all unmovable blocks have 8 pages
-    /// (8285 of 8371), in `k618_2c_hackbench_sock` none has. Guess: half.
+    /// Number of blocks of 8 pages in a thousand blocks. In `k612_2c_tcp` nearly all unmovable blocks have 8
+    /// pages (8285 of 8371), and in `k618_2c_hackbench_sock` hardly any. Guess: half.
     pub eights_permille: u32,
     /// Share of the buffers that interrupt handlers request. These requests cannot wait. Guess.
     pub atomic_permille: u32,
-    /// Share of the buffers that are freed on another CPU than the one that allocated them: 48 % in
-    /// `k618_2c_hackbench_sock`.
+    /// Chance that a CPU other than the allocating CPU frees a buffer. In the recording
+    /// `k618_2c_hackbench_sock`, this share of pages is 48 %.
     pub remote_permille: u32,
 }
 
@@ -248,7 +249,8 @@ const GIB_FRAMES: u64 = 1 << 18;
 const USED_MOST_PERMILLE: u32 = 850;
 
 impl Parameters {
-    /// A quarter of the day on a quarter of the memory, which suffices to see whether everything works.
+    /// Returns a day with a quarter of the steps and of the memory. Use it to see quickly whether everything
+    /// works.
     #[must_use]
     pub fn quick() -> Self {
         let mut quick = Self { memory_gib: 16, steps: 900, ..Self::default() };
@@ -278,7 +280,7 @@ impl Parameters {
         u64::from(self.memory_gib) * GIB_FRAMES
     }
 
-    /// A share of the memory, in frames.
+    /// Returns `permille` thousandths of the memory, in frames.
     pub(super) fn share(&self, permille: u32) -> u64 {
         self.frames() * u64::from(permille) / 1000
     }
@@ -291,8 +293,9 @@ impl Parameters {
         let used = [
             self.services.permille,
             self.services.permille.saturating_mul(self.services.rings_permille) / 1000,
-            // Count the builds twice, because the kernel memory for the builds comes in addition to their
-            // share. Count jobs twice, because one job may still run when the next one begins.
+            // Count builds twice: the last process to begin may exceed their share, and kernel memory for
+            // processes comes in addition. Count jobs twice, because a job may still run when the next job
+            // begins.
             self.builds.permille.saturating_mul(2),
             self.jobs.permille.saturating_mul(2),
             self.slabs.short_permille,
@@ -341,7 +344,7 @@ mod tests {
         assert_eq!(Parameters::quick().check(), Ok(()));
     }
 
-    /// Users copy this file and change it, so it must hold the defaults.
+    /// The file must contain all defaults, because users copy the file and change values.
     #[test]
     fn the_file_with_the_day_has_all_its_values() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/day.toml");

@@ -16,7 +16,7 @@ impl Random {
         self.0.next_u64()
     }
 
-    /// A number from 0 up to but not including `end`; 0 if `end` is 0.
+    /// Returns a number from 0 up to but not including `end`. Returns 0 if `end` is 0.
     pub(super) fn below(&mut self, end: u64) -> u64 {
         ((self.next() as u128 * end as u128) >> 64) as u64
     }
@@ -30,18 +30,19 @@ impl Random {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A number whose logarithm is evenly distributed between `least` and `most`: small numbers are frequent.
+    /// Returns a number from `least` to `most`. Its logarithm is evenly distributed, so small numbers are
+    /// frequent.
     pub(super) fn log_uniform(&mut self, least: u64, most: u64) -> u64 {
         let (least, most) = (least.max(1) as f64, most.max(1) as f64);
         (least * (most / least).powf(self.part())).round() as u64
     }
 
-    /// An exponentially distributed number with this mean.
+    /// Returns an exponentially distributed number with this mean.
     pub(super) fn exponential(&mut self, mean: u64) -> u64 {
         (-(1.0 - self.part()).ln() * mean as f64).round() as u64
     }
 
-    /// A whole number with this mean.
+    /// Returns one of the two whole numbers next to `mean`, so that the average of many results is `mean`.
     pub(super) fn rounded(&mut self, mean: f64) -> u64 {
         mean as u64 + u64::from(self.part() < mean.fract())
     }

@@ -1,4 +1,4 @@
-//! Live blocks, by number, and chains of blocks that die together.
+//! The table of live blocks, and chains of blocks that are freed together.
 
 /// The number of a block: its place in the table of live blocks. After a block is freed, another block may
 /// get the same number.
@@ -9,7 +9,7 @@ const NONE: Slot = Slot::MAX;
 /// The table of live blocks. A block occupies one place of the table.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
-    /// For each place in use, the next block of the same chain. For each free place, the next free place.
+    /// For a place in use, the next block of the same chain. For a free place, the next free place.
     next: Vec<Slot>,
     orders: Vec<u8>,
     unused: Option<Slot>,

@@ -1,9 +1,9 @@
-//! Users of memory, and the work that a user does in one turn.
+//! Users of memory, and the work of a user in one step of the day.
 
 use super::slots::Chain;
 
-/// How many blocks a user of memory allocates or frees in one turn. Users take turns, because on a real
-/// machine they run at the same time.
+/// Number of pages that a user of memory allocates, or of blocks that it frees, before another user goes on.
+/// Users alternate, because on a real machine they run at the same time.
 pub(super) const TURN_PAGES: u64 = 64;
 
 /// A process. When a process ends, all of its memory is freed at once.
@@ -11,12 +11,12 @@ pub(super) const TURN_PAGES: u64 = 64;
 pub(super) struct Process {
     pub(super) cpu: u32,
     pub(super) kind: Kind,
-    /// Number of the process's own pages that the process has not got yet. `huge_left` counts the huge pages
-    /// among the process's own pages. `unmovable_left` counts the kernel's pages for the process.
+    /// Number of the process's own pages that are not allocated yet. `huge_left` counts the huge pages among
+    /// them. `unmovable_left` counts kernel pages for the process that are not allocated yet.
     pub(super) pages_left: u64,
     pub(super) huge_left: u64,
     pub(super) unmovable_left: u64,
-    /// Number of pages that the process gets in one step.
+    /// Number of pages that the process allocates in one step.
     pub(super) pace: u64,
     /// Number of kernel pages for each thousand of the process's own pages.
     pub(super) unmovable_permille: u32,

@@ -1,4 +1,4 @@
-//! The kinds of allocators, and a builder that makes one for a machine.
+//! The kinds of allocators, and the code that builds an allocator for a recorded machine.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -16,14 +16,14 @@ use super::page_set_lines::PageSetLines;
 use super::stage::{Counting, play};
 use super::{ContestError, ContestRow, Recording};
 
-/// A kind of allocator that takes part in a contest.
+/// A kind of allocator that a recording can be repeated on.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum AllocatorKind {
     /// Linux's allocator, under a policy.
     Linux(Box<Policy>),
-    /// This project's allocator (`pageset-blocks`), with an array of free blocks for each CPU above it, as
-    /// kernels use it.
+    /// This project's allocator (`pageset-blocks`), with an array of free blocks for each CPU above it, as in
+    /// a kernel.
     OwnedBlocks,
     /// This project's allocator, called directly, without arrays.
     OwnedBlocksStraight,
@@ -40,7 +40,7 @@ impl AllocatorKind {
         Policy::named(name).map(|policy| Self::Linux(Box::new(*policy))).or_else(ours)
     }
 
-    /// The name of the kind of allocator. The name of a policy means Linux's allocator under that policy.
+    /// Returns the name of the kind of allocator. For Linux's allocator, this is the name of the policy.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ impl AllocatorKind {
         }
     }
 
-    /// A description of the kind of allocator, for one line of a help text.
+    /// Returns a description of the kind of allocator, for one line of a help text.
     #[must_use]
     pub fn summary(&self) -> &'static str {
         match self {
@@ -111,8 +111,8 @@ impl Counting for PageAllocator<'_, Host> {
 }
 
 thread_local! {
-    /// The recorded time of the operation that this thread repeats now. The allocator gets the time from a
-    /// function without arguments, so a thread-local variable holds the time.
+    /// The recorded time of the operation that this thread repeats now. The time is in a thread-local
+    /// variable, because the allocator reads it by a function without arguments.
     static NOW_NS: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -183,8 +183,8 @@ impl<'m> Grounds<'m> {
     }
 }
 
-/// Counts how often a request gets memory of another migratetype, and how often a CPU changes a page set that
-/// another CPU changed last.
+/// The platform of Linux's allocator here. It counts requests that get memory of another migratetype, and
+/// changes of a page set that another CPU changed last.
 #[derive(Debug, Default)]
 pub(crate) struct Host {
     fallbacks: AtomicU64,

@@ -1,14 +1,14 @@
 //! Repeats the allocations and frees of a recording on whole allocators: Linux's under several policies, and
 //! this project's own.
 //!
-//! A [replay](pageset_replay::replay()) repeats a recording on page sets only. A page set handles all pages
-//! alike. For an allocator whose CPUs reserve pageblocks, and for counting whole pageblocks, it matters which
-//! pages are freed. So a contest allocates each block that the recording allocates, and frees the same block
-//! when the recording frees it, on the same CPU.
+//! A [replay](pageset_replay::replay()) repeats a recording on page sets only, and a page set handles all
+//! pages alike. A whole allocator does not: which pages are freed decides which pageblocks become whole. So a
+//! contest allocates each block that the recording allocates, and later frees this block. Each operation runs
+//! on the recorded CPU, in the recorded order.
 //!
 //! `recording` holds the operations. `allocator_kind` builds an allocator for the recorded machine. `stage`
-//! repeats the recorded operations on the allocator. `page_set_lines` counts how often two CPUs change the
-//! same page set. `row` is the result.
+//! repeats the recorded operations on the allocator. `page_set_lines` counts changes of a page set that
+//! another CPU changed last. `row` has the result.
 
 mod allocator_kind;
 mod page_set_lines;
@@ -45,14 +45,13 @@ pub enum ContestError {
 
 /// Largest number of frames of a machine: 1 TiB in frames of 4 KiB. The tables for 2^28 frames take 2.3 GiB.
 const MOST_FRAMES: u64 = 1 << 28;
-/// Largest number of pairs of a zone and a CPU on a machine. The tables take several KiB for each pair of a
-/// zone and a CPU.
+/// Largest number of pairs of a zone and a CPU on a machine. For each pair, the tables take several KiB.
 const MOST_CPU_ZONES: u64 = 1 << 17;
 
 impl Recording {
     /// Repeats the recording on an allocator of the given kind, for the given machine. At first, all memory
-    /// of the machine is free. The run time of a contest grows with the number of events. The memory that a
-    /// contest needs grows with the size of the machine.
+    /// of the machine is free. The running time grows with the number of events, and the need for memory
+    /// grows with the size of the machine.
     ///
     /// # Errors
     /// Returns a [`ContestError`] if the machine is impossible.

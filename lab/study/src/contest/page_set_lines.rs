@@ -1,4 +1,4 @@
-//! Counts how often two CPUs change the same page set of Linux's allocator. Two CPUs change the same page set
+//! Counts how often a CPU of Linux's allocator changes a page set that another CPU changed last. This happens
 //! only under policies that send a freed page back to the page set of the CPU that owns the page.
 
 use pageset_blocks::CONTENDED_NS;
@@ -18,7 +18,7 @@ pub(super) struct PageSetLines {
 }
 
 impl PageSetLines {
-    /// Counts that a CPU changes a page set.
+    /// Records that a CPU changes a page set.
     pub(super) fn note(&mut self, page_set: PageSet, cpu: CpuId, now_ns: u64) {
         let Some((before, then_ns)) = self.last.insert(page_set, (cpu, now_ns)) else { return };
         if before != cpu {

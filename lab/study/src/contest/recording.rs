@@ -3,7 +3,7 @@
 use pageset_replay::operations::{BlockName, Blocks, LeftOut, Operation, What};
 use pageset_trace::{TraceError, TraceReader};
 
-/// A recording in memory, which can be repeated any number of times.
+/// A recording in memory. It can be repeated any number of times.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     pub(super) operations: Vec<Operation>,
@@ -11,15 +11,14 @@ pub struct Recording {
     pub(super) blocks: usize,
     /// The highest CPU number in the recording, plus 1.
     pub cpus: u32,
-    /// Counts of the recorded events that are not repeated. The counts do not include bulk allocations,
-    /// because a recording does not name their frames. A free of a frame from a bulk allocation counts as a
-    /// free whose allocation the recording does not show.
+    /// Counts of the recorded events that are not repeated. Bulk allocations are not counted. A free of a
+    /// frame from a bulk allocation counts as a free without a recorded allocation.
     pub left_out: LeftOut,
 }
 
 impl Recording {
-    /// Reads a whole recording. Bulk allocations are left out, because the recording does not name their
-    /// frames. `progress` is called with the number of events read so far.
+    /// Reads a whole recording. Leaves out bulk allocations, because a recording does not name their frames.
+    /// Calls `progress` with the number of events read so far.
     ///
     /// # Errors
     /// Fails if the recording cannot be read, or has no allocations or no frees.

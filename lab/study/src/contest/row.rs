@@ -3,7 +3,7 @@
 use pageset_sim::SharedCounts;
 use serde::{Deserialize, Serialize};
 
-/// Counts that one allocator had while a recording was repeated on it.
+/// Counts of one allocator while a recording was repeated on it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ContestRow {
@@ -14,18 +14,18 @@ pub struct ContestRow {
     pub allocs: u64,
     /// Number of requests that found no memory.
     pub failures: u64,
-    /// Counts of how often CPUs used data of the allocator that other CPUs use too.
+    /// Counts of accesses to data of the allocator that several CPUs use.
     #[serde(flatten)]
     pub shared: SharedCounts,
-    /// Average number of free frames that single CPUs held, over the time of the recording. Other CPUs could
-    /// not take the frames that a single CPU held.
+    /// Average number of free frames, over the time of the recording, that CPUs held for themselves. Other
+    /// CPUs cannot take held frames.
     pub held_mean: f64,
-    /// Largest number of frames that single CPUs held together at one time.
+    /// Largest number of held frames at one time, of all CPUs together.
     pub held_peak: u64,
-    /// Average number of free frames that were reserved for one CPU, over the time of the recording. Other
-    /// CPUs could take reserved frames.
+    /// Average number of free frames, over the time of the recording, that were reserved for one CPU. Other
+    /// CPUs take reserved frames if memory is short.
     pub at_hand_mean: f64,
-    /// Free frames that single CPUs still held after two idle seconds at the end of the recording.
+    /// Number of held frames after two idle seconds at the end of the recording.
     pub held_idle: u64,
     /// Number of pageblocks that are completely free after the last event.
     pub whole_at_end: u64,
@@ -35,8 +35,8 @@ pub struct ContestRow {
 }
 
 impl ContestRow {
-    /// Number of times that a CPU used data that all CPUs of a zone share, plus the number of contended cache
-    /// lines.
+    /// Returns the number of times that a CPU changed data that all CPUs of a zone share, plus the number of
+    /// contended cache lines.
     #[must_use]
     pub const fn visits(&self) -> u64 {
         self.shared.shared_visits.saturating_add(self.shared.contended_lines)

@@ -14,23 +14,23 @@ const LOOKS: u64 = 500;
 /// Number of ticks in two idle seconds.
 const IDLE_TICKS: u32 = 2;
 
-/// Largest number of ticks that a CPU does for one gap between two events of the recording. After
-/// `MOST_TICKS` ticks all page sets are idle, so further ticks would change nothing.
+/// Largest number of ticks that a CPU does in one gap between two events of the recording. After so many
+/// ticks, page sets do not change any more.
 const MOST_TICKS: u64 = 100;
 
 /// An allocator that keeps additional counters.
 pub(super) trait Counting: FrameAllocator {
-    /// Sets the recorded time of the next calls. Counters use the time to tell whether two changes followed
-    /// each other closely.
+    /// Sets the recorded time of the next calls. Counters of contended lines need the time between two
+    /// changes.
     fn set_time_ns(&self, now_ns: u64);
-    /// Notes that this CPU allocated a block of pages, or is about to free a block of pages.
+    /// Records that this CPU allocated a block, or is about to free a block.
     fn note(&self, cpu: CpuId, pfn: Pfn);
-    /// Returns how often CPUs have used data that other CPUs use too, since the allocator was built. The
-    /// allocator's own `FrameUsage` does not have the number of such uses.
+    /// Returns counts of accesses to data that several CPUs use, since the allocator was built. The
+    /// allocator's own `FrameUsage` does not contain these counts.
     fn counted(&self) -> SharedCounts;
 }
 
-/// Plays a recording.
+/// Repeats a recording on an allocator, and returns the counts.
 pub(super) fn play(recording: &Recording, allocator: &impl Counting, cpus: u32) -> ContestRow {
     let mut stage =
         Stage { allocator, cpus, blocks: vec![None; recording.blocks], row: ContestRow::default() };
@@ -79,8 +79,7 @@ impl<A: Counting> Stage<'_, A> {
                     self.alloc(cpu, block as usize, &request);
                 }
                 What::Free { block: BlockName::Alone(block) } => self.free(cpu, block as usize),
-                // `Recording::read` left bulk allocations out, because the recording does not name their
-                // frames.
+                // `Recording::read` has left bulk allocations out.
                 What::Alloc { .. } | What::Bulk { .. } | What::Free { .. } => {}
             }
         }
@@ -92,7 +91,7 @@ impl<A: Counting> Stage<'_, A> {
         self.row.whole_at_end = usage.whole_pageblocks;
     }
 
-    /// Leaves the CPUs idle, then frees all blocks.
+    /// Leaves the CPUs idle for two seconds, then frees all blocks.
     fn end(&mut self) {
         (0..IDLE_TICKS).for_each(|_| self.tick());
         self.row.held_idle = self.allocator.usage().held;

@@ -1,12 +1,13 @@
-//! A model of the caches while processes copy or clear huge pages and then write them. For each order of the
-//! kernel's visits, the model shows how much of a huge page stays in a cache. The model also shows the cost
-//! of misses if all processes wait for the same memory. Not modelled are the latencies of single lines, TLBs,
-//! and the memory of a second socket. Prefetching is modelled only as a price in [`Chip::jump_ns`].
+//! Models caches while the kernel copies or clears huge pages and processes then write them. The model shows
+//! how much of a huge page stays in a cache, depending on the order of the kernel's visits to base pages (4
+//! KiB). It also shows the cost of misses if all processes wait for the same memory. The model leaves out the
+//! latencies of single lines, TLBs, and the memory of a second socket. Prefetching appears only as a cost
+//! ([`Chip::jump_ns`]).
 //!
-//! A cache has either all or nothing of a base page (4 KiB). Each process repeats two steps: the kernel
-//! copies or clears the process's huge page in the given order, and then the process writes each base page
-//! once. The processes share the last-level cache and its path to memory. So other processes evict a
-//! process's pages, and a miss waits until earlier misses have been served.
+//! A cache has either all or nothing of a base page. For each huge page of a process, the kernel copies or
+//! clears the page in the given order, and then the process writes each base page once. The processes share
+//! the last-level cache and its path to memory. So processes evict each other's pages, and a miss waits until
+//! memory has served earlier misses.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -18,31 +19,31 @@ use rand::RngExt as _;
 
 use super::chip::{Act, Chip, PAGES, Walk};
 
-/// Number of huge pages of each process that the model counts, after the warm-up. Chosen.
+/// Number of huge pages of each process that count in the results, after the warm-up. Chosen.
 const COUNTED: u64 = 24;
-/// Longest pause of a process after a huge page, as a share of the time that memory needs for three passes
-/// over a huge page. Chosen. Without pauses, all processes would come to wait for memory at the same time.
-/// The times of the results do not include the pauses.
+/// Longest pause of a process after a huge page, as a share of the time to move a huge page between the
+/// process and memory three times. Chosen. Without pauses, all processes would soon wait for memory at the
+/// same time. The times of the results do not include the pauses.
 const PAUSE: f64 = 0.1;
-/// Number of equal parts that the writes of a huge page are divided into, from the first write to the last.
-/// The model counts the hits of each part of the writes.
+/// Number of equal parts of the writes to a huge page, from the first write to the last. The model counts the
+/// hits of each part.
 pub const PARTS: usize = 8;
 
-/// The results of the model. Times are means over huge pages.
+/// The results of the model. Times are means over all counted huge pages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Played {
-    /// Time of the kernel for one huge page.
+    /// Time that the kernel needs for one huge page.
     pub system_us: f64,
-    /// Time of the program for one huge page.
+    /// Time that the program needs for one huge page.
     pub user_us: f64,
     /// Share of base pages that a cache still had when the process wrote them, for each of the [`PARTS`].
     pub hits: [f64; PARTS],
-    /// Share of the source's base pages that a cache had already, because another process had read them.
+    /// Share of the source's base pages that a cache already had, because another process had read them.
     pub source_hits: f64,
 }
 
 impl Played {
-    /// Time of the kernel and of the program for one huge page.
+    /// Returns the time that the kernel and the program together need for one huge page.
     #[must_use]
     pub fn page_us(&self) -> f64 {
         self.system_us + self.user_us
@@ -55,7 +56,7 @@ impl Played {
     }
 }
 
-/// One base page that the kernel copies or clears.
+/// The kernel's visit to one base page, to copy or clear the page.
 struct Visit {
     page: usize,
     store: Store,
@@ -66,7 +67,8 @@ struct Visit {
 /// kernel does not know this base page.
 #[must_use]
 pub fn play(chip: &Chip, act: Act, order: VisitOrder, target: Option<usize>, walk: Walk) -> Played {
-    // The library's own order keeps a neighbourhood of this size: a sixteenth of the second-level cache.
+    // The library's own order keeps the base pages around the target in the cache: a sixteenth of the
+    // second-level cache.
     let radius = chip.own_kib / 16 / 4 / 2;
     let mut visits = Vec::with_capacity(PAGES);
     for step in order.steps(PAGES, target, radius) {
@@ -85,7 +87,7 @@ pub fn play(chip: &Chip, act: Act, order: VisitOrder, target: Option<usize>, wal
         own: (0..chip.processes).map(|_| Cache::new(chip.own_kib / 4)).collect(),
         shared: Cache::new(chip.shared_kib / 4),
         random: stream(1, "huge-copy", CpuId(0)),
-        // Counting begins when the processes have touched twice as many pages as the caches hold.
+        // Counting begins when the processes have touched about twice as many pages as the caches hold.
         warm: 2 + (chip.shared_kib / chip.processes + chip.own_kib) as u64 / 1024,
         memory_free_ns: 0.0,
         total: Played::default(),
@@ -108,8 +110,8 @@ struct Model<'a> {
 }
 
 impl Model<'_> {
-    /// Lets the process with the earliest clock do its next base page, again and again, until all processes
-    /// have done all of their pages.
+    /// Runs the process with the earliest clock for one base page, again and again, until all processes have
+    /// finished.
     fn run(mut self) -> Played {
         // Processes begin at different times within their first huge page, because a parent forks them one by
         // one.
@@ -151,8 +153,7 @@ impl Model<'_> {
             let (mut spent_ns, mut moved) = (memory_ns + lost_ns, 0);
             if self.act == Act::Copy {
                 let (is_hit, written) = self.touch(process, source + page, false);
-                // Chosen: a cache delivers data twice as fast as memory delivers data to a process that runs
-                // alone.
+                // Chosen: a cache is twice as fast as memory for a process that runs alone.
                 spent_ns += if is_hit { memory_ns / 2.0 } else { memory_ns };
                 moved += written + u64::from(!is_hit);
                 self.total.source_hits += counts * f64::from(u8::from(is_hit));
@@ -175,8 +176,8 @@ impl Model<'_> {
         spent_ns
     }
 
-    /// Adds the time that the process waits for the path to memory. The path to memory moves one base page
-    /// after another.
+    /// Returns `spent_ns`, or a longer time if the process has to wait for the path to memory. The path moves
+    /// one base page after another.
     fn wait(&mut self, now_ns: f64, spent_ns: f64, moved: u64) -> f64 {
         if moved == 0 {
             return spent_ns;
@@ -186,8 +187,8 @@ impl Model<'_> {
         spent_ns.max(self.memory_free_ns - now_ns)
     }
 
-    /// Brings a base page into the process's own cache. Returns whether a cache had the page, and how many
-    /// base pages were written to memory.
+    /// Brings a base page into the process's own cache. Returns whether a cache had the page, and the number
+    /// of base pages that were evicted to memory.
     fn touch(&mut self, process: usize, page: u64, is_written: bool) -> (bool, u64) {
         let found = self.own[process].take(page).or_else(|| self.shared.take(page));
         let is_dirty = is_written || found.is_some_and(|found| found);
@@ -201,8 +202,8 @@ impl Model<'_> {
     }
 }
 
-/// A cache. To make room, the cache chooses some base pages at random, and evicts the page among them that
-/// was used longest ago. A set-associative cache with hashed addresses does nearly the same.
+/// A cache of base pages. To make room, it chooses some base pages at random, and evicts the one that was
+/// used longest ago. A set-associative cache with hashed addresses behaves nearly in the same way.
 struct Cache {
     room: usize,
     /// The base pages in the cache, each with the time of its last use and whether the page was written.
@@ -250,8 +251,8 @@ mod tests {
     use super::*;
     use VisitOrder::{Converge2018, PageByPage, StreamTargetLast};
 
-    /// A chip with four processes, whose cache has `mib` MiB for each process. The cache evicts the oldest of
-    /// 64 base pages.
+    /// Returns a chip with four processes and `mib` MiB of last-level cache for each of them. The cache
+    /// evicts the oldest of 64 base pages.
     fn chip(mib: usize) -> Chip {
         Chip {
             processes: 4,

@@ -1,4 +1,4 @@
-//! The inputs of the model: a chip with its costs, the kernel's operation, and the program's writes.
+//! The inputs of the cache model: a chip with its costs, the kernel's operation, and the program's writes.
 
 use pageset_core::CpuId;
 use pageset_sim::stream;
@@ -7,29 +7,29 @@ use rand::seq::SliceRandom as _;
 /// Number of base pages of a huge page.
 pub(super) const PAGES: usize = 512;
 
-/// The processes that share one last-level cache, with the sizes of caches and the costs.
+/// The caches and costs of a chip, and the number of processes that share its last-level cache.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chip {
     /// Number of processes that share the last-level cache.
     pub processes: usize,
-    /// Part of the second-level cache that a process has for itself, in KiB. The value is 0 if the last-level
-    /// cache contains everything that the second-level cache has.
+    /// Part of the second-level cache that each process has for itself, in KiB. Use 0 if the last-level cache
+    /// contains everything that the second-level cache has.
     pub own_kib: usize,
     /// Size of the last-level cache, in KiB.
     pub shared_kib: usize,
-    /// Number of base pages that the last-level cache compares in order to evict the oldest of them.
+    /// Number of base pages that the last-level cache compares when it evicts the oldest of them.
     pub ways: usize,
-    /// Time that the program needs for a word that is in a cache.
+    /// Time that the program needs to write a word that is in a cache.
     pub word_ns: f64,
     /// Bandwidth of memory for all processes that share the last-level cache.
     pub memory_gb_per_s: f64,
     /// Bandwidth of memory for a process that runs alone.
     pub process_gb_per_s: f64,
-    /// Time that is lost at each base page that does not follow the base page before it. A copy of a base
-    /// page loses the time of a jump only once, not once for the source and once for the target.
+    /// Time that the kernel loses if the next base page does not follow the previous one in memory. A copy
+    /// loses this time only once, not once for the source and once for the target.
     pub jump_ns: f64,
-    /// Time that is lost at each call of the function that copies or clears. An order needs one call for the
-    /// huge page, a few calls, or one call for each base page.
+    /// Time of each call of the function that copies or clears. Depending on the order, the kernel needs one
+    /// call for the whole huge page, a few calls, or one call for each base page.
     pub call_ns: f64,
     /// Whether all processes copy the same pages, as after a fork.
     pub shares_source: bool,
@@ -44,19 +44,19 @@ pub enum Act {
     Clear,
 }
 
-/// The sequence of a process's writes to its huge page.
+/// The order of a process's writes to the base pages of its huge page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walk {
     /// The base pages from the first to the last.
     Up,
     /// The base pages from the last to the first.
     Down,
-    /// The base pages in a mixed sequence, the same for each huge page.
+    /// The base pages in a random order that is the same for each huge page.
     Mixed,
 }
 
 impl Walk {
-    /// Returns the base pages in this sequence.
+    /// Returns the base pages in this order.
     #[must_use]
     pub fn pages(self) -> Vec<usize> {
         let mut pages: Vec<_> = (0..PAGES).collect();

@@ -1,7 +1,7 @@
-//! Programs that copy or clear huge pages and then write them: on models of caches, and on this machine.
+//! Copying or clearing huge pages and then writing them, in a model of caches and on this machine.
 //!
-//! `caches` models the caches and `chip` has the inputs of the model. `workload` is the load on this machine,
-//! and `counters` counts its instructions and cycles.
+//! `caches` models the caches and `chip` has the inputs of the model. `workload` runs on this machine, and
+//! `counters` counts its instructions and cycles.
 
 mod caches;
 mod chip;

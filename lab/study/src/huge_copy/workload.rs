@@ -1,5 +1,5 @@
-//! anon-cow-seq of vm-scalability: a parent has memory, and each child writes all of that memory. So each
-//! child copies the memory page by page.
+//! The benchmark anon-cow-seq of vm-scalability: a parent has memory, and each child writes all of this
+//! memory. So each child copies the memory page by page.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -13,7 +13,7 @@ use pageset_pageops::Method;
 
 use super::counters::Counters;
 
-/// Number of huge pages of the parent. All huge pages together have 256 MiB, more than a cache holds.
+/// Number of huge pages of the parent: 256 MiB, more than a cache holds.
 const PAGES: usize = if cfg!(test) { 2 } else { 128 };
 
 /// The load: the memory of the parent and of its children.
@@ -32,8 +32,7 @@ struct Child {
 /// The result of one run of all children.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Bytes that all children together copy in a second. The published runs also count the bytes of all
-    /// children.
+    /// Bytes per second that all children together copy, as in the published runs.
     pub bytes_per_s: f64,
     /// Mean time of copying one huge page.
     pub copy_us: f64,
@@ -98,8 +97,8 @@ fn ipc(passed: &[Passed]) -> Result<f64, String> {
     if sums.1 == 0 { Err("no cycles were counted".to_owned()) } else { Ok(sums.0 as f64 / sums.1 as f64) }
 }
 
-/// Does the work of a child: copies each page when it writes the page's first word, then writes the rest of
-/// the page.
+/// Does the work of a child: copies each huge page, as a fault at the page's first word does, and then writes
+/// all words of the page.
 fn pass(child: &mut Child, parent: &HugeMemory, method: Method, barrier: &Barrier) -> Passed {
     pin(child.cpu);
     let counters = Counters::of_this_thread();
@@ -117,8 +116,8 @@ fn pass(child: &mut Child, parent: &HugeMemory, method: Method, barrier: &Barrie
     Passed { seconds, copy_seconds, counts: counters.and_then(|counters| counters.read()) }
 }
 
-/// Writes one word after another, as the benchmark does. The compiler must not combine the stores of single
-/// words into longer stores.
+/// Writes one word after another, as the benchmark does. `black_box` prevents the compiler from combining
+/// stores.
 fn write_words(page: &mut [u8]) {
     for (index, word) in page.as_chunks_mut::<8>().0.iter_mut().enumerate() {
         *black_box(word) = index.to_ne_bytes();

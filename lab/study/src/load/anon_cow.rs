@@ -1,5 +1,5 @@
-//! vm-scalability `anon-cow-seq`: a parent fills its memory and forks; each child writes all of this memory
-//! in order, and so copies every page (spec fault.md §3.5, §4.2).
+//! vm-scalability `anon-cow-seq`: a parent fills its memory and forks children. Each child writes all of this
+//! memory in order, so the kernel copies every page (spec fault.md §3.5, §4.2).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,8 +28,7 @@ const ORDER: Parameter = Parameter {
     source: "spec fault.md §3.2: since 5.8 a huge page is split, and single pages are copied",
 };
 
-/// The parent runs on the first CPU. Each CPU runs a child, and when the child ends, the next child begins on
-/// the same CPU.
+/// The parent runs on the first CPU. Each CPU runs one child after another.
 pub(super) const ANON_COW_SEQ: Workload = Workload {
     name: "anon-cow-seq",
     summary: "vm-scalability anon-cow-seq: children write all of their parent's memory, page by page",
@@ -49,8 +48,8 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let order = setup.at_most(&ORDER, Order::MAX.get().into())?;
     let order = Order::new(order as u8).unwrap_or(Order::MAX);
     let inherited = Inherited::default();
-    // The channels of this benchmark carry no messages. Closing a channel is a signal: either a child may
-    // begin, or the parent may end.
+    // The channels of this benchmark carry no messages. The parent closes a channel to let a child begin. A
+    // child closes a channel to let the parent end.
     let forks: Vec<_> = (1..setup.cpus).map(|_| plan.channel(1, 1)).collect();
     let exits = (setup.cpus > 1).then(|| plan.channel(1, setup.cpus - 1));
     let blocks = setup.get(&PAGES).div_ceil(u64::from(order.frames()));
@@ -72,12 +71,13 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// The parent fills its memory, forks, then works as one of the children, and ends last.
+/// Does the work of the parent's CPU: fills the parent's memory, lets the children begin, works as a child
+/// itself, and ends last.
 fn parent(child: Child, forks: &[ChannelId], exits: Option<ChannelId>, blocks: u64, target: &mut dyn Target) {
     let (inherited, order) = (Arc::clone(&child.inherited), child.order);
     let mut filled = Vec::new();
     while (filled.len() as u64) < blocks && target.running() {
-        // If the parent gets no more memory, the children inherit fewer blocks.
+        // If memory is full, the children inherit fewer blocks.
         let Ok(pfn) = target.alloc(order, MigrateType::Movable, Fill::Zeroed) else { break };
         filled.push((pfn, order));
     }
@@ -102,8 +102,8 @@ impl Child {
     fn run(mut self, target: &mut dyn Target) {
         let inherited = self.inherited.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let pages = u64::from(self.order.frames());
-        // Each CPU's first child begins at a random point of its work, as if the benchmark had run for a long
-        // time.
+        // The first child of each CPU begins at a random point of its work, as if the benchmark had run for a
+        // long time.
         let mut begin = (target.random() % (inherited.len() as u64).max(1)) as usize;
         while target.running() && !inherited.is_empty() {
             // A fork copies the page tables.

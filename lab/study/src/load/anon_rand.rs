@@ -1,5 +1,5 @@
 //! vm-scalability `anon-r-rand`: random reads of anonymous memory that is never written. The kernel maps the
-//! zero page at each address that is read. So the kernel allocates only page tables (spec fault.md §4.2).
+//! shared page of zeros wherever the program reads, so it allocates only page tables (spec fault.md §4.2).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -60,7 +60,7 @@ fn build(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
         let present = if tasks == Tasks::Threads { Arc::clone(&shared) } else { fresh() };
         plan.work(cpu, move |target| {
             while target.running() {
-                // The time of a read varies, because the read hits or misses the TLB and the caches.
+                // The time of a read varies, because a read may hit or miss the TLB and the caches.
                 let ns = exponential_ns(target, read_ns);
                 target.compute(ns);
                 let place = (target.random() % tables) as usize;
@@ -68,7 +68,8 @@ fn build(setup: &Setup<'_>, tasks: Tasks) -> Result<Plan, PlanError> {
                     let mut present = present.lock().unwrap_or_else(PoisonError::into_inner);
                     !std::mem::replace(&mut present[place], true)
                 };
-                // Nearly every read is the first read of its page, so nearly every read faults.
+                // Memory is so large that nearly every read is the first read of its page, so each read takes
+                // a fault.
                 let mut fault = |target: &mut dyn crate::Target| {
                     target.compute(fault_ns);
                     if is_first {

@@ -24,7 +24,7 @@ const MAPPED: Parameter = Parameter {
     source: "guess: spec fault.md §4.3, \"few page events\"",
 };
 
-/// One thread for each CPU. All threads share one address space.
+/// One thread on each CPU. All threads share one address space.
 pub(super) const EBIZZY: Workload = Workload {
     name: "ebizzy",
     summary: "ebizzy: threads copy and search records of 512 KiB, mostly in memory that malloc keeps",

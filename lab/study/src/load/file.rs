@@ -12,7 +12,7 @@ use crate::target::{Block, Fill, Target};
 pub(super) struct File(Vec<Block>);
 
 impl File {
-    /// A file of `pages` pages, all of them cached.
+    /// Allocates the cached pages of a file with `pages` pages.
     pub(super) fn filled(target: &mut dyn Target, pages: u64) -> Self {
         let mut page = || target.alloc(Order::ZERO, MigrateType::Movable, Fill::Undefined).ok();
         Self((0..pages).filter_map(|_| page()).map(|pfn| (pfn, Order::ZERO)).collect())
@@ -41,7 +41,7 @@ const CALL_NS: Parameter = Parameter {
     source: "guess",
 };
 
-/// The benchmark read1, which reads a cached file.
+/// The benchmark read1 reads a cached file.
 pub(super) const READ1: Workload = Workload {
     name: "read1",
     summary: "will-it-scale read1: read a cached file of 1 MiB; a control, allocates nothing",
@@ -52,7 +52,7 @@ pub(super) const READ1: Workload = Workload {
     build,
 };
 
-/// The benchmark write1, which overwrites a cached file.
+/// The benchmark write1 overwrites a cached file.
 pub(super) const WRITE1: Workload = Workload {
     name: "write1",
     summary: "will-it-scale write1: overwrite a cached file of 1 MiB; a control, allocates nothing",

@@ -1,8 +1,8 @@
 //! hackbench: groups of 20 senders and 20 receivers. Each sender sends messages of 100 bytes to each receiver
 //! of its group, through pipes or sockets (spec fault.md §4.3).
 //!
-//! The benchmark has many tasks, which move between CPUs. So in the model each CPU alternates between sending
-//! and receiving, and sends messages to all CPUs.
+//! The model has no single tasks, because the benchmark's many tasks move between CPUs. Instead, each CPU
+//! sends and receives in turn, and sends each message to a random CPU.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ const TURN_SENDERS: Parameter = Parameter {
     source: "guess: each sender gets a turn; with many groups, a CPU has many senders that can run",
 };
 
-/// Messages go through pipes. A page of a pipe holds about 40 messages.
+/// hackbench with pipes. A page of a pipe holds about 40 messages.
 pub(super) const HACKBENCH_PIPES: Workload = Workload {
     name: "hackbench-pipes",
     summary: "hackbench -p: messages of 100 bytes through pipes, single pages from CPU to CPU",
@@ -57,7 +57,7 @@ pub(super) const HACKBENCH_PIPES: Workload = Workload {
     build: |setup| build(setup, Medium::Pipes),
 };
 
-/// Messages go through sockets. Each message consists of two slab objects.
+/// hackbench with sockets. Each message consists of two slab objects.
 pub(super) const HACKBENCH_SOCKETS: Workload = Workload {
     name: "hackbench-sockets",
     summary: "hackbench: messages of 100 bytes through sockets, slab objects from CPU to CPU",
@@ -78,8 +78,8 @@ fn build(setup: &Setup<'_>, medium: Medium) -> Result<Plan, PlanError> {
         let skbs = Skbs::new(&mut plan, setup, &[MESSAGE_BYTES]);
         Arc::new(skbs.used_by(setup.cpus as usize))
     });
-    // Number of messages of all senders that may be under way. Each CPU may have an equal share of all
-    // messages under way.
+    // The capacity of all pipes together, divided equally among the CPUs, is the number of messages that may
+    // wait for one CPU.
     let links = setup.get(&GROUPS).saturating_mul(GROUP * GROUP);
     let capacity = (links * PIPE_PAGES / MESSAGES_PER_PAGE / u64::from(setup.cpus)).clamp(1, INBOX_MAX);
     let inboxes: Vec<_> = setup.each_cpu().map(|_| plan.channel(capacity as u32, setup.cpus)).collect();
@@ -113,11 +113,11 @@ struct Tasks {
 impl Tasks {
     fn run(self, target: &mut dyn Target) {
         while target.running() {
-            // The senders' turn: each sender sends to all of its receivers, which may be on any CPUs.
+            // The senders' turn: each sender sends as many messages as it has receivers, to random CPUs.
             for _ in 0..self.turn_messages {
                 self.send(target);
             }
-            // The receivers' turn: the receivers read the messages that came during the senders' turn.
+            // The receivers' turn: the receivers read messages that have arrived.
             for _ in 0..self.turn_messages.saturating_mul(2) {
                 let Received::Message(message) = target.try_receive(self.inbox) else { break };
                 self.consume(target, message);
@@ -146,8 +146,8 @@ impl Tasks {
         };
         target.compute(self.message_ns * message.bytes);
         let refused = if allocated.is_ok() { target.try_send(to, message).err() } else { Some(message) };
-        // The queue is full, because the receiver's CPU reads too slowly. This CPU reads the messages in the
-        // receiver's place.
+        // If the queue is full because the receiver's CPU reads too slowly, this CPU consumes the message
+        // itself.
         refused.into_iter().for_each(|message| self.consume(target, message));
     }
 

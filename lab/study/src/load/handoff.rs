@@ -1,5 +1,5 @@
-//! Pages that some CPUs allocate and other CPUs free. In the workload `producer-consumer`, each consumer has
-//! its own producer. In `purger`, a few CPUs free the pages of all other CPUs.
+//! Workloads with CPUs that allocate pages and other CPUs that free these pages. In `producer-consumer`, each
+//! producer has its own consumer. In `purger`, a few CPUs free the pages of all other CPUs.
 
 use pageset_core::{CpuId, MigrateType, Order};
 
@@ -48,7 +48,7 @@ const USER_NS: Parameter = Parameter {
 };
 const LARGEST_MESSAGE_PAGES: u64 = 1 << 16;
 /// Largest number of messages that wait for a receiver. Guess: with so many messages, a short pause of one
-/// side does not stop the other side.
+/// CPU does not stop the other CPU.
 const WAITING: u32 = 16;
 
 /// Pairs of CPUs: one CPU fills pages, and the other CPU reads and frees these pages.
@@ -129,7 +129,7 @@ fn build_purgers(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// The program that takes page faults. The program runs on each CPU except the purgers.
+/// The program that takes page faults, on a CPU that is not a purger.
 struct Program {
     lru: Lru,
     heaps: Vec<ChannelId>,
@@ -140,7 +140,7 @@ struct Program {
 
 impl Program {
     fn run(mut self, target: &mut dyn Target, cpu: CpuId) {
-        // Each program begins at a random point of its cycle, as if all programs had run for a long time.
+        // Each program begins at a random point of its cycle, as if it had run for a long time.
         let mut left = (target.random() % self.range_pages as u64) as usize + 1;
         let mut turn = cpu.index();
         while target.running() {
@@ -166,7 +166,7 @@ impl Program {
     }
 }
 
-/// Frees ranges of pages, each as one list.
+/// Does the work of a purger: frees each range of pages as one list.
 fn purge(target: &mut dyn Target, lru: Lru, heap: ChannelId, unmap_ns: u64) {
     while let Some(mut message) = target.receive(heap) {
         target.compute(unmap_ns * message.blocks.len() as u64);

@@ -1,6 +1,6 @@
-//! kbuild: the requests that `make -j N` makes to the page allocator. Short processes run one after another.
-//! Each process begins, faults in its memory, reads and writes files, and frees all of its memory when it
-//! ends (spec fault.md §4.3).
+//! kbuild: the allocations and frees of pages that `make -j N` causes. Short processes run one after another.
+//! Each process faults in its memory, opens and writes files, and frees all of its memory when it ends (spec
+//! fault.md §4.3).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,8 +25,7 @@ const COMPILER_PAGES: Parameter = Parameter {
 /// Memory of the largest compiler process, divided by the memory of the smallest. Source: spec fault.md §4.3,
 /// 50000 divided by 1000.
 const LARGEST_BY_SMALLEST: u64 = 50;
-/// How many times the size of the smallest compiler process must be doubled to reach the size of the largest,
-/// rounded up.
+/// Number of doublings from the size of the smallest compiler process to the size of the largest, rounded up.
 const DOUBLINGS: u64 = LARGEST_BY_SMALLEST.ilog2() as u64 + 1;
 const SMALL_PAGES: Parameter = Parameter {
     key: "small_pages",
@@ -35,9 +34,9 @@ const SMALL_PAGES: Parameter = Parameter {
     meaning: "average number of anonymous pages of a process that is no compiler (make, sh, gcc, as)",
     source: "guess",
 };
-/// User time between two faults of a process, measured on an EPYC with 2 CPUs. On the slower processors of
-/// the published studies, a process computes longer between two faults. A run of gcc -O2 on larger files also
-/// computes longer: 51 to 117 us of user time for each minor fault.
+/// User time between two faults of a process, measured on an EPYC with 2 CPUs. The time is longer on the
+/// slower processors of the published studies. It is also longer for gcc -O2 on larger files: 51 to 117 us of
+/// user time for each minor fault.
 const PAGE_NS: Parameter = Parameter {
     key: "page_ns",
     default: 15_000,
@@ -62,40 +61,40 @@ const CGROUPS: Parameter = Parameter {
     source: "one build",
 };
 
-/// Number of processes of one compilation without the compiler itself. Source: spec fault.md §4.3, make, sh,
-/// gcc, as; guess.
+/// Number of processes of one compilation, without the compiler itself. Guess: one each of make, sh, gcc and
+/// as, which spec fault.md §4.3 names.
 const SMALL_PROCESSES: u32 = 4;
 /// Number of faults between two system calls that allocate memory for a short time. Guess.
 const FAULTS_PER_CALL: u64 = 64;
-/// Time until the last objects of a dead process are freed, all at once. The kernel keeps the objects for a
-/// grace period, because readers without a lock may still use them (RCU). Guess.
+/// Time from the end of a process until its last objects are freed, all at once. The kernel keeps them for a
+/// grace period (RCU), because readers without a lock may still use them. Guess.
 const GRACE_NS: u64 = 10_000_000;
-/// Share of the processes that end on another CPU than they began on, in percent. Source:
-/// `pageset stat` on data/traces/k618_2c_make_lua_j4.pgtrace: 4.7 % of the blocks that a build frees were
-/// allocated by another CPU. The value is an estimate, because the source counts blocks and not processes.
-/// The source also does not show processes that moved to the other CPU and back.
+/// Share of the processes that end on another CPU than they began on, in percent. Estimated from `pageset
+/// stat` on data/traces/k618_2c_make_lua_j4.pgtrace: 4.7 % of the freed blocks were allocated by another CPU.
+/// The recording counts blocks and not processes, and does not show processes that moved to another CPU and
+/// back.
 const MOVED_PERCENT: u64 = 5;
 /// Pages of a kernel stack, allocated one by one. Source: spec fault.md §4.3, "4 x order-0 vmalloc stack
 /// pages".
 const STACK_PAGES: usize = 4;
-/// Number of stacks that a CPU keeps for new processes. Source: spec fault.md §4.3, "2 cached stacks per
-/// CPU".
+/// Number of stacks of dead processes that a CPU keeps for new processes. Source: spec fault.md §4.3, "2
+/// cached stacks per CPU".
 const STACKS_KEPT: usize = 2;
-/// Number of page tables of a process, without the leaf tables of its heap: upper levels, stack, libraries.
-/// Guess.
+/// Number of page tables of a process for upper levels, stack and libraries, without the leaf tables of its
+/// heap. Guess.
 const OTHER_TABLES: u32 = 9;
 /// The order of the top level of a process's page tables. Source: spec fault.md §4, "PGD order 0 or 1". The
-/// order is 1 with isolated page tables.
+/// order is 1 if the kernel isolates page tables.
 const PGD_ORDER: u8 = 1;
-/// Number of pages of the file that a process writes. The file stays in the page cache. Guess.
+/// Number of pages of the file that a process writes, and that stays in the page cache. Guess.
 const OUTPUT_PAGES: u64 = 12;
 /// Number of mappings of a process. Guess: an executable, its libraries, heap, stack.
 const MAPPINGS: usize = 30;
-/// Number of files that a process opens and that are not in the kernel's caches yet. Each new file needs a
-/// new directory entry and a new inode. Guess.
+/// Number of files that a process opens for the first time. Each of them needs a new directory entry and a
+/// new inode. Guess.
 const NEW_FILES: usize = 6;
 
-/// `make -j N` with one compilation on each CPU.
+/// `make -j N`, with one compilation on each CPU.
 pub(super) const KBUILD: Workload = Workload {
     name: "kbuild",
     summary: "make -j N of a kernel: short processes that fault in memory and free all memory when they end",
@@ -116,8 +115,8 @@ pub(super) const KBUILD: Workload = Workload {
     build,
 };
 
-/// The kinds of kernel objects for a process: the size of an object, and the number of objects for a process.
-/// The sizes of the objects are guesses, near the sizes in Linux 6.x.
+/// The kernel objects of a process: for each kind, the size and the number of objects. The sizes are guesses,
+/// near the sizes in Linux 6.x.
 const KINDS: [(u32, usize); 7] = [
     (9_792, 1),          // task
     (1_408, 1),          // address space
@@ -164,23 +163,24 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// Largest number of dead processes that wait on one CPU until their parents free them. Guess.
+/// Largest number of dead processes that wait on one CPU until their parents free their last memory. Guess.
 const GRAVE_MAX: u32 = 16;
 
-/// One of the N jobs that make runs at a time: a CPU, and the processes that run on it one after another.
+/// One of the N jobs that make runs at a time: a CPU, and the processes that run on this CPU one after
+/// another.
 struct Slot {
     slabs: Arc<Slabs>,
     kinds: [(CacheId, usize); KINDS.len()],
     files: [CacheId; FILE_KINDS.len()],
     buffers: [CacheId; BUFFER_KINDS.len()],
     memory: Mapping,
-    /// Channels to the parents of dead processes. A parent frees what remains of its child.
+    /// Channels to the parents of dead processes. A parent frees the last memory of its child.
     graves: Vec<ChannelId>,
     own_grave: ChannelId,
     stacks: Vec<Vec<Block>>,
     output: VecDeque<Block>,
     kept_files: VecDeque<Object>,
-    /// Lists of objects of dead processes, each with the time in ns at which the objects are freed.
+    /// Lists of objects of dead processes. For each list, the time in ns at which its objects are freed.
     deferred: VecDeque<(u64, Vec<Object>)>,
     cached_max: usize,
     page_ns: u64,
@@ -201,9 +201,9 @@ impl Slot {
         self.end(target);
     }
 
-    /// Draws the number of pages of a compiler process in two steps. The first step draws a range from a size
-    /// to twice that size, and the second step draws a size within the range. All ranges are equally likely,
-    /// and so are all sizes within a range.
+    /// Draws the number of pages of a compiler process. First draws one of the ranges from a size to twice
+    /// this size, and then a size within the range. All ranges are equally likely, and so are all sizes
+    /// within a range.
     fn compiler_pages(&self, target: &mut dyn Target) -> u64 {
         let smallest = self.pages.0;
         let doubled = smallest << (target.random() % DOUBLINGS);
@@ -240,8 +240,8 @@ impl Slot {
             }
         }
         self.write_output(target);
-        // When the process exits, its memory is freed in bulk, and then its page tables are freed. The
-        // structures of the process are freed one grace period later.
+        // When a process exits, the kernel frees its memory in lists, then its page tables, and one grace
+        // period later its structures.
         let is_moved = target.random() % 100 < MOVED_PERCENT;
         let mut left = Vec::new();
         if is_moved {
@@ -250,7 +250,7 @@ impl Slot {
             self.memory.unmap(target);
         }
         pgd.into_iter().for_each(|block| target.free(block));
-        // Keep the first object, the task, until the other objects have been freed.
+        // The parent frees the first object (the task). The other objects are freed after the grace period.
         let others = kept.objects.split_off(kept.objects.len().min(1));
         self.deferred.push_back((target.now_ns() + GRACE_NS, others));
         left.extend(self.stack_kept(stack));
@@ -265,7 +265,7 @@ impl Slot {
         }
     }
 
-    /// Returns a stack for a new process: a kept stack if there is one, else new single pages.
+    /// Returns a stack for a new process: a kept stack, or new single pages if the CPU keeps no stack.
     fn stack(&mut self, target: &mut dyn Target) -> Vec<Block> {
         self.stacks.pop().unwrap_or_else(|| {
             let page = |target: &mut dyn Target| {
@@ -275,7 +275,7 @@ impl Slot {
         })
     }
 
-    /// Does a system call, with buffers that are freed at its end.
+    /// Does a system call that allocates buffers and frees them at its end.
     fn call(&self, target: &mut dyn Target) {
         let buffers = self.buffers.map(|buffer| self.slabs.take(target, buffer));
         buffers.into_iter().flatten().for_each(|object| self.slabs.give(target, object));
@@ -302,8 +302,8 @@ impl Slot {
         }
     }
 
-    /// Keeps the stack of a dead process for the next process. If enough stacks are kept already, returns the
-    /// pages of the stack.
+    /// Keeps the stack of a dead process for a new process. If the CPU already keeps enough stacks, returns
+    /// the pages of the stack for freeing.
     fn stack_kept(&mut self, stack: Vec<Block>) -> Vec<Block> {
         if self.stacks.len() >= STACKS_KEPT {
             return stack;
@@ -312,7 +312,7 @@ impl Slot {
         Vec::new()
     }
 
-    /// Sends what remains of a dead process to its parent, which waits on another CPU and frees it.
+    /// Sends the last memory of a dead process to its parent, on a random CPU. The parent frees the memory.
     fn bury(&self, target: &mut dyn Target, rest: Message) {
         let parent = self.graves[(target.random() % self.graves.len() as u64) as usize];
         if let Err(rest) = target.try_send(parent, rest) {

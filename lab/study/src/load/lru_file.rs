@@ -1,6 +1,6 @@
 //! vm-scalability `lru-file-mmap-read`: processes read files larger than memory through mappings. So the page
-//! cache allocates pages as fast as they are reclaimed. A page is mostly freed on another CPU than the CPU
-//! that read the page (spec fault.md §4.2).
+//! cache must free old pages as fast as it allocates new ones. Mostly, a page is freed on another CPU than
+//! the CPU that read it (spec fault.md §4.2).
 
 use super::page_cache::{CpuCache, PageCache};
 use super::plan::Plan;
@@ -31,11 +31,11 @@ const RECLAIM_NS: Parameter = Parameter {
     meaning: "work to find, unmap and drop one page, in ns",
     source: "guess",
 };
-/// Number of pages that the system reads when a page of a sequential reader is not cached. Source: readahead
-/// of 128 KiB, general knowledge, not in the spec.
+/// Number of pages that the kernel reads if a page of a sequential reader is not cached. Source: Linux's
+/// readahead of 128 KiB, which is general knowledge and not in the spec.
 const READAHEAD: u32 = 32;
 
-/// Sequential reads. A read of a page that is not cached also reads several further pages ahead.
+/// Sequential reads. If a page is not cached, the kernel reads further pages ahead.
 pub(super) const LRU_FILE_READ: Workload = Workload {
     name: "lru-file-mmap-read",
     summary: "vm-scalability lru-file-mmap-read: stream files through a full page cache",
@@ -46,7 +46,7 @@ pub(super) const LRU_FILE_READ: Workload = Workload {
     build: |setup| build(setup, READAHEAD),
 };
 
-/// Random reads. A read of a page that is not cached reads only this page.
+/// Random reads. If a page is not cached, the kernel reads only this page.
 pub(super) const LRU_FILE_READ_RAND: Workload = Workload {
     name: "lru-file-mmap-read-rand",
     summary: "vm-scalability lru-file-mmap-read-rand: as lru-file-mmap-read, one page at a time",
@@ -82,8 +82,8 @@ fn build(setup: &Setup<'_>, per_miss: u32) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// Reads files until the measured time is over. Each read of a page that is not cached brings `per_miss`
-/// pages into the cache.
+/// Reads files until the measured time is over. Each miss of the cache brings `per_miss` pages into the
+/// cache.
 fn read(cache: &mut CpuCache, target: &mut dyn Target, per_miss: u32, read_ns: u64) {
     let mut fresh = Vec::new();
     while target.running() {

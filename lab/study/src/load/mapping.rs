@@ -1,5 +1,4 @@
-//! The memory that one task has mapped. Faults allocate the pages of this memory one by one, and an unmap
-//! frees all pages.
+//! The memory that one task has mapped. Faults allocate its pages one by one, and an unmap frees all of them.
 
 use pageset_core::{MigrateType, Order};
 
@@ -10,8 +9,8 @@ use crate::target::{Access, Block, Fill, Hold, LockId, Target};
 
 /// Number of pages that one page-table page maps. Source: x86-64, 512 entries of 8 bytes.
 pub(super) const TABLE_PAGES: u64 = 512;
-/// Number of pages that an unmap collects in order to free them as one list. Source: `mmu_gather` collects
-/// one page of pointers; general knowledge, not in the spec.
+/// Number of pages that an unmap collects and frees as one list. Source: `mmu_gather` collects one page of
+/// pointers, which is general knowledge and not in the spec.
 const GATHER_PAGES: usize = 506;
 
 pub(super) const FAULT_NS: Parameter = Parameter {
@@ -47,7 +46,7 @@ pub(super) enum Backing {
     SharedFile,
 }
 
-/// A mapping of one task: its pages and page tables, its lists, and the costs of its faults.
+/// A mapping of one task: its pages and page tables, its LRU list, and the costs of its faults.
 #[derive(Clone, Debug)]
 pub(super) struct Mapping {
     backing: Backing,
@@ -62,7 +61,8 @@ pub(super) struct Mapping {
 }
 
 impl Mapping {
-    /// An empty mapping. `mmap` is the lock of an address space that other workers share.
+    /// Makes an empty mapping. `mmap` is the lock of the address space, if several workers share the address
+    /// space.
     pub(super) fn new(setup: &Setup<'_>, backing: Backing, lru: Lru, mmap: Option<LockId>) -> Self {
         Self {
             backing,
@@ -77,8 +77,8 @@ impl Mapping {
         }
     }
 
-    /// Writes to the next page of the mapping. If this page is the first page of a page table, allocates the
-    /// table first.
+    /// Takes the fault of a write to the mapping's next page. If no page table covers this page yet, also
+    /// allocates a page table.
     pub(super) fn fault(&mut self, target: &mut dyn Target) {
         self.take(target, Hold::Shared);
         target.compute(self.fault_ns);
@@ -111,8 +111,8 @@ impl Mapping {
         self.lru.add(target);
     }
 
-    /// Writes to a page that is shared with other processes. Allocates a block of the same order, filled with
-    /// the contents of `source`. Returns `None` if there is no memory.
+    /// Takes the fault of a write to a block that other processes share. Allocates a block of the same order,
+    /// and copies `source` to the new block. Returns `None` if there is no memory.
     pub(super) fn copy_on_write(&mut self, target: &mut dyn Target, source: Block) -> Option<Block> {
         let (from, order) = source;
         target.compute(self.fault_ns);
@@ -125,8 +125,8 @@ impl Mapping {
         Some((pfn, order))
     }
 
-    /// Unmaps all pages of the mapping. Frees the data pages in lists, in the order of their addresses, and
-    /// then the page tables.
+    /// Unmaps everything. Frees the pages of data in lists, in the order of their addresses, and then the
+    /// page tables.
     pub(super) fn unmap(&mut self, target: &mut dyn Target) {
         self.take(target, Hold::Exclusive);
         self.lru.flush(target);
@@ -148,8 +148,8 @@ impl Mapping {
         self.give(target, Hold::Exclusive);
     }
 
-    /// Unmaps everything, and returns the pages for another CPU to free, because the task has moved to that
-    /// CPU.
+    /// Unmaps everything for a task that has moved to another CPU. Returns the pages, which the other CPU
+    /// must free.
     pub(super) fn unmap_for_another(&mut self, target: &mut dyn Target) -> Vec<Block> {
         self.lru.flush(target);
         target.compute(self.unmap_ns * self.pages.len() as u64);

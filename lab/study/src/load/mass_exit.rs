@@ -1,4 +1,4 @@
-//! mass-exit: a process on each CPU fills its memory, and all of them end at one moment.
+//! mass-exit: a process on each CPU fills its memory, and all processes end at the same moment.
 
 use super::mapping::{Backing, FAULT_NS, Mapping, UNMAP_NS};
 use super::plan::Plan;
@@ -43,20 +43,20 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// The processes that run on one CPU, one after another. The first process fills its memory and ends. Then
-/// the next process fills its memory and ends, and so on.
+/// The processes that run on one CPU, one after another. Each process fills its memory, and ends when the
+/// processes of all CPUs have filled theirs.
 struct Process {
     mapping: Mapping,
     pages: u64,
 }
 
-/// Number of bytes of a message that tells processes to end for good. A message that lets processes begin
-/// again has 0 bytes.
+/// Value of `Message::bytes` that tells a CPU to start no more processes. The value 0 tells a CPU to end its
+/// process and to start a new one.
 const LAST: u64 = 1;
 
 impl Process {
-    /// The process on the first CPU waits until all other processes have filled their memory. Then the first
-    /// process tells the others to free their memory.
+    /// Runs the processes of the first CPU. Each of them waits until the processes of all CPUs have filled
+    /// their memory, and then tells the other CPUs to end their processes.
     fn lead(mut self, target: &mut dyn Target, full: ChannelId, others: &[ChannelId]) {
         let mut goes_on = true;
         while goes_on {
@@ -74,7 +74,8 @@ impl Process {
         others.iter().for_each(|other| target.close(*other));
     }
 
-    /// Each other process fills its memory, and frees the memory when the first process says so.
+    /// Runs the processes of another CPU. Each of them fills its memory, and frees the memory when the first
+    /// CPU tells it to end.
     fn follow(mut self, target: &mut dyn Target, full: ChannelId, signal: ChannelId) {
         let mut goes_on = true;
         while goes_on {

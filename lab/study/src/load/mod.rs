@@ -1,9 +1,9 @@
-//! Workloads: the benchmarks of the published tables, written after their definitions, for any
+//! Workloads: the benchmarks of the published tables, written from their definitions. A workload runs on any
 //! [`Target`](crate::Target).
 //!
-//! A [`Workload`] is a value that describes one benchmark. [`Workload::plan`] makes a [`Plan`] of the
-//! workload for a number of CPUs: one worker per CPU, and the channels and locks between the workers. To run
-//! a plan, give each worker a [`Target`](crate::Target) and call its body.
+//! A [`Workload`] is a value that describes one benchmark. [`Workload::plan`] makes a [`Plan`] for a number
+//! of CPUs: one worker per CPU, and the channels and locks between workers. To run a plan, give each worker a
+//! [`Target`](crate::Target) and call its body.
 //!
 //! This file lists all benchmarks. Each file of this folder has one benchmark, or a few similar ones. Some
 //! files are parts of several benchmarks: `mapping` (an address space), `file` (a file in the page cache),
@@ -75,7 +75,7 @@ impl Workload {
         handoff::PURGER,
     ];
 
-    /// The workload called `name`.
+    /// Returns the workload called `name`.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         Self::ALL.iter().find(|workload| workload.name == name)

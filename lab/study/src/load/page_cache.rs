@@ -1,11 +1,12 @@
-//! The page cache of a machine whose memory is full, and its reclaim.
+//! The page cache of a machine with full memory, and the reclaim of its pages.
 //!
 //! Each node has a list of its cached pages and a reclaimer. The reclaimer wakes when the node's free pages
 //! fall below the low watermark, and works until they are above the high watermark. A reader that gets no
 //! page reclaims pages on all nodes itself. If the reader still gets no page, it empties the page sets of all
 //! CPUs.
 //!
-//! If the target has no watermarks, memory is never full, and the length of the list decides when to reclaim.
+//! If the allocator has no watermarks, memory is not full, and the length of a node's list decides when to
+//! reclaim.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -17,7 +18,8 @@ use super::setup::Setup;
 use crate::lru::{Lru, REMOVE_BATCH};
 use crate::target::{Block, Target};
 
-/// Sleep of a reclaimer when there is no work, and of a reader when no page can be reclaimed. Guess.
+/// Time that a reclaimer sleeps if it has no work, and that a reader sleeps if no page can be reclaimed.
+/// Guess.
 const SLEEP_NS: u64 = 20_000;
 
 /// The cached pages of one node, oldest first.
@@ -27,8 +29,8 @@ struct List {
     /// The CPUs of this node that the workload uses.
     cpus: Vec<CpuId>,
     pages: Mutex<VecDeque<Block>>,
-    /// Number of pages in the list when the run begins. If the target has no watermarks, this number is also
-    /// the largest length of the list.
+    /// Number of pages in the list when the run begins. If the allocator has no watermarks, readers also keep
+    /// the list at about this length.
     room: usize,
 }
 
@@ -48,13 +50,13 @@ impl List {
 #[derive(Debug)]
 pub(super) struct PageCache {
     lists: Vec<List>,
-    /// Whether a CPU is emptying all page sets now. A second CPU does not wait for the CPU that empties the
-    /// page sets, but tries again to reclaim.
+    /// Whether a CPU is emptying all page sets now. Meanwhile, another CPU does not wait and does not empty
+    /// page sets too, but reclaims again.
     drains: AtomicBool,
 }
 
 impl PageCache {
-    /// A cache with room for `pages` pages for each CPU, on the CPU's node.
+    /// Makes a page cache with `pages` pages for each CPU, on the CPU's node.
     pub(super) fn new(setup: &Setup<'_>, pages: u64) -> Arc<Self> {
         let mut lists: Vec<List> = Vec::new();
         for cpu in setup.each_cpu() {
@@ -70,7 +72,7 @@ impl PageCache {
         Arc::new(Self { lists, drains: AtomicBool::new(false) })
     }
 
-    /// Each node, and the number of cached pages that it has when the run begins.
+    /// Returns each node with the number of cached pages that it has when the run begins.
     pub(super) fn rooms(&self) -> Vec<(NodeId, u64)> {
         self.lists.iter().map(|list| (list.node, list.room as u64)).collect()
     }
@@ -80,7 +82,7 @@ impl PageCache {
         self.lists.iter().any(|list| list.cpus.len() > 1 && list.cpus.last() == Some(&cpu))
     }
 
-    /// Makes one CPU's access to the page cache. `lrus` has an LRU list for each node, in the order of the
+    /// Returns one CPU's access to the page cache. `lrus` has an LRU list for each node, in the order of the
     /// nodes.
     pub(super) fn of_cpu(self: &Arc<Self>, cpu: CpuId, lrus: Vec<Lru>, reclaim_ns: u64) -> CpuCache {
         let own = self.lists.iter().position(|list| list.cpus.contains(&cpu));
@@ -106,8 +108,8 @@ impl CpuCache {
         list.room / list.cpus.len()
     }
 
-    /// Returns a new page for the cache, which is on the LRU list of its node. Reclaims memory if no page is
-    /// free. Returns `None` if the run ends before a page is free.
+    /// Allocates a new page for the cache, and adds it to the LRU list of its node. Reclaims memory if no
+    /// page is free. Returns `None` if the run ends before a page is free.
     pub(super) fn page(&mut self, target: &mut dyn Target) -> Option<Pfn> {
         let pfn = self.free_page(target)?;
         let node = self.index_of(target, pfn);
@@ -120,14 +122,14 @@ impl CpuCache {
             if let Some(pfn) = self.page_above_min(target) {
                 return Some(pfn);
             }
-            // A reader that reclaims visits all nodes, beginning with the reader's own node.
+            // The reader reclaims pages of all nodes, first of its own node.
             let nodes = self.cache.lists.len();
             let reclaimed: usize =
                 (0..nodes).map(|step| self.reclaim(target, (self.own + step) % nodes)).sum();
             if let Some(pfn) = self.page_above_min(target) {
                 return Some(pfn);
             }
-            // The reclaimed pages may be in page sets, and pages in page sets do not count as free. So empty
+            // Pages in page sets do not count as free, and the reclaimed pages may be in page sets. So empty
             // the page sets.
             if !self.cache.drains.swap(true, Relaxed) {
                 target.drain_all();
@@ -151,8 +153,8 @@ impl CpuCache {
         target.alloc_above_min(Order::ZERO, MigrateType::Movable).ok()
     }
 
-    /// The index of the node that a page is on. If the workload uses no CPU of the page's node, the page
-    /// counts as a page of this CPU's node.
+    /// Returns the index of a page's node. If the workload uses no CPU of this node, the page counts as a
+    /// page of this CPU's node.
     fn index_of(&self, target: &mut dyn Target, pfn: Pfn) -> usize {
         let node = target.node_of(pfn);
         self.cache.lists.iter().position(|list| Some(list.node) == node).unwrap_or(self.own)
@@ -172,7 +174,7 @@ impl CpuCache {
         }
     }
 
-    /// Does the work of the node's reclaimer until the run ends.
+    /// Does the work of the reclaimer of this CPU's node until the run ends.
     pub(super) fn reclaim_in_background(&self, target: &mut dyn Target) {
         let list = &self.cache.lists[self.own];
         let mut reclaim = Reclaim::Idle;

@@ -26,7 +26,7 @@ const PARAMETERS: &[Parameter] = &[PAGES, FAULT_NS, UNMAP_NS, lru::HOLD_NS];
 const COPY_PARAMETERS: &[Parameter] = &[PAGES, FILE_PAGES, FAULT_NS, COPY_NS, UNMAP_NS, lru::HOLD_NS];
 const FILE_PARAMETERS: &[Parameter] = &[PAGES, FILE_PAGES, FAULT_NS, UNMAP_NS, lru::HOLD_NS];
 
-/// The benchmark page_fault1, whose faults allocate anonymous memory. Each CPU runs a separate process.
+/// The benchmark page_fault1. Its faults allocate anonymous memory. Each CPU runs a separate process.
 pub(super) const PAGE_FAULT1: Workload = Workload {
     name: "page_fault1",
     summary: "will-it-scale page_fault1, processes: fault in 128 MiB page by page, unmap",
@@ -45,7 +45,7 @@ pub(super) const PAGE_FAULT1_THREADS: Workload = Workload {
     ..PAGE_FAULT1
 };
 
-/// The benchmark page_fault2, whose faults copy pages of a file.
+/// The benchmark page_fault2. Its faults allocate pages and copy pages of a file to them.
 pub(super) const PAGE_FAULT2: Workload = Workload {
     name: "page_fault2",
     summary: "will-it-scale page_fault2, processes: as page_fault1, each page a copy of a file's",
@@ -63,7 +63,7 @@ pub(super) const PAGE_FAULT2_THREADS: Workload = Workload {
     ..PAGE_FAULT1
 };
 
-/// The benchmark page_fault3, whose faults map pages of a file. Only page tables are allocated.
+/// The benchmark page_fault3. Its faults map cached pages of a file, so they allocate only page tables.
 pub(super) const PAGE_FAULT3: Workload = Workload {
     name: "page_fault3",
     summary: "will-it-scale page_fault3, processes: as page_fault1, the pages are a file's own",
@@ -90,10 +90,9 @@ fn build(setup: &Setup<'_>, backing: Backing, tasks: Tasks) -> Result<Plan, Plan
     for (cpu, lru) in setup.each_cpu().zip(lrus) {
         let mut mapping = Mapping::new(setup, backing, lru, mmap);
         plan.work(cpu, move |target| {
-            // The first pass fills the file, before measuring begins.
+            // The pages of the file are allocated during the warm-up.
             let file = File::filled(target, file_pages);
-            // Each process begins at a random point of its cycle, as if all processes had run for a long
-            // time.
+            // Each process begins at a random point of its cycle, as if it had run for a long time.
             let mut left = target.random() % pages + 1;
             while target.running() {
                 for _ in 0..std::mem::replace(&mut left, pages) {

@@ -1,4 +1,4 @@
-//! A plan: the workers of a workload for a certain machine, and the channels and locks between them.
+//! A plan: the workers of a workload for a given setup, and the channels and locks between the workers.
 
 use std::fmt;
 
@@ -11,13 +11,13 @@ use crate::target::{ChannelId, LockId, Target};
 pub struct Plan {
     /// The workers, at most one for each CPU.
     pub workers: Vec<Worker>,
-    /// The channels. A [`ChannelId`] is an index of the list of channels.
+    /// The channels. A [`ChannelId`] is an index into this list.
     pub channels: Vec<ChannelSpec>,
-    /// The locks. A [`LockId`] is an index of the list of locks.
+    /// The locks. A [`LockId`] is an index into this list.
     pub locks: Vec<LockKind>,
-    /// For each node, the number of free pages above the high watermark when the run begins. A node that is
-    /// not listed has no free page above this watermark. All memory that is not free at the beginning is in
-    /// use during the whole run. `None` if all memory is free at the beginning.
+    /// For each node, the number of free pages above the high watermark when the run begins; 0 for nodes that
+    /// are not listed. The other memory is in use during the whole run. `None` if all memory is free when the
+    /// run begins.
     pub free_pages: Option<Vec<(NodeId, u64)>>,
 }
 
@@ -25,8 +25,7 @@ pub struct Plan {
 pub struct Worker {
     /// The CPU.
     pub cpu: CpuId,
-    /// The work. The body returns when [`Target::running`] is false. Before the body returns, it frees all
-    /// memory that it allocated.
+    /// The work. When [`Target::running`] returns false, the body frees all of its memory and returns.
     pub body: Body,
 }
 
@@ -39,7 +38,7 @@ impl fmt::Debug for Worker {
     }
 }
 
-/// The description of a first-in-first-out queue of messages.
+/// The description of a channel, which is a first-in-first-out queue of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChannelSpec {
     /// Largest number of messages in the queue.

@@ -1,4 +1,4 @@
-//! pigz and oltp: programs that reuse their buffers, so they allocate and free few pages (spec fault.md
+//! pigz and oltp: programs that allocate and free few pages, because they reuse their buffers (spec fault.md
 //! §4.3).
 
 use std::collections::VecDeque;
@@ -24,10 +24,10 @@ const PAGES: Parameter = Parameter {
     meaning: "pages of the page cache that one unit of work writes",
     source: "guess: a block of 128 KiB, compressed to a third",
 };
-/// Number of pages of one CPU that wait to be written to disk. Guess.
+/// Largest number of one CPU's pages that wait to be written to disk. Guess.
 const DIRTY_PAGES: usize = 256;
 
-/// The program compresses a file that is in the page cache.
+/// pigz compresses a file that is in the page cache.
 pub(super) const PIGZ: Workload = Workload {
     name: "pigz",
     summary: "pigz: compress blocks of 128 KiB with buffers that are used again; nearly a control",
@@ -38,7 +38,7 @@ pub(super) const PIGZ: Workload = Workload {
     build,
 };
 
-/// The program is a database that keeps its data in its own buffers.
+/// oltp is a database that keeps its data in its own buffers.
 pub(super) const OLTP: Workload = Workload {
     name: "oltp",
     summary: "sysbench oltp: transactions in a database's own buffers; nearly a control",

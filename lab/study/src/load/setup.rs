@@ -1,4 +1,4 @@
-//! The setup of a workload: CPUs, kernel generation, settings.
+//! The setup of a workload: its CPUs, the kernel version, and the workload's parameters.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ pub struct Setup<'a> {
     pub topology: &'a Topology,
     /// Number of CPUs that the workload uses. The workload uses the machine's first CPUs.
     pub cpus: u32,
-    /// The kernel version of everything around the allocator.
+    /// The kernel version of everything except the allocator; see [`Generation`].
     pub generation: Generation,
     /// Parameters that differ from their defaults.
     pub settings: &'a Settings,
 }
 
 impl Setup<'_> {
-    /// The value of a parameter of the workload: the value that was set, or the default.
+    /// Returns the value of a parameter: the value that was set, or the default.
     pub(crate) fn get(&self, parameter: &Parameter) -> u64 {
         self.settings.0.get(parameter.key).copied().unwrap_or(parameter.default)
     }
@@ -33,8 +33,8 @@ impl Setup<'_> {
         Ok(value)
     }
 
-    /// Pairs of CPUs with adjacent numbers, for a sender and a receiver. Adjacent CPUs are chosen because a
-    /// scheduler places a woken task near the task that wakes it.
+    /// Returns pairs of CPUs with adjacent numbers, for a sender and a receiver. Adjacent CPUs are near each
+    /// other, and a scheduler places a woken task near the task that wakes it.
     pub(crate) fn each_pair(&self) -> Result<impl Iterator<Item = (CpuId, CpuId)> + use<>, PlanError> {
         if self.cpus < 2 {
             return Err(PlanError::TooFewCpus { needed: 2 });
@@ -61,7 +61,8 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Makes a machine with the CPUs in equal shares on `nodes` nodes, the first CPUs on the first node.
+    /// Returns a machine with its CPUs equally distributed over `nodes` nodes, the first CPUs on the first
+    /// node.
     #[must_use]
     pub fn even(cpus: u32, nodes: u16) -> Self {
         let share = cpus.div_ceil(u32::from(nodes.max(1))).max(1);
@@ -69,8 +70,8 @@ impl Topology {
     }
 }
 
-/// The kernel version of everything around the allocator. Slabs, sockets and LRU lists are not part of the
-/// allocator, but they differ between versions too.
+/// The kernel version of everything except the allocator: slabs, sockets and LRU lists differ between
+/// versions too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Generation {
     /// Linux 4.9, of 2016.
@@ -81,10 +82,10 @@ pub enum Generation {
     V6_6,
 }
 
-/// A setting of a workload: time spent outside the allocator, sizes, counts.
+/// A parameter of a workload, such as a size, a count, or a time spent outside the allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// The parameter's name on the command line, units last.
+    /// The parameter's name on the command line. The name ends with the unit.
     pub key: &'static str,
     /// The parameter's default.
     pub default: u64,
@@ -115,7 +116,7 @@ impl Settings {
         self.0.is_empty()
     }
 
-    /// Checks that each setting is one of `parameters` and is in its range. Returns an error about the first
+    /// Checks that each setting names one of `parameters` and is in its range. The error names the first
     /// setting that is unknown or out of range.
     pub(super) fn check_against<'p>(
         &self,
@@ -170,9 +171,9 @@ pub enum PlanError {
     /// The run uses more CPUs than the machine has, or none.
     #[error("cannot use {wanted} CPUs: the machine has {present}")]
     Cpus {
-        /// CPUs asked for.
+        /// Number of CPUs that the run asked for.
         wanted: u32,
-        /// CPUs of the machine.
+        /// Number of CPUs that the machine has.
         present: usize,
     },
     /// The recording has no allocations.

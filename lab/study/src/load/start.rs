@@ -1,13 +1,13 @@
-//! Start times of a workload's programs.
+//! Start times of a workload's programs, all at once or at random times.
 //!
-//! If all programs start at once, CPUs reach their first contended lock in the order of their numbers, and a
-//! fair lock keeps that order. As a result, the lock's cache lines always move between CPUs with adjacent
-//! numbers, which are close to each other. So locks are faster than in programs that were started one by one.
+//! If all programs start at once, the simulated locks are too fast. CPUs reach their first contended lock in
+//! the order of their numbers, and a fair lock keeps this order. So the lock's cache lines always move
+//! between CPUs with adjacent numbers, which are near each other.
 
 use super::plan::Plan;
 use super::setup::{Parameter, PlanError, Setup};
 
-/// The time within which the programs of a workload start, at random. Every workload has this parameter.
+/// The programs of a workload start at random times within this interval. Every workload has this parameter.
 pub const START_SPREAD_US: Parameter = Parameter {
     key: "start_spread_us",
     default: 0,
@@ -16,11 +16,11 @@ pub const START_SPREAD_US: Parameter = Parameter {
     source: "starting all at once is simplest; the parameters of published tables were fitted that way",
 };
 
-/// The longest time within which programs may start: a minute. A run ends only when its last program has
-/// started and seen that the measured time is over.
+/// Largest value of this parameter: a minute. It is limited because a run ends only after its last program
+/// has started.
 const MAX_US: u64 = 60_000_000;
 
-/// Lets the programs of a plan start as `setup` says.
+/// Delays the start of each program by a random time, if `setup` asks for it.
 pub(super) fn spread(plan: Plan, setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let spread_ns = 1000 * setup.at_most(&START_SPREAD_US, MAX_US)?;
     if spread_ns == 0 {

@@ -1,5 +1,5 @@
-//! stress-ng `--vm`: each worker maps memory, writes all of it, checks the contents, unmaps it, and begins
-//! again.
+//! stress-ng `--vm`: each worker maps memory, writes all of the memory, checks the contents, unmaps the
+//! memory, and begins again.
 
 use super::mapping::{Backing, FAULT_NS, Mapping, UNMAP_NS};
 use super::plan::Plan;
@@ -33,7 +33,7 @@ pub(super) const STRESS_VM: Workload = Workload {
     build,
 };
 
-/// Number of pages that a worker checks between two readings of the clock. Guess: the checks take much less
+/// Number of pages that a worker checks between two readings of the clock. Guess: these checks take much less
 /// time than the interval between two ticks.
 const CHECKED_AT_ONCE: u64 = 64;
 
@@ -44,7 +44,7 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     for (cpu, lru) in setup.each_cpu().zip(Lru::for_cpus(&mut plan, setup)) {
         let mut mapping = Mapping::new(setup, Backing::Anonymous, lru, None);
         plan.work(cpu, move |target| {
-            // Each worker begins at a random point of its cycle, as if all workers had run for a long time.
+            // Each worker begins at a random point of its cycle, as if it had run for a long time.
             let mut left = target.random() % pages + 1;
             while target.running() {
                 let wanted = std::mem::replace(&mut left, pages);

@@ -1,7 +1,7 @@
-//! Describes a benchmark: its name, its parameters, and the function that makes a plan of it.
+//! The description of a benchmark: its name, its parameters, and the function that makes its plan.
 //!
-//! This file uses no file of a benchmark, so the file of each benchmark can use this file. The module `load`
-//! lists all benchmarks.
+//! The files of the benchmarks use this file. The list of all benchmarks is in the module `load`, because a
+//! list here would make files depend on each other in a circle.
 
 use super::plan::Plan;
 use super::setup::{Parameter, PlanError, Settings, Setup};
@@ -23,15 +23,15 @@ pub struct Workload {
     pub duration_ms: (u64, u64),
     /// The benchmark's parameters, with defaults.
     pub parameters: &'static [Parameter],
-    /// Makes a plan of the benchmark.
+    /// The function that makes a plan of the benchmark.
     pub(super) build: fn(&Setup<'_>) -> Result<Plan, PlanError>,
 }
 
 impl Workload {
-    /// Makes the workers of a run, with the channels and locks between them.
+    /// Makes the workers of a run, with the channels and locks between the workers.
     ///
     /// # Errors
-    /// Fails if a setting is unknown, or if there are too few CPUs.
+    /// Fails if a setting is unknown or out of range, or if there are too few CPUs.
     pub fn plan(&self, setup: &Setup<'_>) -> Result<Plan, PlanError> {
         setup.settings.check_against(self.all_parameters())?;
         if setup.cpus == 0 || setup.cpus as usize > setup.topology.nodes_of_cpus.len() {
@@ -49,11 +49,12 @@ impl Workload {
 }
 
 impl Settings {
-    /// Checks that `workload` has each parameter that is set, and that each value is in its range.
+    /// Checks that `workload` has each parameter that these settings name, and that each value is in its
+    /// range.
     ///
     /// # Errors
-    /// Fails if `workload` lacks a parameter, or cannot take a value. The error names the first wrong
-    /// parameter.
+    /// Fails if `workload` has no parameter with this name, or if a value is out of range. The error names
+    /// the first wrong setting.
     pub fn check(&self, workload: &Workload) -> Result<(), PlanError> {
         self.check_against(workload.all_parameters())
     }

@@ -1,9 +1,9 @@
-//! LRU lists. Each memory cgroup has one list and one lock on each node. A CPU takes the lock of a list once
-//! for several pages.
+//! Models LRU lists and their locks. Each memory cgroup has one list with a lock on each node. A CPU takes
+//! the lock once for several pages.
 //!
-//! The list is not part of the allocator, but every anonymous page and every file page is added to a list. So
-//! the lock of a list is the most contended lock after the zone lock (spec fault.md §4.1, the 2018 study of
-//! batch sizes).
+//! LRU lists are not part of the allocator, but the kernel adds every anonymous page and every file page to a
+//! list. So the LRU lock is the most contended lock after the zone lock (spec fault.md §4.1, the 2018 study
+//! of batch sizes).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,14 +14,14 @@ use crate::load::setup::{Parameter, Setup};
 use crate::random_time::exponential_ns;
 use crate::target::{Hold, LockId, Target, locked};
 
-/// Number of pages that a CPU collects before it takes the lock and adds these pages to the list. Source:
-/// spec fault.md §4.1, Linux 4.15 to 6.9.
+/// Number of pages that a CPU collects before it takes the lock and adds them to the list. Source: spec
+/// fault.md §4.1, Linux 4.15 to 6.9.
 const ADD_BATCH: u32 = 15;
-/// Largest number of pages that are removed under one hold of the lock. Source: `SWAP_CLUSTER_MAX`, spec
+/// Largest number of pages that a CPU removes under one hold of the lock. Source: `SWAP_CLUSTER_MAX`, spec
 /// pcp.md §0.2.
 pub(crate) const REMOVE_BATCH: u32 = 32;
 
-/// How long the LRU lock is held to add or remove one page.
+/// Time that a CPU holds the LRU lock to add or remove one page.
 pub(crate) const HOLD_NS: Parameter = Parameter {
     key: "lru_page_ns",
     default: 40,
@@ -40,14 +40,14 @@ pub(crate) struct Lru {
 }
 
 impl Lru {
-    /// Makes the access to the LRU lists for each CPU that `setup` uses. The CPUs of a node share one lock.
+    /// Returns an access to the node's LRU list for each CPU that `setup` uses. The CPUs of a node share one
+    /// list.
     pub(crate) fn for_cpus(plan: &mut Plan, setup: &Setup<'_>) -> Vec<Self> {
         Self::for_cgroups(plan, setup, 1)
     }
 
-    /// Makes the access of each CPU like [`for_cpus`](Self::for_cpus), for programs in several memory
-    /// cgroups. Each cgroup has its own list on each node. CPU `n` belongs to cgroup `n` modulo the number of
-    /// cgroups.
+    /// Like [`for_cpus`](Self::for_cpus), but for programs in several memory cgroups. Each cgroup has its own
+    /// list on each node. CPU `n` belongs to cgroup `n` modulo the number of cgroups.
     pub(crate) fn for_cgroups(plan: &mut Plan, setup: &Setup<'_>, cgroups: u64) -> Vec<Self> {
         let page_ns = setup.get(&HOLD_NS);
         let mut locks = BTreeMap::new();
@@ -60,8 +60,8 @@ impl Lru {
         locks.into_iter().map(|lock| Self { lock, page_ns, pending: 0 }).collect()
     }
 
-    /// Makes the access of each CPU to the lists of all nodes that `setup` uses, in the order of the nodes. A
-    /// CPU collects the pages of each node separately.
+    /// Returns for each CPU an access to the lists of all nodes that `setup` uses, in the order of the nodes.
+    /// A CPU collects pages separately for each node.
     pub(crate) fn for_nodes(plan: &mut Plan, setup: &Setup<'_>) -> Vec<Vec<Self>> {
         let page_ns = setup.get(&HOLD_NS);
         let nodes: BTreeSet<_> = setup.each_cpu().map(|cpu| setup.node_of(cpu)).collect();
@@ -87,16 +87,16 @@ impl Lru {
         }
     }
 
-    /// Removes pages that are about to be freed.
+    /// Removes pages from the list, before they are freed.
     pub(crate) fn remove(&self, target: &mut dyn Target, pages: u32) {
         for done in (0..pages).step_by(REMOVE_BATCH as usize) {
             self.hold(target, REMOVE_BATCH.min(pages - done));
         }
     }
 
-    /// Holds the LRU lock for a random time. The time varies because the CPU writes the metadata of the pages
-    /// and of their neighbours on the list. The lines of metadata may be in this CPU's caches, in another
-    /// CPU's caches or only in memory.
+    /// Holds the LRU lock for a random time. On a real machine the time varies, because the CPU writes the
+    /// metadata of the pages and of their neighbours on the list. This metadata may be in this CPU's caches,
+    /// in another CPU's caches or only in memory.
     fn hold(&self, target: &mut dyn Target, pages: u32) {
         let ns = exponential_ns(target, self.page_ns * u64::from(pages));
         locked(target, self.lock, Hold::Exclusive, |target| target.compute(ns));

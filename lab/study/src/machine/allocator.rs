@@ -8,15 +8,15 @@ use super::shape::Shape;
 use crate::{Access, Block, Fill, Target};
 
 /// Number of blocks that one timed phase allocates or frees. A phase takes much longer than reading the
-/// clock, and is much shorter than a sawtooth.
+/// clock, and has far fewer blocks than a sawtooth.
 const BLOCKS: usize = 2048;
-/// Number of blocks in a sawtooth, which allocates all blocks and then frees all blocks. A page set may hold
+/// Number of blocks in a *sawtooth*, which allocates many blocks and then frees all of them. A page set holds
 /// only a small part of the blocks.
 const SAWTOOTH: usize = 16_384;
-/// Number of rounds of each measurement. The result is the median of the rounds.
+/// Number of times that each measurement is repeated. The result is the median.
 const ROUNDS: usize = 21;
-/// Two batch sizes. With each batch size, the number of visits to the zone is known. So the difference of the
-/// two times gives the cost of a visit.
+/// Two batch sizes. The batch size decides the number of zone visits, so the difference between the times
+/// with the two batch sizes gives the cost of a visit.
 const BATCHES: [i32; 2] = [15, 127];
 
 /// Costs of the allocator, in nanoseconds.
@@ -28,17 +28,18 @@ pub(super) struct AllocatorCosts {
     pub(super) block: f64,
     /// Cost of taking the zone's lock once.
     pub(super) visit: f64,
-    /// Extra cost of a page's metadata from the last-level cache, and from memory.
+    /// Cost of a page's metadata from the last-level cache, and from memory, beyond its cost from the core's
+    /// own caches.
     pub(super) metadata: [f64; 2],
     /// Cost of clearing a page that is in the core's own caches, in the last-level cache, and in memory.
     pub(super) clear: [f64; 3],
     /// Cost of reading a page that is in the core's own caches, in the last-level cache, and in memory.
     pub(super) read: [f64; 3],
-    /// The measured size of the part of the last-level cache that one CPU can use, in KiB. The system's
-    /// figure is too large in a virtual machine: it is the size of the host's whole cache.
+    /// The part of the last-level cache that one CPU can use, measured, in KiB. In a virtual machine the
+    /// system reports the size of the host's whole cache, which is too large.
     pub(super) last_level_kib: u32,
-    /// Number of blocks per nanosecond that two CPUs together move through the zone's lock with the smaller
-    /// batch. Both directions count.
+    /// Number of blocks per nanosecond that two CPUs together allocate, and later free, with the smaller
+    /// batch.
     pub(super) contended: f64,
 }
 
@@ -83,8 +84,8 @@ impl AllocatorCosts {
         })
     }
 
-    /// Nanoseconds from one acquisition of a zone's lock to the next, while two CPUs request the lock all the
-    /// time.
+    /// Returns the time of a zone visit without the work for its blocks, while two CPUs request the zone's
+    /// lock all the time, in nanoseconds.
     pub(super) fn contended_visit(&self) -> f64 {
         let batch = f64::from(BATCHES[0]);
         if self.contended > 0.0 { batch / (2.0 * self.contended) - batch * self.block } else { 0.0 }
@@ -100,24 +101,23 @@ fn give(target: &mut dyn Target, block: Block) {
     target.free(block);
 }
 
-/// Frees a block and allocates a cleared one. Each call frees and allocates the same block, because a page
-/// set hands out the block that was freed last.
+/// Frees a block and allocates a cleared block. Both are the same block, because a page set hands out the
+/// block that was freed last.
 fn renew(target: &mut dyn Target, block: Block) -> Block {
     target.free(block);
     let pfn = target.alloc(Order::ZERO, MigrateType::Movable, Fill::Zeroed);
     (pfn.expect("a page was just freed"), Order::ZERO)
 }
 
-/// Measures the time of `work` on [`BLOCKS`] blocks. Returns the time for one block, in nanoseconds.
+/// Measures `work`, which handles [`BLOCKS`] blocks. Returns the time for one block, in nanoseconds.
 fn time(target: &mut dyn Target, work: impl FnOnce(&mut dyn Target)) -> f64 {
     let began = target.now_ns();
     work(target);
     (target.now_ns() - began) as f64 / BLOCKS as f64
 }
 
-/// Allocates many blocks and frees all of them. Nearly all blocks move between the page set and the zone's
-/// free lists. Returns the time to move one block in one direction, to the page set or to the zone, in
-/// nanoseconds.
+/// Allocates many blocks and frees all of them. Nearly all blocks come from the zone's free lists, and go
+/// back there. Returns the average time of an allocation or free, in nanoseconds.
 fn sawtooth(batch: i32) -> Result<f64> {
     measure(fixed(batch), |target, found| {
         let mut held = Vec::with_capacity(SAWTOOTH);
@@ -130,8 +130,8 @@ fn sawtooth(batch: i32) -> Result<f64> {
     })
 }
 
-/// Allocates and frees blocks like [`sawtooth`], but in phases. Between the phases, reads `pages_between`
-/// other pages. Returns the time to move one block in one direction, to the page set or to the zone, in
+/// Allocates blocks and frees them in separate phases. Before each phase, writes to `pages_between` other
+/// pages, which evict metadata from caches. Returns the average time of an allocation or free, in
 /// nanoseconds.
 fn phases(pages_between: usize) -> Result<f64> {
     measure(fixed(BATCHES[1]), move |target, found| {
@@ -151,7 +151,7 @@ fn phases(pages_between: usize) -> Result<f64> {
     })
 }
 
-/// Does `work` on each of `pages` pages, over and over. Returns the time for one page, in nanoseconds.
+/// Does `work` on each of `pages` pages, again and again. Returns the time for one page, in nanoseconds.
 fn sweep(pages: usize, work: impl Fn(&mut dyn Target, &mut Block) + Send + 'static) -> Result<f64> {
     measure(fixed(BATCHES[1]), move |target, found| {
         let mut held: Vec<_> = (0..pages).map(|_| take(target)).collect();
@@ -168,8 +168,8 @@ fn sweep(pages: usize, work: impl Fn(&mut dyn Target, &mut Block) + Send + 'stat
     })
 }
 
-/// Lets two CPUs move blocks through one zone's lock all the time. Returns the number of blocks per
-/// nanosecond.
+/// Makes two CPUs allocate and free blocks of one zone all the time. Returns the number of blocks per
+/// nanosecond that the CPUs together allocate and free.
 fn contended() -> Result<f64> {
     let body = |target: &mut dyn Target| {
         let mut held = Vec::with_capacity(SAWTOOTH);

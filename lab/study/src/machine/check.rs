@@ -16,20 +16,20 @@ use crate::{ThreadOptions, run_on_threads};
 /// Pages of memory on threads and in the simulation: 1 GiB in one zone.
 const PAGES: u64 = 1 << 18;
 const WARM_UP_MS: u64 = 100;
-/// Measured time of each run on threads. A simulation can be shorter than a run on threads, because the
-/// results of a simulation vary less.
+/// Measured time of each run on threads. A simulation is shorter than a run on threads, because its results
+/// vary less.
 const THREADS_MS: u64 = 500;
-/// How many times each case runs on threads. Only the fastest run is compared with the simulation.
+/// Number of times that each case runs on threads. Only the fastest run is compared with the simulation.
 const THREADS_RUNS: u32 = 3;
 const SIMULATED_MS: u64 = 200;
 /// Largest accepted error of a prediction.
 const TOLERANCE: f64 = 0.25;
 
-/// Threads must have their CPUs for at least this share of the time. If threads had a smaller share, other
-/// programs disturbed the run.
+/// Smallest share of the time that threads must have their CPUs. If the share is smaller, other programs
+/// disturbed the run.
 const CPU_SHARE_MIN: f64 = 0.9;
 
-/// A run whose results on threads and in the simulation are compared.
+/// A run on threads and in the simulation. The two results are compared.
 struct Case {
     workload: &'static str,
     cpus: u32,
@@ -38,8 +38,8 @@ struct Case {
     what: &'static str,
 }
 
-/// The runs whose results on threads and in the simulation are compared. Some runs leave out the work outside
-/// the allocator, so that most of their time is spent in the allocator.
+/// The runs that are compared. Some runs leave out the work outside the allocator, so that the allocator
+/// takes most of their time.
 const CASES: &[Case] = &[
     Case { workload: "page_fault1", cpus: 1, batch: 63, settings: &[], what: "one CPU" },
     Case { workload: "page_fault1", cpus: 2, batch: 63, settings: &[], what: "as published" },
@@ -67,11 +67,11 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// When and where the checked machine file was measured.
+/// Whether the checked machine file is a measurement of this machine now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measured {
-    /// The file was measured on this machine just now. Before each row, the cost of moving a cache line is
-    /// measured again.
+    /// The file was measured on this machine just now. The check measures the cost of moving a cache line
+    /// again before each row.
     Now,
     /// The file was measured before, or on another machine.
     Before,
@@ -130,8 +130,8 @@ pub fn compare(mut machine: Machine, measured: Measured) -> Result<Table> {
     Ok(table)
 }
 
-/// Measures the cost of moving a cache line again. In a virtual machine, the host may have moved our CPUs to
-/// cores that are nearer to each other or farther apart.
+/// Measures the cost of moving a cache line again. In a virtual machine, the host may have moved the guest's
+/// CPUs to cores that are nearer to each other or farther apart.
 fn measure_line_again(machine: &mut Machine) {
     let Some(turn) = lines::turn() else { return };
     let costs = &mut machine.costs;
@@ -155,8 +155,8 @@ fn plan(case: &Case) -> Result<crate::load::Plan> {
     Ok(workload.plan(&Setup { topology: &topology, cpus: case.cpus, generation, settings: &settings })?)
 }
 
-/// Runs a case on threads several times. Returns the units of work per second of the fastest run, and the
-/// run's CPU time as a share of the time that its threads ran.
+/// Runs a case on threads several times. Returns the fastest run's units of work per second, and its CPU time
+/// divided by its elapsed time and its number of threads.
 fn on_threads(case: &Case) -> Result<(f64, f64)> {
     let options = ThreadOptions {
         policy: fixed(case.batch),

@@ -14,9 +14,10 @@ use crate::{Access, ChannelId, Fill, Message, Target};
 /// Number of times that the two cores pass the pages back and forth.
 const ROUNDS: usize = 101;
 /// Three numbers of pages to pass back and forth at a time: a quarter, half, and all of the 208 KiB that a
-/// socket holds. The result is the average of the times for these three numbers. The time for a page depends
-/// on the number, because pages that the other core has just written take longest. On a virtual machine with
-/// 2 Xeon CPUs, copying a page took 1130 ns if the pages had at most 160 KiB, and 430 ns if they had more.
+/// socket holds. The result is the average of the times with the three numbers. The time for a page depends
+/// on the number, because pages that the other core has just written take longest. Example: on a virtual
+/// machine with 2 Xeon CPUs, copying a page took 1130 ns with at most 160 KiB of pages, and 430 ns with more
+/// pages.
 const PAGES: [usize; 3] = [13, 26, 52];
 const THERE: ChannelId = ChannelId(0);
 const BACK: ChannelId = ChannelId(1);
@@ -30,7 +31,8 @@ pub(super) struct CopyCosts {
     pub(super) from_core: f64,
 }
 
-/// Measures two cores that copy the same pages in turn. Returns `None` if there is only one CPU.
+/// Measures the costs with two cores that copy the same pages in turn. Returns `None` if there is only one
+/// CPU.
 pub(super) fn copy(shape: &Shape) -> Result<Option<CopyCosts>> {
     if shape.cpus < 2 {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Writes the machine file from the measurements.
+//! Measures a machine, and writes the results as a machine file.
 
 use anyhow::Result;
 
@@ -7,11 +7,11 @@ use super::cores::{self, CopyCosts};
 use super::lines;
 use super::shape::Shape;
 
-/// Number of cache lines that move from CPU to CPU with a zone's lock: heads of free lists, and counters.
-/// Guess.
+/// Number of cache lines that move from CPU to CPU together with a zone's lock: heads of free lists, and
+/// counters. Guess.
 const ZONE_LINES: u32 = 2;
 
-/// Measures this machine and writes its file.
+/// Measures this machine, and returns the text of its machine file.
 pub(super) fn measured(shape: &Shape) -> Result<String> {
     let costs = AllocatorCosts::measure(shape)?;
     let copy = cores::copy(shape)?;
@@ -26,7 +26,7 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
         Some(_) => (lines::message()? - 2.0 * atomic - 2.0 * line).max(0.0),
         None => 3000.0,
     };
-    // Handing over a contended lock moves the lock's line twice, and the zone's lines once.
+    // Passing a contended lock on moves two lines of the lock, and the zone's lines once.
     let lock_pass = (costs.contended_visit() - costs.visit - line * f64::from(2 + ZONE_LINES)).max(0.0);
     let fault = (lines::fault() - costs.clear[2]).max(0.0);
     let measured = |how: &str| format!("measured by pageset bench machine: {how}");
@@ -67,14 +67,15 @@ pub(super) fn measured(shape: &Shape) -> Result<String> {
     Ok(text)
 }
 
-/// Writes the costs for each place of the data. If a measurement says that a more distant place is cheaper,
-/// that place gets the cost of the nearer place.
+/// Returns the costs of data by its place, in the format of the file. If a distant place was measured as
+/// cheaper than a nearer place, it gets the cost of the nearer place.
 fn by_level([near, shared, memory]: [f64; 3]) -> String {
     let [shared, memory] = [shared.max(near), memory.max(shared).max(near)];
     format!("near_ns = {near:.2}, shared_ns = {shared:.2}, memory_ns = {memory:.2}")
 }
 
-/// Writes the costs of reading for each place of the data, and the cost of copying without the time to read.
+/// Returns the costs of reading by the place of the data, and the cost of copying without the time to read,
+/// in the format of the file.
 fn read_and_copy(read: [f64; 3], copy: Option<CopyCosts>, measured: &dyn Fn(&str) -> String) -> String {
     let sweeps = measured("sweeps over sets of pages of three sizes");
     let ([near, ..], levels) = (read, by_level(read));
@@ -130,9 +131,9 @@ fn cores_per_node(shape: &Shape) -> u32 {
     (shape.cpus / shape.nodes / shape.threads_per_core).max(1)
 }
 
-/// The number of cores that share a last-level cache. In a virtual machine, the system's numbers may
-/// contradict each other. If the number that the system `told` does not divide the number of cores of a node,
-/// all cores of the node share one cache.
+/// Returns the number of cores that share a last-level cache. In a virtual machine, the numbers that the
+/// system reports may contradict each other. If the reported number `told` does not divide the number of
+/// cores of a node, the result is all cores of the node.
 fn cores_per_cache(cores_per_node: u32, told: u32) -> u32 {
     let told = told.clamp(1, cores_per_node);
     if cores_per_node.is_multiple_of(told) { told } else { cores_per_node }

@@ -15,22 +15,22 @@ use crate::{ChannelId, Message, Target};
 
 /// Number of atomic operations in one timing.
 const ATOMICS: u32 = 100_000;
-/// Number of writes of each CPU in one timing of two CPUs that write in turn. A timing takes some
-/// microseconds, so most timings are not interrupted.
+/// Number of writes of each CPU in one timing of two CPUs that write in turn. A timing takes only some
+/// microseconds, so nothing interrupts most timings.
 const TURNS: u64 = 50;
 /// Number of timings of two CPUs that write in turn.
 const CHUNKS: u64 = 2001;
-/// Number of timings of each operation except writing in turn. The result is the median of the timings.
+/// Number of timings of an atomic operation. The result is the median of the timings.
 const ROUNDS: usize = 11;
 /// Number of pages whose first write is timed: 64 MiB.
 const FAULT_PAGES: usize = 16 << 10;
 const PAGE_BYTES: usize = 4096;
 
-/// A value on its own pair of cache lines: the processor fetches adjacent lines together.
+/// A value on its own pair of cache lines, because processors fetch pairs of adjacent lines together.
 #[repr(align(128))]
 struct Line(AtomicU64);
 
-/// Time of an atomic operation on a line that this CPU owns, in nanoseconds.
+/// Measures the time of an atomic operation on a line that only this CPU uses, in nanoseconds.
 pub(super) fn atomic() -> f64 {
     let line = Line(AtomicU64::new(0));
     let mut times = (0..ROUNDS).map(|_| {
@@ -43,8 +43,8 @@ pub(super) fn atomic() -> f64 {
     median(&times.by_ref().collect::<Vec<_>>())
 }
 
-/// Time from one write to the next, in nanoseconds, when two CPUs write one line in turn. `None` if there is
-/// only one CPU.
+/// Measures the time from one write to the next when two CPUs write one line in turn, in nanoseconds. Returns
+/// `None` if there is only one CPU.
 pub(super) fn turn() -> Option<f64> {
     let cpus = usable_cpus();
     let [first, second] = *cpus.get(..2)? else { return None };
@@ -56,14 +56,13 @@ pub(super) fn turn() -> Option<f64> {
             let began = Instant::now();
             for turn in 0..TURNS {
                 let mine = 2 * (chunk * TURNS + turn) + parity;
-                // The loop has no pause: a pause would take longer than the line takes to move.
+                // The loop has no pause, because a pause would take longer than the move of the line.
                 while line.0.load(Relaxed) != mine {}
                 line.0.fetch_add(1, Relaxed);
             }
             times.push(began.elapsed().as_nanos() as f64 / (2 * TURNS) as f64);
         }
-        // The system took a CPU away during the longest timings. The length of the longest timings does not
-        // change the median.
+        // The longest timings were interrupted by the system. They hardly change the median.
         median(&times)
     };
     thread::scope(|scope| {
@@ -74,7 +73,7 @@ pub(super) fn turn() -> Option<f64> {
     })
 }
 
-/// Time from sending a message to a waiting CPU until that CPU has the message, in nanoseconds.
+/// Measures the time from sending a message to a waiting CPU until that CPU has received it, in nanoseconds.
 pub(super) fn message() -> Result<f64> {
     const THERE: ChannelId = ChannelId(0);
     const BACK: ChannelId = ChannelId(1);
@@ -97,8 +96,8 @@ pub(super) fn message() -> Result<f64> {
     Ok(if round_trips > 0.0 { 0.5 / round_trips } else { 0.0 })
 }
 
-/// Time of the first write to a page of new memory, in nanoseconds. The time includes the page fault and
-/// clearing the page.
+/// Measures the time of the first write to a page of new memory, in nanoseconds. The time includes the page
+/// fault and the clearing of the page.
 pub(super) fn fault() -> f64 {
     let time = |_| {
         let mut memory = vec![0_u8; FAULT_PAGES * PAGE_BYTES];

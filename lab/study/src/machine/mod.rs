@@ -1,4 +1,4 @@
-//! Measures the costs of single steps on this machine, writes them as a machine file for simulations, and
+//! Measures the costs of single steps on this machine, writes them to a machine file for simulations, and
 //! checks such a file.
 //!
 //! `shape` asks the system for the numbers of CPUs and nodes, and the sizes of caches and memory. `rig` runs
@@ -18,8 +18,8 @@ use anyhow::Result;
 pub use check::{Measured, compare};
 use shape::Shape;
 
-/// Measures this machine and writes a file that simulates the machine. The measurement takes some ten
-/// seconds, during which the machine should be idle.
+/// Measures this machine, and returns the text of a machine file for simulations. The measurement takes some
+/// ten seconds. Meanwhile, the machine should be idle.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Runs pieces of work on threads of this machine, through the same interface that workloads use.
+//! Runs measurements on threads of this machine, through the same interface as workloads.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::{Target, ThreadOptions, ThreadOutcome, run_on_threads};
 /// Pages of the measured allocator: 1 GiB. The system provides memory only for touched pages.
 pub(super) const PAGES: u64 = 1 << 18;
 
-/// A policy with a fixed batch and a fixed limit, so that a measurement knows whether a page comes from a
+/// Returns a policy with a fixed batch and a fixed limit. So a measurement knows whether a page comes from a
 /// page set or from the zone.
 pub(super) fn fixed(batch: i32) -> Policy {
     let mut policy = policy::LINUX_4_9;
@@ -23,8 +23,8 @@ pub(super) fn fixed(batch: i32) -> Policy {
     policy
 }
 
-/// Runs `body` once on the first CPU. `body` reports times by calling its second argument. The result is the
-/// median of the reported times.
+/// Runs `body` once on the first CPU. `body` reports times by calling its second argument. Returns the median
+/// of the reported times.
 pub(super) fn measure(
     policy: Policy,
     body: impl FnOnce(&mut dyn Target, &mut dyn FnMut(f64)) + Send + 'static,

@@ -7,15 +7,15 @@ use pageset_measure::host::{self, Meminfo, usable_cpus};
 
 use super::rig;
 
-/// The CPUs, caches and memory that a machine file names. Each node is assumed to have as many CPUs and as
-/// much memory as the first node.
+/// The CPUs, caches and memory that a machine file names. CPUs and memory are assumed to be divided equally
+/// among the nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) title: String,
     pub(super) cpus: u32,
     pub(super) nodes: u32,
     pub(super) threads_per_core: u32,
-    /// CPUs that share the last-level cache.
+    /// Number of CPUs that share the last-level cache.
     pub(super) cpus_per_cache: u32,
     pub(super) l1d_kib: u32,
     pub(super) l2_kib: u32,
@@ -43,7 +43,7 @@ impl Shape {
                 _ => {}
             }
         }
-        // If the system does not report a cache, a common size is assumed.
+        // If the system does not report a cache, assume a common size.
         let (l3_kib, sharers) = l3.unwrap_or((32 << 10, cpus));
         let (nodes, threads_per_core) = fitting(cpus, nodes, siblings);
         Self {
@@ -59,20 +59,20 @@ impl Shape {
         }
     }
 
-    /// A number of pages that no cache can hold, but at most [`PAGES_MAX`]. A virtual machine may report
-    /// caches larger than this limit, although only a part of these caches belongs to it.
+    /// Returns a number of pages that no cache can hold, but at most [`PAGES_MAX`]. A virtual machine may
+    /// report larger caches than this limit, because it reports the caches of the host.
     pub(super) fn pages_beyond_caches(&self) -> usize {
         (3 * self.l3_kib as usize / 4).min(PAGES_MAX)
     }
 
-    /// A number of pages that fit into the last-level cache, but not into the core's own caches.
+    /// Returns a number of pages that fit into the last-level cache, but not into the core's own caches.
     pub(super) fn pages_in_last_level(&self) -> usize {
         (3 * (self.l1d_kib + self.l2_kib).min(self.l3_kib / 4) as usize / 4).min(PAGES_MAX)
     }
 }
 
-/// Returns the number of nodes and the number of threads per core. Both numbers are reduced until they divide
-/// the number of CPUs, because in a machine file each node has the same number of whole cores.
+/// Returns the number of nodes and the number of threads per core. A number that does not divide the CPUs
+/// equally becomes 1, because in a machine file each node has the same number of whole cores.
 fn fitting(cpus: u32, nodes: u32, siblings: u32) -> (u32, u32) {
     let threads_per_core = if cpus.is_multiple_of(siblings) { siblings } else { 1 };
     let nodes = if (cpus / threads_per_core).is_multiple_of(nodes) { nodes } else { 1 };
@@ -106,7 +106,8 @@ mod tests {
         assert_eq!(list("7-3,x"), 0);
     }
 
-    /// Regression test: 6 CPUs on 2 nodes with 2 threads per core became a machine of 4 CPUs.
+    /// Tests that the machine file has all CPUs. Regression: 6 CPUs on 2 nodes with 2 threads per core became
+    /// a machine of 4 CPUs.
     #[test]
     fn no_cpu_is_lost_whatever_the_system_tells() {
         assert_eq!(fitting(6, 2, 2), (1, 2));
@@ -119,8 +120,8 @@ mod tests {
         }
     }
 
-    /// Regression test: with 480 MiB of last-level cache, the measurement asked for more pages than the
-    /// allocator had, and panicked.
+    /// Regression: with 480 MiB of last-level cache, the measurement asked for more pages than the allocator
+    /// had, and panicked.
     #[test]
     fn a_cache_larger_than_the_memory_to_measure_with_is_no_panic() {
         let large = Shape { l2_kib: u32::MAX / 8, l3_kib: u32::MAX, ..Shape::of_this_machine() };

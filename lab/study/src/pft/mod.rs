@@ -1,5 +1,5 @@
-//! The page fault test. Either `pageset-fault` handles the faults, on threads or in virtual time, or this
-//! machine's kernel does.
+//! The page fault test. The faults are handled by `pageset-fault`, on threads or in virtual time, or by this
+//! machine's kernel.
 //!
 //! `page_fault_test` describes a test and runs it. [`pageset_measure::pft`] runs a test on this machine.
 //! `virtual_run` runs a test in virtual time, and `virtual_world` connects the fault engine with the

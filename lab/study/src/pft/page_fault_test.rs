@@ -13,7 +13,7 @@ use super::virtual_world::RssLine;
 use crate::jobs::Stage;
 use crate::simulate::{machine_text, parse_machine};
 
-/// The handler of the page faults. In JSON, a handler is a name.
+/// The code that handles the page faults. In JSON, a handler is written as its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum FaultHandler {
@@ -75,7 +75,7 @@ pub struct PftSpec {
     /// Number of frames that a thread fetches with one call of the allocator. Default: 16, or 0 on a
     /// simulated machine.
     pub magazine: Option<u32>,
-    /// Work that is done before a page is requested: prefaulting or clearing.
+    /// Work ahead of the first touch of a page: mapping neighbouring pages, or clearing pages.
     pub ahead: Ahead,
     /// Whether pages are cleared.
     pub zero: Zero,
@@ -94,7 +94,7 @@ pub struct Test {
     pub shape: Shape,
     /// Number of repetitions.
     pub repetitions: u32,
-    /// Work that is done before a page is requested: prefaulting or clearing.
+    /// Work ahead of the first touch of a page: mapping neighbouring pages, or clearing pages.
     pub ahead: Ahead,
     /// Whether pages are cleared.
     pub zero: Zero,

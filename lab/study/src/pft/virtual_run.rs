@@ -1,9 +1,9 @@
-//! The fault engine on a simulated machine, in virtual time.
+//! Runs the page fault test on a simulated machine, in virtual time.
 //!
-//! A simulation does not touch each page of hundreds of gibibytes. Each thread touches only a few thousand
-//! pages. The memory of each node is made smaller in the same proportion, so that the same share of the pages
-//! lies on other nodes. After the simulation, the times of touching, leaving and teardown are multiplied by
-//! the same factor. The time to start the threads is not multiplied.
+//! A simulation cannot touch each page of hundreds of gibibytes, so each thread touches only a few thousand
+//! pages. The simulation makes the memory of each node smaller by the same factor, so that the same share of
+//! the pages is on other nodes. Afterwards, it multiplies the times of touching and of teardown by this
+//! factor. It does not multiply the time to start the threads, nor the time until all threads have ended.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -24,59 +24,57 @@ use super::virtual_world::{Present, RssLine, VirtualWorld};
 /// One test on a simulated machine.
 #[derive(Clone, Debug)]
 pub struct VirtualSpec {
-    /// The memory that the test touches, before it is made smaller for the simulation.
+    /// The memory that the test touches, before the simulation makes it smaller.
     pub shape: Shape,
-    /// How the fault engine synchronises faults.
+    /// How the fault engine synchronises faults, and counts pages.
     pub strategy: Strategy,
-    /// Work that is done before a page is requested: prefaulting or clearing.
+    /// Work ahead of the first touch of a page: mapping neighbouring pages, or clearing pages.
     pub ahead: Ahead,
     /// The cache line that holds the counters of resident pages.
     pub rss_line: RssLine,
-    /// Whether each task or the address space remembers the area that was used last.
+    /// The place where the last used area is remembered: in each task, or in the address space.
     pub area_cache: AreaCache,
-    /// Time of one fault to enter the kernel, walk the page table and return. The value is `fault` of the
+    /// Time of one fault to enter the kernel, walk the page table and return. It is the cost `fault` of the
     /// machine file, or a value that a fit tries.
     pub fault_ns: f64,
     /// Largest number of pages that each thread touches in the simulation.
     pub thread_pages_max: u64,
 }
 
-/// Whether each task or the address space remembers the area that was used last.
+/// The place where the area that was used last is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AreaCache {
     /// Each task remembers the area that it used last, as in Linux since 3.15 and in `pageset-fault`.
     Task,
     /// The address space remembers one area for all threads. If each thread has its own area, each fault
     /// overwrites the remembered area. Source: the changelog of "mm: per-thread vma caching" (3.15), "we
-    /// currently cache the last used vma for the whole address space". The changelog counts hits below 2 % in
-    /// a program of many threads. Guess: the pointer to the remembered area is on the cache line of mmap_sem,
-    /// like the counters.
+    /// currently cache the last used vma for the whole address space". It reports less than 2 % hits for a
+    /// program with many threads. Guess: the pointer to the area is on the cache line of mmap_sem, like the
+    /// counters.
     Space,
 }
 
-/// Time between the creation of two threads. One thread creates all other threads. Guess: cloning a thread
-/// and mapping its stack take a few times as long as a wake-up, which takes 10 us.
+/// Time to create one thread. One thread creates all threads, one after another. Guess: cloning a thread and
+/// mapping its stack take a few times as long as a wake-up of 10 us.
 const CREATION: Span = Span::from_us(40);
-/// Virtual time at which threads begin to map memory. The first thread has made the address space before this
-/// time.
+/// Virtual time when threads begin to map memory. By then, the first thread has made the address space.
 const MAPPING: Span = Span::from_ms(1);
-/// Virtual time at which all threads begin to touch pages. All threads have mapped their memory before this
-/// time.
+/// Virtual time when all threads begin to touch pages. By then, all threads have mapped their memory.
 const TOUCHING: Span = Span::from_ms(100_000);
-/// End of the simulation in virtual time. Every run ends before this time.
+/// Virtual time when the simulation would end. Every run ends before this time.
 const END: Span = Span::from_ms(100_000_000);
-/// The time between two calls of the scheduler by a thread. Guess: the default time slice of Linux 2.6, 100
-/// ms.
+/// Time that a thread runs before it calls the scheduler. Guess: the default time slice of Linux 2.6, 100 ms.
 const SLICE: Span = Span::from_ms(100);
-/// The number of pages that a page set fetches in one refill. A page set holds at most six times this number
-/// of pages. Source: the rule of Linux 2.6.13 for a zone of 4 GiB with 16 KiB pages. The batch is a quarter
-/// of 512 KiB, rounded to 2^n - 1 pages. A page set's limit is six batches.
+/// Number of pages that a page set fetches in one refill. Source: the rule of Linux 2.6.13 for a zone of 4
+/// GiB with pages of 16 KiB. A batch is a quarter of 512 KiB, rounded to 2^n - 1 pages, and a page set holds
+/// at most six batches.
 const BATCH: i32 = 7;
 const HIGH: i32 = 6 * BATCH;
-/// Largest memory of a simulated node, as a multiple of the pages of one thread. No node needs more memory.
+/// Largest memory of a simulated node, divided by the pages that threads on all of its CPUs touch. No node
+/// needs more memory.
 const NODE_SHARES_MAX: u64 = 4;
 
-/// Runs the test. `machine` is any simulated machine with the shape's page size.
+/// Runs the test on `machine`, which must have the page size of the test.
 pub fn run(machine: &Machine, spec: &VirtualSpec) -> Result<Run> {
     let shape = Shape { thread_pages: spec.shape.thread_pages.min(spec.thread_pages_max), ..spec.shape };
     let scale = spec.shape.thread_pages as f64 / shape.thread_pages as f64;
@@ -138,22 +136,22 @@ pub fn run(machine: &Machine, spec: &VirtualSpec) -> Result<Run> {
     Ok(found.into_run(&spec.shape, scale))
 }
 
-/// Returns a machine whose nodes have `scale` times less memory than those of `machine`, or even less if the
-/// threads cannot fill so much memory. Nodes that no thread would use are left out. Threads take memory from
-/// the nearest nodes, which are the first nodes.
+/// Returns a smaller copy of `machine`: each node has `scale` times less memory, or even less if the threads
+/// cannot fill so much. Nodes that no thread would use are left out. The first nodes are kept, because
+/// threads take memory from the nearest nodes.
 fn shrunk(machine: &Machine, scale: f64, shape: &Shape) -> Machine {
     let (all, cpus_per_node) = (machine.topology.nodes, machine.topology.cpus_per_node());
     let real = machine.memory.pages() / u64::from(all);
     let needed = NODE_SHARES_MAX * shape.thread_pages * u64::from(cpus_per_node);
     let pages = ((real as f64 / scale) as u64).min(needed).max(64);
-    // Add a quarter, for page tables and for the pages that watermarks keep free. Use nodes in whole groups
-    // of eight, because the machine is built of groups of eight nodes. Count untouched pages of a region too,
-    // because prefaulting may map untouched pages.
+    // Count all pages of a region, because prefaulting may map pages that no thread touches. Add a quarter,
+    // for page tables and for the pages that watermarks keep free. Use nodes in whole groups of eight,
+    // because the machine altix-512 is built of groups of eight nodes.
     let filled = (shape.mapped_pages() + u64::from(shape.tables())) * 5 / 4 / pages + 1;
     let used = u32::try_from(filled).unwrap_or(all).max(shape.threads.div_ceil(cpus_per_node));
     let nodes = used.next_multiple_of(8).min(all);
     let zone = |node: u64| {
-        // Leave out frame 0, because frame 0 is never used.
+        // Leave out frame 0, because allocators do not use it.
         (ZoneKind::Normal, NodeId(node as u16), (node * pages).max(1)..(node + 1) * pages)
     };
     let mut shrunk = Machine {
@@ -172,10 +170,10 @@ struct Shared {
     shape: Shape,
     strategy: Strategy,
     ahead: Ahead,
-    /// Whether the program's writes to its pages take time.
+    /// Whether the simulation charges time for the program's writes to its pages.
     writes_lines: bool,
-    /// Whether each fault overwrites the area that the address space remembers, because the threads have
-    /// different areas.
+    /// Whether each fault overwrites the area that the address space remembers, because each thread has its
+    /// own area.
     writes_area_cache: bool,
     fault: Span,
     engine: Arc<Engine<VirtualWorld>>,
@@ -198,7 +196,7 @@ struct Found {
 }
 
 impl Shared {
-    /// The work of one thread.
+    /// Does the work of one thread.
     fn body(&self, cpu: &VirtualCpu, thread: u32) -> Result<()> {
         let _present = Present::new(cpu);
         if thread == 0 {
@@ -256,8 +254,8 @@ impl Shared {
                 self.engine.world().shares(cpu.id(), Line::MmapLock { space: task.space().id() });
             }
             let backing = task.fault(address, Access::Write)?;
-            // The lines of a page that was cleared just now are in this CPU's caches. The CPU fetches the
-            // lines of a page that was cleared long ago from memory.
+            // If a page was cleared just now, its lines are in this CPU's caches. If it was cleared long ago,
+            // the CPU fetches its lines from memory.
             if self.writes_lines
                 && let Backing::Frame(pfn) = backing
             {
@@ -272,7 +270,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Checks the engine's invariants and then frees all memory. Only the thread that ends last calls this
+    /// Checks the engine's invariants, and then frees all memory. The thread that ends last calls this
     /// function.
     fn tear_down(&self, cpu: &VirtualCpu) -> Result<()> {
         let space = self.space.take().context("there is no address space to tear down; this is a bug")?;
@@ -381,7 +379,7 @@ mod tests {
     fn memory_suffices_for_what_is_mapped_ahead_of_few_threads() {
         let machine = Machine::named("altix-512").unwrap();
         let mut spec = spec("P2,V1,R1", 1);
-        // One thread touches 512 GB, so its pages fill nearly all of the simulated nodes.
+        // One thread touches 512 GiB, so its pages fill nearly all of the simulated nodes.
         (spec.shape.thread_pages, spec.thread_pages_max) = (1 << 25, 8192);
         (spec.shape.skipped, spec.ahead.prefault_order) = (16, 5);
         assert!(run(&machine, &spec).unwrap().pages_untouched > 0);

@@ -1,8 +1,8 @@
-//! The environment of the fault engine on virtual CPUs. Frames come from the simulated allocator. Moving
-//! cache lines and clearing pages take virtual time.
+//! The environment of the fault engine on virtual CPUs. Frames come from the simulated allocator. Moves of
+//! cache lines, and clearing pages, take virtual time.
 //!
-//! The engine's calls name a CPU only by its number. A thread-local table finds the virtual CPU with that
-//! number, because all virtual CPUs of a simulation run on one OS thread.
+//! The engine names a CPU only by its number. A thread-local table has the virtual CPU of each number,
+//! because all virtual CPUs of a simulation run on one OS thread.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -17,7 +17,7 @@ thread_local! {
     static CPUS: RefCell<Vec<Option<VirtualCpu>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A virtual CPU that is in the thread-local table until this value is dropped.
+/// A guard that keeps a virtual CPU in the thread-local table until the guard is dropped.
 pub(super) struct Present(CpuId);
 
 impl Present {
@@ -37,19 +37,19 @@ impl Drop for Present {
     }
 }
 
-/// Copies a virtual CPU from the table, so that the table is not borrowed while the CPU works and other CPUs
-/// run.
+/// Returns a copy of a virtual CPU from the table. A copy is needed because other CPUs borrow the table while
+/// this CPU works.
 fn on(cpu: CpuId) -> VirtualCpu {
     let found = CPUS.with_borrow(|cpus| cpus.get(cpu.index()).cloned().flatten());
     found.expect("tasks run on virtual CPUs that are present")
 }
 
-/// The cache line that holds the counters of an address space.
+/// The cache line that holds an address space's counters of resident pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RssLine {
-    /// The counters are on the cache line of mmap_sem. The source says "the same line as other hot words".
-    /// Source: spec fault.md §1.6, R1.
+    /// The counters are on the cache line of mmap_sem. Source: spec fault.md §1.6, R1, "the same line as
+    /// other hot words".
     #[default]
     WithMmapLock,
     /// The counters are on a cache line of their own.
@@ -57,10 +57,10 @@ pub enum RssLine {
 }
 
 impl RssLine {
-    /// The two places that the counters can have: the line of mmap_sem, or a line of their own.
+    /// Both values.
     pub const ALL: [Self; 2] = [Self::WithMmapLock, Self::Own];
 
-    /// The name of the counters' cache line in command-line options.
+    /// Returns the name of the value in command-line options.
     pub const fn name(self) -> &'static str {
         match self {
             Self::WithMmapLock => "with-mmap-lock",
@@ -68,13 +68,13 @@ impl RssLine {
         }
     }
 
-    /// The cache line of the counters that has this name.
+    /// Returns the value with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|line| line.name() == name)
     }
 }
 
-/// The simulated machine, as the world of the fault engine.
+/// The simulated machine, as the fault engine's environment.
 pub(super) struct VirtualWorld {
     frames: VirtualFrames,
     memory: VirtualMemory,
@@ -83,10 +83,9 @@ pub(super) struct VirtualWorld {
 }
 
 impl VirtualWorld {
-    /// Makes a world. `span` is the range of the machine's frames. The engine may use `tables` tables of
-    /// `lines_per_table` lines each. The memory of the address space is on one node. `planes` parallel
-    /// networks connect this node with other bricks (groups of nodes). The cache lines of the address space
-    /// are spread evenly over these networks.
+    /// Makes the environment. `span` is the range of the machine's frames. The engine may use `tables` page
+    /// tables of `lines_per_table` cache lines each. `planes` is the number of parallel networks between
+    /// groups of nodes. The contended cache lines of the address space are distributed over these networks.
     pub(super) fn new(
         span: Range<u64>,
         (tables, lines_per_table): (u32, u32),
@@ -109,12 +108,11 @@ impl VirtualWorld {
     }
 }
 
-/// Number of cache lines for the locks of areas. If there are more areas than lines, several areas share a
-/// line.
+/// Number of cache lines for the locks of areas. If there are more areas, several areas share a line.
 const AREAS: usize = 4096;
 
-/// The shared cache lines of one address space. The model treats all other cache lines of the engine as
-/// private to one CPU.
+/// The cache lines of one address space that several CPUs write. In the model, each other cache line of the
+/// engine belongs to one CPU.
 struct CounterLines {
     mmap_lock: SharedLine,
     rss: SharedLine,
@@ -163,8 +161,8 @@ impl World for VirtualWorld {
         }
     }
 
-    /// Charges the time of reading a cache line that no other CPU writes. So virtual time passes, and other
-    /// CPUs can run.
+    /// Charges the time of an atomic operation on a cache line that no other CPU uses. So virtual time
+    /// passes, and other CPUs can run.
     fn relax(&self, _: CpuId) {
         SharedLine::new().rmw_here();
     }
@@ -195,7 +193,7 @@ impl FrameSource for VirtualFrames {
     }
 }
 
-/// Pages without contents. Clearing or copying a page only takes time, which depends on where the page lies.
+/// Pages without contents. Clearing or copying a page only takes time, depending on the place of the page.
 pub(super) struct VirtualMemory;
 
 impl Memory for VirtualMemory {

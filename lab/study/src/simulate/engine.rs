@@ -16,12 +16,12 @@ use super::target::{Shared, VirtualTarget};
 use crate::contest::AllocatorKind;
 use crate::load::{Plan, Setup, Topology};
 
-/// Length of the idle time after the run. At the end of the idle time, the pages in page sets are counted, as
-/// in published tables. Guess: half a minute. In this time `high` falls to 2 % of its former value (by a
-/// factor of 7/8 each second).
+/// Length of the idle time after the run. After this time, the simulation counts the pages in page sets, as
+/// published tables do. Guess: half a minute. In this time `high` falls to 2 % of its former value, if it
+/// falls to 7/8 each second.
 const IDLE_SECONDS: u64 = 30;
 
-/// Runs a simulation. Equal specs give equal results.
+/// Runs a simulation. Equal specs give equal results, if the named files do not change.
 ///
 /// # Errors
 ///
@@ -47,12 +47,13 @@ pub(super) fn simulate_until(spec: &RunSpec, cancel: &Arc<AtomicBool>) -> Result
     Ok(RunResult::new(&outcome, &resolved))
 }
 
-/// Checks whether a run can begin, without running it. Checks the names, the values, and whether the workload
-/// fits the machine. The check does not read a recording.
+/// Checks whether a run can begin, without running it: the names, the values, and whether the workload fits
+/// the machine. If the workload is a recording (`trace:`), this function checks nothing, because it would
+/// have to read the recording.
 ///
 /// # Errors
 ///
-/// Fails if [`simulate`] would refuse the spec.
+/// Fails if [`simulate`] would refuse the spec of a named workload.
 pub fn check(spec: &RunSpec) -> Result<()> {
     if recording(&spec.workload).is_some() {
         return Ok(());
@@ -77,7 +78,7 @@ fn with_allocator<'m>(builder: Builder<'m>, allocator: &AllocatorKind) -> Builde
     }
 }
 
-/// Adds the settings of the kernel's directory `/proc/sys/vm` to a builder.
+/// Adds `vm.*` settings of the kernel to a builder.
 fn with_vm<'m>(mut builder: Builder<'m>, vm: &VmSettings) -> Builder<'m> {
     let VmSettings {
         percpu_pagelist_high_fraction,
@@ -135,8 +136,8 @@ mod tests {
 
     use super::*;
 
-    /// Tests that `percpu_pagelist_high_fraction` sets the limit of page sets: with a small limit, CPUs visit
-    /// the zone more often.
+    /// Tests that `percpu_pagelist_high_fraction` limits page sets: with a small limit, CPUs visit the zone
+    /// more often.
     #[test]
     fn settings_of_the_kernel_reach_the_allocator() {
         let mut spec = RunSpec::new("epyc-2", "page_fault1", "linux-6.12");
@@ -148,7 +149,7 @@ mod tests {
         assert!(tight.zone_lock_acquisitions > generous.zone_lock_acquisitions);
     }
 
-    /// Tests that a program that starts after the end of the measured time does nothing.
+    /// Tests that programs start at random times. A program that starts after the measured time does nothing.
     #[test]
     fn programs_start_within_the_time_that_is_set() {
         let mut spec = RunSpec::new("epyc-2", "page_fault1", "linux-6.12");
@@ -179,7 +180,8 @@ mod tests {
         run_plan(simulation, plan(&spec, &resolved).unwrap()).unwrap()
     }
 
-    /// Tests that readers wake the reclaimer, reclaim memory themselves, and drain page sets.
+    /// Tests that readers of files larger than memory wake the reclaimer, reclaim memory themselves, and
+    /// drain page sets.
     #[test]
     fn readers_of_files_larger_than_memory_meet_the_watermarks() {
         let counts = outcome_of_full_memory().counts;
@@ -188,9 +190,9 @@ mod tests {
         assert_eq!(counts.failures, 0);
     }
 
-    /// Tests patch 8 of the 2023 series: page sets hold fewer pages while the free memory of their zone is
-    /// below the high watermark. The readers of this test are so slow that the reclaimer frees pages fast
-    /// enough. If memory is not short, the series gives the same result with patch 8 and without it.
+    /// Tests patch 8 of the 2023 series. With this patch, page sets hold fewer pages while the free memory of
+    /// their zone is below the high watermark. If memory is not short, the patch changes nothing. The readers
+    /// of this test are so slow that the reclaimer keeps up with them.
     #[test]
     fn patch_8_keeps_page_sets_smaller_where_memory_is_short() {
         let run = |policy: &str, workload: &str| {
@@ -208,8 +210,8 @@ mod tests {
         assert!(after < 0.9 * before, "{before} pages without patch 8, {after} pages with it");
     }
 
-    /// Runs each workload with this project's own allocator. A run fails if pages are left in use, or if the
-    /// allocator's state is wrong.
+    /// Runs each workload with this project's own allocator. `simulate` fails if pages are left in use, or if
+    /// the allocator's state is wrong.
     #[test]
     fn every_workload_runs_on_owned_pageblocks() {
         for workload in Workload::ALL {

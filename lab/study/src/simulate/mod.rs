@@ -17,8 +17,8 @@ use pageset_report::Progress;
 pub use result::{RunResult, SharedUse};
 pub use spec::{RunSpec, machine_text, parse_machine, recording};
 
-/// Simulates all specs, up to `jobs` at once. The results are in the order of the specs, and do not depend on
-/// `jobs`.
+/// Simulates all specs, up to `jobs` of them at once. The results are in the order of the specs, and do not
+/// depend on `jobs`.
 ///
 /// # Errors
 ///

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::spec::Resolved;
 use crate::load::Played;
 
-/// The figures of one simulation. All times are virtual. All counts are of the measured time.
+/// The figures of one simulation. All times are virtual times. Unless a field says otherwise, counts are of
+/// the measured time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// Units of work per second, of all CPUs together.
@@ -27,8 +28,9 @@ pub struct RunResult {
     pub mmap_wait_percent: f64,
     /// Time that CPUs were busy, summed over all CPUs, in milliseconds.
     pub busy_ms: f64,
-    /// The part of the busy time that CPUs spent in the user program. Only the workloads kbuild, stress-vm,
-    /// ebizzy, pigz and oltp report this time. For workloads that do not report user time, the value is 0.
+    /// The part of the busy time that CPUs spent in the user program. The value is 0 for workloads that do
+    /// not separate user time from kernel time. The workloads kbuild, stress-vm, ebizzy, pigz, oltp and
+    /// purger separate it.
     pub user_ms: f64,
     /// Number of times that a CPU waited for a zone's lock in order to drain a page set.
     pub drain_waits: u64,
@@ -36,90 +38,89 @@ pub struct RunResult {
     pub drain_wait_ns: u64,
     /// The longest wait for a zone's lock in order to drain a page set.
     pub drain_wait_max_ns: u64,
-    /// Drains because of consecutive high-order frees.
+    /// Number of drains because of consecutive high-order frees.
     pub free_high: u64,
-    /// Pages that refills took from zones.
+    /// Number of pages that refills took from zones.
     pub alloc_zone: u64,
     /// Number of pages in all blocks that the workload allocated.
     pub allocated_pages: u64,
-    /// Requests that failed.
+    /// Number of requests that failed.
     pub failures: u64,
     /// Number of times that a zone's lock was taken.
     pub zone_lock_acquisitions: u64,
     /// Largest number of pages in page sets at one time. In an allocator without page sets: largest number of
-    /// free pages that single CPUs held, so that other CPUs could not take them.
+    /// free pages that CPUs held for themselves.
     pub pcp_pages_peak: u64,
-    /// Pages in page sets, or held by single CPUs, after 30 idle seconds.
+    /// Number of pages in page sets, or held by CPUs for themselves, after 30 idle seconds.
     pub pcp_pages_idle: u64,
-    /// Figures that are defined for allocators with page sets and without.
+    /// Figures that all allocators have, with page sets or without.
     #[serde(default)]
     pub shared: SharedUse,
-    /// Share of the touched cache lines that came from memory.
+    /// Misses of the last-level cache, in percent of the references to the last-level cache.
     pub cache_miss_percent: f64,
     /// Median time of an allocation.
     pub alloc_p50_ns: f64,
-    /// Time that 99 % of the allocations do not exceed.
+    /// The 99th percentile of the time of an allocation.
     pub alloc_p99_ns: f64,
-    /// Time that 99.9 % of the allocations do not exceed.
+    /// The 99.9th percentile of the time of an allocation.
     pub alloc_p999_ns: f64,
     /// Time of the longest allocation.
     pub alloc_max_ns: f64,
     /// Average time of an allocation.
     pub alloc_mean_ns: f64,
-    /// The part of an allocation's average time that was spent waiting for other CPUs' drains.
+    /// The part of an allocation's average time when the CPU waited for other CPUs' drains.
     pub alloc_behind_drains_ns: f64,
-    /// CPUs that the workload used.
+    /// Number of CPUs that the workload used.
     pub workers: u32,
-    /// Counts of the played recording, if the workload was a recording.
+    /// Counts of the repeated events, if the workload was a recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub played: Option<Played>,
-    /// Fingerprint of everything that happened in the simulation, in order.
+    /// Hash of all events of the simulation, in their order.
     pub digest: String,
 }
 
-/// How often CPUs used data that other CPUs use too, and how much memory the allocator used. The figures of
-/// this struct are defined for every allocator.
+/// Counts of accesses to shared data, and use of memory. Every allocator has these figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SharedUse {
     /// Number of times that a CPU took a zone's lock. In an allocator without locks: number of times that a
     /// CPU changed data that all CPUs of a zone share, plus `contended_lines`.
     pub visits: u64,
-    /// Number of times that a CPU changed the free frames of a pageblock after another CPU had changed them.
-    /// The time between the two changes does not matter. `line_transfers` is 0 for Linux's allocator.
+    /// Number of times that a CPU changed the free frames of a pageblock that another CPU had changed last,
+    /// at any time before. 0 for Linux's allocator.
     pub line_transfers: u64,
     /// The number of `line_transfers` that came less than 10 us after the other CPU's change.
     pub contended_lines: u64,
-    /// Number of cache lines that CPUs fetched from other CPUs, for each table of an allocator without locks.
-    /// Lines of Linux's allocator are not counted, because locks protect them.
+    /// For each table of an allocator without locks, the number of cache lines that CPUs fetched from other
+    /// CPUs. Empty for Linux's allocator.
     pub line_passes: BTreeMap<String, u64>,
-    /// Number of lines that a CPU waited for because they were still moving to another CPU.
+    /// Number of times that a CPU waited for a line because the line was still moving to another CPU.
     pub line_waits: u64,
-    /// Share of the CPUs' busy time spent waiting for lines that other CPUs had.
+    /// Share of the CPUs' busy time spent fetching lines from other CPUs.
     pub line_percent: f64,
-    /// Requests that got memory of another migratetype.
+    /// Number of requests that got memory of another migratetype.
     pub fallbacks: u64,
-    /// Average number of free pages that single CPUs held during the measured time. Other CPUs could not take
-    /// the pages that a single CPU held.
+    /// Average number of free pages that CPUs held for themselves during the measured time. Other CPUs cannot
+    /// take held pages.
     pub held_mean: f64,
-    /// Largest number of pages that were in use or held by single CPUs. A tool such as `free` reports pages
-    /// in use and held pages as used memory.
+    /// Largest number of pages that were in use or held by CPUs. A tool such as `free` reports both as used
+    /// memory.
     #[serde(default)]
     pub used_peak: u64,
-    /// Free pages that single CPUs hold after two ticks of an idle machine.
+    /// Number of held pages after two ticks of the idle machine.
     pub held_after_two_ticks: u64,
     /// Average number of free pages that were reserved for one CPU during the measured time. Other CPUs could
     /// take reserved pages if they found no other pages.
     pub at_hand_mean: f64,
-    /// Pageblocks that are free as a whole at the end of the measured time.
+    /// Number of completely free pageblocks at the end of the measured time.
     pub whole_at_end: u64,
-    /// Free pages outside of whole pageblocks at the end of the measured time.
+    /// Number of free pages outside completely free pageblocks at the end of the measured time.
     pub apart_at_end: u64,
     /// Number of pageblocks that are completely free after 30 idle seconds, when the load is gone.
     pub whole_when_gone: u64,
 }
 
 impl SharedUse {
-    /// Number of cache lines that CPUs fetched from other CPUs, in all tables.
+    /// Returns the number of cache lines that CPUs fetched from other CPUs, over all tables.
     #[must_use]
     pub fn lines(&self) -> u64 {
         self.line_passes.values().sum()

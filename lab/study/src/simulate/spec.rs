@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::contest::AllocatorKind;
 use crate::load::{Generation, Plan, PlanError, Played, Recorded, Settings, Setup, Workload};
 
-/// The description of one simulation. The result depends only on three things: this description, the
-/// machine's file, and the version of the program.
+/// The description of one simulation. The result depends only on this description, on the files that it
+/// names, and on the version of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSpec {
@@ -26,13 +26,13 @@ pub struct RunSpec {
     pub workload: String,
     /// Name of a policy of Linux's allocator, or name of one of this project's own allocators.
     pub policy: String,
-    /// CPUs that the workload uses. Default: all CPUs of the machine.
+    /// Number of CPUs that the workload uses. Default: all CPUs of the machine.
     pub cpus: Option<u32>,
     /// A fixed `batch` in pages, which replaces the policy's rule.
     pub batch: Option<u32>,
     /// A fixed `high` in pages, which replaces the policy's rule.
     pub high: Option<u32>,
-    /// The policy that names the kernel version of everything around the allocator, such as slabs and
+    /// The policy that decides the kernel version of everything except the allocator, such as slabs and
     /// sockets. Default: `policy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_of: Option<String>,
@@ -174,7 +174,7 @@ impl RunSpec {
         self.resolve().map(drop)
     }
 
-    /// Looks up the names in the spec.
+    /// Looks up the names in the spec, and checks its values.
     pub(super) fn resolve(&self) -> Result<Resolved> {
         let mut machine = parse_machine(&machine_text(&self.machine)?, &self.machine)?;
         machine.tick_phase = self.tick_phase.unwrap_or(machine.tick_phase);
@@ -212,7 +212,7 @@ impl RunSpec {
 }
 
 impl RunSpec {
-    /// The allocator that `policy` names, with the batch and high of this spec.
+    /// Returns the allocator that `policy` names, with the `batch` and `high` of this spec.
     fn allocator(&self) -> Result<AllocatorKind> {
         let name = &self.policy;
         let mut allocator = match names_policy_file(name) {
@@ -234,7 +234,7 @@ impl RunSpec {
     }
 }
 
-/// Largest number of pages that a spec may name. `replay --sweep` has the same limit for `high`.
+/// Largest `batch` or `high` of a spec. `replay --sweep` has the same limit for `high`.
 const PAGES_MAX: u32 = 1 << 28;
 
 fn pages(key: &str, pages: u32) -> Result<i32> {
@@ -267,7 +267,7 @@ pub fn machine_text(machine: &str) -> Result<String> {
     Ok(read_description(path)?)
 }
 
-/// Returns the machine that a file describes. `name` is for messages.
+/// Returns the machine that the text of a machine file describes. `name` names the file in errors.
 ///
 /// # Errors
 ///
@@ -283,11 +283,11 @@ pub fn parse_machine(text: &str, name: &str) -> Result<Machine> {
     })
 }
 
-/// Returns the kernel version that a policy belongs to. Slabs and sockets differ between the kernels that the
-/// published texts measured.
+/// Returns the kernel version that a policy belongs to. The published texts measured several kernels, and
+/// their slabs and sockets differ.
 fn generation_of(policy: &str) -> Result<Generation> {
     let version = match names_policy_file(policy) {
-        // A policy file names the policy that it is based on, so use the kernel of that policy.
+        // A policy file belongs to the kernel of the policy that it is based on.
         true => read_policy(Path::new(policy))?.kernel,
         false => policy.strip_prefix("linux-").unwrap_or_default(),
     };
@@ -295,7 +295,7 @@ fn generation_of(policy: &str) -> Result<Generation> {
     Ok(match (numbers.next(), numbers.next()) {
         (Some(major), Some(minor)) if (major, minor) <= (4, 9) => Generation::V4_9,
         (Some(major), Some(minor)) if (major, minor) < (5, 19) => Generation::V4_18,
-        // The 2023 series is for Linux 6.6.
+        // All other names belong to Linux 6.6 or later, for example the patches of the 2023 series.
         _ => Generation::V6_6,
     })
 }

@@ -54,8 +54,8 @@ impl<'c> VirtualTarget<'c> {
         Self { random: cpu.rng("workload"), cpu, shared, lost_frees: 0 }
     }
 
-    /// Number of frees that the allocator refused, because of a bug of the workload or the allocator. A
-    /// refused list of frees counts as at least one.
+    /// Returns the number of frees that the allocator refused, because of a bug of the workload or of the
+    /// allocator. A refused list counts as one free.
     pub(super) fn lost_frees(&self) -> u64 {
         self.lost_frees
     }
@@ -83,8 +83,8 @@ impl Target for VirtualTarget<'_> {
     }
 
     fn score(&mut self, units: u64) {
-        // Work that is finished after the measured time does not count. If such work counted, a run with a
-        // longer clean-up would get a better score.
+        // Work after the measured time does not count. Otherwise, a run with a longer clean-up would get a
+        // better score.
         if self.cpu.running() {
             self.cpu.score(units);
         }

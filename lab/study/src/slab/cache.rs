@@ -1,8 +1,8 @@
-//! One slab cache: decides which slab an object comes from, and which empty slabs are freed.
+//! One slab cache. It decides which slab an object comes from, and which empty slabs are freed.
 //!
-//! This module only does bookkeeping, under a mutex of the host. Each function returns the next step of the
-//! caller: to allocate a block, to free a block, or to take the lock of a list. The caller releases the mutex
-//! before the next step.
+//! This module only does bookkeeping, under a Rust mutex. The results of its functions tell the caller what
+//! to do next: allocate a block, free blocks, or take the lock of a list. The caller releases the mutex
+//! first.
 
 use pageset_core::{MigrateType, NodeId, Order};
 
@@ -12,7 +12,7 @@ use crate::load::setup::Generation;
 use crate::target::Block;
 
 /// Number of slabs that a node keeps on its list even if they are empty. Source: SLUB's documented
-/// `min_partial`, 5 for small objects; general knowledge, not in the spec.
+/// `min_partial`, 5 for small objects, which is general knowledge and not in the spec.
 const NODE_SLABS_MIN: usize = 5;
 
 /// A cache of objects of one size.
@@ -40,7 +40,7 @@ struct Slab {
 /// The place of a slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// The slab belongs to a CPU, which takes objects from it now or later.
+    /// The slab belongs to a CPU, which takes objects from the slab now or later.
     Cpu,
     /// All objects of the slab are in use, so the slab is on no list.
     Full,
@@ -62,7 +62,7 @@ impl CpuSlabs {
     }
 }
 
-/// Where an object comes from.
+/// The slab that an object comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     /// The object comes from the slab with this number. The CPU already has this slab.
@@ -74,12 +74,12 @@ pub(super) enum Taken {
     NeedsSlab,
 }
 
-/// The steps that the caller must do after an object was freed.
+/// The steps that the caller must do after it has freed an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Given {
-    /// Whether the lock of the node's list is taken.
+    /// Whether the caller must take the lock of the node's list.
     pub(super) takes_list_lock: bool,
-    /// Slabs that became empty and go back to the allocator.
+    /// Empty slabs that the caller must give back to the allocator.
     pub(super) emptied: Vec<Block>,
 }
 
@@ -120,7 +120,8 @@ impl Cache {
             return Taken::FromCpu(self.begin(cpu, next));
         }
         let Some(next) = self.nodes[node.index()].pop() else { return Taken::NeedsSlab };
-        // The CPU takes further slabs under the same hold of the list's lock, up to half of its limit.
+        // The CPU takes further slabs under the same hold of the list's lock, until their weight exceeds half
+        // of its limit.
         let mut counted = self.weight(next);
         while !self.rule.is_enough(counted) {
             let Some(more) = self.nodes[node.index()].pop() else { break };
@@ -136,7 +137,7 @@ impl Cache {
         self.rule.weight(self.objects - self.slabs[id as usize].in_use)
     }
 
-    /// Makes a new block this CPU's slab, and takes its first object.
+    /// Makes a new block this CPU's current slab, and takes the slab's first object.
     pub(super) fn add(&mut self, cpu: usize, node: NodeId, block: Block) -> u32 {
         let slab = Slab { block, node, in_use: 0, place: Place::Cpu };
         let id = match self.unused.pop() {
@@ -192,8 +193,8 @@ impl Cache {
         }
     }
 
-    /// Puts a slab on its node's list. If the slab is empty and the list has enough slabs, does not add the
-    /// slab, but frees the slab's block.
+    /// Puts a slab on its node's list. If the slab is empty and the list has enough slabs, removes the slab
+    /// instead, and returns its block.
     fn list_or_retire(&mut self, id: u32) -> Option<Block> {
         let slab = &mut self.slabs[id as usize];
         let list = &mut self.nodes[slab.node.index()];
@@ -210,7 +211,7 @@ impl Cache {
         self.slabs[id as usize].block
     }
 
-    /// Takes all empty slabs from all lists.
+    /// Removes all empty slabs, and returns their blocks.
     pub(super) fn shrink(&mut self) -> Vec<Block> {
         let mut ids: Vec<u32> = self.nodes.iter_mut().flat_map(std::mem::take).collect();
         for cpu in &mut self.cpus {
@@ -240,7 +241,7 @@ mod tests {
         Cache::new(Generation::V6_6, size, MigrateType::Unmovable, (4, 1))
     }
 
-    /// Takes `count` objects on CPU 0, with new slabs as needed; returns the slab of each.
+    /// Takes `count` objects on CPU 0, and adds new slabs as needed. Returns the slab of each object.
     fn take(cache: &mut Cache, count: u32) -> Vec<u32> {
         let mut next = cache.slabs.len() as u64;
         let mut one = || match cache.take(0, NODE) {
@@ -277,8 +278,7 @@ mod tests {
         for _ in 0..10 {
             let burst = take(&mut cache, 20 * 16);
             let emptied: usize = burst.into_iter().map(|id| cache.give(1, id).emptied.len()).sum();
-            // The slabs that did not go back to the allocator are on the list of the consumer, of the
-            // producer or of the node.
+            // The other slabs are on the list of the consumer, of the producer or of the node.
             assert!((10..20).contains(&emptied), "{emptied} of 20 slabs went back to the allocator");
         }
         assert!(cache.slabs.len() <= 30, "at most {} slabs were in use", cache.slabs.len());

@@ -1,8 +1,8 @@
-//! Objects smaller than pages: a small slab layer with the orders and lists of SLUB (spec fault.md §4.0).
+//! Objects smaller than a page: a model of slab caches with SLUB's orders and lists (spec fault.md §4.0).
 //!
-//! Objects cause allocations and frees of pages only when a new slab is needed or a slab becomes empty. If
-//! one CPU allocates objects and another CPU frees them, slabs move between the CPUs. So a stream of messages
-//! of a few hundred bytes causes allocations of order 2 or 3.
+//! The model is needed because objects cause allocations of pages when a new slab is needed, and frees when a
+//! slab becomes empty. If one CPU allocates objects and another CPU frees them, slabs move between the CPUs.
+//! So a stream of messages of a few hundred bytes causes allocations of order 2 or 3.
 
 mod cache;
 pub(crate) mod object;
@@ -22,11 +22,11 @@ use cache::{Cache, Taken};
 pub use object::Object;
 pub(crate) use order::{PAGE_BYTES, order_of};
 
-/// Largest size of a request that is served from a cache. Larger requests get blocks of pages. Source: spec
+/// Largest size of a request that slab caches serve. Larger requests get blocks of pages. Source: spec
 /// fault.md §4.0.
 const KMALLOC_BYTES_MAX: u32 = 8192;
 
-/// How long the lock of a node's list is held.
+/// Time that a CPU holds the lock of a node's list.
 pub(crate) const LIST_NS: Parameter = Parameter {
     key: "slab_list_ns",
     default: 100,
@@ -77,7 +77,7 @@ impl Slabs {
         CacheId(self.caches.len() as u16 - 1)
     }
 
-    /// Adds the general cache for requests of `bytes` bytes, if requests of this size come from a cache.
+    /// Adds the general cache for requests of `bytes` bytes, if slab caches serve requests of this size.
     pub(crate) fn kmalloc_cache(&mut self, plan: &mut Plan, bytes: u32) {
         let size = kmalloc_size(bytes);
         if bytes <= KMALLOC_BYTES_MAX && !self.kmalloc.iter().any(|(known, _)| *known == size) {
@@ -86,8 +86,8 @@ impl Slabs {
         }
     }
 
-    /// Allocates `bytes` bytes and adds the memory to `message`. If there is a slab cache for objects of this
-    /// size, the memory is an object. If there is no such cache, the memory is a block of pages.
+    /// Allocates `bytes` bytes and adds the memory to `message`: an object if there is a slab cache for this
+    /// size, and a block of pages otherwise.
     pub(crate) fn kmalloc(
         &self,
         target: &mut dyn Target,
@@ -171,14 +171,14 @@ impl Slabs {
     }
 
     fn state(&self, id: CacheId) -> MutexGuard<'_, Cache> {
-        // The bookkeeping never panics in the middle of a change, so its state is valid even if the lock is
-        // poisoned.
+        // The state is valid even if the mutex is poisoned, because the bookkeeping never panics in the
+        // middle of a change.
         self.caches[usize::from(id.0)].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The size of the cache that serves requests of `bytes` bytes: 96, 192, or a power of two that is at least
-/// 8.
+/// Returns the size of objects in the cache that serves requests of `bytes` bytes: 96, 192, or a power of two
+/// from 8 on.
 fn kmalloc_size(bytes: u32) -> u32 {
     match bytes {
         65..=96 => 96,

@@ -1,4 +1,4 @@
-//! A reference to a slab object, which a worker can send to another worker.
+//! A reference to a slab object. A worker can send it to another worker.
 
 /// An object of a slab cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

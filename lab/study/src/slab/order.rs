@@ -1,19 +1,18 @@
-//! The order of a cache's slabs, by SLUB's rule (spec fault.md §4.0).
+//! Chooses the order of a cache's slabs, by SLUB's rule (spec fault.md §4.0).
 
 use pageset_core::Order;
 
 /// Bytes of a page.
 pub(crate) const PAGE_BYTES: u32 = 4096;
-/// Largest order that a cache chooses in order to waste less memory. Source: spec fault.md §4.0,
-/// `slub_max_order`.
+/// Largest order that a cache may choose to waste less memory. Source: spec fault.md §4.0, `slub_max_order`.
 const ORDER_MAX: u8 = 3;
 
-/// The order of the slabs of a cache with objects of `size` bytes, on a machine with `cpus` CPUs.
+/// Returns the order of the slabs of a cache with objects of `size` bytes, on a machine with `cpus` CPUs.
 ///
-/// A slab should have room for `4 * (fls(cpus) + 1)` objects, but it need not have room for more objects than
-/// a block of order 3 can hold. Among the orders with enough room, the rule takes the smallest one that
-/// wastes at most 1/16 of the slab. If no order wastes so little, the rule allows 1/8 of the slab, then 1/4,
-/// then 1/2. `size` is from 1 byte to the largest block; 0 counts as 1.
+/// A slab should have room for `4 * (fls(cpus) + 1)` objects, or for as many as fit into a block of order 3.
+/// Among the orders with enough room, the rule takes the smallest order that wastes at most 1/16 of the slab.
+/// If no order wastes so little, the rule allows 1/8 of the slab, then 1/4, then 1/2. A `size` of 0 counts as
+/// 1.
 pub(crate) fn slab_order(size: u32, cpus: u32) -> Order {
     let size = size.max(1);
     let wanted = 4 * (u32::BITS - cpus.leading_zeros() + 1);
@@ -39,8 +38,8 @@ pub(crate) fn order_of(bytes: u64) -> Order {
 mod tests {
     use super::*;
 
-    /// The table of spec fault.md §4.0, computed from the rule of Linux 6.12: the size of an object, and the
-    /// orders for 4, 16, 64 and 224 CPUs.
+    /// The table of spec fault.md §4.0, computed from the rule of Linux 6.12. For each size of objects, it
+    /// has the orders for 4, 16, 64 and 224 CPUs.
     const GOLDEN: [(u32, [u8; 4]); 13] = [
         (64, [0, 0, 0, 0]),
         (96, [0, 0, 0, 0]),

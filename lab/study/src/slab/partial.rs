@@ -1,7 +1,8 @@
-//! Decides how many partly used slabs a CPU keeps for itself before it gives all of them to their nodes.
+//! Limits the partly used slabs that a CPU keeps for itself. At the limit, the CPU gives all of them to their
+//! nodes.
 //!
-//! Source: the changelog of Linux 5.16's "mm, slub: change percpu partial accounting from objects to pages";
-//! numbers are general knowledge of SLUB's defaults, not in the spec.
+//! Source of the rules: the changelog of Linux 5.16's "mm, slub: change percpu partial accounting from
+//! objects to pages". The numbers are SLUB's defaults, which are general knowledge and not in the spec.
 
 use crate::load::setup::Generation;
 
@@ -9,18 +10,17 @@ use crate::load::setup::Generation;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartialRule {
     /// Before Linux 5.16 the limit counts the free objects that a slab has when it joins the CPU's list. A
-    /// full slab joins the list when its first object is freed, so it has one free object. So a CPU that
-    /// frees other CPUs' objects collects one slab for each object of the limit. Most of the collected slabs
-    /// are empty when the CPU gives them away.
+    /// full slab joins the list when its first object is freed, and counts as one object. So a CPU that frees
+    /// other CPUs' objects collects one slab for each object of the limit. Most of these slabs are empty when
+    /// the CPU gives them away.
     Objects(u32),
-    /// Since Linux 5.16 the limit counts slabs. The kernel wants the CPU to keep a number of free objects,
-    /// and assumes that half of each slab is free.
+    /// Since Linux 5.16 the limit counts slabs. The kernel computes the limit from a wanted number of free
+    /// objects, and assumes that half of each slab is free.
     Slabs(u32),
 }
 
 impl PartialRule {
-    /// The rule of a kernel for a cache whose objects have `size` bytes and whose slabs have `objects`
-    /// objects.
+    /// Returns the rule of a kernel for a cache with objects of `size` bytes and slabs of `objects` objects.
     pub(super) fn new(generation: Generation, size: u32, objects: u32) -> Self {
         if generation < Generation::V6_6 {
             return Self::Objects(match size {
@@ -39,7 +39,8 @@ impl PartialRule {
         Self::Slabs((2 * wanted).div_ceil(objects))
     }
 
-    /// The weight of a slab with `free` free objects when it joins the CPU's list.
+    /// Returns the amount that a slab with `free` free objects adds to the count when it joins the CPU's
+    /// list.
     pub(super) fn weight(self, free: u32) -> u32 {
         match self {
             Self::Objects(_) => free,
@@ -47,7 +48,8 @@ impl PartialRule {
         }
     }
 
-    /// Whether a CPU must not add another slab, because the slabs that it has already have this total weight.
+    /// Whether a CPU whose slabs have the total weight `counted` must give them away before it adds another
+    /// slab.
     pub(super) fn is_full(self, counted: u32) -> bool {
         match self {
             Self::Objects(limit) => counted > limit,
@@ -55,8 +57,8 @@ impl PartialRule {
         }
     }
 
-    /// Whether a CPU stops taking slabs from a node's list once the slabs that it has taken have this total
-    /// weight.
+    /// Whether a CPU has taken enough slabs from a node's list, if the taken slabs have the total weight
+    /// `counted`.
     pub(super) fn is_enough(self, counted: u32) -> bool {
         let (Self::Objects(limit) | Self::Slabs(limit)) = self;
         counted > limit / 2

@@ -9,9 +9,9 @@ use parking_lot::{Condvar, Mutex};
 use crate::load::plan::ChannelSpec;
 use crate::target::{Message, Received};
 
-/// Number of times that a thread reads a channel before it sleeps. Guess: the reads take some 10 us, which is
-/// longer than waking a thread. So threads seldom sleep while messages stream, and wake-ups take little of
-/// the measured time.
+/// Number of times that a thread reads a channel before it sleeps. Guess: the reads take some 10 us, longer
+/// than waking a thread. So threads seldom sleep while messages stream, and the measured time contains few
+/// wake-ups.
 const SPINS: u32 = 2000;
 
 /// Bit of [`Channel::seen`] that is set while there are senders.
@@ -22,8 +22,8 @@ const OPEN: usize = 1 << 32;
 pub(super) struct Channel {
     capacity: usize,
     state: Mutex<State>,
-    /// The number of messages in the low bits, and one bit above them that is set while there are senders.
-    /// Threads read `seen` without taking the lock of the queue.
+    /// The number of messages in the low bits, and the bit [`OPEN`]. Threads read `seen` without the queue's
+    /// lock.
     seen: AtomicUsize,
     has_room: Condvar,
     has_message: Condvar,

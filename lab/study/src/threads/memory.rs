@@ -1,4 +1,4 @@
-//! Memory for the contents of frames, so that clearing and copying a frame takes real time.
+//! Memory for the contents of frames, so that clearing and copying frames takes real time.
 
 use std::hint::black_box;
 use std::sync::atomic::AtomicU64;
@@ -15,15 +15,15 @@ const PAGE_WORDS: u64 = PAGE_BYTES as u64 / 8;
 /// Number of words of 8 bytes in a cache line.
 const LINE_WORDS: usize = 8;
 
-/// The frames' contents. The words are atomics, so that the behaviour is defined even if a faulty workload
-/// touches another worker's memory.
+/// The contents of all frames. The words are atomics, so that a faulty workload that touches another worker's
+/// memory is no undefined behaviour.
 #[derive(Debug)]
 pub(super) struct Memory(Vec<AtomicU64>);
 
 impl Memory {
-    /// Allocates zeroed memory for the contents of all frames below `pages`. The system provides memory only
-    /// for touched pages. If there is too little address space, frames have no contents, and touching them
-    /// takes no time.
+    /// Allocates zeroed memory for the contents of frames 0 to `pages`. The operating system provides memory
+    /// only for touched pages. If the allocation fails, frames have no contents, and touching them takes no
+    /// time.
     pub(super) fn new(pages: u64) -> Self {
         let words =
             pages.saturating_add(1).checked_mul(PAGE_WORDS).and_then(|words| usize::try_from(words).ok());

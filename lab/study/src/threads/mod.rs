@@ -1,6 +1,7 @@
-//! Runs a workload on threads of this machine, one pinned to each CPU, over `pageset-core` with real locks.
+//! Runs a workload on threads of this machine, with `pageset-core` and real locks. Each thread is pinned to
+//! its own CPU.
 //!
-//! The same workload also runs on virtual CPUs. A comparison of both results shows how good the simulation
+//! The same workload also runs on virtual CPUs, so a comparison of the results shows how exact the simulation
 //! is. Each frame has real memory, so clearing and copying take as long as this machine needs.
 
 mod channel;
@@ -29,7 +30,7 @@ use target::ThreadTarget;
 pub struct ThreadOptions {
     /// The allocator's policy.
     pub policy: Policy,
-    /// Pages of memory. The system provides memory for a page when the page is touched.
+    /// Number of pages of memory. The operating system provides memory for a page when the page is touched.
     pub pages: u64,
     /// Time before measuring begins.
     pub warm_up: Duration,
@@ -39,16 +40,16 @@ pub struct ThreadOptions {
     pub seed: u64,
 }
 
-/// The result of a run on threads. Two runs differ, unlike two simulations with the same seed.
+/// The result of a run on threads. Repeated runs differ, unlike simulations with the same seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadOutcome {
-    /// Units of work in the measured time.
+    /// Units of work that the workers finished in the measured time.
     pub score: u64,
     /// The measured time.
     pub seconds: f64,
-    /// The allocator's counters of the whole run, warm-up and clean-up included.
+    /// The allocator's counters of the whole run, including warm-up and clean-up.
     pub counters: Counters,
-    /// Requests that failed, in the whole run.
+    /// Number of requests that failed in the whole run.
     pub failures: u64,
     /// Whether every thread could be pinned to its CPU.
     pub pinned: bool,
@@ -65,8 +66,7 @@ impl ThreadOutcome {
 /// The reason why a workload could not run on threads.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ThreadError {
-    /// The plan has more workers than this machine has CPUs, so a run would measure how threads spin and not
-    /// how they work.
+    /// The plan has more workers than this machine has CPUs. In such a run, threads would mostly spin.
     #[error("the workload needs {wanted} CPUs, but this machine lets the program use {present}")]
     Cpus {
         /// Number of workers in the plan.
@@ -182,7 +182,7 @@ pub fn run_on_threads(plan: Plan, options: &ThreadOptions) -> Result<ThreadOutco
 /// Makes an allocator of one zone on one node, for the CPUs that the plan names.
 fn allocator(plan: &Plan, options: &ThreadOptions) -> Result<Allocator, ThreadError> {
     let cpus = plan.workers.iter().map(|worker| worker.cpu.index() + 1).max().unwrap_or(1);
-    // Frame 0 is never used, as on a real machine.
+    // Leave out frame 0, as on a real machine.
     let span = 1..options.pages.saturating_add(1);
     let regions = [span.clone()];
     let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span, regions: &regions }];

@@ -1,19 +1,18 @@
-//! A readers-writer spin lock that guards no value. Workloads take this lock where a kernel would take a
-//! lock.
+//! A readers-writer spin lock that guards no value. Workloads take it where a kernel would take a lock.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::target::Hold;
 
-/// The state of a lock that one thread holds exclusively. Any other state is the number of threads that share
-/// the lock.
+/// The state of a lock that one thread holds exclusively. Every other state is the number of threads that
+/// share the lock.
 const ALONE: u32 = u32::MAX;
-/// Number of times that a thread reads the lock before it yields its CPU to other threads. Guess: this takes
-/// about a microsecond.
+/// Number of times that a thread reads the lock before it yields its CPU to other threads. Guess: the reads
+/// take about a microsecond.
 const SPINS: u32 = 200;
 
-/// A spin lock. The thread that first sees the lock free gets it.
+/// A spin lock without a queue: the thread that first sees the lock free gets it.
 #[derive(Debug, Default)]
 pub(super) struct SpinLock(AtomicU32);
 

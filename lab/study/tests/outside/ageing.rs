@@ -1,5 +1,5 @@
-//! Tests the day of the study `ageing`: its values agree with the recordings that they name, and two days
-//! with the same seed are equal.
+//! Tests the simulated day. Its parameters agree with the recordings that they name, and two days with the
+//! same seed are equal.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn recorded(name: &str) -> Survey {
     survey(reader.as_mut(), &SurveyOptions::default(), |_| {}).unwrap()
 }
 
-/// `part` of `all`, in thousandths.
+/// Returns the share that `part` is of `all`, in thousandths.
 fn permille(part: u64, all: u64) -> u32 {
     (part * 1000 / all) as u32
 }
@@ -85,7 +85,8 @@ fn every_allocator_is_asked_for_the_same() {
             let course = play(&day, 1, &entrant, compaction, 4, &mut || true).unwrap();
             let end = course.end();
             assert_eq!((course.moments.len(), end.step), (4, day.steps), "{entrant:?}");
-            // A machine this small does not always have a free block of eight pages.
+            // Some requests may fail, because such a small machine does not always have a free block of eight
+            // pages.
             assert!(end.work.failures * 100 < end.work.requests, "{entrant:?}: {:?}", end.work);
             asked.push(end.work.requests);
         }

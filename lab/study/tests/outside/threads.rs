@@ -1,4 +1,4 @@
-//! Tests that workloads on real threads end, free all of their memory, and do work. Times are not checked.
+//! Tests that workloads on real threads end, free all of their memory, and do work. The tests check no times.
 
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ fn plan(workload: &Workload, cpus: u32) -> pageset_study::load::Plan {
     workload.plan(&setup).expect("a valid plan")
 }
 
-/// Runs for longer and longer until something is done: on a busy machine a short run may end before its
-/// threads begin.
+/// Runs a workload for longer and longer times until it does some work. On a busy machine, a short run may
+/// end before its threads begin.
 fn run_until_done(workload: &Workload) -> Result<ThreadOutcome, ThreadError> {
     let mut options = OPTIONS;
     loop {

@@ -1,4 +1,4 @@
-//! Replaces the counters in a build without the feature `perf`.
+//! Replaces the counters of instructions and cycles in a build without the feature `perf`.
 
 /// The counters of a build without the feature `perf`. No value of this type exists.
 pub(in super::super) enum Counters {}

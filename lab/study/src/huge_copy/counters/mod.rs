@@ -1,4 +1,4 @@
-//! Counts instructions and cycles of a thread. Virtual machines often lack these counters.
+//! Counts the instructions and cycles of a thread. Virtual machines often lack these counters.
 
 #[cfg(not(feature = "perf"))]
 mod absent;

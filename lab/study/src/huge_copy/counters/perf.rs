@@ -1,4 +1,4 @@
-//! Counters of the kernel's performance events.
+//! Counters of instructions and cycles, from the kernel's performance events.
 
 use std::io;
 
@@ -22,7 +22,8 @@ impl Counters {
         let counters = || -> io::Result<Self> {
             let counter = |event| {
                 let mut options = Opts::default();
-                // The kernel's own work is left out, because counting it needs rights that the user may lack.
+                // Do not count work in the kernel, because counting it needs privileges that the user may
+                // lack.
                 options.exclude.kernel = true;
                 options.exclude.hv = true;
                 Counter::new(event, (Proc::CURRENT, Cpu::ALL), options)

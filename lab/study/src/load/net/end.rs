@@ -1,5 +1,4 @@
-//! One end of a flow of messages between two workers: the code that sends, receives and frees messages, and
-//! their costs.
+//! One end of a flow of messages between two workers, and the costs of sending, receiving and copying.
 
 use std::sync::Arc;
 
@@ -43,13 +42,13 @@ pub(super) enum Role {
 pub(super) enum FreedBy {
     /// The receiver's CPU frees the memory of the message.
     Receiver,
-    /// The CPU that allocated the memory of the message frees it. If too many messages already wait for the
-    /// CPU that allocated the memory, the receiver's CPU frees it instead.
+    /// The sender's CPU, which allocated the memory, frees it. If too many messages already wait for the
+    /// sender's CPU, the receiver's CPU frees the memory.
     Sender,
 }
 
-/// Largest number of messages that wait until the CPU that allocated their memory frees them. Source: spec
-/// fault.md §4.3, "list <= 64".
+/// Largest number of received messages that wait until the sender's CPU frees them. Source: spec fault.md
+/// §4.3, "list <= 64".
 const DEFERRED_MAX: u32 = 64;
 
 /// Costs of sending, receiving and copying.
@@ -68,12 +67,11 @@ pub(super) fn costs(setup: &Setup<'_>) -> Costs {
     }
 }
 
-/// One direction of the flow between two workers.
+/// One direction of a flow between two workers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Way {
     pub(super) socket: ChannelId,
-    /// The channel in the opposite direction. Received memory goes through this channel back to the sender,
-    /// which frees it.
+    /// The channel that brings received memory back to the sender's CPU, if the sender's CPU frees it.
     pub(super) returned: Option<ChannelId>,
 }
 
@@ -101,7 +99,7 @@ impl End {
         Self { skbs: Arc::clone(skbs), costs, forth, back }
     }
 
-    /// Frees a message on this CPU, or sends the message back so that the sender's CPU frees it.
+    /// Frees a message on this CPU, or sends its memory back to the sender's CPU.
     pub(super) fn give_back(&self, target: &mut dyn Target, message: Message) {
         let kept = match self.back.returned {
             Some(returned) => target.try_send(returned, message),
@@ -112,7 +110,7 @@ impl End {
         }
     }
 
-    /// Frees memory that the receiver sent back.
+    /// Frees the memory that the receiver has sent back.
     pub(super) fn free_returned(&self, target: &mut dyn Target) {
         while let Some(Received::Message(message)) =
             self.forth.returned.map(|returned| target.try_receive(returned))
@@ -121,8 +119,8 @@ impl End {
         }
     }
 
-    /// Reads the payload of messages of `bytes` bytes each. In the model, reading payload that lies in slab
-    /// objects takes no time.
+    /// Reads the payload of messages of `bytes` bytes each. The model charges no time for payload in slab
+    /// objects.
     pub(super) fn read(&self, target: &mut dyn Target, messages: &Message, bytes: u32) {
         for (pfn, order) in &messages.blocks {
             let bytes = u64::from(bytes).min(u64::from(order.frames()) * u64::from(PAGE_BYTES));
@@ -130,7 +128,7 @@ impl End {
         }
     }
 
-    /// Copies the payload: blocks first, then the part in objects.
+    /// Copies the payload: first the part in blocks, then the part in slab objects.
     pub(super) fn copy(&self, target: &mut dyn Target, message: &Message) {
         let mut left = message.bytes;
         for (pfn, order) in &message.blocks {

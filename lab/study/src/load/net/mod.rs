@@ -1,9 +1,9 @@
-//! Sockets: the memory of a message, and a sender and a receiver with a socket between them (spec fault.md
+//! Benchmarks of sockets: senders, receivers, and the memory of the messages between them (spec fault.md
 //! §4.3).
 //!
-//! Files: `skbs` (the memory of a message), `end` (one end of a flow), `turns` (when a CPU is sender and when
-//! receiver) and `stream` (a flow of messages that are sent one by one). Each benchmark of sockets has one
-//! more file.
+//! Parts of several benchmarks: `skbs` (the memory of a message), `end` (one end of a flow), `turns`
+//! (exchanging the roles of sender and receiver) and `stream` (a flow of single messages). Each other file
+//! has one benchmark.
 
 mod end;
 mod sctp;

@@ -1,12 +1,11 @@
-//! netperf `SCTP_STREAM_MANY` over the loopback, 10 KiB messages. Each message is copied once more into a
+//! netperf `SCTP_STREAM_MANY` over the loopback, with messages of 10 KiB. SCTP copies each message into a
 //! packet. Packets with several messages need blocks that are too large for page sets (spec fault.md §4.3).
 //!
-//! The recording data/traces/k612_2c_sctp.pgtrace shows how packets are filled, and which CPU allocates and
-//! frees memory. The recording has one stream of 512 messages of 8 KiB on Linux 6.12 with 2 CPUs. A receiver
-//! opens its window by the size of one packet of the loopback at a time, so most packets carry as many
-//! messages as fit. The acknowledgement that opens the window is handled on the receiver's CPU. So the
-//! receiver's CPU makes the next packet and frees acknowledged memory, unless the sender's CPU does both
-//! earlier.
+//! The parameters are from the recording data/traces/k612_2c_sctp.pgtrace: one stream of 512 messages of 8
+//! KiB on Linux 6.12 with 2 CPUs. A receiver opens its window by the size of one packet at a time, so most
+//! packets carry as many messages as fit. The receiver's CPU handles the acknowledgement that opens the
+//! window. So mostly the receiver's CPU makes the next packet and frees acknowledged memory, and sometimes
+//! the sender's CPU.
 
 use std::sync::Arc;
 
@@ -24,9 +23,9 @@ use crate::target::{Message, Target};
 
 const BYTES: Parameter =
     Parameter { default: 10_240, source: "spec fault.md §4.3: -m 10K", ..super::udp::BYTES };
-/// Largest payload of one message. A message with a payload of this size fits a packet.
+/// Largest payload of one message. A message of this size fits into a packet.
 const BYTES_MAX: u64 = 60_000;
-/// Largest number of bytes in a packet. Source: spec fault.md §4.3, "64 KiB lo MTU".
+/// Largest number of payload bytes in a packet. Source: spec fault.md §4.3, "64 KiB lo MTU".
 const PACKET_BYTES_MAX: u32 = 65_536 - OVERHEAD_BYTES;
 const BUNDLED: Parameter = Parameter {
     key: "bundled_percent",
@@ -81,8 +80,8 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let pairs: Vec<_> = setup.each_pair()?.collect();
     let skbs = Arc::new(Skbs::new(&mut plan, setup, &[bytes]).used_by(2 * pairs.len()));
     let per_bundle = PACKET_BYTES_MAX / bytes;
-    // The memory of the messages limits the number of messages under way. A packet is sent before the
-    // messages that it carries.
+    // A socket's memory limits the number of messages under way. Each bundle takes two places in the channel:
+    // one for the packet and one for its messages.
     let bundle_bytes = per_bundle * (bytes + OVERHEAD_BYTES).next_power_of_two();
     let capacity = 2 * (SOCKET_BYTES / bundle_bytes).max(1);
     let moves_per_s = setup.at_most(&MOVES, MOVES_MAX)?;
@@ -108,7 +107,7 @@ fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
 struct Stream {
     end: End,
     bytes: u32,
-    /// Number of messages that fit a packet.
+    /// Number of messages that fit into a packet.
     per_bundle: u32,
     bundled_percent: u64,
     built_there_percent: u64,
@@ -137,14 +136,13 @@ impl Ends for Stream {
     }
 
     fn receive(&mut self, target: &mut dyn Target, mut packet: Message) {
-        // The packet is followed by its messages.
+        // After a packet, its messages arrive.
         let Some(chunks) = target.receive(self.end.back.socket) else {
             return self.end.skbs.release(target, packet);
         };
         if packet.bytes == 0 {
             self.end.read(target, &chunks, self.bytes);
-            // If there is no memory for a packet, the packet is sent later. In the model this delay costs
-            // nothing.
+            // If there is no memory for a packet, a real kernel sends it later. The model ignores this delay.
             let _ = self.pack(target, chunks.bytes, &mut packet);
         }
         let count = chunks.bytes / u64::from(self.bytes);
@@ -163,7 +161,7 @@ impl Ends for Stream {
 }
 
 impl Stream {
-    /// Makes `count` messages, and the packet for them unless the receiver's CPU makes the packet.
+    /// Makes `count` messages. Also makes their packet, unless the receiver's CPU makes the packet.
     fn make(
         &self,
         target: &mut dyn Target,

@@ -1,5 +1,5 @@
-//! The memory of a message has three parts: a description, a head, and the payload that does not fit into the
-//! head (spec fault.md §4.3).
+//! The memory of a message: its description, its head, and the payload that does not fit into the head (spec
+//! fault.md §4.3).
 
 use pageset_core::{AllocError, MigrateType};
 
@@ -10,11 +10,11 @@ use crate::target::{Message, Target};
 
 /// Size of the structure that describes a message of a socket. Source: spec fault.md §4.3.
 pub(super) const SKB_BYTES: u32 = 256;
-/// Bytes of a message in addition to its payload: room for headers before the payload, and shared information
-/// after the payload. Source: 4 KiB of payload need kmalloc-8k and 8 KiB need order 2 (spec fault.md §4.3).
-/// The value 384 itself is a guess.
+/// Bytes of a head in addition to its payload: room for headers before the payload, and shared information
+/// after it. Guess that agrees with spec fault.md §4.3: 4 KiB of payload need kmalloc-8k, and 8 KiB need a
+/// block of order 2.
 pub(super) const OVERHEAD_BYTES: u32 = 384;
-/// Size of the objects for small heads since Linux 6.3. Source: spec fault.md §4.3.
+/// Size of the slab objects for small heads since Linux 6.3. Source: spec fault.md §4.3.
 const SMALL_HEAD_BYTES: u32 = 704;
 
 /// The slab caches that a message's parts are allocated from.

@@ -1,5 +1,5 @@
-//! sockperf, throughput of small messages. Messages consist of slab objects only. An object is freed on
-//! another CPU than the CPU that allocated it (spec fault.md §4.3).
+//! sockperf: throughput of small messages, which consist only of slab objects. Objects are freed on another
+//! CPU than the CPU that allocated them (spec fault.md §4.3).
 
 use pageset_core::AllocError;
 
@@ -17,7 +17,7 @@ const BYTES: Parameter =
 /// Largest payload of a message in this model, in bytes.
 const BYTES_MAX: u64 = 16_000;
 
-/// Messages are sent as datagrams.
+/// sockperf with datagrams.
 pub(in crate::load) const SOCKPERF_UDP: Workload = Workload {
     name: "sockperf-udp",
     summary: "sockperf, throughput of small datagrams: objects of slabs from CPU to CPU",
@@ -28,7 +28,7 @@ pub(in crate::load) const SOCKPERF_UDP: Workload = Workload {
     build: |setup| build(setup, 1),
 };
 
-/// Messages are sent as a stream, so several messages share a segment.
+/// sockperf with a TCP stream: several messages share a segment.
 pub(in crate::load) const SOCKPERF_TCP: Workload = Workload {
     name: "sockperf-tcp",
     summary: "sockperf, throughput of small messages over TCP: several messages in a segment",
@@ -36,8 +36,8 @@ pub(in crate::load) const SOCKPERF_TCP: Workload = Workload {
     ..SOCKPERF_UDP
 };
 
-/// Number of messages that a stream sends together. Guess: the messages that are written while the previous
-/// segment is on its way.
+/// Number of messages in one segment of a stream. Guess: as many as are written while the previous segment is
+/// on its way.
 const MESSAGES_PER_SEGMENT: u32 = 8;
 
 fn build(setup: &Setup<'_>, per_skb: u32) -> Result<Plan, PlanError> {

@@ -1,4 +1,4 @@
-//! A stream of messages, one after another, between the CPUs of each pair.
+//! A flow of single messages from one CPU to another, for each pair of CPUs.
 
 use std::sync::Arc;
 
@@ -11,13 +11,14 @@ use crate::load::plan::Plan;
 use crate::load::setup::{PlanError, Setup};
 use crate::target::{Message, Target};
 
-/// Largest number of bytes that the messages of one socket take while they are under way. Source: spec
-/// fault.md §4.3, "~208 KiB".
+/// Largest number of bytes of memory that the messages of one socket take. Source: spec fault.md §4.3, "~208
+/// KiB".
 pub(super) const SOCKET_BYTES: u32 = 212_992;
 
 /// Makes the messages of one sender. Each benchmark implements this trait.
 pub(super) trait Source: Send {
-    /// Allocates the memory of the next message. After an error, the caller frees the memory in `message`.
+    /// Allocates the memory of the next message. After an error, the caller frees the memory that `message`
+    /// has so far.
     fn fill(&mut self, skbs: &Skbs, target: &mut dyn Target, message: &mut Message)
     -> Result<(), AllocError>;
 
@@ -28,8 +29,8 @@ pub(super) trait Source: Send {
 /// A one-way flow of messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flow {
-    /// Memory of one message. The memory of a socket, divided by this size, is the largest number of messages
-    /// under way.
+    /// Memory of one message, in bytes. The model divides the memory of a socket by this size to limit the
+    /// number of messages under way.
     pub(super) message_bytes: u32,
     pub(super) freed_by: FreedBy,
     /// How often a task moves to another CPU, per second; see [`MOVES`](super::turns::MOVES).

@@ -1,4 +1,4 @@
-//! netperf `TCP_STREAM` over the loopback: the sender cuts its payload from blocks of order 3 (spec fault.md
+//! netperf `TCP_STREAM` over the loopback: the payload of a sender is in blocks of order 3 (spec fault.md
 //! §4.3).
 
 use pageset_core::AllocError;
@@ -35,7 +35,7 @@ pub(in crate::load) const TCP_STREAM: Workload = Workload {
 fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     let skbs = Skbs::new(&mut plan, setup, &[0]);
-    // Since Linux 5.19, received memory goes back to the CPU that allocated it.
+    // Since Linux 5.19, the CPU that allocated the memory of a received message also frees it.
     let freed_by = if setup.generation >= Generation::V6_6 { FreedBy::Sender } else { FreedBy::Receiver };
     let flow = Flow { message_bytes: SEGMENT_BYTES, freed_by, moves_per_s: 0 };
     stream(setup, plan, skbs, flow, || Segments(Fragments::default()))

@@ -1,14 +1,14 @@
-//! The roles of sender and receiver. Tasks move between CPUs, so a CPU is the sender of a flow for a time,
-//! then its receiver, and so on.
+//! Exchanges the roles of sender and receiver. On a real machine tasks move between CPUs, so a CPU is first
+//! the sender of a flow, then its receiver, and so on.
 //!
-//! In the model a worker stays on its CPU. So if two tasks swap their CPUs on the real machine, two workers
-//! swap their roles in the model. Each direction has its own socket, so no worker receives its own messages.
+//! In the model a worker stays on its CPU. Instead of moving, two workers exchange their roles. Each
+//! direction has its own socket, so no worker receives its own messages.
 
 use super::end::{End, Role};
 use crate::load::setup::Parameter;
 use crate::target::{Message, Target};
 
-/// Largest number of moves per second. With more moves, no time would be left to send a message between two
+/// Largest number of moves per second. With more moves, there would be no time to send a message between two
 /// moves.
 pub(super) const MOVES_MAX: u64 = 10_000;
 pub(super) const MOVES: Parameter = Parameter {
@@ -20,14 +20,14 @@ pub(super) const MOVES: Parameter = Parameter {
     source: "recording k612_8c_unix_stream (Linux 6.12, two streams on 8 CPUs): 39 to 61 moves of each task in 4.3 s",
 };
 
-/// A worker's two roles in a flow: sending and receiving.
+/// One worker of a flow, which can send and receive.
 pub(super) trait Ends {
     fn end(&self) -> &End;
 
     /// Tries to send a message.
     fn send(&mut self, target: &mut dyn Target);
 
-    /// Receives messages. The worker has already received `first`.
+    /// Handles the received message `first`, and receives the messages that belong to it.
     fn receive(&mut self, target: &mut dyn Target, first: Message);
 
     /// Frees memory that a sender keeps between messages.
@@ -57,7 +57,7 @@ pub(super) fn take_turns(target: &mut dyn Target, mut ends: impl Ends, first: Ro
     ends.end().skbs.leave(target);
 }
 
-/// A message that tells the other end to exchange roles.
+/// Returns the message that tells the other worker to exchange roles.
 fn exchange() -> Message {
     Message { bytes: u64::MAX, ..Message::default() }
 }
@@ -89,9 +89,9 @@ fn receive_until_moved(target: &mut dyn Target, ends: &mut impl Ends) -> bool {
     true
 }
 
-/// Draws the time that a CPU keeps its role, at most twice the average. In half of all moves, the arriving
-/// task has the same role as the task that leaves. So the average time in one role is twice the time between
-/// two moves.
+/// Draws the time that a CPU keeps its role, from 0 to twice the average. In half of all moves, the arriving
+/// task has the same role as the leaving task. So the average time in one role is twice the time between two
+/// moves.
 fn stay_ns(target: &mut dyn Target, moves_per_s: u64) -> u64 {
     match 2_000_000_000_u64.checked_div(moves_per_s) {
         Some(average_ns) => target.random() % (2 * average_ns).max(1),

@@ -1,4 +1,5 @@
-//! netperf `UDP_STREAM` over the loopback: datagrams of one size as fast as possible (spec fault.md §4.3).
+//! netperf `UDP_STREAM` over the loopback: a sender sends datagrams of one size as fast as it can (spec
+//! fault.md §4.3).
 
 use pageset_core::{AllocError, MigrateType, Order};
 
@@ -72,8 +73,8 @@ impl Source for Datagrams {
     }
 }
 
-/// A task's current block of order 3. Messages take parts of the block for their payload. The block is freed
-/// with the last message that has a part of it.
+/// A sender's current block of order 3. Messages take parts of the block for their payload. The block is
+/// freed together with the last message that has a part of the block.
 #[derive(Debug, Default)]
 pub(super) struct Fragments {
     current: Option<Block>,
@@ -81,8 +82,8 @@ pub(super) struct Fragments {
 }
 
 impl Fragments {
-    /// Takes `bytes` bytes for the payload of `message`. The message that takes the last bytes of a block
-    /// owns the block.
+    /// Takes `bytes` bytes of blocks for the payload of `message`. The message that takes the last bytes of a
+    /// block becomes the block's owner.
     pub(super) fn cut(
         &mut self,
         target: &mut dyn Target,

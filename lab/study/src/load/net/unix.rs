@@ -1,5 +1,5 @@
-//! lmbench `bw_unix`: 64 KiB writes to a stream socket between two processes. One process allocates blocks of
-//! all orders that page sets hold, and the other frees them (spec fault.md §4.3).
+//! lmbench `bw_unix`: writes of 64 KiB to a stream socket between two processes. The writer allocates blocks
+//! of orders 0 to 3, and the reader frees them (spec fault.md §4.3).
 
 use pageset_core::{AllocError, MigrateType, Order};
 
@@ -13,8 +13,8 @@ use crate::load::workload::Workload;
 use crate::slab::LIST_NS;
 use crate::target::{Fill, Message, Target};
 
-/// Number of payload bytes in the head of each message. A write of 64 KiB consists of two messages. Source:
-/// spec fault.md §4.3, "~3.7 KiB head".
+/// Size of the head of each message, in bytes. A write of 64 KiB consists of two messages. Source: spec
+/// fault.md §4.3, "~3.7 KiB head".
 const HEAD_BYTES: u32 = 3_700;
 /// The two messages of a 64 KiB write: their payload, and the orders of the blocks that hold it. Source: spec
 /// fault.md §4.3.
@@ -40,7 +40,7 @@ pub(in crate::load) const UNIX_STREAM: Workload = Workload {
 fn build(setup: &Setup<'_>) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     let skbs = Skbs::new(&mut plan, setup, &[HEAD_BYTES - OVERHEAD_BYTES]);
-    // The memory of a message is the memory of its payload and of its head.
+    // A message takes the memory of its payload and of its head.
     let flow = Flow {
         message_bytes: 32_768 + 4096,
         freed_by: FreedBy::Receiver,

@@ -1,8 +1,8 @@
-//! The operations (*acts*) of each recorded CPU, in one list for each CPU. A long list is kept in a temporary
+//! A list of the operations (*acts*) of each recorded CPU. If the lists are long, they are in a temporary
 //! file.
 //!
-//! The list of a CPU is cut into chunks of equal length. A full chunk is written to the file, and a reader of
-//! the list has one chunk in memory.
+//! Each list is divided into chunks of equal length. The writer writes a chunk to the file when the chunk is
+//! full. A reader has one chunk of a list in memory.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::sync::{Mutex, PoisonError};
@@ -19,15 +19,14 @@ pub(super) struct Paced {
 }
 
 const BYTES: usize = 12;
-/// Number of acts in a chunk. Guess: a chunk is small compared with the other memory of a simulated CPU, and
-/// large enough that the system call to read the chunk costs little per act.
+/// Number of acts in a chunk. Guess: a chunk is small compared with the other memory of a simulated CPU. It
+/// is large enough that the system call to read it costs little per act.
 const CHUNK: usize = 1024;
-/// Largest number of bytes of all lists that are kept in memory. If the lists are longer, they are written to
-/// a temporary file.
+/// Largest size of all lists together that stays in memory. Longer lists are written to a temporary file.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
 
-/// The kinds of zones that a request may be limited to. The temporary file stores the index of a kind in the
-/// list of these kinds.
+/// The kinds of zones that a request may be limited to. The temporary file stores the index of a kind in this
+/// list.
 const ZONES: [ZoneKind; 4] = [ZoneKind::Dma, ZoneKind::Dma32, ZoneKind::Normal, ZoneKind::Movable];
 
 impl Paced {
@@ -78,7 +77,7 @@ const fn number(block: BlockName) -> u32 {
     }
 }
 
-/// The lists of all CPUs, while the recording is being read.
+/// The lists of all CPUs while the recording is being read.
 #[derive(Debug)]
 pub(super) struct ListWriter {
     file: SpooledTempFile,
@@ -120,7 +119,7 @@ impl ListWriter {
         Ok(())
     }
 
-    /// Ends the writing. Returns the lists of the CPUs that did at least one operation.
+    /// Writes the last chunks. Returns the lists of the CPUs that did at least one operation.
     pub(super) fn finish(mut self) -> io::Result<Lists> {
         for cpu in 0..self.cpus.len() {
             if !self.cpus[cpu].pending.is_empty() {
@@ -133,7 +132,7 @@ impl ListWriter {
     }
 }
 
-/// The finished lists of all CPUs. Any number of players can read the lists at once.
+/// The finished lists of all CPUs. Several readers can use the lists at the same time.
 #[derive(Debug)]
 pub(super) struct Lists {
     file: Mutex<SpooledTempFile>,
@@ -176,7 +175,7 @@ impl Cursor {
         Self { cpu, chunk: None, bytes: Vec::new() }
     }
 
-    /// The act at a position below [`Lists::len`].
+    /// Returns the act at a position below [`Lists::len`].
     pub(super) fn at(&mut self, lists: &Lists, position: u64) -> Paced {
         let (chunk, at) = (position / CHUNK as u64, position % CHUNK as u64);
         let chunk = chunk as usize;

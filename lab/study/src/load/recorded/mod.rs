@@ -1,11 +1,11 @@
 //! A recording as a workload for any number of CPUs. Each CPU repeats the allocations and frees of one
-//! recorded CPU, with the recorded time between them, again and again.
+//! recorded CPU again and again, with the recorded time between them.
 //!
 //! If a CPU waits for a lock, all of its later operations are delayed too, as in a real program. If the run
-//! has more CPUs than the recording, several copies of the recorded machine run. Within a copy, a block is
-//! freed on the CPU that freed it in the recording.
+//! has more CPUs than the recording, several copies of the recorded machine run side by side. Within a copy,
+//! a block is freed on the CPU that freed it in the recording.
 //!
-//! Files: `reading` (the acts of each CPU), `lists` (their storage), `player` (a CPU that plays them).
+//! Files: `reading` collects the operations of each CPU, `lists` stores them, and `player` repeats them.
 
 mod lists;
 mod player;
@@ -21,7 +21,7 @@ use player::{CopyState, Player};
 pub use reading::Played;
 use reading::Recording;
 
-/// A recording, ready to be played.
+/// A recording that can be repeated.
 #[derive(Debug)]
 pub struct Recorded {
     recording: Arc<Recording>,
@@ -34,15 +34,14 @@ impl Recorded {
     /// temporary file.
     ///
     /// # Errors
-    /// Returns an error of the reader. Fails also if the temporary file cannot be written, or if the
-    /// recording has no allocations or no frees.
+    /// Fails if the recording cannot be read, if the temporary file cannot be written, or if the recording
+    /// has no allocations or no frees.
     pub fn read(reader: &mut dyn TraceReader) -> Result<Self, TraceError> {
         let (recording, played) = reading::read(reader)?;
         Ok(Self { recording: Arc::new(recording), played })
     }
 
-    /// Makes a plan of the recording for as many CPUs as `setup` says. A plan of a recording has no
-    /// parameters.
+    /// Makes a plan for the CPUs of `setup`. A recording has no parameters.
     ///
     /// # Errors
     /// Fails if the machine has fewer CPUs than `setup` says, or if the recording shows no allocation.

@@ -1,4 +1,5 @@
-//! A CPU that repeats the operations of a recorded CPU. And the copy of the recorded machine that has this CPU.
+//! Repeats the operations of a recorded CPU on one CPU of the run. Several CPUs together are a copy of the
+//! recorded machine.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,19 +11,19 @@ use super::lists::Cursor;
 use super::reading::Recording;
 use crate::target::{Block, Fill, Target};
 
-/// Longest gap between two events of a CPU that counts as busy time. In longer gaps between two events the
-/// CPU counts as idle. Guess, because a recording of page events does not show whether a CPU worked.
+/// Longest gap between two events of a CPU that counts as busy time. In a longer gap, the CPU counts as idle.
+/// Guess, because a recording of page events does not show whether a CPU worked.
 const BUSY_NS_MAX: u64 = 100_000;
-/// Time that a CPU waits before it checks again how far the other CPUs of its copy are. Guess.
+/// Time that a CPU sleeps before it checks again whether the other CPUs of its copy have caught up. Guess.
 const WAIT_NS: u64 = 20_000;
 
 /// State that the CPUs of one copy of the recorded machine share.
 #[derive(Debug)]
 pub(super) struct CopyState {
-    /// Blocks in use. A key is the number of the pass over the recording, and the block's name in the
-    /// recording.
+    /// Blocks in use. The key has the number of times that the recording was repeated before, and the block's
+    /// name in the recording.
     blocks: HashMap<(u64, BlockName), Block>,
-    /// For each CPU, the number of times that the CPU has begun its list.
+    /// For each CPU, the number of times that the CPU has finished its list.
     passes: Vec<u64>,
     /// Number of CPUs that have ended.
     ended: usize,
@@ -41,14 +42,14 @@ pub(super) struct Player {
     pub(super) copy: Arc<Mutex<CopyState>>,
     /// Index of the recorded CPU whose list this player plays.
     pub(super) index: usize,
-    /// Whether the copy of the recorded machine has all recorded CPUs. If CPUs are missing, each CPU of the
-    /// copy frees only its own blocks.
+    /// Whether the copy has all CPUs of the recorded machine. If CPUs are missing, each CPU frees only its
+    /// own blocks.
     pub(super) is_whole: bool,
 }
 
 impl Player {
     pub(super) fn play(self, target: &mut dyn Target) {
-        // Blocks that this CPU should free and another CPU has not allocated yet.
+        // Blocks that this CPU should have freed, but that another CPU has not allocated yet.
         let mut early = VecDeque::new();
         let mut pass = 0;
         let lists = &self.recording.lists;
@@ -72,13 +73,13 @@ impl Player {
                 target.score(1);
             }
             kept.into_iter().for_each(|block| target.free(block));
-            // Forget frees whose block will never be allocated: the allocation failed, or the CPU that
-            // allocates the block began in the middle of its list.
+            // Give up old frees, because their blocks will never be allocated. Either the allocation failed,
+            // or the allocating CPU began in the middle of its list.
             early.retain(|(since, _)| since + 1 >= pass);
             pass += 1;
             self.copy().passes[self.index] = pass;
-            // Wait while this CPU is more than one pass ahead of the slowest CPU, so that memory stays
-            // bounded.
+            // Wait while this CPU is two or more passes over its list ahead of the slowest CPU. Otherwise,
+            // memory could fill up.
             while target.running() && self.slowest() + 1 < pass {
                 target.sleep(WAIT_NS);
             }
@@ -108,8 +109,8 @@ impl Player {
             }
             What::Free { block } => {
                 early.push_back((pass, block));
-                // Free the block of this operation, if it is already allocated. Also try again to free one
-                // earlier block, which was not allocated yet when this CPU should have freed it.
+                // Free the block of this operation if it is allocated. Also try again to free one block that
+                // was not allocated yet when this CPU should have freed it.
                 for _ in 0..early.len().min(2) {
                     let Some(key) = early.pop_back() else { break };
                     let found = self.copy().blocks.remove(&key);
@@ -141,7 +142,7 @@ impl Player {
         self.copy().passes.iter().copied().min().unwrap_or(0)
     }
 
-    /// The last CPU of a copy frees the rest of the copy's blocks.
+    /// Ends this CPU. The last CPU of a copy frees the remaining blocks of the copy.
     fn end(&self, target: &mut dyn Target) {
         let left = {
             let mut copy = self.copy();

@@ -1,5 +1,5 @@
-//! Turns the requests of a recording into lists of operations, one for each CPU. Only the blocks in use are
-//! kept in memory, not the whole recording.
+//! Turns a recording into lists of operations, one list for each CPU. While reading, the process keeps only
+//! the recording's blocks in use in memory, not the whole recording.
 
 use std::collections::HashSet;
 use std::io;
@@ -13,31 +13,31 @@ use super::lists::{ListWriter, Lists, Paced};
 /// Counts of the events that are repeated, and of the events that are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Played {
-    /// Allocations and frees that are repeated. A bulk allocation counts as one allocation.
+    /// Number of allocations and frees that are repeated. A bulk allocation counts as one allocation.
     pub events: u64,
-    /// Pages of the bulk allocations that are repeated.
+    /// Number of pages of the bulk allocations that are repeated.
     pub bulk_pages: u64,
-    /// Frees left out because the recording does not show the block's allocation.
+    /// Number of frees that are left out because the recording does not show the block's allocation.
     pub unmatched_frees: u64,
-    /// Allocations left out because they failed in the recording.
+    /// Number of allocations that are left out because they failed in the recording.
     pub failed_in_recording: u64,
-    /// Allocations left out because their order or number of pages is impossible.
+    /// Number of allocations that are left out because their order or number of pages is impossible.
     pub impossible: u64,
-    /// Number of frees that the recording lacks and that are added. If the recording allocates a frame twice
-    /// and does not free the frame in between, the first block is freed before the second allocation.
+    /// Number of frees that are added because the recording lacks them. If the recording allocates a frame
+    /// twice without a free in between, the first block is freed before the second allocation.
     pub made_up_frees: u64,
     /// Number of events that were lost when the recording was made.
     pub lost_events: u64,
 }
 
-/// The lists of a recording's operations, which any number of players can repeat.
+/// The lists of a recording's operations, and the blocks that the recording does not free.
 #[derive(Debug)]
 pub(super) struct Recording {
     pub(super) lists: Lists,
     /// The blocks that the recording allocates and does not free.
     kept: HashSet<u32>,
-    /// Number of the first page of a bulk allocation that the recording does not free. The pages of bulk
-    /// allocations are numbered, and the recording frees them in the order of their numbers.
+    /// Number of the first page from bulk allocations that the recording does not free. Pages from bulk
+    /// allocations are numbered, and are freed in the order of their numbers.
     bulk_kept: u32,
 }
 
@@ -66,7 +66,7 @@ pub(super) fn read(reader: &mut dyn TraceReader) -> Result<(Recording, Played), 
 /// A recording that is being read.
 struct Reading {
     lists: ListWriter,
-    /// Time of each CPU's last act.
+    /// Time of each CPU's last operation.
     last_ns: Vec<Option<u64>>,
     operations: u64,
 }
@@ -76,7 +76,7 @@ impl Reading {
         Self { lists: ListWriter::new(), last_ns: Vec::new(), operations: 0 }
     }
 
-    /// Adds an act to the list of the operation's CPU.
+    /// Adds an operation to the list of its CPU.
     fn take(&mut self, operation: Operation) -> io::Result<()> {
         let Operation { ts_ns, cpu, what } = operation;
         let cpu = usize::from(cpu);
@@ -93,7 +93,7 @@ impl Reading {
         let LeftOut { unmatched_frees, failed_in_recording, impossible, allocated_twice, .. } =
             blocks.left_out;
         let played = Played {
-            // One free is added for each block that was allocated twice.
+            // One free was added for each frame that was allocated twice.
             events: self.operations - allocated_twice,
             bulk_pages: u64::from(blocks.bulk_pages),
             unmatched_frees,

@@ -1,5 +1,5 @@
-//! Tests that workloads follow their definitions, and that repeated recordings follow the recording: orders,
-//! types and CPUs of allocations and frees, lifetimes, locks.
+//! Tests that workloads follow their definitions, and that repeated recordings follow the recording: in the
+//! orders, types and CPUs of allocations and frees, in lifetimes and in locks.
 
 mod patterns;
 mod recorded;

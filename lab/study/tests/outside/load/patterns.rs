@@ -92,8 +92,8 @@ fn children_copy_every_page_of_their_parent() {
     for (order, pages) in [(0, 1), (9, 512)] {
         let log = run("anon-cow-seq", 2, 8 * MS, &[("region_pages", 2048), ("page_order", order)]);
         let copies = log.orders(0)[order as usize] - 2048 / pages;
-        // Page tables are single pages. The limits are not exact, because the last children do not copy all
-        // of their memory.
+        // Page tables are single pages too. The limits are not exact, because the last children do not copy
+        // all of their memory.
         let tables = if order == 0 { 4 * copies / 2048 + 8 } else { 0 };
         assert!(
             (copies - tables..=copies).contains(&(log.score as usize / pages)),
@@ -117,11 +117,11 @@ fn streamed_files_are_freed_by_other_cpus_than_read_them() {
     assert!(log.allocs(0).iter().all(|(_, order, kind)| order.get() == 0 && *kind == MigrateType::Movable));
 }
 
-/// A receiver that is slower than its sender: messages queue, and slabs fill before the first object comes
+/// Makes the receiver slower than its sender. So messages queue, and slabs fill before the first object comes
 /// back.
 const SLOW: (&str, u64) = ("receive_ns", 9_000);
 
-/// With this setting, tasks never move to another CPU.
+/// Keeps tasks from moving to another CPU.
 const PINNED: (&str, u64) = ("moves_per_s", 0);
 
 /// Tests that a stream's messages are allocated on even CPUs and freed on odd CPUs.
@@ -192,8 +192,8 @@ fn a_write_to_a_unix_socket_is_blocks_of_orders_3_and_2_1_0() {
     for (order, count) in orders.iter().enumerate().take(3).skip(1) {
         assert!(count.abs_diff(writes) <= 12, "order {order}: {count} for {writes} writes");
     }
-    // Slabs for heads are allocated in addition. Slabs of heads are used again and again, because at most 11
-    // heads are under way and 8 fit a slab.
+    // Slabs for heads are allocated in addition, but only a few: at most 11 heads are under way, and a slab
+    // holds 8 heads.
     assert!(orders[3].abs_diff(writes) <= 16, "order 3: {} for {writes} writes", orders[3]);
 }
 
@@ -217,7 +217,7 @@ fn hackbench_pipes_need_a_page_for_forty_messages() {
 #[test]
 fn hackbench_sockets_turn_over_slabs_of_remote_frees() {
     let log = run("hackbench-sockets", 4, 20 * MS, &[("message_ns", 200)]);
-    // There are far fewer page events than objects.
+    // One slab serves many objects, so there are far fewer page events than messages.
     assert!(!log.allocs(0).is_empty() && (log.allocs(0).len() as u64) < log.score / 4);
 }
 
@@ -244,7 +244,7 @@ fn every_cpu_of_a_build_works() {
     }
 }
 
-/// CPUs that free blocks.
+/// Returns the CPUs that free blocks.
 fn freeing_cpus(log: &Log) -> BTreeSet<u32> {
     let freed = log.acts.iter().filter(|(.., act)| matches!(act, Act::Free { .. }));
     freed.map(|(_, cpu, _)| cpu.0).collect()

@@ -1,4 +1,4 @@
-//! Tests a recording that is repeated on more CPUs than it has.
+//! Tests recordings that are repeated as a workload, also on more CPUs than the recording has.
 
 use std::path::Path;
 

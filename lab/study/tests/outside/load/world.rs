@@ -1,8 +1,8 @@
-//! A test world that records what a workload does. Only one worker runs at a time: the worker whose clock is
-//! earliest. Each worker is a coroutine, because switching between threads takes long.
+//! A test target that records the operations of a workload. Only one worker runs at a time: the worker with
+//! the earliest clock. Workers are coroutines, because switching between threads would take long.
 //!
-//! Memory is unlimited, a frame number is never used twice, and each call takes a fixed time. So two runs
-//! with the same seed are equal, and a workload's requests do not depend on an allocator.
+//! Memory is unlimited, a frame number is never used twice, and each call takes a fixed time. So equal runs
+//! have equal results, and a workload's requests do not depend on an allocator.
 
 use std::cell::{RefCell, RefMut};
 use std::collections::{HashMap, VecDeque};
@@ -13,10 +13,10 @@ use pageset_core::{AllocError, CpuId, MigrateType, Order, Pfn};
 use pageset_study::load::{Generation, Plan, Settings, Setup, Topology, Workload};
 use pageset_study::{Access, Block, ChannelId, Fill, Hold, LockId, Message, Received, Target};
 
-/// Virtual time that each call of a workload takes, except calls that compute.
+/// Virtual time that each call takes, except calls that compute or sleep.
 const CALL_NS: u64 = 10;
 
-/// One allocation or free of a workload.
+/// One allocation, free or lock operation of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
     Alloc {
@@ -24,7 +24,8 @@ pub(crate) enum Act {
         migratetype: MigrateType,
         fill: Fill,
     },
-    /// A block is freed: where and when the block was allocated, and whether it was freed in a list.
+    /// A free of a block. The fields say where and when the block was allocated, and whether it is freed in a
+    /// list.
     Free {
         order: Order,
         allocated_on: CpuId,
@@ -34,7 +35,7 @@ pub(crate) enum Act {
     Lock(LockId, Hold),
 }
 
-/// All allocations and frees of a workload.
+/// All recorded operations of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Log {
     pub(crate) acts: Vec<(u64, CpuId, Act)>,
@@ -56,14 +57,14 @@ impl Log {
         .collect()
     }
 
-    /// The number of allocations of each order at or after `start_ns`.
+    /// Returns the number of allocations of each order at or after `start_ns`.
     pub(crate) fn orders(&self, start_ns: u64) -> [usize; 11] {
         let mut orders = [0; 11];
         self.allocs(start_ns).iter().for_each(|(_, order, _)| orders[order.index()] += 1);
         orders
     }
 
-    /// Number of frees on the CPU that allocated the block, and on other CPUs.
+    /// Returns the number of frees on the CPU that allocated the block, and on other CPUs.
     pub(crate) fn frees(&self) -> (usize, usize) {
         let mut counts = (0, 0);
         for (_, cpu, act) in &self.acts {
@@ -85,7 +86,7 @@ pub(crate) fn run(workload: &str, cpus: u32, duration_ns: u64, set: &[(&str, u64
     run_plan(workload.plan(&setup).expect("a valid plan"), duration_ns)
 }
 
-/// Runs a plan in the test world, and returns its log.
+/// Runs a plan on test targets, and returns the log.
 pub(crate) fn run_plan(plan: Plan, duration_ns: u64) -> Log {
     let state = Rc::new(RefCell::new(State::new(&plan, duration_ns)));
     let mut workers: Vec<_> = plan
@@ -119,13 +120,12 @@ pub(crate) fn run_plan(plan: Plan, duration_ns: u64) -> Log {
 
 struct State {
     clocks: Vec<u64>,
-    /// For each worker, whether it waits for a channel or a lock. While a worker waits, other workers must
-    /// run.
+    /// For each worker, whether it waits for a channel or a lock.
     waiting: Vec<bool>,
     done: Vec<bool>,
     end_ns: u64,
     channels: Vec<Channel>,
-    /// For each lock: the number of workers that share it, and whether a worker holds it exclusively.
+    /// For each lock, the number of workers that share it, and whether a worker holds it exclusively.
     locks: Vec<(u32, bool)>,
     blocks: HashMap<u64, (Order, CpuId, u64)>,
     next_pfn: u64,
@@ -161,8 +161,8 @@ impl State {
         }
     }
 
-    /// Lets waiting workers try again. Their clocks are then not earlier than the operation that `actor` just
-    /// did.
+    /// Lets waiting workers try again. Moves their clocks at least to the time of the operation that `actor`
+    /// just did.
     fn wake(&mut self, actor: usize) {
         let now = self.clocks[actor];
         for worker in (0..self.clocks.len()).filter(|worker| *worker != actor) {
@@ -173,8 +173,8 @@ impl State {
         self.waiting[actor] = false;
     }
 
-    /// Returns the worker that runs next: the worker with the earliest clock among the workers that do not
-    /// wait. If all workers wait, returns the worker with the earliest clock.
+    /// Returns the worker that runs next. It has the earliest clock among the workers that do not wait, or
+    /// among all workers if all wait.
     fn next(&self) -> Option<usize> {
         let workers = (0..self.clocks.len()).filter(|worker| !self.done[*worker]);
         workers.min_by_key(|worker| (self.waiting[*worker], self.clocks[*worker], *worker))
@@ -196,7 +196,7 @@ struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    /// Lets `ns` pass for this worker, then lets the earliest worker run.
+    /// Lets `ns` pass for this worker. Then lets the worker with the earliest clock run.
     fn pass(&self, ns: u64) -> RefMut<'_, State> {
         let mut state = self.state.borrow_mut();
         state.clocks[self.index] += ns;
