@@ -50,17 +50,18 @@ impl CpuHome {
 pub(crate) struct CpuShare {
     /// The zone's offset: frame number minus frame index, modulo 2^64.
     pub(crate) offset: u64,
-    /// The pageblock that this CPU found last. The next search begins there.
+    /// The pageblock that this CPU found last. The CPU's next search begins there.
     pub(crate) near: AtomicU32,
     pub(crate) stock: Stock,
-    /// The pageblock that a free of this CPU made unsettled last. It is not in the set of unsettled ones yet.
-    /// A hint: the pageblock may be settled or reserved meanwhile.
+    /// The pageblock that a free of this CPU made unsettled last. This pageblock is not in the set of
+    /// unsettled pageblocks yet. The field is a hint: another CPU may have settled or reserved the pageblock
+    /// meanwhile.
     pub(crate) unsettled: OneBlock,
     pub(crate) activity: Activity,
-    /// For each type, two reserved pageblocks: for single frames, and for larger blocks.
+    /// For each type, two reserved pageblocks: one for single frames, and one for larger blocks.
     reservations: [[Reservation; KINDS]; TYPES],
-    /// For each order, the first frame of the block that the CPU freed last, plus 1. A hint: it may be out of
-    /// date.
+    /// For each order, the first frame of the block that the CPU freed last, plus 1. This frame is a hint:
+    /// the block may have been taken since.
     freed: [AtomicU32; ROW_ORDER + 1],
     pub(crate) counters: Counters,
 }
@@ -151,11 +152,13 @@ impl OneBlock {
     }
 }
 
-/// The most pageblocks in a stock. A thread that stops with a stock in its hands keeps 8 MiB from others.
+/// The most pageblocks in a stock. A thread that stops after it took all pageblocks of a stock keeps 8 MiB
+/// from other CPUs.
 pub(crate) const STOCK_MAX: usize = 4;
 
-/// Whole pageblocks that a CPU keeps for its next requests. All are of one half of a word of a set. The upper
-/// half of this word is the number of that half, the lower half has a bit for each pageblock.
+/// Whole pageblocks that a CPU keeps for its next requests. In a set, the bits of these pageblocks lie in one
+/// half of a word. The upper half of the stock's word has the number of that half. The lower half has a bit
+/// for each pageblock.
 #[derive(Debug)]
 pub(crate) struct Stock(AtomicUsize);
 
@@ -205,7 +208,8 @@ impl Stock {
         several(update::<A, _>(&self.0, SeqCst, |_| Some(0)).unwrap_or(0))
     }
 
-    /// Adds a pageblock. Returns `false` if there is no room, or if the others lie elsewhere.
+    /// Adds a pageblock. Returns `false` if the stock is full, or if its other pageblocks lie in another half
+    /// of a word.
     pub(crate) fn add<A: Access>(&self, block: BlockIndex) -> bool {
         let Some(one) = Self::word_of(block) else { return false };
         let with = |now: usize| match now & LOWER {
@@ -218,8 +222,8 @@ impl Stock {
         update::<A, _>(&self.0, SeqCst, with).is_ok()
     }
 
-    /// Puts this pageblock in the place of all others, and returns those. If its number is too large, returns
-    /// the pageblock itself.
+    /// Puts this pageblock in the place of all pageblocks of the stock, and returns the old ones. If the
+    /// number of the pageblock is too large, leaves the stock as it is and returns the pageblock itself.
     pub(crate) fn replace<A: Access>(&self, block: BlockIndex) -> Several {
         match Self::word_of(block) {
             Some(one) => several(update::<A, _>(&self.0, SeqCst, |_| Some(one)).unwrap_or(0)),
@@ -244,8 +248,8 @@ pub(crate) struct Wanted {
     pub(crate) migratetype: MigrateType,
 }
 
-/// The pageblock that a CPU reserves for some of its requests, and the row that it takes from. A hint: both
-/// may be out of date.
+/// The pageblock that a CPU reserves for some of its requests, and the row that it takes from. Both are hints
+/// and may be out of date.
 #[derive(Debug)]
 pub(crate) struct Reservation(AtomicU32);
 
@@ -281,9 +285,9 @@ impl Reservation {
         update::<A, _>(&self.0, SeqCst, |now| is_this(now).then_some(0)).is_ok()
     }
 
-    /// Moves the hint from row `from` to row `to` of the same pageblock. Race: another thread of the same
-    /// CPU has reserved another pageblock meanwhile. Then the word has changed and stays as it is, so that
-    /// the new pageblock is not forgotten.
+    /// Moves the hint from row `from` to row `to` of the same pageblock. Race: another thread of the same CPU
+    /// reserves another pageblock meanwhile. This call loses: the word has changed, and stays as it is. So
+    /// the CPU does not forget its new pageblock.
     #[inline]
     pub(crate) fn advance<A: Access>(&self, block: BlockIndex, from: usize, to: usize) {
         let number = |row| (block * ROWS + row) as u32 + 1;
@@ -354,7 +358,7 @@ counters! {
     adopted,
     /// How often a CPU took one or more whole pageblocks.
     claimed,
-    /// How often a CPU returned one or more whole pageblocks to the zone. Those that
+    /// How often a CPU returned one or more whole pageblocks to the zone. The pageblocks that
     /// [`closed`](Self::closed) counts are among them.
     published,
     /// How often an open pageblock became whole, because its last frame in use was freed.

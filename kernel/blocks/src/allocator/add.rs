@@ -67,8 +67,9 @@ impl<A: Access> BlockAllocator<'_, A> {
                 && !self.is_bad(block, frame, state)
     }
 
-    /// Adds frames to a pageblock. Returns the number added. Race: if another CPU adds the same frames, each
-    /// frame is added by one of the two, so the number is lower.
+    /// Adds frames to a pageblock. Returns the number added. Race: another CPU adds the same frames. For each
+    /// row, the slower CPU loses and stops there. So each frame is added once, and the returned number is
+    /// lower.
     fn add_to_pageblock(&self, block: BlockIndex, frames: Range<usize>) -> usize {
         if self.states[block].change::<A>(Phase::Absent, Phase::Changing) {
             self.rows[block].withhold_everything();

@@ -41,7 +41,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// The use of each zone's frames. O(pageblocks).
     pub fn zones(&self) -> impl Iterator<Item = ZoneUse> {
         self.zones.iter().map(|zone| {
-            // Counts without settling: a look changes nothing, so that a program may look often.
+            // Counts without settling, so that a query changes nothing and a program may ask often.
             let is_idle = |block: &usize| self.states[*block].get().is_idle();
             let idle = zone.blocks.clone().filter(is_idle).map(|block| self.rows[block].free() as u64);
             let is_isolated = |block: &usize| self.states[*block].get().is_isolated();

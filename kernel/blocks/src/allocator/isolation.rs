@@ -1,6 +1,6 @@
-//! Takes pageblocks out of service and back. The flag is a bit of the pageblock's state. Race: another CPU
-//! puts the pageblock to another use meanwhile. It does so by an exchange of the same word, so it sees the
-//! flag.
+//! Takes pageblocks out of service and back. A bit of the pageblock's state says that it is out of service.
+//! Race: another CPU puts the pageblock to another use meanwhile. That CPU exchanges the same word. If it
+//! comes second, it sees the bit and loses: it leaves the pageblock out of service.
 
 use pageset_core::{ConfigError, CpuId, MigrateType, Pfn};
 

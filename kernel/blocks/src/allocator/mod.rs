@@ -83,13 +83,13 @@ use crate::zone::Zone;
 /// Each CPU reserves a pageblock, takes blocks from it, and reserves the next when it is used up. An
 /// allocation takes a block by one exchange. A free, on any CPU, returns a block to its pageblock by one
 /// exchange. Pageblocks that no CPU reserves are members of sets, by type and by the order of their largest
-/// free block. In these sets a CPU finds its next pageblock in a few steps, however large memory is. No
-/// allocation or free waits for another: a CPU that stops in the middle of an operation blocks no other CPU.
+/// free block. In these sets a CPU finds its next pageblock in a few steps, however large memory is. A CPU
+/// that stops in the middle of an operation blocks no allocation or free of another CPU.
 ///
 /// Every operation takes the CPU that it runs on. Several threads may pass the same CPU at once.
 ///
-/// Cost: an allocation or a free is O(1) while the CPU's pageblock has a free block. Near a
-/// watermark, or if it found nothing, an allocation settles each unsettled pageblock. Otherwise the cost of an
+/// Cost: an allocation or a free is O(1) while the CPU's pageblock has a free block. An allocation near a
+/// watermark, or one that found no block, settles each unsettled pageblock. Otherwise the cost of an
 /// operation does not grow with the size of memory, unless its documentation says so.
 pub struct BlockAllocator<'a, A = Shared> {
     rows: Storage<'a, Rows<A>>,
@@ -162,7 +162,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// The zone of a frame, and the frame's index.
     #[inline]
     fn locate(&self, pfn: Pfn) -> Option<(&Zone, usize)> {
-        // Look at the last zone first: it is usually the largest.
+        // Look at the last zone first, because it is usually the largest.
         self.zones.iter().rev().find_map(|zone| zone.frame(pfn).map(|frame| (zone, frame)))
     }
 }

@@ -143,8 +143,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         core::iter::from_fn(move || self.next_reserved(zone, &mut next))
     }
 
-    /// The first reserved pageblock from the place `next` on, in the shares of all CPUs one after the other. One
-    /// function, because a kernel would link a copy of a chain of iterators for each caller.
+    /// The first reserved pageblock from the place `next` on, in the shares of all CPUs one after the other.
+    /// This is one function, because the compiler would copy a chain of iterators into a kernel for each
+    /// caller.
     fn next_reserved(&self, zone: ZoneId, next: &mut usize) -> Option<BlockIndex> {
         loop {
             let (cpu, place) = (*next / RESERVATIONS, *next % RESERVATIONS);

@@ -39,7 +39,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Writes into the CPU's share that it reserves `block` for such requests. Gives up the pageblock that
-    /// stood there.
+    /// the share named before.
     pub(super) fn set_reservation(&self, reservation: &Reservation, block: Option<BlockIndex>, cpu: CpuId) {
         if let Some(before) = reservation.replace::<A>(block)
             && Some(before) != block
@@ -48,8 +48,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Ends the reservation of a pageblock if `is_this` accepts its state. If the pageblock is whole then,
-    /// `keeper` keeps it in its stock.
+    /// Ends the reservation of a pageblock if `is_this` accepts its state. If all frames are free then, the
+    /// CPU `keeper` keeps the whole pageblock in its stock.
     pub(super) fn unreserve(
         &self,
         block: BlockIndex,

@@ -32,12 +32,12 @@ const UNITS_SEARCHED: usize = 512;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WholeUse {
     /// A pageblock near the pageblock that the CPU used or freed last, if its unit suits. So CPUs stay apart.
-    /// Needs the feature `units`, and is then the default.
+    /// This rule needs the feature `units`, and is then the default.
     #[cfg(feature = "units")]
     #[default]
     Nearest,
-    /// The lowest whole pageblock, so that memory at the end stays free. For hosts that return memory from
-    /// the end. CPUs keep no stocks of whole pageblocks.
+    /// The lowest whole pageblock, so that memory at the end stays free. Use this rule if the host returns
+    /// memory from the end. CPUs keep no stocks of whole pageblocks.
     #[cfg_attr(not(feature = "units"), default)]
     LowestFirst,
 }
@@ -50,8 +50,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self
     }
 
-    /// Whether units matter, and CPUs keep stocks. They do not for a host that returns memory from the end: it
-    /// needs the lowest pageblocks.
+    /// Whether units matter and CPUs keep stocks. For a host that returns memory from the end, neither is so,
+    /// because CPUs must use the lowest pageblocks.
     pub(super) fn steers(&self) -> bool {
         self.whole_use != WholeUse::LowestFirst
     }
@@ -187,7 +187,8 @@ impl<A: Access> BlockAllocator<'_, A> {
                 return Some(unit);
             }
             units.remove(unit.start);
-            // Race: before this removal, another CPU made the unit whole, and found it in the set still.
+            // Race: before this removal, another CPU made the unit whole, and did not add it, because it was
+            // still in the set. So this CPU adds the unit if it is whole.
             self.note_unit(zone, unit.start);
             at = unit.end;
         }
