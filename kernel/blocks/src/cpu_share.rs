@@ -175,7 +175,8 @@ impl Stock {
         self.0.store(word, Relaxed);
     }
 
-    /// The word of a stock with this pageblock only. `None` if the upper half has no room for its number.
+    /// The word of a stock with this pageblock only. Returns `None` if the upper half has no room for the
+    /// number of the pageblock's half.
     const fn word_of(block: BlockIndex) -> Option<usize> {
         let (half, bit) = (block / HALF, block % HALF);
         if half >> HALF == 0 { Some(half << HALF | 1 << bit) } else { None }

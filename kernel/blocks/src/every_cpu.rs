@@ -26,7 +26,7 @@ impl<'a> EveryCpu<'a> {
     /// Empty arrays for all CPUs.
     ///
     /// # Errors
-    /// [`ConfigError::OutOfMemory`] if the heap has too little.
+    /// [`ConfigError::OutOfMemory`] if the heap has too little memory.
     pub fn new(allocator: &'a BlockAllocator<'a>) -> Result<Self, ConfigError> {
         let mut cpus = 0..;
         let next = || RefCell::new(CpuArrays::new(allocator, CpuId(cpus.next().unwrap_or(0))));
@@ -83,8 +83,8 @@ impl<'a> EveryCpu<'a> {
         self.allocator.mark_bad(cpu, pfn)
     }
 
-    /// A CPU's arrays. `None` if the CPU is in the middle of an operation; an interrupting handler then uses
-    /// the allocator directly.
+    /// A CPU's arrays. Returns `None` if the CPU is in the middle of an operation. An interrupt handler then
+    /// uses the allocator directly.
     fn of(&self, cpu: CpuId) -> Option<RefMut<'_, CpuArrays<'a>>> {
         self.arrays.get(cpu.index())?.try_borrow_mut().ok()
     }

@@ -207,8 +207,8 @@ impl Row {
         Self(self.0 ^ changes(heads, order))
     }
 
-    /// Returns this row with the block at this frame taken. The order is at most a row's. `None` if a frame
-    /// of the block is not free, or if no block of this order can begin there.
+    /// Returns this row with the block at this frame taken. The order is at most a row's. Returns `None` if a
+    /// frame of the block is not free, or if no block of this order can begin there.
     #[inline]
     pub(crate) const fn with_taken_at(self, at: usize, order: Order) -> Option<Self> {
         let is_free = at & (frames_in(order) - 1) == 0 && self.is_free_at(at, order);
@@ -230,8 +230,8 @@ impl Row {
         Some(Self(self.0 ^ changes(heads, order)))
     }
 
-    /// Whether a block of this order is in use at this frame. The order is at most a row's. `false` if the
-    /// frame after the block is withheld.
+    /// Whether a block of this order is in use at this frame. The order is at most a row's. Returns `false`
+    /// if the frame after the block is withheld.
     #[inline]
     pub(crate) const fn is_plain_block(self, at: usize, order: Order) -> bool {
         let shape = &SHAPES[order.index() & 7];
@@ -263,7 +263,7 @@ impl Row {
 
     /// Returns this row with these frames freed. The frames must be contiguous and in use. They may be parts
     /// of any blocks of this row. The other frames of those blocks become the largest aligned blocks that
-    /// fit. `None` if a frame is not in use, or lies in a block of several rows.
+    /// fit. Returns `None` if a frame is not in use, or lies in a block of several rows.
     pub(crate) const fn with_part_freed(self, frames: usize) -> Option<Self> {
         if frames == 0 || self.is_long() || self.lower() & frames != 0 {
             return None;
@@ -278,7 +278,7 @@ impl Row {
     }
 
     /// Returns this row with these contiguous free frames taken, as the largest aligned blocks that fit.
-    /// `None` if a frame is not free.
+    /// Returns `None` if a frame is not free.
     pub(crate) const fn with_part_taken(self, frames: usize) -> Option<Self> {
         if self.free() & frames != frames {
             return None;
@@ -298,7 +298,7 @@ impl Row {
     }
 
     /// Returns this row with the block around this frame cut so that a block begins at this frame. The block
-    /// is halved until one of its parts begins at this frame. `None` if the block is out of service.
+    /// is halved until one of its parts begins at this frame. Returns `None` if the block is out of service.
     pub(crate) const fn with_border(self, frame: usize) -> Option<Self> {
         let mut row = self;
         while let Frame::Inside = row.frame(frame) {
@@ -309,12 +309,12 @@ impl Row {
         Some(row)
     }
 
-    /// Returns this row with these free frames withheld. `None` if a frame is not free.
+    /// Returns this row with these free frames withheld, or `None` if a frame is not free.
     pub(crate) const fn with_free_withheld(self, frames: usize) -> Option<Self> {
         if self.free() & frames != frames { None } else { Some(Self(self.0 & !(frames << ROW_FRAMES))) }
     }
 
-    /// Returns this row with these withheld frames free. `None` if a frame is not withheld.
+    /// Returns this row with these withheld frames free. Returns `None` if a frame is not withheld.
     pub(crate) const fn with_freed_withheld(self, frames: usize) -> Option<Self> {
         if self.withheld() & frames != frames { None } else { Some(Self(self.0 | frames << ROW_FRAMES)) }
     }
@@ -328,8 +328,8 @@ impl Row {
         }
     }
 
-    /// Returns this row with each block in use that has one of these frames split into single frames. `None`
-    /// if a block has several rows.
+    /// Returns this row with each block in use that has one of these frames split into single frames. Returns
+    /// `None` if a block has several rows.
     pub(crate) const fn with_split(self, frames: usize) -> Option<Self> {
         if self.is_long() {
             return None;

@@ -30,7 +30,8 @@ impl RowBlocks {
         Self { first, order, heads }
     }
 
-    /// Adds a block of the same order. `false` if it lies in another row, or is there already.
+    /// Adds a block of the same order. Returns `false` if the block lies in another row, or is in this
+    /// `RowBlocks` already.
     #[inline]
     pub const fn add(&mut self, pfn: Pfn) -> bool {
         let other = Self::of(pfn, self.order);

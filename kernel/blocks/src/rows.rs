@@ -429,8 +429,8 @@ impl<A: Access> Rows<A> {
         self.free_frames().iter().all(|frames| *frames == usize::MAX)
     }
 
-    /// The order of the largest free block. If all frames are free, that is a pageblock's order. `None` if no
-    /// frame is free.
+    /// The order of the largest free block. If all frames are free, that is a pageblock's order. Returns
+    /// `None` if no frame is free.
     pub(crate) fn largest_free(&self) -> Option<usize> {
         self.free_orders().0.checked_ilog2().map(|order| order as usize)
     }

@@ -80,7 +80,7 @@ impl Zone {
         Pfn((frame as u64).wrapping_add(self.offset))
     }
 
-    /// Converts a frame number to a frame index. `None` if the frame is outside the zone.
+    /// Converts a frame number to a frame index. Returns `None` if the frame is outside the zone.
     #[inline]
     pub(crate) fn frame(&self, pfn: Pfn) -> Option<usize> {
         self.span.contains(&pfn.0).then(|| pfn.0.wrapping_sub(self.offset) as usize)

@@ -214,8 +214,8 @@ impl<'a> CpuArrays<'a> {
         allocator.free(cpu, pfn, order)
     }
 
-    /// Finds the type of a block in use, and its place in the zone. `None` if the block may not enter an
-    /// array.
+    /// Finds the type of a block in use, and its place in the zone. Returns `None` if the block may not enter
+    /// an array.
     fn look(&mut self, pfn: Pfn, order: Order) -> Option<(usize, u32)> {
         let (block, frame) = self.home.frame(pfn);
         let state = self.states.get(block)?.get();

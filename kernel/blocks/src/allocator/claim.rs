@@ -25,8 +25,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Turns claimed pageblocks into one block in use. `false` if another CPU isolated one of them
-    /// meanwhile.
+    /// Turns claimed pageblocks into one block in use. Returns `false` if another CPU isolated one of the
+    /// pageblocks meanwhile.
     pub(super) fn hand_out(&self, block: BlockIndex, order: Order, migratetype: MigrateType) -> bool {
         let parts = block..block + blocks_in(order);
         let hand_out = |part: BlockIndex| {
@@ -142,7 +142,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         !self.claim_whole_at(self.zone_at(block), block, 1) || self.open(block, State::open(migratetype))
     }
 
-    /// Frees a block of one or two pageblocks. `false` if no such block is in use.
+    /// Frees a block of one or two pageblocks. Returns `false` if no such block is in use.
     pub(super) fn free_whole(&self, cpu: CpuId, zone: ZoneId, block: BlockIndex, order: Order) -> bool {
         if order == Order::PAGEBLOCK && self.free_to_stock(cpu, zone, block) {
             return true;

@@ -52,7 +52,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.free_slow(cpu, pfn, order)
     }
 
-    /// Returns a block to its pageblock. `false` if it is no block in use.
+    /// Returns a block to its pageblock. Returns `false` if no such block is in use.
     #[inline]
     fn put(&self, cpu: CpuId, block: BlockIndex, frame: usize, order: Order) -> bool {
         let Ok(left) = self.rows[block].put(frame, order) else { return false };

@@ -103,8 +103,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.states[index / FRAMES].get().owner()
     }
 
-    /// The type of a frame's pageblock. `None` if the pageblock is completely free, is changing, or has no
-    /// memory.
+    /// The type of a frame's pageblock. Returns `None` if the pageblock is completely free, is changing, or
+    /// has no memory.
     #[must_use]
     pub fn pageblock_type(&self, pfn: Pfn) -> Option<MigrateType> {
         let (_, index) = self.locate(pfn)?;

@@ -47,7 +47,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Whether a frame is free. `false` also while its pageblock opens or becomes whole. O(1).
+    /// Whether a frame is free. Also returns `false` while the frame's pageblock opens or becomes whole.
+    /// O(1).
     #[must_use]
     pub fn is_free(&self, pfn: Pfn) -> bool {
         self.locate(pfn).is_some_and(|(_, index)| {
@@ -71,7 +72,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// The largest order that has a free block. `None` if no frame is free. O(pageblocks).
+    /// The largest order that has a free block. Returns `None` if no frame is free. O(pageblocks).
     #[must_use]
     pub fn largest_free_order(&self) -> Option<Order> {
         let is_whole = |block: usize| {

@@ -26,8 +26,8 @@ use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Frees a block of pageblock size and keeps it in the CPU's stock. `false` if there is no such block in
-    /// use and in service, or if this allocator keeps no stocks.
+    /// Frees a block of pageblock size and keeps it in the CPU's stock. Returns `false` if there is no such
+    /// block in use and in service, or if this allocator keeps no stocks.
     pub(super) fn free_to_stock(&self, cpu: CpuId, zone: ZoneId, block: BlockIndex) -> bool {
         let is_freed = self.steers() && self.end_block(block);
         if is_freed {

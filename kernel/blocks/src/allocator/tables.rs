@@ -137,7 +137,7 @@ impl TableCounts {
 ///
 /// An implementation makes typed slices out of bytes. That is unsafe code of the host; this crate has none.
 pub trait TableLender<'a> {
-    /// A table of `len` entries, each made by `make`. `None` if there is not enough memory.
+    /// A table of `len` entries, each made by `make`. Returns `None` if there is not enough memory.
     fn lend<T: 'a>(&mut self, len: usize, make: impl FnMut() -> T) -> Option<&'a mut [T]>;
 }
 
@@ -147,7 +147,7 @@ impl<'a, A: Access> Tables<'a, A> {
     ///
     /// # Errors
     /// [`ConfigError::BadZoneSpan`] if a zone is empty or too large, [`ConfigError::OutOfMemory`] if the
-    /// lender has too little.
+    /// lender has too little memory.
     pub fn lent(config: &Config<'_>, lender: &mut impl TableLender<'a>) -> Result<Self, ConfigError> {
         fn lend<'a, T: 'a>(
             lender: &mut impl TableLender<'a>,
@@ -172,14 +172,14 @@ impl<'a, A: Access> Tables<'a, A> {
     }
 }
 
-/// The frames that a zone's pageblocks cover: its span, rounded to multiples of the largest block. `None` if
-/// the end is beyond all frame numbers.
+/// The frames that a zone's pageblocks cover: its span, rounded to multiples of the largest block. Returns
+/// `None` if the end is beyond all frame numbers.
 pub(super) fn covering(zone: &ZoneConfig<'_>) -> Option<core::ops::Range<u64>> {
     const LARGEST: u64 = 1 << MAX_ORDER;
     Some(zone.span.start / LARGEST * LARGEST..zone.span.end.checked_next_multiple_of(LARGEST)?)
 }
 
-/// Pageblocks of a zone. `None` if it has none or too many.
+/// Pageblocks of a zone. Returns `None` if the zone has none or too many.
 pub(super) fn pageblocks_of(zone: &ZoneConfig<'_>) -> Option<usize> {
     let covering = covering(zone)?;
     let blocks = covering.end.checked_sub(covering.start)? / FRAMES as u64;
