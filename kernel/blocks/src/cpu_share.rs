@@ -35,8 +35,8 @@ impl CpuHome {
     pub(crate) const NO_ZONE: ZoneId = ZoneId(u16::MAX);
 
     constant! {
-        /// An entry of a table, to be filled when the allocator is built. All zeros, so a static table lies
-        /// in `.bss`.
+        /// Makes an empty entry of a table. The constructor of the allocator fills the entry. The entry is
+        /// all zeros, so that a static table lies in `.bss`.
         #[must_use]
         pub(crate) fn new() -> Self {
             Self { node: NodeId(0), zones: [ZoneId(0); ZoneKind::COUNT] }
@@ -78,7 +78,7 @@ impl Default for CpuShare {
 
 impl CpuShare {
     constant! {
-        /// An entry of a table, to be filled when the allocator is built.
+        /// Makes an empty entry of a table. The constructor of the allocator fills the entry.
         #[must_use]
         pub(crate) fn new() -> Self {
             Self {
@@ -249,8 +249,8 @@ pub(crate) struct Wanted {
     pub(crate) migratetype: MigrateType,
 }
 
-/// The pageblock that a CPU reserves for some of its requests, and the row that it takes from. Both are hints
-/// and may be out of date.
+/// The pageblock that a CPU reserves for some of its requests, and the row that it takes from. The pageblock
+/// and the row are hints and may be out of date.
 #[derive(Debug)]
 pub(crate) struct Reservation(AtomicU32);
 
@@ -367,8 +367,8 @@ counters! {
     /// How often a CPU added a pageblock to the set of unsettled ones, or moved it to another set because the
     /// order of its largest free block changed. Counted only with the feature `line-counts`.
     settled,
-    /// Blocks that were found only after no suitable pageblock was free. They lie in a pageblock that another
-    /// CPU reserved or had in its stock, or in a pageblock of another type.
+    /// Blocks that were found only after no suitable pageblock was free. These blocks lie in a pageblock that
+    /// another CPU reserved or had in its stock, or in a pageblock of another type.
     rescued,
     /// Blocks from pageblocks of another type than the request's.
     fallbacks,
@@ -385,8 +385,8 @@ counters! {
     line_transfers,
     /// The part of `line_transfers` that happened within 10 us of the other CPU's change.
     contended_lines,
-    /// How often a request found a zone below its low watermark. If it rises, the host should reclaim
-    /// memory.
+    /// How often a request found a zone below its low watermark. If this counter rises, the host should
+    /// reclaim memory.
     below_low,
     /// Requests that found no memory.
     failed,

@@ -1,11 +1,12 @@
 //! Sets of pageblocks. A search for the next member reads a few words, however many pageblocks there are.
 //!
-//! A set is a tree of bits. The lowest level has a bit for each pageblock; each level above has a bit for
-//! each word below that is not empty. Race: one CPU empties a word and clears the bit above, while another
-//! CPU adds a member to the word. The first CPU loses: it reads the word again after it has cleared the bit,
-//! and sets the bit again if the word has a member. So a search may find an empty word, or miss a member for
-//! a moment, but no member stays hidden. If the first CPU stops between the two steps, the members below one
-//! bit stay hidden until that CPU goes on, or until a CPU adds another member below that bit.
+//! A set is a tree of bits. The lowest level has a bit for each pageblock. Each higher level has a bit for
+//! each word of the level below that is not empty. Race: one CPU empties a word and clears the bit above,
+//! while another CPU adds a member to the word. The first CPU loses: it reads the word again after it has
+//! cleared the bit, and sets the bit again if the word has a member. So a search may find an empty word, or
+//! miss a member for a moment, but no member stays hidden. If the first CPU stops between the two steps, the
+//! members below one bit stay hidden until that CPU goes on, or until a CPU adds another member below that
+//! bit.
 
 use core::marker::PhantomData;
 use core::ops::Range;
@@ -39,7 +40,7 @@ impl Default for IndexWord {
 
 impl IndexWord {
     constant! {
-        /// An entry of a table, to be filled when the allocator is built.
+        /// Makes an empty entry of a table. The constructor of the allocator fills the entry.
         #[must_use]
         pub(crate) fn new() -> Self {
             Self(AtomicUsize::new(0))
@@ -273,7 +274,7 @@ impl<A: Access> Set<'_, A> {
         true
     }
 
-    /// After a word became empty, clears its bit in the level above. If that word is empty too, goes on with
+    /// Clears the bit of a word that became empty in the level above. If that word is empty too, goes on with
     /// the next level.
     fn note_empty(&self, word: usize) {
         let mut at = word;
@@ -350,7 +351,7 @@ impl<A: Access> Set<'_, A> {
         self.word(0, word).map_or(0, |cell| cell.load(SeqCst)) & Self::mask(word, range)
     }
 
-    /// The bits of a word that lie in this range. At least one bit must lie there.
+    /// The bits of a word that lie in this range. The range must have a bit of the word.
     fn mask(word: usize, range: &Range<BlockIndex>) -> usize {
         let from = range.start.saturating_sub(word * BITS);
         let end = (range.end - word * BITS).min(BITS);

@@ -11,7 +11,7 @@ use pageset_core::CpuId;
 #[derive(Debug)]
 #[cfg_attr(feature = "alloc", derive(zerocopy::FromZeros))]
 pub(crate) struct LastChange {
-    /// The CPU, plus 1; 0 if there was no change.
+    /// The number of the CPU, plus 1. 0 means that no CPU changed the line.
     cpu: AtomicU32,
     /// How often the pageblock changed its set.
     moves: AtomicU32,

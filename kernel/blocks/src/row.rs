@@ -261,9 +261,9 @@ impl Row {
         if is_right { Some(Self(self.0 ^ changes(heads, order))) } else { None }
     }
 
-    /// Returns this row with these frames freed. The frames must be contiguous and in use. They may be parts
-    /// of any blocks of this row. The other frames of those blocks become the largest aligned blocks that
-    /// fit. Returns `None` if a frame is not in use, or lies in a block of several rows.
+    /// Returns this row with these frames freed. The frames must be contiguous and in use. These frames may
+    /// be parts of any blocks of this row. The other frames of those blocks become the largest aligned blocks
+    /// that fit. Returns `None` if a frame is not in use, or lies in a block of several rows.
     pub(crate) const fn with_part_freed(self, frames: usize) -> Option<Self> {
         if frames == 0 || self.is_long() || self.lower() & frames != 0 {
             return None;

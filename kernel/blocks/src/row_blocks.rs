@@ -63,8 +63,8 @@ impl RowBlocks {
         self.heads
     }
 
-    /// A bit for each frame of these blocks, at its place in the row. A block that is larger than a row has
-    /// only the frames of its first row here.
+    /// A bit for each frame of these blocks, at its place in the row. For a block that is larger than a row,
+    /// the bits are those of its first row.
     #[must_use]
     #[inline]
     pub const fn frames(self) -> usize {

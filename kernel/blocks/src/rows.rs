@@ -19,9 +19,8 @@
 //!   rows as free. So the caller looks at the pageblock again, as after a free.
 //! - [`put`](Rows::put): frees the rows after the claim, from the last to the first. A second CPU that frees
 //!   the same block loses: it finds the first row changing or free, and returns an error.
-//! - [`free_first`](Rows::free_first), [`split`](Rows::split): the loser reports that another CPU is changing
-//!   the block, and its caller looks again. The winner may have cut the block, so the caller's part may still
-//!   be in use.
+//! - [`free_first`](Rows::free_first), [`split`](Rows::split): the loser returns an error, and its caller
+//!   looks again. The winner may have cut the block, so the caller's part may still be in use.
 //! - [`close`](Rows::close) takes all rows, and loses like a `take_at` of the whole pageblock.
 //!
 //! Race: a CPU looks at a block of several rows, and another CPU changes the block between two of its reads.
@@ -89,7 +88,7 @@ impl<A: Access> Default for Rows<A> {
 
 impl<A: Access> Rows<A> {
     constant! {
-        /// An entry of a table, to be filled when the allocator is built.
+        /// Makes an empty entry of a table. The constructor of the allocator fills the entry.
         #[must_use]
         pub fn new() -> Self {
             Self {
@@ -429,7 +428,7 @@ impl<A: Access> Rows<A> {
         self.free_frames().iter().all(|frames| *frames == usize::MAX)
     }
 
-    /// The order of the largest free block. If all frames are free, that is a pageblock's order. Returns
+    /// The order of the largest free block. Returns a pageblock's order if all frames are free. Returns
     /// `None` if no frame is free.
     pub(crate) fn largest_free(&self) -> Option<usize> {
         self.free_orders().0.checked_ilog2().map(|order| order as usize)

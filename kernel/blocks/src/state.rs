@@ -16,7 +16,7 @@ pub(crate) enum Phase {
     Whole = 0,
     /// No frame is memory.
     Absent = 1,
-    /// One block in use, or the first half of one.
+    /// The pageblock is one block in use, or the first half of such a block.
     Block = 2,
     /// The second half of a block in use.
     SecondHalf = 3,
@@ -148,8 +148,8 @@ impl State {
     }
 
     /// The orders of the free blocks, a bit for each order, when a CPU settled the pageblock last. The bits
-    /// are zero while a CPU reserves the pageblock. They may be out of date: a block that was freed since may
-    /// be missing, and any block may have been taken.
+    /// are zero while a CPU reserves the pageblock. The bits may be out of date: a block that was freed since
+    /// may be missing, and any block may have been taken.
     #[inline]
     pub(crate) const fn orders(self) -> usize {
         if self.0 & RESERVED == 0 { (self.0 >> OWNER_AT & ORDERS) as usize } else { 0 }
@@ -303,7 +303,7 @@ impl Default for BlockState {
 
 impl BlockState {
     constant! {
-        /// An entry of a table, to be filled when the allocator is built.
+        /// Makes an empty entry of a table. The constructor of the allocator fills the entry.
         #[must_use]
         pub(crate) fn new() -> Self {
             Self { state: AtomicU32::new(State::WHOLE.0), counted_frames: AtomicU32::new(0) }

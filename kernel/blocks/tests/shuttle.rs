@@ -2,9 +2,9 @@
 //! schedule, no frame has two owners, wrong calls leave the tables consistent, and at the end every frame is
 //! accounted for.
 //!
-//! Needs `RUSTFLAGS="--cfg shuttle"`, and is empty otherwise; `cargo xtask ci night shuttle` runs it.
-//! `SHUTTLE_ITERATIONS` sets the number of schedules. A failure prints its schedule, which `shuttle::replay`
-//! accepts.
+//! These tests need `RUSTFLAGS="--cfg shuttle"`, and are empty otherwise. `cargo xtask ci night shuttle` runs
+//! them. `SHUTTLE_ITERATIONS` sets the number of schedules. A failure prints its schedule, which
+//! `shuttle::replay` accepts.
 #![cfg(shuttle)]
 
 #[path = "shuttle/world.rs"]

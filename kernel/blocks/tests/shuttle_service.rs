@@ -2,7 +2,8 @@
 //! out of service, CPUs go off-line, watermarks change. No frame has two owners or is lost, and frames out of
 //! service stay out.
 //!
-//! Needs `RUSTFLAGS="--cfg shuttle"`, and is empty otherwise; `cargo xtask ci night shuttle` runs it.
+//! These tests need `RUSTFLAGS="--cfg shuttle"`, and are empty otherwise. `cargo xtask ci night shuttle` runs
+//! them.
 #![cfg(shuttle)]
 
 #[path = "shuttle/world.rs"]

@@ -2,8 +2,8 @@
 //! later. The other CPUs must still allocate, free and tick, and get all memory except a little that CPU 0
 //! holds. Then CPU 0 goes on, and no frame may be lost.
 //!
-//! Needs `RUSTFLAGS="--cfg shuttle"`, and is empty otherwise; `cargo xtask ci night shuttle` runs it. No part
-//! of this test is random.
+//! These tests need `RUSTFLAGS="--cfg shuttle"`, and are empty otherwise. `cargo xtask ci night shuttle` runs
+//! them. No part of this test is random.
 #![cfg(shuttle)]
 
 #[path = "shuttle/world.rs"]

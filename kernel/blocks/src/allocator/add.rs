@@ -13,7 +13,7 @@ use crate::rows::Use;
 use crate::state::{Phase, State};
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Makes frames free that were holes until now. They must lie in the spans of the zones. O(frames).
+    /// Makes frames free that were holes until now. The frames must lie in the spans of the zones. O(frames).
     ///
     /// All watermarks are computed anew. `min_free_kbytes` and the reserves of low zones do not change: they
     /// depend on the memory that the allocator was built with.

@@ -15,8 +15,8 @@ use crate::row::ROW_FRAMES;
 use crate::rows::Rows;
 use crate::state::{BlockState, State};
 
-/// The blocks that one CPU freed last, for its next requests. There is an array for each type, for each order
-/// up to 3, and for pageblocks.
+/// The blocks that one CPU freed last. The CPU's next requests get these blocks. There is an array for each
+/// type, for each order up to 3, and for pageblocks.
 ///
 /// The arrays hold blocks of one zone: the zone that [`Request::new`] tries first on this CPU. This is the
 /// zone `Normal` of the CPU's node, or the next lower kind if the node has no such zone. Blocks of other
@@ -88,8 +88,8 @@ impl<'a> CpuArrays<'a> {
         }
     }
 
-    /// Allocates a block, from an array if the array has one. O(1). Once for each half of an array, the
-    /// [allocator](BlockAllocator::alloc)'s cost is added.
+    /// Allocates a block, from an array if the array has one. O(1). An empty array is filled by half at the
+    /// cost of [one allocation](BlockAllocator::alloc) without arrays.
     ///
     /// # Errors
     /// The errors of [`BlockAllocator::alloc`]. After an error, these arrays are empty.

@@ -1,4 +1,4 @@
-//! Frames that cannot be trusted: out of service for good.
+//! Takes frames that cannot be trusted out of service for good.
 
 use pageset_core::{CpuId, FreeError, MigrateType, Order, Pfn};
 
@@ -76,8 +76,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn is_bad(&self, block: BlockIndex, frame: usize, state: State) -> bool {
         match state.phase() {
             Phase::Block => state.has_bad(),
-            // Race: another CPU cuts the pair. It changes the state of the first half before the state of the
-            // second half. So the first half may already say that its block has one pageblock. Then the
+            // Race: another CPU cuts the pair, and changes the state of the first half before the state of
+            // the second half. So the first half may already say that its block has one pageblock. Then the
             // second half is a block of its own.
             Phase::SecondHalf => {
                 let head = self.states[head_of(block)].get();

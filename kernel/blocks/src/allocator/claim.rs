@@ -1,4 +1,4 @@
-//! Claims whole pageblocks: to open them, or to hand them out as blocks of one or two pageblocks.
+//! Claims whole pageblocks. The caller opens them, or hands them out as blocks of one or two pageblocks.
 
 use pageset_core::{CpuId, MigrateType, Order, ZoneId};
 

@@ -197,7 +197,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// The aligned ranges of so many frames whose pageblocks are all whole. `frames` is at least a
+    /// The aligned ranges of this many frames that have only whole pageblocks. `frames` is at least a
     /// pageblock's. A range of whole units begins at a member of the set of whole units. For other ranges,
     /// this function reads the set of whole pageblocks once. After a pageblock that is missing there, the
     /// next range begins.

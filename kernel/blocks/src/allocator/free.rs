@@ -33,8 +33,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.free_past(cpu, pfn, order)
     }
 
-    /// Frees a block that the exchange of one row did not free: it is larger than a row, or it is not in use.
-    /// Reports an error in the second case.
+    /// Frees a block that is larger than a row. Reports an error if the block is not in use.
     #[inline(never)]
     fn free_past(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         if let Some((zone, index)) = self.locate(pfn)

@@ -23,13 +23,13 @@ pub struct ZoneUse {
     pub managed: u64,
     /// Free frames, including those of reserved pageblocks and stocks.
     pub free: u64,
-    /// The part of `free` in reserved pageblocks and stocks. Other CPUs usually take these frames only if
-    /// they find no others.
+    /// The part of `free` that lies in reserved pageblocks and stocks. Other CPUs usually take these frames
+    /// only if they find no other free frames.
     pub at_hand: u64,
     /// Pageblocks that are completely free, reserved ones included. Any request can get them,
     /// except for the highatomic reserve.
     pub whole_pageblocks: u64,
-    /// Pageblocks that are out of service. Their free frames are in none of the counts above.
+    /// Pageblocks that are out of service. The fields above do not count the free frames of these pageblocks.
     pub isolated_pageblocks: u64,
     /// Frames in the highatomic reserve: whole pageblocks that are kept for atomic requests of high order.
     pub reserved_highatomic: u64,

@@ -96,14 +96,15 @@ pub struct BlockAllocator<'a, A = Shared> {
     bad: Storage<'a, BadBits>,
     states: Storage<'a, BlockState>,
     index: Index<'a>,
-    /// Each CPU's share of each zone: all CPUs of the first zone, then of the next.
+    /// The shares of all CPUs in the first zone, then their shares in the next zone, and so on.
     shares: Storage<'a, CpuShare>,
     homes: Storage<'a, CpuHome>,
     zones: Storage<'a, Zone>,
     /// The zonelist of each node: the zones in the order that requests try them.
     zonelists: Storage<'a, ZoneId>,
     whole_use: WholeUse,
-    /// Memory to keep free; the watermarks are computed from it. Capped at a word's maximum.
+    /// Memory to keep free, capped at a word's maximum. The allocator computes the watermarks from this
+    /// value.
     min_free_kbytes: AtomicUsize,
     /// Bytes per frame.
     page_bytes: u32,

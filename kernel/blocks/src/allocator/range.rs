@@ -150,10 +150,10 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Several CPUs may free parts of one block at the same time.
     ///
     /// # Errors
-    /// [`FreeError::BadRange`] for a range without frames. Another [`FreeError`] if a frame is not in use;
-    /// then nothing is freed. A free frame of a pageblock that a CPU reserves is not in use either.
+    /// [`FreeError::BadRange`] for a range without frames. Another [`FreeError`] if a frame is not in use.
+    /// The call then frees nothing. A free frame of a pageblock that a CPU reserves is not in use either.
     /// [`FreeError::Busy`] if another CPU is changing a pageblock of the range. The frames before the frame
-    /// that the error names are free; call again for the rest.
+    /// that the error names are free. Call again for the other frames.
     pub fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         self.check_all_in_use(cpu, &pfns)?;
         self.free_parts(cpu, pfns)
@@ -259,9 +259,9 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Absent => return Err(FreeError::Foreign(pfn)),
             Phase::Whole | Phase::Parked => return Err(FreeError::DoubleFree(pfn)),
             // Race: another CPU is making the pageblock whole. That CPU loses, because these frames are in
-            // use. This free does not wait for that CPU, because it may have stopped, and the rows are right.
-            // Race: another CPU owns a part of the same block, and is opening the pageblock. Then some rows
-            // are not right yet, and refuse this free. The next attempt sees the new state.
+            // use. This free uses the rows without waiting, because that CPU may have stopped. Race: another
+            // CPU owns a part of the same block, and is opening the pageblock. Then some rows are not right
+            // yet, and refuse this free. The next attempt sees the new state.
             Phase::Changing => return self.free_rows(cpu, zone, block, rest).or(Ok(Attempt::Again)),
             Phase::SecondHalf => self.cut_pair(head_of(block)),
             Phase::Block if state.has_bad() => return Err(FreeError::Leaked(pfn)),

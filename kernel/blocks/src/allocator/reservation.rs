@@ -74,10 +74,10 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Removes a pageblock that a CPU no longer reserves from the CPU's share.
     ///
-    /// Race: just before this removal, another thread of the same CPU reserves the pageblock again and
-    /// writes it into the share. After the removal, the CPU would reserve a pageblock that its share does not
-    /// name, and could never give it up. So this thread reads the state after the removal, and ends that
-    /// reservation too.
+    /// Race: just before this removal, another thread of the same CPU reserves the pageblock again and writes
+    /// it into the share. After the removal, the CPU would reserve a pageblock that its share does not name,
+    /// and could never give it up. So this thread reads the state after the removal, and ends that
+    /// reservation, too.
     pub(super) fn forget(&self, zone: ZoneId, cpu: CpuId, block: BlockIndex) {
         let mut forgot_any = false;
         for reservation in self.share_at(zone, cpu).reservations() {

@@ -98,7 +98,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Adds the unsettled pageblock that a CPU keeps to the set.
+    /// Moves the unsettled pageblock that a CPU keeps in its share to the set of unsettled pageblocks.
     pub(super) fn add_unsettled_of(&self, share: &CpuShare) {
         if let Some(block) = share.unsettled.take::<A>() {
             self.add_if_unsettled(block);
@@ -223,7 +223,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let zone = self.zone_at(block);
         count::<A>(&self.share_at(zone.id, CpuId(0)).counters.closed);
         if before.has_bad() {
-            // All frames are free, so none is out of service.
+            // All frames are free, so no frame is out of service.
             BadBits::of(&self.bad, block).into_iter().for_each(BadBits::clear);
         }
         if self.make_whole(block) {
@@ -260,7 +260,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Settles each unsettled pageblock of a zone. O(number of such pageblocks, and CPUs).
+    /// Settles each unsettled pageblock of a zone. O(unsettled pageblocks + CPUs).
     pub(super) fn settle_all(&self, zone: &Zone) {
         self.add_all_unsettled(zone);
         let unsettled = self.set(Members::Unsettled);

@@ -75,8 +75,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         core::iter::from_fn(move || self.next_zone(&mut rest, request, node))
     }
 
-    /// The next zone of a zonelist that a request may use. This is one function, because the compiler would
-    /// copy a chain of iterators into a kernel for each caller.
+    /// The next zone of a zonelist that a request may use. This code is one function, because a kernel would
+    /// otherwise link a copy of a chain of iterators for each caller.
     #[inline(never)]
     fn next_zone(
         &self,

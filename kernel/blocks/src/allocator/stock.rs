@@ -6,14 +6,15 @@
 //!
 //! # Which operations may race, who loses, and why that is safe
 //!
-//! Race: a CPU takes a pageblock of its stock while another CPU empties the stock, or while a second thread
-//! that runs as the same CPU takes one. Each of them exchanges the stock's word. The slower one loses: its
-//! exchange fails because the word has changed, and it reads the word again. So only one of them gets the
-//! pageblock.
+//! Race: a thread takes a pageblock of its CPU's stock while a thread of another CPU empties the stock, or
+//! while a second thread of the same CPU takes a pageblock. Both exchange the stock's word. The slower thread
+//! loses: its exchange fails because the word has changed, and it reads the word again. So only one thread
+//! gets the pageblock.
 //!
 //! Race: a CPU adds a pageblock to its stock while another CPU takes the pageblock out of service. The other
-//! CPU first writes the state and then searches the stocks; this CPU first adds the pageblock and then reads
-//! the state. So at least one of them sees the other's change, and removes the pageblock from the stock.
+//! CPU first writes the state, and then searches the stocks. This CPU first adds the pageblock, and then
+//! reads the state. So at least one of them sees the other's change, and removes the pageblock from the
+//! stock.
 
 use pageset_core::{CpuId, MigrateType, Order, ZoneId};
 

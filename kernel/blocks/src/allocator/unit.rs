@@ -3,9 +3,9 @@
 //!
 //! A unit becomes *tainted* when one of its pageblocks is first used for a type that cannot be moved. It
 //! stays tainted, because such memory tends to return to the same places. Movable requests use *clean* units
-//! while these have room. Other requests use tainted units: first whole pageblocks, then the rest of movable
-//! pageblocks, then the rest of pageblocks of the other type that cannot be moved. If no tainted unit has
-//! room, they taint the clean unit with the most whole pageblocks.
+//! while these have room. Other requests use tainted units. There they take whole pageblocks first, then free
+//! parts of movable pageblocks, then free parts of pageblocks of the other type that cannot be moved. If no
+//! tainted unit has room, a request taints the clean unit with the most whole pageblocks.
 //!
 //! Race: other CPUs change units while this CPU chooses one. Neither loses: a pageblock may come from a unit
 //! of the other kind, which does no harm.
@@ -176,8 +176,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// The first whole unit of a zone from `from` on. A unit stays in the set when one of its pageblocks is
-    /// claimed, so that a claim costs nothing more. Each such unit is removed by the first search that finds
-    /// it.
+    /// claimed, so that a claim costs nothing more. The first search that finds a unit with a claimed
+    /// pageblock removes the unit from the set.
     pub(super) fn find_whole_unit(&self, zone: &Zone, from: BlockIndex) -> Option<Range<BlockIndex>> {
         let units = self.set(Members::WholeUnits);
         let mut at = from;

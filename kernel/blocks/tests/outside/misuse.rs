@@ -217,7 +217,7 @@ fn fault_02_parts_of_a_block_that_several_threads_free_at_once_are_all_freed() {
                 scope.spawn(move || {
                     for round in 0.. {
                         begin.wait();
-                        // No parts: there are no more rounds.
+                        // The thread got no parts, so there are no more rounds.
                         if free_own(thread, round).is_none() {
                             return;
                         }
@@ -264,7 +264,7 @@ fn two_cpus_that_free_the_last_frames_of_a_pageblock_both_succeed() {
             scope.spawn(|| {
                 for round in 0.. {
                     begin.wait();
-                    // No frames: there are no more rounds.
+                    // The thread got no frames, so there are no more rounds.
                     if free_own(OTHER, round).is_none() {
                         return;
                     }
@@ -393,9 +393,9 @@ fn fault_18_tables_are_consistent_after_threads_freed_what_was_not_theirs() {
     }
 }
 
-/// Threads that use memory rightly and also make wrong calls: about their own blocks, about frames that no
-/// thread ever has, and about frames that are no memory. Each wrong call is an error, whatever the other
-/// threads do.
+/// Runs threads that use memory rightly and also make wrong calls. The wrong calls are about their own
+/// blocks, about frames that no thread ever has, and about frames that are no memory. Each wrong call is an
+/// error, whatever the other threads do.
 #[test]
 fn right_calls_are_obeyed_and_wrong_ones_refused_whatever_other_threads_do() {
     const THREADS: u32 = 4;

@@ -18,8 +18,7 @@ fn what_another_cpu_frees_comes_back_to_the_owner() {
     let another = allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap();
     pages[..256].iter().for_each(|pfn| allocator.free(CpuId(1), *pfn, Order::ZERO).unwrap());
     allocator.free(CpuId(1), another, Order::ZERO).unwrap();
-    // CPU 1 keeps the first pageblock while its frees go there, and gives the pageblock up when it frees no
-    // more.
+    // CPU 1 keeps the first pageblock while its frees go there. The tick makes CPU 1 give this pageblock up.
     allocator.tick(CpuId(1)).unwrap();
     // CPU 0 takes the rest of the second pageblock, then the frames that CPU 1 freed.
     let again: Vec<Pfn> =
@@ -74,7 +73,8 @@ fn memory_that_lies_in_blocks_of_another_order_is_not_lost() {
 
 #[test]
 fn churn_ends_in_few_pageblocks() {
-    // Frees 75 % of the pages of a full machine at random, then replaces 10 % of the rest 100 times.
+    // Frees 75 % of the pages of a full machine at random, then replaces 10 % of the remaining pages 100
+    // times.
     let allocator = plain(64 * 512, 1);
     let mut seed = 3_u64;
     let mut random = move |below: usize| {
