@@ -1,8 +1,8 @@
 //! Measures how long a request for 1 GiB takes, by the size and the state of memory: `cargo run --release -p
 //! pageset-blocks --example gib`.
 //!
-//! The memory is made up: only tables exist. Prints the microseconds of the first request, of later requests
-//! (median of 21), and of taking the same GiB at its address, which searches nothing.
+//! The memory does not exist, only the allocator's tables do. Prints the microseconds of the first request,
+//! of later requests (median of 21), and of taking the same GiB at its address, which searches nothing.
 
 use std::time::Instant;
 
@@ -28,7 +28,7 @@ enum Use {
     LastPageblock,
     /// A page in every second pageblock.
     EverySecondPageblock,
-    /// As before, and the last GiB too, so that the request fails.
+    /// A page in every second pageblock, also of the last GiB, so that the request fails.
     EverySecondOfAll,
 }
 

@@ -1,5 +1,5 @@
-//! A kernel's page allocator, as a kernel without a heap would write it. It has a memory map with a hole,
-//! static tables, requests of any count and alignment, a range that the firmware uses, and a reclaimer.
+//! The page allocator of a kernel without a heap. The example has a memory map with a hole, static tables,
+//! requests of any count and alignment, a range that the firmware uses, and a reclaimer.
 //!
 //! `cargo run -p pageset-blocks --example kernel`
 

@@ -3,7 +3,7 @@
 //!
 //! Blocks of 4 to 512 KiB, powers of two, use a part of all memory. A step frees random blocks until there is
 //! room, and then requests one. Prints nanoseconds for each step, the share of refused requests, and how much
-//! of the free memory is whole pageblocks at the end. It does so for this allocator and for `pageset-core`.
+//! of the free memory is whole pageblocks at the end. The example measures this allocator and `pageset-core`.
 
 mod host;
 

@@ -1,4 +1,5 @@
-//! Nanoseconds of the operations, one thread: `cargo run --release -p pageset-blocks --example speed`.
+//! Measures the nanoseconds of each operation on one thread: `cargo run --release -p pageset-blocks --example
+//! speed`.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -100,7 +101,7 @@ impl Source for CpuArrays<'_> {
     }
 }
 
-/// Replaces random blocks of a population.
+/// Frees random pages out of `live` pages, and allocates others in their place.
 fn mix(name: &str, mut source: impl Source, live: usize) {
     let mut pages: Vec<Pfn> = (0..live).map(|_| source.alloc()).collect();
     let mut seed = 1_u64;

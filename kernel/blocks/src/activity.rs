@@ -13,7 +13,7 @@ enum Since {
     /// The CPU was not active since the last tick.
     Idle,
     Active,
-    /// The CPU is off-line. It never becomes active, so it keeps no pageblock.
+    /// The CPU is off-line. An off-line CPU never becomes active, so each tick returns its pageblocks.
     Offline,
 }
 

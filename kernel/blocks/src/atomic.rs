@@ -1,6 +1,6 @@
-//! The atomics of this crate. They are the language's, or a model checker's (`--cfg loom`, `--cfg shuttle`),
-//! or a wrapper that reports each operation to a simulation (feature `observed`). A model checker decides at
-//! each operation which thread runs next.
+//! The atomics of this crate: the language's, a model checker's (`--cfg loom`, `--cfg shuttle`), or a wrapper
+//! that reports each operation to a simulation (feature `observed`). A model checker decides at each
+//! operation which thread runs next.
 
 #[cfg(loom)]
 mod sequential;
@@ -66,8 +66,8 @@ macro_rules! constant {
 }
 pub(crate) use constant;
 
-/// `fetch_update` made of `load` and `compare_exchange`, for the types that replace the language's. It never
-/// fails spuriously, so a simulation sees the same operations on every processor.
+/// `fetch_update` made of `load` and `compare_exchange`, for the types that replace the language's. This
+/// `fetch_update` never fails spuriously, so a simulation sees the same operations on every processor.
 #[cfg(any(loom, all(feature = "observed", not(shuttle))))]
 macro_rules! composed {
     ($value:ty) => {

@@ -11,7 +11,8 @@ use crate::row::{ROW_FRAMES, ROWS, rows_of};
 #[derive(Debug)]
 #[cfg_attr(all(feature = "alloc", not(any(loom, shuttle))), derive(zerocopy::FromZeros))]
 pub(crate) struct BadBits {
-    /// Number of the pageblock, plus 1; 0 if the entry is unused. Once set, it never changes.
+    /// The number of the pageblock, plus 1. 0 means that the entry is unused. A number that is set never
+    /// changes.
     block: AtomicU32,
     rows: [AtomicUsize; ROWS],
 }
@@ -24,7 +25,7 @@ impl Default for BadBits {
 
 impl BadBits {
     constant! {
-        /// An entry of a table, to be filled when the allocator is built.
+        /// Makes an empty entry of a table. The constructor of the allocator fills the entry.
         #[must_use]
         pub(crate) fn new() -> Self {
             Self { block: AtomicU32::new(0), rows: array!(AtomicUsize::new(0)) }
@@ -41,7 +42,8 @@ impl BadBits {
         entries.iter().find(|entry| entry.block.load(Acquire) as usize == block + 1)
     }
 
-    /// The entry of a pageblock. Claims a new one if it has none; `None` if the table is full. O(entries).
+    /// The entry of a pageblock. Claims a new entry if the pageblock has none. Returns `None` if the table is
+    /// full. O(entries).
     pub(crate) fn entry(entries: &[Self], block: BlockIndex) -> Option<&Self> {
         entries.iter().find(|entry| {
             let taken = entry.block.compare_exchange(0, block as u32 + 1, AcqRel, Acquire);

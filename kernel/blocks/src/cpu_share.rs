@@ -35,8 +35,8 @@ impl CpuHome {
     pub(crate) const NO_ZONE: ZoneId = ZoneId(u16::MAX);
 
     constant! {
-        /// An entry of a table, to be filled when the allocator is built. All zeros, so a static table lies
-        /// in `.bss`.
+        /// Makes an empty entry of a table. The constructor of the allocator fills the entry. The entry is
+        /// all zeros, so that a static table lies in `.bss`.
         #[must_use]
         pub(crate) fn new() -> Self {
             Self { node: NodeId(0), zones: [ZoneId(0); ZoneKind::COUNT] }
@@ -50,17 +50,18 @@ impl CpuHome {
 pub(crate) struct CpuShare {
     /// The zone's offset: frame number minus frame index, modulo 2^64.
     pub(crate) offset: u64,
-    /// The pageblock that this CPU found last. The next search begins there.
+    /// The pageblock that this CPU found last. The CPU's next search begins there.
     pub(crate) near: AtomicU32,
     pub(crate) stock: Stock,
-    /// The pageblock that a free of this CPU made unsettled last. It is not in the set of unsettled ones yet.
-    /// A hint: the pageblock may be settled or reserved meanwhile.
+    /// The pageblock that a free of this CPU made unsettled last. This pageblock is not in the set of
+    /// unsettled pageblocks yet. The field is a hint: another CPU may have settled or reserved the pageblock
+    /// meanwhile.
     pub(crate) unsettled: OneBlock,
     pub(crate) activity: Activity,
-    /// For each type, two reserved pageblocks: for single frames, and for larger blocks.
+    /// For each type, two reserved pageblocks: one for single frames, and one for larger blocks.
     reservations: [[Reservation; KINDS]; TYPES],
-    /// For each order, the first frame of the block that the CPU freed last, plus 1. A hint: it may be out of
-    /// date.
+    /// For each order, the first frame of the block that the CPU freed last, plus 1. This frame is a hint:
+    /// the block may have been taken since.
     freed: [AtomicU32; ROW_ORDER + 1],
     pub(crate) counters: Counters,
 }
@@ -77,7 +78,7 @@ impl Default for CpuShare {
 
 impl CpuShare {
     constant! {
-        /// An entry of a table, to be filled when the allocator is built.
+        /// Makes an empty entry of a table. The constructor of the allocator fills the entry.
         #[must_use]
         pub(crate) fn new() -> Self {
             Self {
@@ -151,11 +152,13 @@ impl OneBlock {
     }
 }
 
-/// The most pageblocks in a stock. A thread that stops with a stock in its hands keeps 8 MiB from others.
+/// The most pageblocks in a stock. A thread that stops after it took all pageblocks of a stock keeps 8 MiB
+/// from other CPUs.
 pub(crate) const STOCK_MAX: usize = 4;
 
-/// Whole pageblocks that a CPU keeps for its next requests. All are of one half of a word of a set. The upper
-/// half of this word is the number of that half, the lower half has a bit for each pageblock.
+/// Whole pageblocks that a CPU keeps for its next requests. In a set, the bits of these pageblocks lie in one
+/// half of a word. The upper half of the stock's word has the number of that half. The lower half has a bit
+/// for each pageblock.
 #[derive(Debug)]
 pub(crate) struct Stock(AtomicUsize);
 
@@ -172,7 +175,8 @@ impl Stock {
         self.0.store(word, Relaxed);
     }
 
-    /// The word of a stock with this pageblock only. `None` if the upper half has no room for its number.
+    /// The word of a stock with this pageblock only. Returns `None` if the upper half has no room for the
+    /// number of the pageblock's half.
     const fn word_of(block: BlockIndex) -> Option<usize> {
         let (half, bit) = (block / HALF, block % HALF);
         if half >> HALF == 0 { Some(half << HALF | 1 << bit) } else { None }
@@ -205,7 +209,8 @@ impl Stock {
         several(update::<A, _>(&self.0, SeqCst, |_| Some(0)).unwrap_or(0))
     }
 
-    /// Adds a pageblock. Returns `false` if there is no room, or if the others lie elsewhere.
+    /// Adds a pageblock. Returns `false` if the stock is full, or if its other pageblocks lie in another half
+    /// of a word.
     pub(crate) fn add<A: Access>(&self, block: BlockIndex) -> bool {
         let Some(one) = Self::word_of(block) else { return false };
         let with = |now: usize| match now & LOWER {
@@ -218,8 +223,8 @@ impl Stock {
         update::<A, _>(&self.0, SeqCst, with).is_ok()
     }
 
-    /// Puts this pageblock in the place of all others, and returns those. If its number is too large, returns
-    /// the pageblock itself.
+    /// Puts this pageblock in the place of all pageblocks of the stock, and returns the old ones. If the
+    /// number of the pageblock is too large, leaves the stock as it is and returns the pageblock itself.
     pub(crate) fn replace<A: Access>(&self, block: BlockIndex) -> Several {
         match Self::word_of(block) {
             Some(one) => several(update::<A, _>(&self.0, SeqCst, |_| Some(one)).unwrap_or(0)),
@@ -244,8 +249,8 @@ pub(crate) struct Wanted {
     pub(crate) migratetype: MigrateType,
 }
 
-/// The pageblock that a CPU reserves for some of its requests, and the row that it takes from. A hint: both
-/// may be out of date.
+/// The pageblock that a CPU reserves for some of its requests, and the row that it takes from. The pageblock
+/// and the row are hints and may be out of date.
 #[derive(Debug)]
 pub(crate) struct Reservation(AtomicU32);
 
@@ -281,9 +286,9 @@ impl Reservation {
         update::<A, _>(&self.0, SeqCst, |now| is_this(now).then_some(0)).is_ok()
     }
 
-    /// Moves the hint from row `from` to row `to` of the same pageblock. Race: another thread of the same
-    /// CPU has reserved another pageblock meanwhile. Then the word has changed and stays as it is, so that
-    /// the new pageblock is not forgotten.
+    /// Moves the hint from row `from` to row `to` of the same pageblock. Race: another thread of the same CPU
+    /// reserves another pageblock meanwhile. This call loses: the word has changed, and stays as it is. So
+    /// the CPU does not forget its new pageblock.
     #[inline]
     pub(crate) fn advance<A: Access>(&self, block: BlockIndex, from: usize, to: usize) {
         let number = |row| (block * ROWS + row) as u32 + 1;
@@ -354,7 +359,7 @@ counters! {
     adopted,
     /// How often a CPU took one or more whole pageblocks.
     claimed,
-    /// How often a CPU returned one or more whole pageblocks to the zone. Those that
+    /// How often a CPU returned one or more whole pageblocks to the zone. The pageblocks that
     /// [`closed`](Self::closed) counts are among them.
     published,
     /// How often an open pageblock became whole, because its last frame in use was freed.
@@ -362,8 +367,8 @@ counters! {
     /// How often a CPU added a pageblock to the set of unsettled ones, or moved it to another set because the
     /// order of its largest free block changed. Counted only with the feature `line-counts`.
     settled,
-    /// Blocks that were found only after no suitable pageblock was free. They lie in a pageblock that another
-    /// CPU reserved or had in its stock, or in a pageblock of another type.
+    /// Blocks that were found only after no suitable pageblock was free. These blocks lie in a pageblock that
+    /// another CPU reserved or had in its stock, or in a pageblock of another type.
     rescued,
     /// Blocks from pageblocks of another type than the request's.
     fallbacks,
@@ -380,8 +385,8 @@ counters! {
     line_transfers,
     /// The part of `line_transfers` that happened within 10 us of the other CPU's change.
     contended_lines,
-    /// How often a request found a zone below its low watermark. If it rises, the host should reclaim
-    /// memory.
+    /// How often a request found a zone below its low watermark. If this counter rises, the host should
+    /// reclaim memory.
     below_low,
     /// Requests that found no memory.
     failed,

@@ -10,11 +10,11 @@ use pageset_core::{
 
 use crate::{BlockAllocator, CpuArrays};
 
-/// An allocator, and the [arrays](CpuArrays) of all of its CPUs. For simulations, which play many CPUs on one
-/// thread.
+/// An allocator, and the [arrays](CpuArrays) of all of its CPUs. Simulations use this type to play many CPUs
+/// on one thread.
 ///
-/// Each CPU's operations use its own arrays. If memory is short, the arrays of all CPUs are drained and the
-/// request is tried once more. The arrays of a CPU in the middle of an operation are not drained. Settings
+/// Each CPU's operations use its own arrays. If memory is short, a request drains the arrays of all CPUs and
+/// tries once more. It does not drain the arrays of a CPU that is in the middle of an operation. Settings
 /// that need no arrays are methods of [the allocator below](Self::below).
 #[derive(Debug)]
 pub struct EveryCpu<'a> {
@@ -26,7 +26,7 @@ impl<'a> EveryCpu<'a> {
     /// Empty arrays for all CPUs.
     ///
     /// # Errors
-    /// [`ConfigError::OutOfMemory`] if the heap has too little.
+    /// [`ConfigError::OutOfMemory`] if the heap has too little memory.
     pub fn new(allocator: &'a BlockAllocator<'a>) -> Result<Self, ConfigError> {
         let mut cpus = 0..;
         let next = || RefCell::new(CpuArrays::new(allocator, CpuId(cpus.next().unwrap_or(0))));
@@ -64,7 +64,8 @@ impl<'a> EveryCpu<'a> {
         self.allocator.cpu_offline(cpu)
     }
 
-    /// Drains all arrays, because they may hold frames of the pageblock, and takes it out of service.
+    /// Drains all arrays, because they may hold frames of the pageblock. Then takes the pageblock out of
+    /// service.
     ///
     /// # Errors
     /// The errors of [`BlockAllocator::isolate_pageblock`].
@@ -82,8 +83,8 @@ impl<'a> EveryCpu<'a> {
         self.allocator.mark_bad(cpu, pfn)
     }
 
-    /// A CPU's arrays. `None` if the CPU is in the middle of an operation; an interrupting handler then uses
-    /// the allocator directly.
+    /// A CPU's arrays. Returns `None` if the CPU is in the middle of an operation. An interrupt handler then
+    /// uses the allocator directly.
     fn of(&self, cpu: CpuId) -> Option<RefMut<'_, CpuArrays<'a>>> {
         self.arrays.get(cpu.index())?.try_borrow_mut().ok()
     }

@@ -1,11 +1,12 @@
 //! Sets of pageblocks. A search for the next member reads a few words, however many pageblocks there are.
 //!
-//! A set is a tree of bits. The lowest level has a bit for each pageblock; each level above has a bit for
-//! each word below that is not empty. Race: one CPU empties a word and clears the bit above, while another
-//! CPU adds a member to the word. The first CPU reads the word again after it has cleared the bit, and sets
-//! the bit again if the word has a member. So a search may find an empty word, or miss a member for a
-//! moment, but no member stays hidden. If the first CPU stops between the two steps, the members below one
-//! bit stay hidden until it goes on, or until a CPU adds another member below that bit.
+//! A set is a tree of bits. The lowest level has a bit for each pageblock. Each higher level has a bit for
+//! each word of the level below that is not empty. Race: one CPU empties a word and clears the bit above,
+//! while another CPU adds a member to the word. The first CPU loses: it reads the word again after it has
+//! cleared the bit, and sets the bit again if the word has a member. So a search may find an empty word, or
+//! miss a member for a moment, but no member stays hidden. If the first CPU stops between the two steps, the
+//! members below one bit stay hidden until that CPU goes on, or until a CPU adds another member below that
+//! bit.
 
 use core::marker::PhantomData;
 use core::ops::Range;
@@ -39,7 +40,7 @@ impl Default for IndexWord {
 
 impl IndexWord {
     constant! {
-        /// An entry of a table, to be filled when the allocator is built.
+        /// Makes an empty entry of a table. The constructor of the allocator fills the entry.
         #[must_use]
         pub(crate) fn new() -> Self {
             Self(AtomicUsize::new(0))
@@ -62,7 +63,7 @@ pub(crate) struct Index<'a> {
     /// For each level, the place of its first word in a set.
     starts: [u32; LEVELS_MAX],
     levels: usize,
-    /// Words of a set.
+    /// The number of words of a set.
     set_words: usize,
 }
 
@@ -89,7 +90,7 @@ impl Several {
         Self { word: block / BITS, bits: 1 << (block % BITS) }
     }
 
-    /// Pageblocks of one half of a word, by the number of the half.
+    /// Pageblocks whose bits lie in one half of a word. `half` is the number of that half.
     pub(crate) const fn of_half(half: usize, bits: usize) -> Self {
         Self { word: half / 2, bits: bits << (half % 2 * (BITS / 2)) }
     }
@@ -125,7 +126,7 @@ impl Iterator for Several {
 }
 
 impl<'a> Index<'a> {
-    /// The words that a set of this many pageblocks needs.
+    /// The number of words that a set of this many pageblocks needs.
     pub(crate) const fn words(blocks: usize) -> usize {
         let (mut words, mut of_level) = (0, blocks);
         loop {
@@ -194,9 +195,9 @@ impl<A: Access> Set<'_, A> {
         for level in level..self.index.levels {
             let (word, bit) = (at / BITS, 1 << (at % BITS));
             let Some(cell) = self.word(level, word) else { return };
-            // Most bits are set already. Reading first keeps the word in all CPUs' caches. A bit that is set
-            // does not end the walk: the CPU that set it may have stopped before it set the bit above, and
-            // would then hide all members of the word.
+            // Most bits are set already, and a read keeps the word in all CPUs' caches. A set bit does not
+            // end the walk. Race: the CPU that set this bit stopped before it set the bit above, so that
+            // searches would not find the members of the word.
             if cell.load(SeqCst) & bit == 0 {
                 set_bits::<A>(cell, bit);
             }
@@ -236,8 +237,8 @@ impl<A: Access> Set<'_, A> {
         self.add_above(1, blocks.word);
     }
 
-    /// Removes up to `limit` members from `first` on by one exchange. They all lie in one half of a word, before
-    /// `end`. Returns none if another CPU changed the members first.
+    /// Removes up to `limit` members from `first` on by one exchange. The bits of these members lie in one
+    /// half of a word, before `end`. Returns no member if another CPU removed one of them first.
     pub(crate) fn take_from(&self, first: BlockIndex, end: BlockIndex, limit: usize) -> Several {
         let (word, from) = (first / BITS, first % BITS);
         let Some(cell) = self.word(0, word) else { return Several::NONE };
@@ -248,14 +249,15 @@ impl<A: Access> Set<'_, A> {
         if bits != 0 && self.remove_all(word, bits) { Several { word, bits } } else { Several::NONE }
     }
 
-    /// The pairs that have both members in the set, and at least one in `blocks`. Returns the first of each.
+    /// Finds the pairs that have both pageblocks in the set, and at least one in `blocks`. Returns the first
+    /// pageblock of each pair.
     pub(crate) fn pairs_around(&self, blocks: Several) -> Several {
         let there = self.word(0, blocks.word).map_or(0, |word| word.load(SeqCst));
         let touched = blocks.bits | blocks.bits >> 1;
         Several { word: blocks.word, bits: there & there >> 1 & touched & FIRSTS }
     }
 
-    /// Removes a pageblock. Returns `false` if it is not there.
+    /// Removes a pageblock. Returns `false` if it is no member.
     pub(crate) fn remove(&self, block: BlockIndex) -> bool {
         self.remove_all(block / BITS, 1 << (block % BITS))
     }
@@ -272,7 +274,7 @@ impl<A: Access> Set<'_, A> {
         true
     }
 
-    /// After a word became empty, clears its bit in the level above. If that word is empty too, goes on with
+    /// Clears the bit of a word that became empty in the level above. If that word is empty too, goes on with
     /// the next level.
     fn note_empty(&self, word: usize) {
         let mut at = word;
@@ -325,7 +327,7 @@ impl<A: Access> Set<'_, A> {
         }
     }
 
-    /// A member in this range: the first from `near` on, otherwise the first of the range.
+    /// Returns the first member of this range from `near` on, otherwise the first member of the range.
     #[inline]
     pub(crate) fn find(&self, range: &Range<BlockIndex>, near: BlockIndex) -> Option<BlockIndex> {
         if self.is_empty() { None } else { self.find_near(range, near) }
@@ -367,14 +369,14 @@ impl<A: Access> Set<'_, A> {
         self.word(0, word).map_or(0, |cell| cell.load(SeqCst)) & Self::mask(word, range)
     }
 
-    /// The bits of a word that lie in this range. At least one must.
+    /// The bits of a word that lie in this range. The range must have a bit of the word.
     fn mask(word: usize, range: &Range<BlockIndex>) -> usize {
         let from = range.start.saturating_sub(word * BITS);
         let end = (range.end - word * BITS).min(BITS);
         usize::MAX << from & usize::MAX >> (BITS - end)
     }
 
-    /// Removes a pair. Returns `false` if one of the two is not there.
+    /// Removes a pair. Returns `false` if one of its pageblocks is no member.
     pub(crate) fn remove_pair(&self, first: BlockIndex) -> bool {
         self.remove_all(first / BITS, 0b11 << (first % BITS))
     }
@@ -426,8 +428,8 @@ mod tests {
         }
     }
 
-    /// Found by a reader. An addition ended at the first bit that was set already. So a CPU that had stopped
-    /// between two levels hid what other CPUs added to the same word.
+    /// A reader found this bug: an addition ended at the first bit that was set already. So a CPU that had
+    /// stopped between two levels hid the members that other CPUs added to the same word.
     #[test]
     fn a_cpu_that_stopped_in_an_addition_hides_nothing_that_others_add() {
         for blocks in [3 * BITS, 5000, 300_000] {

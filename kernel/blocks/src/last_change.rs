@@ -1,6 +1,6 @@
-//! The CPU that changed a cache line last, and the time. With it, simulations count how often CPUs contend
-//! for the line. Its atomics are the language's own, so the `observed` feature and the model checkers do not
-//! see them.
+//! The CPU that changed a cache line last, and the time of that change. Simulations use both to count how
+//! often CPUs contend for the line. The atomics here are the language's own, so the feature `observed` and
+//! the model checkers do not see them.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -11,7 +11,7 @@ use pageset_core::CpuId;
 #[derive(Debug)]
 #[cfg_attr(feature = "alloc", derive(zerocopy::FromZeros))]
 pub(crate) struct LastChange {
-    /// The CPU, plus 1; 0 if there was no change.
+    /// The number of the CPU, plus 1. 0 means that no CPU changed the line.
     cpu: AtomicU32,
     /// How often the pageblock changed its set.
     moves: AtomicU32,
@@ -42,8 +42,8 @@ impl LastChange {
     pub(crate) fn note(&self, cpu: CpuId, now_ns: usize) -> Option<usize> {
         let cpu = cpu.0.wrapping_add(1);
         let before = self.cpu.swap(cpu, Relaxed);
-        // A CPU notes its change a little after it has made it, so the times of two CPUs may be in the wrong
-        // order. Take the distance.
+        // A CPU notes a change a little after it has made the change. So the times of two CPUs may be in the
+        // wrong order, and only their distance counts.
         let passed_ns = now_ns.abs_diff(self.at_ns.swap(now_ns, Relaxed));
         (before != 0 && before != cpu).then_some(passed_ns)
     }

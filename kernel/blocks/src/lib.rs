@@ -22,9 +22,9 @@
 //!
 //! - `row`: the frames of a row in one word, two bits each. One exchange takes or frees a block and checks
 //!   its order.
-//! - `rows`: the rows of a pageblock, which any CPU may change at any time. Its page shares the races, and the
-//!   operation that loses each.
-//! - `state`: the use of a pageblock, in one word. `index`: sets of pageblocks; a search visits a few words,
+//! - `rows`: the rows of a pageblock, which any CPU may change at any time. Its first comment lists the
+//!   races, and the operation that loses each race.
+//! - `state`: the use of a pageblock, in one word. `index`: sets of pageblocks. A search reads a few words,
 //!   however large memory is.
 //! - `cpu_share`: the pageblocks that a CPU reserves. `zone`: how much is free.
 //! - `allocator`: the operations. `every_cpu`: an allocator and the arrays of all CPUs, for a simulation on

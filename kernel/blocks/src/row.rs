@@ -1,4 +1,5 @@
-//! The frames of a row, in one word: which are free, where blocks in use begin, and which are withheld.
+//! A row is one word. It says which of the row's frames are free, which are withheld, and where blocks in use
+//! begin.
 //!
 //! Each frame has two bits: one in the word's lower half, one in the upper half.
 //!
@@ -9,17 +10,17 @@
 //! | 0 | 0 | is in use: the block that begins before goes on |
 //! | 1 | 0 | is *withheld*: no memory, or marked bad |
 //!
-//! So a set upper bit means that no block continues into this frame. Withheld frames are the exception, and
-//! rare. A free needs one comparison: the block's own bits, and the upper bit of the next frame, which must
-//! be set.
+//! So a set upper bit means that no block continues into the frame. A withheld frame has a clear upper bit,
+//! too, but such frames are rare. A free needs one comparison of the block's own bits and the upper bit of
+//! the next frame, which must be set.
 //!
 //! One exchange of the word takes or frees a block, and checks the block's order. If two CPUs free the same
 //! block, the second exchange finds that the block is no longer in use.
 //!
-//! A block of several rows has whole rows. Its first word also encodes its order, so that one exchange checks
-//! the order here too. The encoding uses words that blocks within one row cannot produce: a block at frame 0
-//! would have 3, 5, 7... frames. One more such word says that a CPU [is changing](Row::CHANGING) the block
-//! that begins with this row.
+//! A block that is larger than a row fills whole rows. Its first row also encodes its order, so that one
+//! exchange checks the order of such a block, too. The encoding uses words that blocks within one row cannot
+//! produce: a block at frame 0 would have 3, 5, 7... frames. One more such word, [`CHANGING`](Row::CHANGING),
+//! says that a CPU is changing the block that begins with the row.
 
 use core::fmt;
 
@@ -37,8 +38,8 @@ pub(crate) const ROW_ORDER: usize = ROW_FRAMES.trailing_zeros() as usize;
 /// All frames of a row, as bits.
 pub(crate) const ALL: usize = usize::MAX >> ROW_FRAMES;
 
-/// For each order up to a row's, the frames at which a block may begin (`STARTS`) or end (`ENDS`). Zero for
-/// larger orders. The number of entries is a power of two, so that a masked index needs no bounds check.
+/// For each order, the frames of a row at which a block may begin (`STARTS`) or end (`ENDS`). Orders above a
+/// row's have zero. The number of entries is a power of two, so that a masked index needs no bounds check.
 const STARTS: [usize; 16] = places(false);
 const ENDS: [usize; 16] = places(true);
 
@@ -56,17 +57,16 @@ const fn places(ends: bool) -> [usize; 16] {
     places
 }
 
-/// Bit masks for checking and changing a block of one order. They are for a block at the first frame of a
-/// row.
+/// Bit masks that check and change a block of one order. The masks fit a block at the first frame of a row.
 struct Shape {
     /// The bits of the block's frames, and the upper bit of the frame after the block.
     looked_at: usize,
-    /// The bits that change when the block is taken or freed. While the block is in use, they are clear and
-    /// the other bits of `looked_at` are set.
+    /// The bits that change when the block is taken or freed. While the block is in use, these bits are clear
+    /// and the other bits of `looked_at` are set.
     changes: usize,
 }
 
-/// The shape of each order. The entry for orders above a row's matches no block in use.
+/// The shape of each order. The entries for orders above a row's match no block in use.
 const SHAPES: [Shape; 8] = {
     let mut shapes = [const { Shape { looked_at: 0, changes: 1 } }; 8];
     let mut index = 0;
@@ -110,21 +110,22 @@ impl Row {
     pub(crate) const HEAD: Self = Self(1 << ROW_FRAMES);
     /// Every frame is in use, each as a block of one frame.
     pub(crate) const SINGLES: Self = Self(ALL << ROW_FRAMES);
-    /// One CPU has claimed the block that begins with this row. Only that CPU may change its rows.
+    /// One CPU has claimed the block that begins with this row. Only that CPU may change the rows of the
+    /// block.
     pub(crate) const CHANGING: Self = Self::of_order(PAGEBLOCK_ORDER + 1);
 
     /// The first row of a block in use. The order is a row's or larger.
     ///
-    /// For orders above a row's, the word has a second upper bit at an odd place. If this were two blocks
-    /// within the row, the first would have an odd number of frames, and the second would begin where no
-    /// block can begin. So no operation mistakes it for such blocks.
+    /// For orders above a row's, the word has a second upper bit at an odd place. If that bit began a second
+    /// block within the row, the first block would have an odd number of frames, and the second would begin
+    /// where no such block can begin. So no operation mistakes the word for two small blocks.
     pub(crate) const fn of_order(order: usize) -> Self {
         let above = order - ROW_ORDER;
         if above == 0 { Self::HEAD } else { Self(Self::HEAD.0 | 1 << (ROW_FRAMES + 2 * above + 1)) }
     }
 
     /// The order of the block of several rows that begins here, in use or withheld. For
-    /// [`CHANGING`](Self::CHANGING), one more than a pageblock's order.
+    /// [`CHANGING`](Self::CHANGING), returns one more than a pageblock's order.
     pub(crate) const fn long_order(self) -> Option<usize> {
         let (rest, first) = (self.upper() & !1, self.upper() & 1);
         // The first frame is in use or withheld.
@@ -133,8 +134,8 @@ impl Row {
         if is_long && place % 2 == 1 && place > 1 { Some(ROW_ORDER + place / 2) } else { None }
     }
 
-    /// If the row begins a block of several rows: a row with one block in use of the row's size. Otherwise
-    /// the row itself. So code for blocks within a row can read it.
+    /// Returns a row that code for blocks within a row can read. If a block of several rows begins here, the
+    /// returned row has one block of the row's size. Otherwise returns the row itself.
     const fn plain(self) -> Self {
         match self.long_order() {
             Some(_) if self.lower() == 0 => Self::HEAD,
@@ -169,13 +170,13 @@ impl Row {
         self.0 & self.upper()
     }
 
-    /// The frames at which blocks in use begin, if none has several rows.
+    /// The frames at which blocks in use begin, as bits. No block may have several rows.
     #[cfg(test)]
     const fn heads(self) -> usize {
         self.upper() & !self.lower()
     }
 
-    /// The frames in use at which no block begins, if no block has several rows.
+    /// The frames in use at which no block begins, as bits. No block may have several rows.
     #[inline]
     const fn inside(self) -> usize {
         !(self.lower() | self.upper()) & ALL
@@ -206,20 +207,21 @@ impl Row {
         Self(self.0 ^ changes(heads, order))
     }
 
-    /// Returns this row with the block at this frame taken. The order is at most a row's. `None` if a frame
-    /// of the block is not free, or if no block of this order can begin there.
+    /// Returns this row with the block at this frame taken. The order is at most a row's. Returns `None` if a
+    /// frame of the block is not free, or if no block of this order can begin there.
     #[inline]
     pub(crate) const fn with_taken_at(self, at: usize, order: Order) -> Option<Self> {
         let is_free = at & (frames_in(order) - 1) == 0 && self.is_free_at(at, order);
         if is_free { Some(Self(self.0 ^ SHAPES[order.index() & 7].changes << at)) } else { None }
     }
 
-    /// Returns this row with these blocks freed. The order is at most a row's. `None` if, by this row, one of
-    /// them is not a block in use of this order.
+    /// Returns this row with these blocks freed. The order is at most a row's. Returns `None` if one of the
+    /// blocks is not in use with this order.
     #[inline]
     pub(crate) const fn with_put(self, heads: usize, order: Order) -> Option<Self> {
         let frames = frames_of(heads, order);
-        // The upper bit of the frame after each block. If it is clear, the block is larger than `order`.
+        // The upper bit of the frame after each block. If that bit is clear, the block is larger than
+        // `order`.
         let next = heads << frames_in(order);
         let looked_at = frames | (frames | next) << ROW_FRAMES;
         if heads & !STARTS[order.index() & 15] != 0 || self.0 & looked_at != (heads | next) << ROW_FRAMES {
@@ -228,13 +230,13 @@ impl Row {
         Some(Self(self.0 ^ changes(heads, order)))
     }
 
-    /// Whether a block of this order is in use at this frame. The order is at most a row's. `false` if the
-    /// frame after the block is withheld.
+    /// Whether a block of this order is in use at this frame. The order is at most a row's. Returns `false`
+    /// if the frame after the block is withheld.
     #[inline]
     pub(crate) const fn is_plain_block(self, at: usize, order: Order) -> bool {
         let shape = &SHAPES[order.index() & 7];
-        // Inverted before the shift, so that the bits from beyond the row count as set. A block may end with
-        // the row.
+        // The inversion comes before the shift, so that the bits from beyond the row count as set. So a block
+        // may end with the row.
         at & (frames_in(order) - 1) == 0 && (!self.0 >> at) & shape.looked_at == shape.changes
     }
 
@@ -248,7 +250,7 @@ impl Row {
         Some(Self(self.0 ^ SHAPES[order.index() & 7].changes << at))
     }
 
-    /// The result of [`with_put`](Self::with_put), also if a withheld frame follows one of the blocks.
+    /// Does the same as [`with_put`](Self::with_put), even if a withheld frame follows one of the blocks.
     #[cold]
     const fn with_put_before_withheld(self, heads: usize, order: Order) -> Option<Self> {
         let (frames, next) = (frames_of(heads, order), (heads << frames_in(order)) & ALL);
@@ -259,9 +261,9 @@ impl Row {
         if is_right { Some(Self(self.0 ^ changes(heads, order))) } else { None }
     }
 
-    /// Returns this row with these frames freed. The frames must be contiguous and in use. They may be parts
-    /// of any blocks of this row. The rest of those blocks becomes the largest aligned blocks that fit.
-    /// `None` if a frame is not in use, or lies in a block of several rows.
+    /// Returns this row with these frames freed. The frames must be contiguous and in use. These frames may
+    /// be parts of any blocks of this row. The other frames of those blocks become the largest aligned blocks
+    /// that fit. Returns `None` if a frame is not in use, or lies in a block of several rows.
     pub(crate) const fn with_part_freed(self, frames: usize) -> Option<Self> {
         if frames == 0 || self.is_long() || self.lower() & frames != 0 {
             return None;
@@ -276,7 +278,7 @@ impl Row {
     }
 
     /// Returns this row with these contiguous free frames taken, as the largest aligned blocks that fit.
-    /// `None` if a frame is not free.
+    /// Returns `None` if a frame is not free.
     pub(crate) const fn with_part_taken(self, frames: usize) -> Option<Self> {
         if self.free() & frames != frames {
             return None;
@@ -296,7 +298,7 @@ impl Row {
     }
 
     /// Returns this row with the block around this frame cut so that a block begins at this frame. The block
-    /// is halved until one of its parts begins at this frame. `None` if the block is out of service.
+    /// is halved until one of its parts begins at this frame. Returns `None` if the block is out of service.
     pub(crate) const fn with_border(self, frame: usize) -> Option<Self> {
         let mut row = self;
         while let Frame::Inside = row.frame(frame) {
@@ -307,19 +309,18 @@ impl Row {
         Some(row)
     }
 
-    /// Returns this row without the upper bits of these free frames: they are withheld. `None` if a frame is
-    /// not free.
+    /// Returns this row with these free frames withheld, or `None` if a frame is not free.
     pub(crate) const fn with_free_withheld(self, frames: usize) -> Option<Self> {
         if self.free() & frames != frames { None } else { Some(Self(self.0 & !(frames << ROW_FRAMES))) }
     }
 
-    /// Returns this row with these withheld frames free. `None` if a frame is not withheld.
+    /// Returns this row with these withheld frames free. Returns `None` if a frame is not withheld.
     pub(crate) const fn with_freed_withheld(self, frames: usize) -> Option<Self> {
         if self.withheld() & frames != frames { None } else { Some(Self(self.0 | frames << ROW_FRAMES)) }
     }
 
     /// Returns this row with the block in use at this frame withheld, and the number of frames of the block.
-    /// Only its first frame changes.
+    /// Only the bits of the block's first frame change.
     pub(crate) const fn with_block_withheld(self, frame: usize) -> Option<(Self, usize)> {
         match self.frame(frame) {
             Frame::Head(frames) => Some((Self(self.0 ^ (1 << frame | 1 << (ROW_FRAMES + frame))), frames)),
@@ -327,8 +328,8 @@ impl Row {
         }
     }
 
-    /// Returns this row with each block in use that has one of these frames split into single frames. `None`
-    /// if a block has several rows.
+    /// Returns this row with each block in use that has one of these frames split into single frames. Returns
+    /// `None` if a block has several rows.
     pub(crate) const fn with_split(self, frames: usize) -> Option<Self> {
         if self.is_long() {
             return None;
@@ -363,7 +364,7 @@ impl Row {
         }
     }
 
-    /// Goes back from this frame to a frame at which a block begins, or to a frame that is not in use.
+    /// Goes back from this frame to the nearest frame at which a block begins or that is not in use.
     pub(crate) const fn start_before(self, frame: usize) -> Option<usize> {
         let starts = !self.plain().inside() & ALL & (ALL >> (ROW_FRAMES - 1 - frame));
         match starts.checked_ilog2() {
@@ -388,11 +389,11 @@ impl fmt::Debug for Row {
     }
 }
 
-/// Finds the blocks of an order whose bits are all set. Returns a bit for each, at its last frame. Zero if
-/// the order is larger than a row's.
+/// Finds the blocks of an order whose bits are all set. Returns a bit for each block, at its last frame.
+/// Returns zero if the order is larger than a row's.
 ///
-/// Each allocation and free calls this, with orders that vary at random. So no branch depends on the order: a
-/// processor would often mispredict it.
+/// Each allocation and free calls this, with orders that vary at random. So no branch depends on the order,
+/// because a processor would often mispredict such a branch.
 #[inline]
 const fn runs(bits: usize, order: usize) -> usize {
     let ends = ENDS[order & 15];
@@ -402,16 +403,16 @@ const fn runs(bits: usize, order: usize) -> usize {
     ends & !has_clear
 }
 
-/// The first frames of blocks of the next larger order in two rows, from the first frames of blocks of this
-/// order.
+/// Finds the blocks of the next larger order in two rows. `blocks` has a bit for each block of this order, at
+/// its first frame, and the result has such a bit for each larger block.
 #[inline]
 pub(crate) const fn larger_blocks(blocks: usize, order: usize) -> usize {
     let starts = STARTS[(order + 1) & 15];
     blocks & blocks >> (1 << order) & (starts | starts << ROW_FRAMES)
 }
 
-/// The frames of these blocks, as bits; their order is at most a row's. Each block is given by a bit at its
-/// first frame. The subtraction sets the bits up to its last frame.
+/// The frames of these blocks, as bits. Each block is given by a bit at its first frame, and the order is at
+/// most a row's. The subtraction sets the bits up to the block's last frame.
 #[inline]
 pub(crate) const fn frames_of(heads: usize, order: Order) -> usize {
     (heads << frames_in(order)).wrapping_sub(heads)
@@ -449,7 +450,7 @@ pub(crate) const fn lowest(bits: usize, limit: usize) -> usize {
 }
 
 /// The rows of a range of frames, and the frames in each row as bits. A range without frames has no rows, so
-/// that no caller changes a row for it.
+/// that no caller changes a row for an empty range.
 pub(crate) fn rows_of(frames: core::ops::Range<usize>) -> impl DoubleEndedIterator<Item = (usize, usize)> {
     let end = if frames.is_empty() { frames.start / ROW_FRAMES } else { frames.end.div_ceil(ROW_FRAMES) };
     (frames.start / ROW_FRAMES..end).map(move |row| {
@@ -542,7 +543,7 @@ mod tests {
         assert_eq!(row.with_part_freed(0xff), Some(Row::FREE));
     }
 
-    /// Every operation on one row refuses such a word.
+    /// Every operation on one row refuses the first row of a block of several rows.
     #[test]
     fn the_first_row_of_several_is_no_blocks_of_one_row() {
         for of in ROW_ORDER + 1..=PAGEBLOCK_ORDER + 1 {

@@ -30,7 +30,8 @@ impl RowBlocks {
         Self { first, order, heads }
     }
 
-    /// Adds a block of the same order. `false` if it lies in another row, or is there already.
+    /// Adds a block of the same order. Returns `false` if the block lies in another row, or is in this
+    /// `RowBlocks` already.
     #[inline]
     pub const fn add(&mut self, pfn: Pfn) -> bool {
         let other = Self::of(pfn, self.order);
@@ -62,8 +63,8 @@ impl RowBlocks {
         self.heads
     }
 
-    /// A bit for each frame of these blocks, at its place in the row. A block that is larger than a row has
-    /// only the frames of its first row here.
+    /// A bit for each frame of these blocks, at its place in the row. For a block that is larger than a row,
+    /// the bits are those of its first row.
     #[must_use]
     #[inline]
     pub const fn frames(self) -> usize {

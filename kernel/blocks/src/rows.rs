@@ -2,32 +2,32 @@
 //!
 //! # Which operations may race, who loses, and why that is safe
 //!
-//! Race: two CPUs take or free blocks in one row at once, each block of a row or less. Each does so by one
-//! exchange of the row. The second exchange fails, and its CPU looks again. It then sees that the frame is
-//! no longer free, or that the block is no longer in use. So the race ends as if one operation had come
-//! after the other.
+//! Race: two CPUs take or free blocks in one row at once, and no block is larger than a row. Each CPU
+//! exchanges the row. The CPU whose exchange comes second loses: its exchange fails, and it reads the row
+//! again. The new word says which frames are free and which blocks are in use. So the race ends as if one
+//! operation had come after the other.
 //!
-//! A block of several rows is taken, freed, cut and split row by row. Its first row says its order. A CPU
-//! that wants to change the block *claims* it first: it exchanges the first row for [`Row::CHANGING`]. Race:
-//! several CPUs claim one block, and one of them wins. From then on only the winner changes the rows of the
-//! block, because no other operation accepts such rows. The claim also checks the order, so it cannot hit a
-//! block of another order that came meanwhile. The losers:
+//! A CPU takes, frees, cuts and splits a block of several rows row by row. The first row has the order of the
+//! block. A CPU that changes the block *claims* the block first: it exchanges the first row for
+//! [`Row::CHANGING`]. Race: several CPUs claim one block, and the first exchange wins. From then on only the
+//! winner changes the rows of the block, because no other operation accepts such rows. The claim also checks
+//! the order, so it fails if a block of another order begins there by now. The losers of a claim, by
+//! operation:
 //!
-//! - [`take_at`](Rows::take_at): each row goes from free to changing. Another CPU that wants one of these
-//!   rows finds it taken. If a row is not free, this operation loses: it frees the rows that it has.
-//!   Meanwhile the pageblock seemed to have less free memory, so the caller looks at the pageblock again.
-//! - [`put`](Rows::put): after the claim, the rows become free, last to first. A second CPU that frees the
-//!   same block finds it changing or free, and gets an error.
-//! - [`free_first`](Rows::free_first), [`split`](Rows::split): they report that another CPU is changing the
-//!   block. The caller looks again: the other CPU may have cut the block, and the caller's part may still be
-//!   in use.
-//! - [`close`](Rows::close) takes all rows, like a `take_at` of the whole pageblock.
+//! - [`take_at`](Rows::take_at): exchanges each row from free to changing. If a row is not free, this
+//!   operation loses, and frees the rows that it has exchanged. For a moment, other CPUs did not see those
+//!   rows as free. So the caller looks at the pageblock again, as after a free.
+//! - [`put`](Rows::put): frees the rows after the claim, from the last to the first. A second CPU that frees
+//!   the same block loses: it finds the first row changing or free, and returns an error.
+//! - [`free_first`](Rows::free_first), [`split`](Rows::split): the loser returns an error, and its caller
+//!   looks again. The winner may have cut the block, so the caller's part may still be in use.
+//! - [`close`](Rows::close) takes all rows, and loses like a `take_at` of the whole pageblock.
 //!
-//! A look at a block of several rows reads several words. Race: another CPU changes the block between the
-//! reads. So the look trusts the words only if the order in the first row covers the row that was asked for.
-//! While no CPU changes a block, every look at it is right.
+//! Race: a CPU looks at a block of several rows, and another CPU changes the block between two of its reads.
+//! The look loses: it trusts the words only if the order in the first row reaches the row of the frame, and
+//! otherwise returns `Changing`. While no CPU changes a block, every look at the block is right.
 //!
-//! A CPU that stops between two rows keeps the frames of one block. No other CPU waits for it.
+//! A CPU that stops between two rows keeps the frames of one block. No other CPU waits for that CPU.
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -46,8 +46,8 @@ use crate::row::{Frame, ROW_FRAMES, ROW_ORDER, ROWS, Row, larger_blocks, lowest,
 pub struct Rows<A = Shared> {
     rows: [AtomicUsize; ROWS],
     access: PhantomData<A>,
-    /// The last change lies in another cache line, so that the layout of `rows` is the same with and without
-    /// it.
+    /// This field lies in another cache line than `rows`, so that `rows` has the same layout with and without
+    /// the feature.
     #[cfg(feature = "line-counts")]
     pub(crate) last_change: crate::last_change::LastChange,
 }
@@ -88,7 +88,7 @@ impl<A: Access> Default for Rows<A> {
 
 impl<A: Access> Rows<A> {
     constant! {
-        /// An entry of a table, to be filled when the allocator is built.
+        /// Makes an empty entry of a table. The constructor of the allocator fills the entry.
         #[must_use]
         pub fn new() -> Self {
             Self {
@@ -105,7 +105,7 @@ impl<A: Access> Rows<A> {
         Row(self.rows[row].load(Acquire))
     }
 
-    /// Reads a row as a hint only, without an order among reads.
+    /// Reads a row as a hint. The read has no order relative to other reads.
     #[inline]
     pub(crate) fn peek(&self, row: usize) -> usize {
         self.rows[row].load(Relaxed)
@@ -120,8 +120,8 @@ impl<A: Access> Rows<A> {
         Row(self.rows[row].load(SeqCst))
     }
 
-    /// Changes a row by `change`, and returns the new row. Leaves the row alone if `change` returns `None`,
-    /// and returns it as the error.
+    /// Changes a row by `change`, and returns the new row. If `change` returns `None`, the row stays as it
+    /// is, and is returned as the error.
     #[inline(always)]
     fn change(&self, row: usize, change: impl Fn(Row) -> Option<Row>) -> Result<Row, Row> {
         let mut next = Row::FREE;
@@ -146,8 +146,8 @@ impl<A: Access> Rows<A> {
     /// Takes a free block of `order` from `row`. The block must fit into a row. Returns its first frame.
     #[inline]
     pub(crate) fn take_in_row(&self, row: usize, order: Order) -> Option<usize> {
-        // Two calls, so that the compiler builds one for single frames only. That halves the steps between
-        // the look at the row and the exchange.
+        // The separate call lets the compiler build a version for single frames. That version takes half as
+        // many steps between the look at the row and the exchange.
         let heads = match order {
             Order::ZERO => self.take_blocks(row, Order::ZERO, 1),
             _ => self.take_blocks(row, order, 1),
@@ -156,7 +156,7 @@ impl<A: Access> Rows<A> {
     }
 
     /// Takes up to `limit` blocks of `order` from `row` by one exchange, the lowest first. The blocks must
-    /// fit into a row. Returns a bit for each.
+    /// fit into a row. Returns a bit for each block, at its first frame.
     #[inline(always)]
     pub(crate) fn take_blocks(&self, row: usize, order: Order, limit: usize) -> usize {
         let mut heads = 0;
@@ -182,8 +182,8 @@ impl<A: Access> Rows<A> {
     /// Claims these rows if all are free.
     fn claim_free(&self, first: usize, rows: usize) -> bool {
         let claim = |row: usize| self.change(row, |now| (now == Row::FREE).then_some(Row::CHANGING)).is_ok();
-        // Look before claiming: a failed claim hides rows from other CPUs for a moment. Most calls that fail
-        // end here, without a claim.
+        // Look before the claim, because a failed claim hides free rows from other CPUs for a moment. Most
+        // calls that fail end here, without a claim.
         if !(first..first + rows).all(|row| self.row(row) == Row::FREE) {
             return false;
         }
@@ -193,9 +193,9 @@ impl<A: Access> Rows<A> {
     }
 
     /// Claims the block in use of this order, larger than a row, that begins with this row. After that, no
-    /// other CPU changes its rows.
+    /// other CPU changes the rows of the block.
     fn claim_block(&self, first: usize, order: usize) -> bool {
-        // A damaged row could name an order that does not fit here; the block would reach into the next
+        // A damaged row could name an order that does not fit here. Such a block would reach into the next
         // pageblock.
         first.is_multiple_of(rows_of_order(order))
             && self.change(first, |now| (now == Row::of_order(order)).then_some(Row::CHANGING)).is_ok()
@@ -216,8 +216,8 @@ impl<A: Access> Rows<A> {
         self.change(row, |now| now.with_taken_at(at, order)).is_ok()
     }
 
-    /// Frees a block in use. Returns the new content of its row. For a block of several rows, that is the
-    /// last row.
+    /// Frees a block in use. Returns the new word of the block's row. If the block has several rows, returns
+    /// the word of its last row.
     #[inline]
     pub(crate) fn put(&self, frame: usize, order: Order) -> Result<Row, NoBlock> {
         let (row, at) = (frame / ROW_FRAMES, frame % ROW_FRAMES);
@@ -233,7 +233,8 @@ impl<A: Access> Rows<A> {
         self.change(row, |now| now.with_put_at(at, order)).map_err(|_| NoBlock)
     }
 
-    /// Frees blocks of an order up to a row's, a bit each, by one exchange. Returns the new row.
+    /// Frees blocks of an order up to a row's by one exchange. `heads` has a bit for each block. Returns the
+    /// new row.
     #[inline(always)]
     pub(crate) fn put_blocks(&self, row: usize, order: Order, heads: usize) -> Result<Row, NoBlock> {
         self.change(row, |now| now.with_put(heads, order)).map_err(|_| NoBlock)
@@ -247,7 +248,7 @@ impl<A: Access> Rows<A> {
         Ok(Row::FREE)
     }
 
-    /// The use of a frame. Other CPUs may change it meanwhile.
+    /// Returns the use of a frame. Other CPUs may change the frame meanwhile.
     pub(crate) fn look(&self, frame: usize) -> Use {
         let (row, at) = (frame / ROW_FRAMES, frame % ROW_FRAMES);
         let now = self.row(row);
@@ -273,8 +274,8 @@ impl<A: Access> Rows<A> {
             return Use::Changing;
         };
         match (head.long_order(), head.frame(0)) {
-            // Race: the block changed between the reads of the two words, if the order in the first row does
-            // not reach this row.
+            // Race: another CPU changes the block between the reads of the two words. Then the order in the
+            // first row may not reach this row, and the look loses: it returns `Changing`.
             (Some(order), used) if row < first + rows_of_order(order) => match used {
                 Frame::Head(frames) => Use::Block(first * ROW_FRAMES, order_of(frames)),
                 Frame::Withheld => Use::InsideWithheld,
@@ -290,13 +291,14 @@ impl<A: Access> Rows<A> {
     }
 
     /// Frees the first of these frames: the frames of one row, or one block of several rows. A block that
-    /// reaches beyond these frames is cut, and its rest becomes the largest aligned blocks that fit. Returns
-    /// the number of freed frames and the new row. For a block of several rows, that is the last row.
+    /// reaches beyond these frames is cut, and its other frames become the largest aligned blocks that fit.
+    /// Returns the number of freed frames and the new row. If a block of several rows was freed, returns its
+    /// last row.
     pub(crate) fn free_first(&self, frames: Range<usize>) -> Result<(usize, Row), Refused> {
         let (row, part) = rows_of(frames.clone()).next().ok_or(Refused::NoBlock)?;
         loop {
-            // One exchange checks the row's current word, cuts the block and frees the part. So it does not
-            // matter whether another CPU changed the row before.
+            // One exchange checks the row's current word, cuts the block and frees the part. So a change that
+            // another CPU made before does no harm.
             match self.change(row, |now| now.with_part_freed(part)) {
                 Ok(left) => return Ok((part.count_ones() as usize, left)),
                 Err(now) if !now.is_long() => return Err(Refused::NoBlock),
@@ -312,7 +314,7 @@ impl<A: Access> Rows<A> {
         }
     }
 
-    /// The block of several rows around a frame: its first row, and its order.
+    /// Returns the first row and the order of the block of several rows around a frame.
     fn long_around(&self, frame: usize) -> Result<(usize, usize), Refused> {
         match self.look(frame) {
             Use::Block(start, order) if order.index() > ROW_ORDER => Ok((start / ROW_FRAMES, order.index())),
@@ -349,7 +351,7 @@ impl<A: Access> Rows<A> {
         Ok(())
     }
 
-    /// Withholds these free frames of a row. Returns `false` if one is not free.
+    /// Withholds these free frames of a row. Returns `false` if a frame is not free.
     pub(crate) fn withhold(&self, row: usize, frames: usize) -> bool {
         self.change(row, |now| now.with_free_withheld(frames)).is_ok()
     }
@@ -361,7 +363,7 @@ impl<A: Access> Rows<A> {
         let withhold = |now: Row| {
             let (withheld, frames) = now.with_block_withheld(at)?;
             size.set(frames);
-            // Otherwise the row is damaged, as in `claim_block`.
+            // A damaged row could name a size that does not fit here, as in `claim_block`.
             (frames <= ROW_FRAMES || frame.is_multiple_of(frames)).then_some(withheld)
         };
         self.change(row, withhold).ok().map(|_| size.get())
@@ -372,7 +374,8 @@ impl<A: Access> Rows<A> {
         self.change(row, |now| now.with_freed_withheld(frames)).map_err(|_| NoBlock)
     }
 
-    /// Takes all frames, if all are free. They stay taken until the pageblock is [opened](Self::open) again.
+    /// Takes all frames, if all are free. The frames stay taken until the pageblock is [opened](Self::open)
+    /// again.
     pub(crate) fn close(&self) -> bool {
         self.claim_free(0, ROWS)
     }
@@ -404,7 +407,8 @@ impl<A: Access> Rows<A> {
         (0..ROWS).for_each(|row| self.set(row, Row::WITHHELD));
     }
 
-    /// The free frames as bits, two rows in a word: a look at all rows takes half as many steps.
+    /// Returns the free frames as bits, with two rows in a word. So a look at all rows takes half as many
+    /// steps.
     fn free_frames(&self) -> [usize; ROWS / 2] {
         let mut frames = [0; ROWS / 2];
         for (pair, frames) in frames.iter_mut().enumerate() {
@@ -414,7 +418,7 @@ impl<A: Access> Rows<A> {
         frames
     }
 
-    /// How many frames are free.
+    /// The number of free frames.
     pub(crate) fn free(&self) -> usize {
         self.free_frames().iter().map(|frames| frames.count_ones() as usize).sum()
     }
@@ -424,14 +428,14 @@ impl<A: Access> Rows<A> {
         self.free_frames().iter().all(|frames| *frames == usize::MAX)
     }
 
-    /// The largest order that has a free block; a pageblock's if all frames are free. `None` if no frame is
-    /// free.
+    /// The order of the largest free block. Returns a pageblock's order if all frames are free. Returns
+    /// `None` if no frame is free.
     pub(crate) fn largest_free(&self) -> Option<usize> {
         self.free_orders().0.checked_ilog2().map(|order| order as usize)
     }
 
-    /// The orders of the free blocks that are not part of a larger free block, a bit each. And the number of
-    /// free frames.
+    /// Returns the orders of the free blocks, a bit for each order, and the number of free frames. Free
+    /// blocks that are part of a larger free block do not count.
     pub(crate) fn free_orders(&self) -> (usize, usize) {
         let (mut blocks, mut orders) = (self.free_frames(), 0);
         let free = blocks.iter().map(|frames| frames.count_ones() as usize).sum();
@@ -455,10 +459,10 @@ impl<A: Access> Rows<A> {
     }
 
     /// Takes a free block of `order` out of the smallest free block that is large enough, so that larger
-    /// blocks stay for larger requests. Returns its first frame.
+    /// blocks stay for larger requests. Returns the first frame of the block that it took.
     pub(crate) fn take_any(&self, order: Order) -> Option<usize> {
-        // Race: if the attempt fails, another CPU has taken a frame. So some CPU makes progress in each
-        // round.
+        // Race: another CPU takes a frame of the block before this CPU does. This CPU loses, and searches
+        // again. That is safe, because in each round some CPU makes progress.
         loop {
             let frame = self.best_fit(order)?;
             if self.take_at(frame, order) {
@@ -475,7 +479,7 @@ impl<A: Access> Rows<A> {
         self.row(beside / ROW_FRAMES).is_free_at(beside % ROW_FRAMES, order)
     }
 
-    /// Where the smallest free block that has room for a block of `order` begins.
+    /// Returns the first frame of the smallest free block that has room for a block of `order`.
     fn best_fit(&self, order: Order) -> Option<usize> {
         let mut blocks = self.free_frames();
         for at in 0..order.index().min(ROW_ORDER) {
@@ -514,7 +518,7 @@ fn whole_rows(blocks: &[usize; ROWS / 2]) -> usize {
     blocks.iter().rev().fold(0, |bits, blocks| bits << 2 | blocks >> ROW_FRAMES << 1 & 0b10 | blocks & 1)
 }
 
-/// Rows of a block of this order, a row's or larger.
+/// The number of rows of a block. Its order is a row's or larger.
 const fn rows_in(order: Order) -> usize {
     rows_of_order(order.index())
 }
@@ -544,7 +548,7 @@ mod tests {
         Order::new(order as u8).expect("an order")
     }
 
-    /// Random programs, compared with a map from first frames to orders.
+    /// Runs random operations, and compares the rows with a map from first frames to orders.
     #[test]
     fn a_pageblock_is_what_a_map_of_blocks_says() {
         let mut seed = 3_u64;
@@ -643,9 +647,9 @@ mod tests {
         }
     }
 
-    /// Found by a test of several threads, once in a thousand runs. A CPU returned a run of frames, and another
-    /// CPU took them as a part of a larger block. Then the first CPU asked to free the rest of the run, which
-    /// had no frames left. That cut the block of the other CPU.
+    /// A test of several threads found this bug, once in a thousand runs. A CPU returned a run of frames, and
+    /// another CPU took them as a part of a larger block. Then the first CPU freed an empty range at the end
+    /// of the run. That call cut the block of the other CPU.
     #[test]
     fn a_range_without_frames_changes_nothing() {
         for of in 0..=9 {

@@ -10,12 +10,13 @@ use crate::row::Row;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Phase {
-    /// All frames are free: the pageblock is in the set of whole ones, in a CPU's stock, or in the hands of a
-    /// CPU that claimed it. This is zero, so that the states of unused memory need not be written.
+    /// All frames are free. The pageblock is in the set of whole pageblocks or in a CPU's stock, or a CPU has
+    /// claimed it. The number is zero, so that building an allocator need not write the states of unused
+    /// memory.
     Whole = 0,
     /// No frame is memory.
     Absent = 1,
-    /// One block in use, or the first half of one.
+    /// The pageblock is one block in use, or the first half of such a block.
     Block = 2,
     /// The second half of a block in use.
     SecondHalf = 3,
@@ -40,12 +41,12 @@ const HOLED: u32 = 1 << 12;
 const ISOLATED: u32 = 1 << 13;
 const BAD: u32 = 1 << 14;
 const RESERVED: u32 = 1 << 15;
-/// From this bit on, the state has the CPU that reserves the pageblock. If no CPU does, it has a bit for
-/// each order below a pageblock's instead.
+/// From this bit on, the state has the number of the CPU that reserves the pageblock. If no CPU reserves the
+/// pageblock, these bits stand for the orders below a pageblock's.
 const OWNER_AT: u32 = 16;
 const ORDERS: u32 = (1 << PAGEBLOCK_ORDER) - 1;
 
-/// CPUs that can reserve pageblocks.
+/// The number of CPUs that can reserve pageblocks.
 pub(crate) const MAX_CPUS: usize = 1 << (32 - OWNER_AT);
 
 impl State {
@@ -58,7 +59,7 @@ impl State {
         Self(word)
     }
 
-    /// The state of an open pageblock for requests of one type. No CPU reserves it.
+    /// The state of an open pageblock that serves requests of one type and that no CPU reserves.
     #[inline]
     pub(crate) const fn open(migratetype: MigrateType) -> Self {
         Self(Phase::Open as u32).of_type(migratetype)
@@ -113,15 +114,16 @@ impl State {
         self.0 & (PHASE | ISOLATED) == Phase::Open as u32
     }
 
-    /// The largest order in [`orders`](Self::orders): the pageblock is in the set of that order, or a CPU is
-    /// about to put it there. `None` if it belongs to no set.
+    /// The order of the set that the pageblock belongs to: the largest order in [`orders`](Self::orders). A
+    /// CPU may still be about to add the pageblock to that set. Returns `None` if the pageblock belongs to no
+    /// set.
     #[inline]
     pub(crate) const fn set_order(self) -> Option<usize> {
         if self.is_idle() { self.mark().checked_sub(1) } else { None }
     }
 
-    /// Whether a CPU must look after the pageblock after a free that left this row. `false` if a CPU reserves
-    /// the pageblock: that CPU settles it when it gives the pageblock up.
+    /// Whether a free that left this row makes the pageblock unsettled or perhaps whole. Returns `false` if a
+    /// CPU reserves the pageblock, because that CPU settles it when the reservation ends.
     #[inline]
     pub(crate) const fn needs_look(self, row: Row) -> bool {
         self.is_idle() && (self.0 & SETTLED != 0 || row.0 == Row::FREE.0)
@@ -145,9 +147,9 @@ impl State {
         (self.0 ^ wanted.0) & (PHASE | PAIR | BAD) == 0
     }
 
-    /// The orders of the pageblock's free blocks when it was settled last, a bit each. Zero while a CPU
-    /// reserves the pageblock. The bits may be out of date: a smaller block that was freed since may be
-    /// missing, and any block may be gone.
+    /// The orders of the free blocks, a bit for each order, when a CPU settled the pageblock last. The bits
+    /// are zero while a CPU reserves the pageblock. The bits may be out of date: a block that was freed since
+    /// may be missing, and any block may have been taken.
     #[inline]
     pub(crate) const fn orders(self) -> usize {
         if self.0 & RESERVED == 0 { (self.0 >> OWNER_AT & ORDERS) as usize } else { 0 }
@@ -160,8 +162,9 @@ impl State {
         Self(self.0 & !(u32::MAX << OWNER_AT) | (orders as u32 & ORDERS) << OWNER_AT)
     }
 
-    /// The smallest order of a free block that is at least `order`. `None` if requests of this type may not
-    /// take from the pageblock, or a CPU reserves it.
+    /// The smallest order of a free block that is at least `order`, by [`orders`](Self::orders). Returns
+    /// `None` if there is no such block, if a CPU reserves the pageblock, or if requests of this type may not
+    /// use it.
     #[inline]
     pub(crate) const fn fitting(self, migratetype: MigrateType, order: usize) -> Option<usize> {
         if !self.serves(migratetype) || self.orders() >> order == 0 {
@@ -226,8 +229,8 @@ impl State {
         Self(self.0 & !(RESERVED | u32::MAX << OWNER_AT | SETTLED))
     }
 
-    /// Whether a CPU has settled the pageblock, and no frame was freed since. If so, the zone counts all of
-    /// its free frames, and [`orders`](Self::orders) lacks none.
+    /// Whether a CPU has settled the pageblock, and no frame was freed since. If so, the zone counts all free
+    /// frames of the pageblock, and [`orders`](Self::orders) has the order of each free block.
     pub(crate) const fn is_settled(self) -> bool {
         self.0 & SETTLED != 0
     }
@@ -248,8 +251,8 @@ impl State {
         Self(self.0 | HOLED)
     }
 
-    /// Whether some frames of the pageblock are out of service for good. In phase `Block`: whether the block
-    /// is.
+    /// Whether some frames of the pageblock are out of service for good. In phase `Block`, whether the block
+    /// is out of service.
     #[inline]
     pub(crate) const fn has_bad(self) -> bool {
         self.0 & BAD != 0
@@ -283,7 +286,8 @@ impl core::fmt::Debug for State {
     }
 }
 
-/// A pageblock's state, and how many of its free frames the zone counts. Zeros mean that all frames are free.
+/// A pageblock's state, and the number of its free frames that the zone counts. Zeros mean that all frames
+/// are free.
 #[derive(Debug)]
 #[cfg_attr(all(feature = "alloc", not(any(loom, shuttle))), derive(zerocopy::FromZeros))]
 pub(crate) struct BlockState {
@@ -299,7 +303,7 @@ impl Default for BlockState {
 
 impl BlockState {
     constant! {
-        /// An entry of a table, to be filled when the allocator is built.
+        /// Makes an empty entry of a table. The constructor of the allocator fills the entry.
         #[must_use]
         pub(crate) fn new() -> Self {
             Self { state: AtomicU32::new(State::WHOLE.0), counted_frames: AtomicU32::new(0) }
@@ -324,7 +328,7 @@ impl BlockState {
         changed.map(State).map_err(State)
     }
 
-    /// Changes the phase from `from` to `to`. Returns `false` if it was not `from`.
+    /// Changes the phase from `from` to `to`. Returns `false` if the phase was not `from`.
     #[inline]
     pub(crate) fn change<A: Access>(&self, from: Phase, to: Phase) -> bool {
         self.update::<A>(|state| (state.phase() == from).then(|| state.in_phase(to))).is_ok()

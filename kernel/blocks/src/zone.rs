@@ -27,12 +27,12 @@ pub(crate) struct Zone {
     /// Frames that the allocator may hand out.
     pub(crate) managed: AtomicUsize,
     marks: [AtomicUsize; 3],
-    /// The highatomic reserve: whole pageblocks to keep for atomic requests of high order. Fewer may be free
-    /// at the moment.
+    /// The highatomic reserve: whole pageblocks to keep for atomic requests of high order. Fewer pageblocks
+    /// may be whole at the moment.
     pub(crate) highatomic_reserve: AtomicUsize,
 }
 
-/// Counts of free memory. They have their own cache line, because they change whenever a CPU takes or
+/// Counts of free memory. These counts have their own cache line, because they change whenever a CPU takes or
 /// returns a whole pageblock.
 #[derive(Debug)]
 #[repr(align(64))]
@@ -56,7 +56,7 @@ impl Zone {
         pub(crate) fn empty() -> Self {
             Self {
                 id: ZoneId(0),
-                // The kind with number 0, so that the whole value is zeros.
+                // This kind has number 0, so that the whole value is zeros.
                 kind: ZoneKind::Dma,
                 node: NodeId(0),
                 span: 0..0,
@@ -80,7 +80,7 @@ impl Zone {
         Pfn((frame as u64).wrapping_add(self.offset))
     }
 
-    /// Converts a frame number to a frame index. `None` if the frame is outside the zone.
+    /// Converts a frame number to a frame index. Returns `None` if the frame is outside the zone.
     #[inline]
     pub(crate) fn frame(&self, pfn: Pfn) -> Option<usize> {
         self.span.contains(&pfn.0).then(|| pfn.0.wrapping_sub(self.offset) as usize)
@@ -98,8 +98,8 @@ impl Zone {
         add::<A>(&self.gauges.whole, blocks.wrapping_neg());
     }
 
-    /// Changes the count of free frames, after a pageblock that was counted with `before` frames has been
-    /// counted with `now`.
+    /// Changes the count of free frames after a pageblock was counted again: with `now` frames instead of
+    /// `before`.
     pub(crate) fn recount<A: Access>(&self, before: u32, now: u32) {
         if before != now {
             add::<A>(&self.gauges.idle, (now as usize).wrapping_sub(before as usize));
@@ -111,12 +111,12 @@ impl Zone {
         self.gauges.whole.load(Relaxed)
     }
 
-    /// An estimate of the number of free frames, usually too low. It lacks frames that were freed since their
-    /// pageblock was last counted, and free frames of reserved pageblocks.
+    /// An estimate of the number of free frames, usually too low. The estimate lacks frames that were freed
+    /// since their pageblock was last counted, and free frames of reserved pageblocks.
     ///
-    /// Race: a CPU takes a frame of the pageblock that it reserves, while another CPU ends the reservation and
-    /// counts the frame as free. Then the estimate is too high by that block until the pageblock is counted
-    /// again.
+    /// Race: a CPU takes a frame of the pageblock that it reserves, while another CPU ends the reservation
+    /// and counts the frame as free. Neither CPU loses, but the estimate is too high by that block until a
+    /// CPU counts the pageblock again.
     pub(crate) fn free_at_least(&self) -> u64 {
         self.whole_frames().saturating_add(self.idle_frames().max(0) as u64)
     }

@@ -10,7 +10,7 @@ use pageset_core::{
     ZoneConfig, ZoneId, ZoneKind,
 };
 
-/// The system's heap. It counts this thread's requests, and refuses one of them.
+/// The system's heap. This allocator counts the thread's requests to the heap, and refuses one of them.
 struct Counting;
 
 thread_local! {
@@ -149,8 +149,8 @@ fn in_statics_no_operation_asks_the_heap() {
     assert_eq!(ASKED.get(), before);
 }
 
-/// Refuses the heap's first request, then the second, and so on, until `build` succeeds. Each refusal is an
-/// error, and leaks nothing.
+/// Refuses the first request to the heap, then the second, and so on, until `build` succeeds. Each refusal is
+/// an error, and leaks nothing.
 fn each_request_refused<T>(mut build: impl FnMut() -> Result<T, ConfigError>) -> T {
     for request in 1.. {
         let held = HELD.get();

@@ -2,9 +2,9 @@
 //! schedule, no frame has two owners, wrong calls leave the tables consistent, and at the end every frame is
 //! accounted for.
 //!
-//! Needs `RUSTFLAGS="--cfg shuttle"`, and is empty otherwise; `cargo xtask ci night shuttle` runs it.
-//! `SHUTTLE_ITERATIONS` sets the number of schedules. A failure prints its schedule, which `shuttle::replay`
-//! accepts.
+//! These tests need `RUSTFLAGS="--cfg shuttle"`, and are empty otherwise. `cargo xtask ci night shuttle` runs
+//! them. `SHUTTLE_ITERATIONS` sets the number of schedules. A failure prints its schedule, which
+//! `shuttle::replay` accepts.
 #![cfg(shuttle)]
 
 #[path = "shuttle/world.rs"]
@@ -148,7 +148,7 @@ fn run(
             let world = world.clone();
             thread::spawn(move || {
                 let mut mine = Vec::new();
-                // With more threads than CPUs, some share a CPU.
+                // If there are more threads than CPUs, some threads share a CPU.
                 (0..STEPS).for_each(|_| step(&world, CpuId(thread % cpus), &mut mine));
                 mine
             })
@@ -220,8 +220,8 @@ fn a_free_of_a_row_while_it_becomes_a_part_of_a_larger_block_frees_whole_blocks(
     });
 }
 
-/// Frames pass from one owner to another. A wrong free of them meanwhile must not report that they are out
-/// of service.
+/// Frames pass from one owner to another. Meanwhile a wrong free of these frames must not report that the
+/// frames are out of service.
 #[test]
 fn frames_that_another_cpu_takes_or_frees_are_not_called_leaked() {
     check(|| {
@@ -313,8 +313,8 @@ fn parts_of_a_block_that_two_cpus_free_at_once_are_all_freed() {
     });
 }
 
-/// One CPU frees the last frame of a pageblock while the reserving CPU gives it up. One of the two makes it
-/// whole.
+/// One CPU frees the last frame of a pageblock while the reserving CPU gives it up. One of the two CPUs makes
+/// the pageblock whole.
 #[test]
 fn a_pageblock_that_becomes_free_while_its_owner_leaves_is_whole() {
     for of in [0, 5, 7] {
@@ -327,7 +327,7 @@ fn a_pageblock_that_becomes_free_while_its_owner_leaves_is_whole() {
             };
             world.allocator.drain_cpu(CpuId(0)).expect("it is a CPU");
             freer.join().expect("it ends");
-            // This holds without a further request or tick.
+            // The pageblock is whole without a further request or tick.
             let whole: u64 = world.allocator.zones().map(|zone| zone.whole_pageblocks).sum();
             assert_eq!(whole, FRAMES / 512);
         });
@@ -335,8 +335,8 @@ fn a_pageblock_that_becomes_free_while_its_owner_leaves_is_whole() {
 }
 
 /// A CPU that fails to take a block of several rows holds some of the rows for a moment. Another CPU that
-/// settles the pageblock meanwhile does not see them as free. At the end, the state must have the orders of
-/// all free blocks.
+/// settles the pageblock meanwhile does not see these rows as free. At the end, the state must have the
+/// orders of all free blocks.
 #[test]
 fn rows_that_were_taken_in_vain_are_found_again() {
     check(|| {

@@ -2,7 +2,8 @@
 //! out of service, CPUs go off-line, watermarks change. No frame has two owners or is lost, and frames out of
 //! service stay out.
 //!
-//! Needs `RUSTFLAGS="--cfg shuttle"`, and is empty otherwise; `cargo xtask ci night shuttle` runs it.
+//! These tests need `RUSTFLAGS="--cfg shuttle"`, and are empty otherwise. `cargo xtask ci night shuttle` runs
+//! them.
 #![cfg(shuttle)]
 
 #[path = "shuttle/world.rs"]
@@ -23,7 +24,7 @@ const STEPS: u32 = 8;
 const MOVABLE: MigrateType = MigrateType::Movable;
 
 impl World {
-    /// Allocates and frees, and leaves the rest in the mailbox.
+    /// Allocates and frees blocks, and leaves the other blocks in the mailbox.
     fn use_memory(&self, cpu: CpuId) {
         const ORDERS: [u8; 7] = [0, 0, 3, 6, 8, 9, 10];
         let mut mine = Vec::new();
@@ -41,8 +42,8 @@ impl World {
     }
 }
 
-/// Runs two users on CPUs 0 and 1 beside `service`, which runs as CPU 2 or as one of theirs. Then `look`
-/// checks.
+/// Runs two users on CPUs 0 and 1 beside `service`, which runs as CPU 2 or as one of these two CPUs. Then
+/// `look` checks.
 fn beside_users<R: Send + 'static>(
     service: impl Fn(&World) -> R + Send + Sync + Copy + 'static,
     look: impl Fn(&World, R) + Send + Sync + 'static,
@@ -123,7 +124,7 @@ fn a_bad_frame_is_never_handed_out_again() {
     check(|| {
         let world = Arc::new(World::new(3));
         // Three frames are in use, so that no thread frees them while they are marked. Such a free could give
-        // them to one more user.
+        // a frame to a second user.
         let bad: Vec<_> =
             (0..3).map(|_| world.alloc(CpuId(2), Order::ZERO, MOVABLE).expect("there is memory").0).collect();
         let users: Vec<_> = (0..2)

@@ -2,8 +2,8 @@
 //! later. The other CPUs must still allocate, free and tick, and get all memory except a little that CPU 0
 //! holds. Then CPU 0 goes on, and no frame may be lost.
 //!
-//! Needs `RUSTFLAGS="--cfg shuttle"`, and is empty otherwise; `cargo xtask ci night shuttle` runs it. There
-//! is nothing random in it.
+//! These tests need `RUSTFLAGS="--cfg shuttle"`, and are empty otherwise. `cargo xtask ci night shuttle` runs
+//! them. No part of this test is random.
 #![cfg(shuttle)]
 
 #[path = "shuttle/world.rs"]
@@ -34,7 +34,7 @@ const MOVABLE: MigrateType = MigrateType::Movable;
 struct StopAt {
     step: u64,
     left: u64,
-    /// The operation ended before this step: there are no more steps.
+    /// The operation ended before this step, so there are no more steps.
     is_over: StdArc<Flag>,
 }
 
@@ -77,14 +77,14 @@ impl World {
         blocks.into_iter().for_each(|block| self.free(cpu, block));
     }
 
-    /// All single frames that a CPU can get.
+    /// Allocates all single frames that a CPU can get.
     fn take_all(&self, cpu: CpuId) -> Blocks {
         std::iter::from_fn(|| self.alloc(cpu, Order::ZERO, MOVABLE)).collect()
     }
 }
 
-/// Stops CPU 0 at each step of `operate`. It gets the blocks that `prepare` allocated, and returns the blocks
-/// that it has at the end. Meanwhile the CPU may hold up to `held_max` frames.
+/// Stops CPU 0 at each step of `operate`. `operate` gets the blocks that `prepare` allocated, and returns the
+/// blocks that it has at the end. Meanwhile the CPU may hold up to `held_max` frames.
 fn stop_at_each_step(
     held_max: u64,
     prepare: impl Fn(&World) -> Blocks + Send + Sync + 'static,
@@ -93,7 +93,8 @@ fn stop_at_each_step(
     stop_and_lose(held_max, 0, prepare, operate);
 }
 
-/// [`stop_at_each_step`] with an operation that puts `lost` frames of one pageblock out of service.
+/// Does the same as [`stop_at_each_step`] for an operation that puts `lost` frames of one pageblock out of
+/// service.
 fn stop_and_lose(
     held_max: u64,
     lost: u64,
@@ -144,7 +145,7 @@ fn stop_in(
 /// The other CPUs do every operation, while at most `missing_max` frames are missing.
 fn others_go_on(world: &World, missing_max: u64) {
     for of in [0, 3, 6, 8, 9] {
-        // Threads also run as the stopped CPU, as an interrupt handler would that interrupted it.
+        // Threads also run as the stopped CPU, as if an interrupt handler had interrupted that CPU.
         for (cpu, to) in [(OTHER, THIRD), (THIRD, THIRD), (CPU, CPU), (THIRD, OTHER)] {
             let block = world.alloc(cpu, order(of), MOVABLE).expect("there is memory");
             world.free(to, block);
@@ -187,7 +188,7 @@ const AT_WORK: [&str; 15] = [
     "a pageblock is in the set of its largest free block",
 ];
 
-/// Frames of a pageblock, which its CPU may hold while it is stopped.
+/// The frames of a pageblock. The stopped CPU may hold as many.
 const PAGEBLOCK: u64 = 512;
 
 fn nothing(_: &World) -> Blocks {
@@ -216,7 +217,7 @@ fn one_more(world: &World, mut blocks: Blocks) -> Blocks {
 
 #[test]
 fn an_allocation_when_memory_is_short() {
-    // Everything is in use except some blocks of order 3.
+    // All memory is in use except some blocks of order 3.
     let short = |world: &World| {
         let large = world.take(OTHER, 3, 64);
         let pages = world.take_all(OTHER);
@@ -240,7 +241,7 @@ fn an_allocation_when_memory_is_short() {
         };
         thread::yield_now();
         is_over.store(is_done.load(Relaxed), Relaxed);
-        // The other CPUs get the rest, whatever the stopped CPU is doing.
+        // The other CPUs get the other free memory, whatever the stopped CPU is doing.
         let all = world.take_all(OTHER);
         assert!(all.len() as u64 + PAGEBLOCK >= 40 * 8, "{} frames", all.len());
         let block = stopped.join().expect("it ends");
@@ -292,7 +293,7 @@ fn a_free_that_makes_a_pageblock_whole() {
 fn many_at_once() {
     stop_at_each_step(2 * PAGEBLOCK, nothing, |world, _| {
         let mut pages = [None; 70];
-        // When it goes on, other CPUs have all the memory.
+        // When CPU 0 goes on, other CPUs have all the memory.
         let _ = world.allocator.alloc_bulk(CPU, &request(0), &mut pages);
         let blocks: Blocks = pages.into_iter().flatten().map(|pfn| (pfn, Order::ZERO)).collect();
         world.allocator.free_batch(CPU, &blocks).expect("they are in use");
@@ -410,7 +411,8 @@ fn memory_that_is_added() {
             world.give(OTHER, all);
             world.allocator.tick(cpu).expect("it is a CPU");
         }
-        // Another CPU adds the rest of the pageblock. That is an error while CPU 0 is beginning with it.
+        // Another CPU adds the rest of the pageblock. That is an error while CPU 0 is beginning to add the
+        // pageblock.
         let add_rest = || world.allocator.add_memory(OTHER, BEFORE + ADDED..BEFORE + 2 * PAGEBLOCK);
         let is_added = add_rest().is_ok();
         stopped.join().expect("it ends");

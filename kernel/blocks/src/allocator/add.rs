@@ -13,7 +13,7 @@ use crate::rows::Use;
 use crate::state::{Phase, State};
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Makes frames free that were holes until now. They must lie in the spans of the zones. O(frames).
+    /// Makes frames free that were holes until now. The frames must lie in the spans of the zones. O(frames).
     ///
     /// All watermarks are computed anew. `min_free_kbytes` and the reserves of low zones do not change: they
     /// depend on the memory that the allocator was built with.
@@ -67,8 +67,9 @@ impl<A: Access> BlockAllocator<'_, A> {
                 && !self.is_bad(block, frame, state)
     }
 
-    /// Adds frames to a pageblock. Returns the number added. Race: if another CPU adds the same frames, each
-    /// frame is added by one of the two, so the number is lower.
+    /// Adds frames to a pageblock. Returns the number added. Race: another CPU adds the same frames. For each
+    /// row, the slower CPU loses and stops there. So each frame is added once, and the returned number is
+    /// lower.
     fn add_to_pageblock(&self, block: BlockIndex, frames: Range<usize>) -> usize {
         if self.states[block].change::<A>(Phase::Absent, Phase::Changing) {
             self.rows[block].withhold_everything();

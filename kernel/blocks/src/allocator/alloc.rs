@@ -47,11 +47,11 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Takes the block that the CPU freed last, if that block is still free. The block is in the CPU's
     /// caches.
     ///
-    /// Does not take the block if its buddy is free too. The two form a larger free block, which a larger
+    /// Does not take the block if its buddy is free, too. Both form a larger free block, which a larger
     /// request may need.
     ///
-    /// If the CPU does not reserve the block's pageblock, checks the watermark: nothing has checked it for
-    /// this block yet.
+    /// If the CPU does not reserve the block's pageblock, checks the watermark, because no earlier step has
+    /// checked it for this block.
     #[inline(always)]
     fn take_again(&self, index: usize, zone: ZoneId, cpu: CpuId, request: &Request) -> bool {
         let wanted = Wanted::of(request);

@@ -15,18 +15,19 @@ use crate::row::ROW_FRAMES;
 use crate::rows::Rows;
 use crate::state::{BlockState, State};
 
-/// The blocks that one CPU freed last, for its next requests. There is an array for each type, for each order
-/// up to 3, and for pageblocks.
+/// The blocks that one CPU freed last. The CPU's next requests get these blocks. There is an array for each
+/// type, for each order up to 3, and for pageblocks.
 ///
-/// The arrays hold blocks of one zone: the zone that [`Request::new`] tries first on this CPU. That is
-/// `Normal` of the CPU's node, or the next lower kind if the node has no such zone. Blocks of other zones and
-/// orders go to the allocator directly.
+/// The arrays hold blocks of one zone: the zone that [`Request::new`] tries first on this CPU. This is the
+/// zone `Normal` of the CPU's node, or the next lower kind if the node has no such zone. Blocks of other
+/// zones and orders go to the allocator directly.
 ///
-/// A kernel has one `CpuArrays` for each CPU. `&mut` means that only this CPU uses it, with interrupts off
-/// if an interrupt handler uses it too. A program has one for each thread. An allocation and a free then need
-/// no exchange. An empty array gets free blocks of one row, up to half of its capacity. A full array gives
-/// its older half back, but a full array of pageblocks gives back the new one. An array of order 0 to 3 holds
-/// at most 64 pages. The array for pageblocks holds at most two pageblocks.
+/// A kernel has one `CpuArrays` for each CPU, and a program has one for each thread. Its methods take `&mut
+/// self`, so only one thread uses the arrays at a time. Therefore an allocation or a free needs no exchange.
+/// If an interrupt handler uses the arrays, too, a kernel calls these methods with interrupts off. An empty
+/// array fetches free blocks of one row, up to half of its capacity. A full array returns its older half to
+/// the allocator. A full array of pageblocks returns the pageblock that is being freed. An array of order 0
+/// to 3 holds at most 64 pages. The array for pageblocks holds at most two pageblocks.
 ///
 /// # Out of memory
 /// For the allocator, blocks in arrays are in use, and [`drain_all`](BlockAllocator::drain_all) does not
@@ -35,24 +36,26 @@ use crate::state::{BlockState, State};
 /// other CPUs by an interrupt. Dropping the arrays returns all blocks.
 ///
 /// # Double frees
-/// **By default, this one misuse is no error value.** A block of order 0 to 3 that lies in an array is freed
-/// again. Then it enters an array a second time, and may be handed out to two users. The allocator detects and
-/// [counts](crate::BlockCounters::double_frees) this when an array returns a block that is free already. If
-/// both copies stay in use, or the block has another user by then, it is never detected.
+/// **By default, one misuse is no error value**: a second free of a block of order 0 to 3 that lies in an
+/// array. The block then enters an array a second time, and may be handed out to two users. The allocator
+/// [counts](crate::BlockCounters::double_frees) the double free when an array returns a block that is free
+/// already. If both copies stay in use, or the block has another user by then, the double free is never
+/// detected.
 ///
-/// With debug assertions, [`free`](Self::free) first looks at all blocks of these arrays. A block that lies
-/// here is then a [`FreeError::DoubleFree`]. A block in the arrays of another CPU is still not found. A
-/// release build does the same with `debug-assertions = true` in `[profile.release.package.pageset-blocks]`.
+/// With debug assertions, [`free`](Self::free) first looks at all blocks of these arrays. If the block lies
+/// in one of them, the free fails with [`FreeError::DoubleFree`]. A block in the arrays of another CPU is
+/// still not found. A release build does the same with `debug-assertions = true` in
+/// `[profile.release.package.pageset-blocks]`.
 ///
-/// [`free_range`](BlockAllocator::free_range), too, takes a block in an array for a block in use. All other
-/// mistakes are errors, as without arrays.
+/// [`free_range`](BlockAllocator::free_range) also accepts a block that lies in an array, as if it were in
+/// use. All other mistakes are errors, as without arrays.
 pub struct CpuArrays<'a> {
     allocator: &'a BlockAllocator<'a>,
     /// The states of the home zone's pageblocks, for each free. `rows` has the rows of the same pageblocks.
     states: &'a [BlockState],
     rows: &'a [Rows],
     cpu: CpuId,
-    /// The zone of the arrays. If it is unknown, the arrays stay empty.
+    /// The zone of the arrays. If the CPU has no such zone, the arrays stay empty.
     home: Home,
     arrays: [[Array; ORDERS]; TYPES],
     /// A recent pageblock's state, and the index of its type.
@@ -85,8 +88,8 @@ impl<'a> CpuArrays<'a> {
         }
     }
 
-    /// Allocates a block, from an array if it has one. O(1), plus the cost of the
-    /// [allocator](BlockAllocator::alloc) once for each half of an array.
+    /// Allocates a block, from an array if the array has one. O(1). An empty array is filled by half at the
+    /// cost of [one allocation](BlockAllocator::alloc) without arrays.
     ///
     /// # Errors
     /// The errors of [`BlockAllocator::alloc`]. After an error, these arrays are empty.
@@ -145,8 +148,8 @@ impl<'a> CpuArrays<'a> {
         }
     }
 
-    /// Returns all blocks if no array was filled or emptied since the last tick, and the arrays hold as many
-    /// frames as then. Then does the CPU's [periodic
+    /// Returns all blocks to the allocator if the arrays were idle: no array was filled or emptied since the
+    /// last tick, and the arrays hold as many frames as then. Then does the CPU's [periodic
     /// work](BlockAllocator::tick). So the arrays of an idle CPU are empty after two ticks.
     ///
     /// # Errors
@@ -186,8 +189,8 @@ impl<'a> CpuArrays<'a> {
             && self.array(type_index, order).is_some_and(|array| array.push((block * FRAMES + frame) as u32))
     }
 
-    /// Frees a block that [`keep`](Self::keep) refused. Puts it into an array if that is still possible.
-    /// Otherwise frees it to the allocator.
+    /// Frees a block that [`keep`](Self::keep) refused. Puts the block into an array if that is still
+    /// possible. Otherwise returns the block to the allocator.
     #[inline(never)]
     fn free_past_array(&mut self, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         let Some((type_index, index)) = self.look(pfn, order) else {
@@ -211,8 +214,8 @@ impl<'a> CpuArrays<'a> {
         allocator.free(cpu, pfn, order)
     }
 
-    /// Finds the type of a block in use, and its place in the zone. `None` if the block may not enter an
-    /// array.
+    /// Finds the type of a block in use, and its place in the zone. Returns `None` if the block may not enter
+    /// an array.
     fn look(&mut self, pfn: Pfn, order: Order) -> Option<(usize, u32)> {
         let (block, frame) = self.home.frame(pfn);
         let state = self.states.get(block)?.get();
@@ -248,8 +251,8 @@ impl<'a> CpuArrays<'a> {
         // The lowest block is pushed last, so that it is used next.
         for pfn in blocks.rev() {
             let (block, frame) = home.frame(pfn);
-            // If the home zone has no memory, the allocator takes blocks from another zone. They do not
-            // belong in the array.
+            // If the home zone has no memory, the allocator takes blocks from another zone. Such blocks do
+            // not belong in the array.
             if block >= blocks_here || allocator.zones[home.zone.index()].frame(pfn).is_none() {
                 allocator.free(cpu, pfn, request.order).ok();
             } else {
@@ -276,7 +279,7 @@ impl<'a> CpuArrays<'a> {
         let Some(array) = self.array(type_index, order) else { return };
         let oldest = array.oldest(blocks);
         match order {
-            // A separate call, so that the compiler builds one with a constant order for the most frequent
+            // The separate call lets the compiler build a version with a constant order for the most frequent
             // case.
             Order::ZERO => allocator.free_from_array(cpu, zone, oldest, Order::ZERO),
             _ => allocator.free_from_array(cpu, zone, oldest, order),

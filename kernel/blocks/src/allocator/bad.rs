@@ -1,4 +1,4 @@
-//! Frames that cannot be trusted: out of service for good.
+//! Takes frames that cannot be trusted out of service for good.
 
 use pageset_core::{CpuId, FreeError, MigrateType, Order, Pfn};
 
@@ -49,8 +49,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Block => self.mark_block(block, state),
             Phase::SecondHalf => {
                 let head = self.states[head_of(block)].get();
-                // Race: a CPU that frees a part of a pair first cuts the pair into two blocks. So check that
-                // it is still a pair.
+                // Race: another CPU frees a part of the pair, and first cuts the pair into two blocks. So
+                // check that both halves still are one block.
                 head.block_order() > Order::PAGEBLOCK && self.mark_block(head_of(block), head)
             }
             Phase::Changing => false,
@@ -76,8 +76,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     pub(super) fn is_bad(&self, block: BlockIndex, frame: usize, state: State) -> bool {
         match state.phase() {
             Phase::Block => state.has_bad(),
-            // Race: another CPU cuts the pair. It changes the state of the first half before the state of
-            // the second half. So the first half may already say that its block has one pageblock.
+            // Race: another CPU cuts the pair, and changes the state of the first half before the state of
+            // the second half. So the first half may already say that its block has one pageblock. Then the
+            // second half is a block of its own.
             Phase::SecondHalf => {
                 let head = self.states[head_of(block)].get();
                 head.phase() == Phase::Block && head.block_order() > Order::PAGEBLOCK && head.has_bad()
@@ -120,8 +121,8 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Withholds the block in use that begins at a frame.
     fn mark_used(&self, block: BlockIndex, start: usize) -> bool {
-        // Race: since the caller looked, another block may begin there. So take the size from the word that
-        // the exchange replaced.
+        // Race: since the caller looked, another CPU may have put another block there. So take the size from
+        // the word that the exchange replaced.
         let Some(frames) = self.rows[block].withhold_block(start) else { return false };
         self.mark_bits(block, start..start + frames);
         self.states[block].update::<A>(|state| Some(state.bad())).ok();

@@ -12,7 +12,7 @@ use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Fills the empty slots of `pages` with single pages, and skips filled slots. Returns the number of
-    /// filled slots. It is lower than the length only if memory is short.
+    /// filled slots. This number is lower than the length only if memory is short.
     ///
     /// # Errors
     /// The errors of [`alloc`](Self::alloc) if no page was found; [`AllocError::BulkOrder`] for another order
@@ -65,9 +65,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         outcome
     }
 
-    /// Allocates up to `limit` pageblocks, and at most 32, that lie near each other, from the zone that the
-    /// CPU's requests use first. Calls `each` with their first frames. Returns 0 if that zone has none to
-    /// spare; [`alloc`](Self::alloc) tries all zones.
+    /// Allocates up to `limit` pageblocks that lie near each other, and at most 32. All come from the zone
+    /// that the CPU's requests use first. Calls `each` with the first frame of each pageblock. Returns 0 if
+    /// that zone has none to spare. [`alloc`](Self::alloc) tries all zones.
     pub fn alloc_pageblocks(
         &self,
         cpu: CpuId,
@@ -93,8 +93,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         allocated
     }
 
-    /// Frees blocks of one order. Consecutive blocks of one row are freed together. Returns how many were not
-    /// blocks of this order in use.
+    /// Frees blocks of one order. Consecutive blocks of one row are freed together. Returns the number of
+    /// blocks that were not in use with this order.
     #[inline(always)]
     pub fn free_many(&self, cpu: CpuId, order: Order, blocks: impl Iterator<Item = Pfn> + Clone) -> usize {
         let Some((zone, _)) = blocks.clone().next().and_then(|first| self.locate(first)) else {
@@ -137,7 +137,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
         // The blocks to free together: the index of their row in the zone, and a bit for each block.
         let (mut row, mut heads) = (usize::MAX, 0);
-        // The last index is no frame. It ends the last group, so that the loop frees it.
+        // The last index is no frame. That index ends the last group, so that the loop frees the group.
         for index in indices.chain(core::iter::once(usize::MAX)) {
             let place = index.wrapping_sub(first);
             let (of, head) = (place / ROW_FRAMES, 1 << (place % ROW_FRAMES));

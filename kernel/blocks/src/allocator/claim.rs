@@ -1,4 +1,4 @@
-//! Claims whole pageblocks: to open them, or to hand them out as blocks of one or two pageblocks.
+//! Claims whole pageblocks. The caller opens them, or hands them out as blocks of one or two pageblocks.
 
 use pageset_core::{CpuId, MigrateType, Order, ZoneId};
 
@@ -25,8 +25,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Turns claimed pageblocks into one block in use. `false` if another CPU isolated one of them
-    /// meanwhile.
+    /// Turns claimed pageblocks into one block in use. Returns `false` if another CPU isolated one of the
+    /// pageblocks meanwhile.
     pub(super) fn hand_out(&self, block: BlockIndex, order: Order, migratetype: MigrateType) -> bool {
         let parts = block..block + blocks_in(order);
         let hand_out = |part: BlockIndex| {
@@ -40,7 +40,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         false
     }
 
-    /// Claims a whole pageblock by removing it from the set. No other CPU can use it from then on.
+    /// Claims a whole pageblock by removing it from the set. No other CPU can use the pageblock from then on.
     pub(super) fn claim_whole(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         self.claim_several(needy, 1).first()
     }
@@ -56,7 +56,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let taken = whole.take_from(first, zone.blocks.end, limit);
             if taken.len() > 0 {
                 self.note_claimed(needy, first, taken.len());
-                // The last may lie in the next unit.
+                // The last pageblock may lie in the next unit.
                 taken.last().into_iter().for_each(|block| self.note_use(needy.wanted.migratetype, block));
                 return taken;
             }
@@ -80,14 +80,15 @@ impl<A: Access> BlockAllocator<'_, A> {
                 return Some(first);
             }
             if whole.has_pair(first) {
-                // Race: just before this CPU removed the pair from the set, another CPU made it whole again
-                // and added it. So add it again.
+                // Race: just before this CPU removed the pair from the set, another CPU made the pair whole
+                // again and added it. The removal would hide that pair, so this CPU adds it again.
                 pairs.add(first);
             }
         }
     }
 
-    /// Notes that this many pageblocks were claimed, and the use of the first and of its unit.
+    /// Lowers the count of whole pageblocks by the claimed ones. The CPU's next search begins at the first
+    /// one, and its unit may become tainted.
     fn note_claimed(&self, needy: Needy<'_>, first: BlockIndex, blocks: usize) {
         self.zones[needy.zone.index()].remove_whole::<A>(blocks);
         count::<A>(&needy.share.counters.claimed);
@@ -125,9 +126,9 @@ impl<A: Access> BlockAllocator<'_, A> {
             if now.is_isolated() {
                 self.unreserve(block, None, |_| true);
             } else if open.owner().is_some() && now.owner().is_none() {
-                // Race: the pageblock went out of service and came back, or another CPU ended this CPU's
-                // reservations. That CPU settled the pageblock before all rows were free. So settle it
-                // again.
+                // Race: another CPU ended the reservation, or took the pageblock out of service and back.
+                // That CPU settled the pageblock before all rows were free. So this CPU makes the pageblock
+                // unsettled.
                 self.note_rows(block);
             }
         }
@@ -141,7 +142,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         !self.claim_whole_at(self.zone_at(block), block, 1) || self.open(block, State::open(migratetype))
     }
 
-    /// Frees a block of one or two pageblocks. `false` if no such block is in use.
+    /// Frees a block of one or two pageblocks. Returns `false` if no such block is in use.
     pub(super) fn free_whole(&self, cpu: CpuId, zone: ZoneId, block: BlockIndex, order: Order) -> bool {
         if order == Order::PAGEBLOCK && self.free_to_stock(cpu, zone, block) {
             return true;

@@ -5,8 +5,8 @@
 //!
 //! Race: this CPU has found a free run, and another CPU takes frames of it. This CPU takes the run pageblock
 //! by pageblock, by the exchanges that every allocation uses. If another CPU was faster at one pageblock,
-//! this CPU loses. It frees the frames that it has taken, and searches on after that place. That is safe
-//! because no caller has got those frames.
+//! this CPU loses. This CPU frees the frames that it has taken, and searches on after that place. That is
+//! safe because no caller has got those frames.
 
 use core::ops::Range;
 
@@ -27,10 +27,10 @@ use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Allocates `frames` contiguous frames, up to a whole zone. The first frame is a multiple of `align`, a
-    /// power of two. The request's order is ignored. Free them with [`free_range`](Self::free_range), all at
-    /// once or in parts.
+    /// power of two. The call ignores the request's order. Free the frames with
+    /// [`free_range`](Self::free_range), all at once or in parts.
     ///
-    /// Up to 1024 frames with an alignment up to 1024 usually cost as much as a block. Otherwise this
+    /// Up to 1024 frames with an alignment up to 1024 usually cost as much as a block. Otherwise the call
     /// searches for the first run of whole pageblocks that is long enough, and then for the first run of free
     /// frames. O(pageblocks). Whole GiB at a multiple of a GiB are found without a search of the pageblocks.
     ///
@@ -84,9 +84,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// Allocates the frames of a range at its address, within one zone. The request's order, zone, node and
-    /// address limit are ignored. Free them with [`free_range`](Self::free_range), all at once or in parts.
-    /// O(pageblocks of the range).
+    /// Allocates the frames of a range at its address, within one zone. The call ignores the request's order,
+    /// zone, node and address limit. Free the frames with [`free_range`](Self::free_range), all at once or in
+    /// parts. O(pageblocks of the range).
     ///
     /// # Errors
     /// The errors of [`alloc_at`](Self::alloc_at), which name the first frame of the range;
@@ -166,7 +166,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         request: &Request,
     ) -> Option<Pfn> {
         let zone = &self.zones[zone];
-        // The zone's count does not include free frames of reserved pageblocks, so return those pageblocks
+        // The zone's count does not include free frames of reserved pageblocks, so end all reservations
         // first.
         self.unreserve_all(zone);
         let floor = zone.floor(request, Watermark::Min);
@@ -189,16 +189,18 @@ impl<A: Access> BlockAllocator<'_, A> {
             })
         };
         match frames {
-            // The run consists of whole pageblocks. No CPU reserves one now, so their set has all of them.
+            // The run consists of whole pageblocks. No CPU reserves a pageblock now, so the set of whole
+            // pageblocks has all of them.
             _ if frames.is_multiple_of(FRAMES) && align >= u64::from(PAGEBLOCK_FRAMES) => whole(),
             FRAMES.. => whole().or_else(any),
             _ => any(),
         }
     }
 
-    /// The aligned ranges of so many frames whose pageblocks are all whole. `frames` is at least a
-    /// pageblock's. Ranges of whole units begin at a member of their set. Otherwise this reads the set of
-    /// whole pageblocks once: where one is missing, the next range begins after it.
+    /// The aligned ranges of this many frames that have only whole pageblocks. `frames` is at least a
+    /// pageblock's. A range of whole units begins at a member of the set of whole units. For other ranges,
+    /// this function reads the set of whole pageblocks once. After a pageblock that is missing there, the
+    /// next range begins.
     fn whole_places(&self, zone: &Zone, frames: usize, align: u64) -> impl Iterator<Item = Range<usize>> {
         let whole = self.set(Members::Whole);
         let of_units = frames.min(usize::try_from(align).unwrap_or(usize::MAX)) >= UNIT * FRAMES;

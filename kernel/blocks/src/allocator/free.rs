@@ -33,8 +33,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.free_past(cpu, pfn, order)
     }
 
-    /// Frees a block that the exchange of one row did not free: it is larger than a row, or it is not in use.
-    /// Reports an error in the second case.
+    /// Frees a block that is larger than a row. Reports an error if the block is not in use.
     #[inline(never)]
     fn free_past(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         if let Some((zone, index)) = self.locate(pfn)
@@ -52,7 +51,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.free_slow(cpu, pfn, order)
     }
 
-    /// Returns a block to its pageblock. `false` if it is no block in use.
+    /// Returns a block to its pageblock. Returns `false` if no such block is in use.
     #[inline]
     fn put(&self, cpu: CpuId, block: BlockIndex, frame: usize, order: Order) -> bool {
         let Ok(left) = self.rows[block].put(frame, order) else { return false };
@@ -84,14 +83,16 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Open | Phase::Changing => match self.rows[block].look(frame) {
                 Use::Free => Err(FreeError::DoubleFree(pfn)),
                 Use::InsideWithheld => Err(FreeError::NotABlock(pfn)),
-                // Race: another CPU is freeing, cutting or taking the block. So the caller does not own it.
+                // Race: another CPU is freeing, cutting or taking the block. This free loses, and its caller
+                // does not own the block.
                 Use::Changing => Err(FreeError::DoubleFree(pfn)),
                 Use::Block(start, _) if start != frame => Err(FreeError::NotABlock(pfn)),
                 Use::Block(_, allocated) if allocated != order => wrong(allocated),
-                // One block in use fills an open pageblock. Race: another CPU has opened the pageblock to
-                // free a part of it.
+                // One block in use fills this open pageblock. Race: another CPU has opened the pageblock to
+                // free a part of it. The first exchange of the first row wins.
                 Use::Block(..) if order == Order::PAGEBLOCK && self.put(cpu, block, frame, order) => Ok(()),
-                // Race: the block was allocated between the two looks. So the caller does not own it.
+                // Race: another CPU allocated the block between the two looks. This free loses, because its
+                // caller does not own the block.
                 Use::Block(..) => Err(FreeError::DoubleFree(pfn)),
                 Use::Withheld => Err(self.why_withheld(block, frame, pfn)),
             },

@@ -14,7 +14,7 @@ use crate::zone::Zone;
 pub(super) struct Home {
     pub(super) zone: ZoneId,
     node: NodeId,
-    /// A bit for each kind of zone: requests with this highest kind use this zone first.
+    /// A bit for each kind of zone. The bit is set if requests with this highest kind use this zone first.
     kinds: u8,
     /// Frame number of the zone's first pageblock. Places in the zone count from there.
     first: Pfn,
@@ -32,7 +32,7 @@ impl Home {
             ZoneKind::ALL.into_iter().filter(is_first).fold(0, |kinds, kind| kinds | 1 << kind.index());
         let Zone { blocks, .. } = &allocator.zones[zone.index()];
         let first = allocator.zones[zone.index()].pfn(blocks.start * FRAMES);
-        // An array stores a place in 32 bits: 16 TiB of 4 KiB pages. Blocks beyond that bypass the arrays.
+        // An array stores a place in 32 bits: 16 TiB of 4 KiB pages. Blocks beyond 16 TiB bypass the arrays.
         let end = blocks.end.min(blocks.start + (u32::MAX as usize / FRAMES));
         (Self { zone, node: home.node, kinds, first }, blocks.start..end)
     }
@@ -55,8 +55,8 @@ impl Home {
     }
 
     /// The pageblock of a frame number, counted from the zone's first, and the frame's place in it. A frame
-    /// of another zone may lie in one of these pageblocks. It is withheld there, so it cannot be freed by
-    /// mistake.
+    /// of another zone may lie in one of these pageblocks. In the rows of this zone, such a frame is
+    /// withheld, so no call can free it by mistake.
     #[inline]
     pub(super) fn frame(&self, pfn: Pfn) -> (BlockIndex, usize) {
         let place = pfn.0.wrapping_sub(self.first.0);

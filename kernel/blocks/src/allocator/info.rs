@@ -23,13 +23,13 @@ pub struct ZoneUse {
     pub managed: u64,
     /// Free frames, including those of reserved pageblocks and stocks.
     pub free: u64,
-    /// The part of `free` in reserved pageblocks and stocks. Other CPUs usually take these frames only if
-    /// they find no others.
+    /// The part of `free` that lies in reserved pageblocks and stocks. Other CPUs usually take these frames
+    /// only if they find no other free frames.
     pub at_hand: u64,
     /// Pageblocks that are completely free, reserved ones included. Any request can get them,
     /// except for the highatomic reserve.
     pub whole_pageblocks: u64,
-    /// Pageblocks that are out of service. Their free frames are in none of the counts above.
+    /// Pageblocks that are out of service. The fields above do not count the free frames of these pageblocks.
     pub isolated_pageblocks: u64,
     /// Frames in the highatomic reserve: whole pageblocks that are kept for atomic requests of high order.
     pub reserved_highatomic: u64,
@@ -41,7 +41,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// The use of each zone's frames. O(pageblocks).
     pub fn zones(&self) -> impl Iterator<Item = ZoneUse> {
         self.zones.iter().map(|zone| {
-            // Counts without settling: a look changes nothing, so that a program may look often.
+            // Counts without settling, so that a query changes nothing and a program may ask often.
             let is_idle = |block: &usize| self.states[*block].get().is_idle();
             let idle = zone.blocks.clone().filter(is_idle).map(|block| self.rows[block].free() as u64);
             let is_isolated = |block: &usize| self.states[*block].get().is_isolated();
@@ -103,8 +103,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.states[index / FRAMES].get().owner()
     }
 
-    /// The type of a frame's pageblock. `None` if the pageblock is completely free, is changing, or has no
-    /// memory.
+    /// The type of a frame's pageblock. Returns `None` if the pageblock is completely free, is changing, or
+    /// has no memory.
     #[must_use]
     pub fn pageblock_type(&self, pfn: Pfn) -> Option<MigrateType> {
         let (_, index) = self.locate(pfn)?;

@@ -13,8 +13,8 @@ use crate::index::BlockIndex;
 pub const CONTENDED_NS: u64 = 10_000;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Sets the clock that decides whether a line transfer was contended, in ns from any start. Without it,
-    /// all operations happen at time 0.
+    /// Sets the clock that decides whether a line transfer was contended, in ns from any start. Without a
+    /// clock, all operations happen at time 0.
     #[cfg(feature = "line-counts")]
     #[must_use]
     pub fn with_clock(mut self, now_ns: fn() -> u64) -> Self {

@@ -11,15 +11,17 @@ use crate::rows::Use;
 use crate::state::Phase;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// The block in use around a frame: its first frame and order. `None` if the frame is free, out of
-    /// service, or no memory of this allocator. `None` also if a CPU stopped while it changed the block. O(1).
+    /// Returns the first frame and the order of the block in use around a frame. Returns `None` if the frame
+    /// is free, out of service, or no memory of this allocator, or if a CPU stopped while it changed the
+    /// block. The answer does not depend on the type or the reservation of the pageblock, even while a CPU
+    /// changes these. O(1).
     #[must_use]
     pub fn block_in_use(&self, pfn: Pfn) -> Option<(Pfn, Order)> {
         let (_, index) = self.locate(pfn)?;
         for _ in 0..ATTEMPTS {
             match self.look_around(index / FRAMES, index % FRAMES) {
-                // Another CPU is changing the block. A change takes a few exchanges, unless the CPU stopped
-                // in the middle.
+                // Another CPU is changing the block. The change takes a few exchanges, unless that CPU
+                // stopped in the middle.
                 Use::Changing => relax(),
                 Use::Block(before, order) => return Some((Pfn(pfn.0.checked_sub(before as u64)?), order)),
                 Use::Free | Use::Withheld | Use::InsideWithheld => return None,
@@ -45,7 +47,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Whether a frame is free. `false` also while its pageblock opens or becomes whole. O(1).
+    /// Whether a frame is free. Also returns `false` while the frame's pageblock opens or becomes whole.
+    /// O(1).
     #[must_use]
     pub fn is_free(&self, pfn: Pfn) -> bool {
         self.locate(pfn).is_some_and(|(_, index)| {
@@ -69,7 +72,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// The largest order that has a free block. `None` if no frame is free. O(pageblocks).
+    /// The largest order that has a free block. Returns `None` if no frame is free. O(pageblocks).
     #[must_use]
     pub fn largest_free_order(&self) -> Option<Order> {
         let is_whole = |block: usize| {

@@ -83,27 +83,28 @@ use crate::zone::Zone;
 /// Each CPU reserves a pageblock, takes blocks from it, and reserves the next when it is used up. An
 /// allocation takes a block by one exchange. A free, on any CPU, returns a block to its pageblock by one
 /// exchange. Pageblocks that no CPU reserves are members of sets, by type and by the order of their largest
-/// free block. In these sets a CPU finds its next pageblock in a few steps, however large memory is. No
-/// allocation or free waits for another: a CPU that stops in the middle of an operation blocks no other CPU.
+/// free block. In these sets a CPU finds its next pageblock in a few steps, however large memory is. A CPU
+/// that stops in the middle of an operation blocks no allocation or free of another CPU.
 ///
 /// Every operation takes the CPU that it runs on. Several threads may pass the same CPU at once.
 ///
-/// Cost: an allocation or a free is O(1) while the CPU's pageblock has a free block. Near a
-/// watermark, or if it found nothing, an allocation settles each unsettled pageblock. Otherwise the cost of an
+/// Cost: an allocation or a free is O(1) while the CPU's pageblock has a free block. An allocation near a
+/// watermark, or one that found no block, settles each unsettled pageblock. Otherwise the cost of an
 /// operation does not grow with the size of memory, unless its documentation says so.
 pub struct BlockAllocator<'a, A = Shared> {
     rows: Storage<'a, Rows<A>>,
     bad: Storage<'a, BadBits>,
     states: Storage<'a, BlockState>,
     index: Index<'a>,
-    /// Each CPU's share of each zone: all CPUs of the first zone, then of the next.
+    /// The shares of all CPUs in the first zone, then their shares in the next zone, and so on.
     shares: Storage<'a, CpuShare>,
     homes: Storage<'a, CpuHome>,
     zones: Storage<'a, Zone>,
     /// The zonelist of each node: the zones in the order that requests try them.
     zonelists: Storage<'a, ZoneId>,
     whole_use: WholeUse,
-    /// Memory to keep free; the watermarks are computed from it. Capped at a word's maximum.
+    /// Memory to keep free, capped at a word's maximum. The allocator computes the watermarks from this
+    /// value.
     min_free_kbytes: AtomicUsize,
     /// Bytes per frame.
     page_bytes: u32,
@@ -162,7 +163,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// The zone of a frame, and the frame's index.
     #[inline]
     fn locate(&self, pfn: Pfn) -> Option<(&Zone, usize)> {
-        // Look at the last zone first: it is usually the largest.
+        // Look at the last zone first, because it is usually the largest.
         self.zones.iter().rev().find_map(|zone| zone.frame(pfn).map(|frame| (zone, frame)))
     }
 }

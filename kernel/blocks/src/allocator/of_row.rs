@@ -32,7 +32,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         if let Some(blocks) = self.take_next_row(cpu, request, limit) {
             return Ok(blocks);
         }
-        // This makes another pageblock the CPU's own, and may leave more free blocks in the same row.
+        // This call may reserve another pageblock for the CPU, and leave more free blocks in the row of the
+        // block.
         let pfn = self.alloc(cpu, request)?;
         let one = RowBlocks::of(pfn, request.order);
         Ok(match self.take_current_row(cpu, request, limit - 1) {
@@ -111,7 +112,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.put_row(cpu, blocks);
     }
 
-    /// Frees blocks that lie in one row. Returns the blocks that are not in use; the other blocks are free
+    /// Frees blocks that lie in one row. Returns the blocks that are not in use. The other blocks are free
     /// then. A [`free`](Self::free) of a returned block tells why it was refused.
     #[inline]
     #[must_use = "the blocks that it returns are not free"]

@@ -14,9 +14,9 @@ use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Allocates the block that begins at this frame. The request gives order and type; its zone, node and
-    /// address limit are ignored. O(CPUs) for a whole pageblock. Near the watermark O(CPUs + unsettled
-    /// pageblocks).
+    /// Allocates the block that begins at this frame. The call uses the order and the type of the request,
+    /// and ignores its zone, node and address limit. O(CPUs) for a whole pageblock. Near the watermark O(CPUs
+    /// + unsettled pageblocks).
     ///
     /// # Errors
     /// [`AllocError::Foreign`] if this frame is no memory. [`AllocError::NotFree`] if a frame of the block is
@@ -103,12 +103,12 @@ impl<A: Access> BlockAllocator<'_, A> {
         taken
     }
 
-    /// Allocates exactly `frames` contiguous frames, 1024 at most. The request's order is ignored. Free them
-    /// with [`free_range`](Self::free_range), all at once or in parts.
+    /// Allocates exactly `frames` contiguous frames, 1024 at most. The call ignores the request's order. Free
+    /// the frames with [`free_range`](Self::free_range), all at once or in parts.
     ///
-    /// The run may begin at any frame, unless the count is a power of two. It is cut from the shortest free run
-    /// that is long enough, in one of a few pageblocks in part use. So runs of equal length leave hardly any
-    /// gaps.
+    /// The run may begin at any frame, unless the count is a power of two. The call cuts the run from the
+    /// shortest free run that is long enough, in one of a few pageblocks in part use. So runs of equal length
+    /// leave hardly any gaps.
     ///
     /// # Errors
     /// The errors of [`alloc`](Self::alloc) for a block of at least this many frames;
@@ -128,8 +128,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         Ok(pfn)
     }
 
-    /// Frees the frames at the end of a block that the request did not ask for. No CPU is changing them: this
-    /// call owns them. An error means that another caller freed them.
+    /// Frees the frames at the end of a block that the request did not ask for. This call owns these frames,
+    /// so no other CPU is changing them. An error means that another caller freed them by mistake.
     pub(super) fn free_surplus(
         &self,
         cpu: CpuId,
@@ -150,10 +150,10 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Several CPUs may free parts of one block at the same time.
     ///
     /// # Errors
-    /// [`FreeError::BadRange`] for a range without frames. Another [`FreeError`] if a frame is not in use;
-    /// then nothing is freed. A free frame of a pageblock that a CPU reserves is not in use either.
+    /// [`FreeError::BadRange`] for a range without frames. Another [`FreeError`] if a frame is not in use.
+    /// The call then frees nothing. A free frame of a pageblock that a CPU reserves is not in use either.
     /// [`FreeError::Busy`] if another CPU is changing a pageblock of the range. The frames before the frame
-    /// that the error names are free; call again for the rest.
+    /// that the error names are free. Call again for the other frames.
     pub fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         self.check_all_in_use(cpu, &pfns)?;
         self.free_parts(cpu, pfns)
@@ -234,7 +234,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             Phase::Open => {
                 { frames }.try_fold(Attempt::Done, |all, frame| match self.rows[block].look(frame) {
                     Use::Block(..) => Ok(all),
-                    // Race: another CPU frees the frame, or cuts the frame's block to free another part.
+                    // Race: another CPU frees the frame, or cuts the frame's block to free another part. So
+                    // look again.
                     Use::Changing => Ok(Attempt::Again),
                     Use::Free => Err(FreeError::DoubleFree(pfn(frame))),
                     Use::InsideWithheld => Err(FreeError::Leaked(pfn(frame))),
@@ -257,10 +258,10 @@ impl<A: Access> BlockAllocator<'_, A> {
         match state.phase() {
             Phase::Absent => return Err(FreeError::Foreign(pfn)),
             Phase::Whole | Phase::Parked => return Err(FreeError::DoubleFree(pfn)),
-            // Race: another CPU is making the pageblock whole. It must fail, because these frames are in use.
-            // It may have stopped, so do not wait for it: the rows are right. Or another CPU owns a part of
-            // the same block, and is cutting or opening the block. Then some rows are not right yet, and
-            // refuse the free. The next attempt sees the new state.
+            // Race: another CPU is making the pageblock whole. That CPU loses, because these frames are in
+            // use. This free uses the rows without waiting, because that CPU may have stopped. Race: another
+            // CPU owns a part of the same block, and is opening the pageblock. Then some rows are not right
+            // yet, and refuse this free. The next attempt sees the new state.
             Phase::Changing => return self.free_rows(cpu, zone, block, rest).or(Ok(Attempt::Again)),
             Phase::SecondHalf => self.cut_pair(head_of(block)),
             Phase::Block if state.has_bad() => return Err(FreeError::Leaked(pfn)),
@@ -290,8 +291,8 @@ impl<A: Access> BlockAllocator<'_, A> {
                     rest.start += freed;
                 }
                 Err(Refused::Changing) => return Ok(Attempt::Again),
-                // Race: if all frames are in use now, a new block took the place of the old one during the
-                // look.
+                // Race: another CPU changed the block during the look. If all frames are in use now, try
+                // again.
                 Err(Refused::NoBlock) => {
                     return self.check_in_use(zone, block, rest.clone()).map(|_| Attempt::Again);
                 }
@@ -310,7 +311,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     ) -> Result<Attempt, FreeError> {
         let state = self.states[block].get();
         match state.phase() {
-            // This is the other half of a pair. Its owner has freed it already.
+            // This pageblock is the other half of a pair. The owner of that half has freed it already.
             Phase::Absent | Phase::Whole | Phase::Parked if frames.is_empty() => {
                 return Ok(Attempt::Done);
             }
@@ -362,8 +363,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             if state.has_bad() { open.bad() } else { open }
         };
         self.states[block].update::<A>(|state| Some(to_open(state))).ok();
-        // Race: another CPU freed a part meanwhile, and saw the phase `Changing`, so it did not settle the
-        // pageblock.
+        // Race: another CPU freed a part meanwhile, and saw the phase `Changing`. That CPU did not settle the
+        // pageblock, so this CPU settles it.
         self.settle(block);
     }
 }
@@ -385,8 +386,8 @@ fn for_each_part<A: Access>(
     Ok(())
 }
 
-/// The end of the frame's pageblock, of its zone, or of the range, whichever comes first. Another zone may
-/// begin within the same 512 frames.
+/// The end of the frame's pageblock, of its zone, or of the range: the first of these. Another zone may begin
+/// within the same 512 frames.
 fn part_end(zone: &Zone, start: u64, range_end: u64) -> u64 {
     (start / FRAMES as u64 * FRAMES as u64).saturating_add(FRAMES as u64).min(zone.span.end).min(range_end)
 }

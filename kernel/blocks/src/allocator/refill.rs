@@ -13,26 +13,29 @@ use crate::state::State;
 use crate::zone::Zone;
 
 /// A CPU that needs single frames opens a whole pageblock only if no pageblock in part use has a free block
-/// of at least this order. It prefers a smaller block to a whole pageblock in a unit that does not suit.
+/// of at least this order. The CPU prefers a smaller block to a whole pageblock in a unit that does not suit.
 /// Chosen.
 const RICH: usize = 2;
-/// Up to this order, a CPU reserves a pageblock in part use. For larger orders it does so only if it changes
-/// the pageblock's type. Otherwise it takes the block without a reservation. Chosen: Linux calls larger
-/// orders costly.
+/// Up to this order, a CPU reserves the pageblock in part use that it takes a block from. For larger orders,
+/// a CPU reserves such a pageblock only to change the pageblock's type. Chosen: Linux calls larger orders
+/// costly.
 const RESERVED_FOR_MAX: Order = match Order::new(3) {
     Some(order) => order,
     None => Order::ZERO,
 };
 
-/// How many pageblocks a CPU settles before it searches. Chosen: with 4, pages that were freed at random
-/// stayed in 22 pageblocks where 16 would do, with 8 in at most 20.
+/// How many pageblocks a CPU settles before it searches. Chosen by a test that frees pages at random. The
+/// remaining pages would fit into 16 pageblocks. With 4, they stayed in 22 pageblocks, and with 8, in at most
+/// 20.
 const SETTLED_AT_ONCE: usize = 8;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Takes a block of another pageblock. Settles some pageblocks first, so that the search knows what was
-    /// freed in them. While the search finds none, settles more and searches again, as long as there are any.
+    /// Takes a block of another pageblock. Settles some unsettled pageblocks first, so that the search finds
+    /// the frames that were freed in them. If the search finds no block, settles more and searches again,
+    /// until no pageblock is unsettled.
     pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
-        // Larger orders search at each request. So one pageblock suffices, unless memory is short.
+        // Each request of a larger order searches. So such a request settles only one pageblock, unless
+        // memory is short.
         let is_seldom = needy.wanted.order <= RESERVED_FOR_MAX || self.is_short(needy);
         self.settle_some(needy, if is_seldom { SETTLED_AT_ONCE } else { 1 });
         loop {
@@ -54,7 +57,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         found.or_else(|| if needy.is_movable() { self.take_from(needy) } else { self.take_from_whole(needy) })
     }
 
-    /// Whether no pageblock of the zone is whole, those in stocks aside.
+    /// Whether the zone has no whole pageblock outside of stocks.
     fn is_short(&self, needy: Needy<'_>) -> bool {
         self.zones[needy.zone.index()].whole_blocks() == 0
     }
@@ -64,16 +67,17 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.set(Members::Tainted).find_from(blocks, blocks.start).is_some()
     }
 
-    /// Reserves a pageblock of another type in part use in a tainted unit, and gives it the request's type:
-    /// first a movable one, the one with the largest free block first. Only requests that cannot be moved do
-    /// this, since otherwise they would taint one more unit.
+    /// Reserves a pageblock of another type that is in part use in a tainted unit, and gives the pageblock
+    /// the request's type. Movable pageblocks come first, and among these the one with the largest free
+    /// block. Only requests that cannot be moved do this, because they would otherwise taint one more unit.
     #[cold]
     fn retype_in_tainted(&self, needy: Needy<'_>) -> Option<usize> {
         if needy.is_movable() {
             return None;
         }
-        // The whole pageblocks that are left are in clean units. If there are none, `rescue` takes from
-        // pageblocks of other types in any unit, and changes the type only of those that are half free.
+        // The whole pageblocks that are left lie in clean units. If no pageblock is whole, `rescue` takes
+        // from pageblocks of other types in any unit, and changes the type only of pageblocks that are half
+        // free.
         let would_taint = !self.is_short(needy);
         let types = needy.wanted.fallbacks().into_iter().rev();
         for migratetype in types.filter(|other| *other == MigrateType::Movable || would_taint) {
@@ -81,7 +85,8 @@ impl<A: Access> BlockAllocator<'_, A> {
                 let set = self.set_of(migratetype.index(), order);
                 while let Some(block) = self.find_in_tainted(needy, &set) {
                     if !self.reserve_indexed(needy, block, migratetype, order) {
-                        // The set was out of date, or another CPU has changed the pageblock first.
+                        // Race: another CPU has changed the pageblock first, or the set was out of date. This
+                        // CPU loses, and takes the pageblock out of the set if it no longer belongs there.
                         self.leave_set(block, migratetype.index(), order);
                         continue;
                     }
@@ -127,14 +132,15 @@ impl<A: Access> BlockAllocator<'_, A> {
                 continue;
             }
             self.set_reservation(needy.share.reservation(needy.wanted), Some(block), needy.cpu);
-            // Race: other CPUs have taken the pageblock's last free block. Then try the next pageblock.
+            // Race: other CPUs take the pageblock's last free block first. This CPU loses, and tries the next
+            // pageblock.
             if let Some(index) = self.take_from_own(needy) {
                 return Some(index);
             }
         }
     }
 
-    /// Settles up to `limit` unsettled pageblocks. Returns whether there was one.
+    /// Settles up to `limit` unsettled pageblocks. Returns `false` if no pageblock was unsettled.
     pub(super) fn settle_some(&self, needy: Needy<'_>, limit: usize) -> bool {
         for count in 0..limit {
             let Some(block) = self.next_unsettled(needy) else { return count > 0 };
@@ -143,8 +149,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         true
     }
 
-    /// Removes an unsettled pageblock from the set. Prefers the pageblock that this CPU made unsettled last:
-    /// its frames are in the CPU's caches.
+    /// Removes an unsettled pageblock from the set. Prefers the pageblock that this CPU made unsettled last,
+    /// because the frames of that pageblock are in the CPU's caches.
     fn next_unsettled(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
         let kept = needy.share.unsettled.take::<A>().filter(|block| self.is_unsettled(*block));
@@ -156,7 +162,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             let block = unsettled.find(&zone.blocks, self.search_start(needy))?;
             unsettled.remove(block);
             // Race: another CPU frees a frame, and adds the pageblock just before this removal. So this CPU
-            // reads the state after the removal.
+            // reads the state after the removal, and returns the pageblock if it is unsettled.
             if self.is_unsettled(block) {
                 return Some(block);
             }
@@ -184,8 +190,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         loop {
             let block = self.find_fitting(needy, zone, wanted)?;
             let taken = self.take_one(block, wanted);
-            // The pageblock may have lost its last block of its set's order. Settling moves it to its new
-            // set, so that other CPUs do not search it in vain.
+            // The pageblock may have lost its last block of its set's order. `settle` then moves the
+            // pageblock to the set that fits, so that other CPUs do not search the pageblock in vain.
             self.settle(block);
             if taken.is_some() {
                 needy.share.near.store(block as u32, Relaxed);
@@ -198,7 +204,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// the first `LOOKS` pageblocks has one, returns the pageblock with the smallest larger block. So larger
     /// blocks stay for larger requests.
     fn find_fitting(&self, needy: Needy<'_>, zone: &Zone, wanted: Wanted) -> Option<BlockIndex> {
-        /// Pageblocks to look at: 128 MiB of memory. Their states lie in eight cache lines.
+        /// The number of pageblocks to look at. 64 pageblocks have 128 MiB of memory, and their states lie in
+        /// eight cache lines.
         const LOOKS: usize = 64;
         let order = wanted.order.index();
         let near = self.search_start(needy).clamp(zone.blocks.start, zone.blocks.end);

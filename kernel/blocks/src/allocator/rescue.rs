@@ -71,8 +71,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         taken
     }
 
-    /// Takes from a pageblock of another type, the one with the largest free block. If half of that pageblock
-    /// is free, the pageblock changes to the wanted type.
+    /// Takes a block of a pageblock of another type. Among these pageblocks, takes the one with the largest
+    /// free block. If half of that pageblock is free, the pageblock changes to the wanted type.
     fn steal(&self, needy: Needy<'_>) -> Option<usize> {
         let zone = &self.zones[needy.zone.index()];
         let near = needy.share.near.load(Relaxed) as usize;
@@ -143,8 +143,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         core::iter::from_fn(move || self.next_reserved(zone, &mut next))
     }
 
-    /// The first reserved pageblock from the place `next` on, in the shares of all CPUs one after the other. One
-    /// function, because a kernel would link a copy of a chain of iterators for each caller.
+    /// The first reserved pageblock from the place `next` on, in the shares of all CPUs one after the other.
+    /// This code is one function, because a kernel would otherwise link a copy of a chain of iterators for
+    /// each caller.
     fn next_reserved(&self, zone: ZoneId, next: &mut usize) -> Option<BlockIndex> {
         loop {
             let (cpu, place) = (*next / RESERVATIONS, *next % RESERVATIONS);

@@ -39,7 +39,7 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Writes into the CPU's share that it reserves `block` for such requests. Gives up the pageblock that
-    /// stood there.
+    /// the share named before.
     pub(super) fn set_reservation(&self, reservation: &Reservation, block: Option<BlockIndex>, cpu: CpuId) {
         if let Some(before) = reservation.replace::<A>(block)
             && Some(before) != block
@@ -48,8 +48,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Ends the reservation of a pageblock if `is_this` accepts its state. If the pageblock is whole then,
-    /// `keeper` keeps it in its stock.
+    /// Ends the reservation of a pageblock if `is_this` accepts its state. If all frames are free then, the
+    /// CPU `keeper` keeps the whole pageblock in its stock.
     pub(super) fn unreserve(
         &self,
         block: BlockIndex,
@@ -74,10 +74,10 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Removes a pageblock that a CPU no longer reserves from the CPU's share.
     ///
-    /// Race: just before this removal, another thread of the same CPU reserves the pageblock again and
-    /// writes it into the share. After the removal, the CPU would reserve a pageblock that its share does not
-    /// name, and could never give it up. So this thread reads the state after the removal, and ends that
-    /// reservation too.
+    /// Race: just before this removal, another thread of the same CPU reserves the pageblock again and writes
+    /// it into the share. After the removal, the CPU would reserve a pageblock that its share does not name,
+    /// and could never give it up. So this thread reads the state after the removal, and ends that
+    /// reservation, too.
     pub(super) fn forget(&self, zone: ZoneId, cpu: CpuId, block: BlockIndex) {
         let mut forgot_any = false;
         for reservation in self.share_at(zone, cpu).reservations() {

@@ -12,7 +12,7 @@ use crate::index::BlockIndex;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Takes a run from a pageblock in part use, for a count that is smaller than a block of the request's
-    /// order. `None` if a short search finds none. The caller then cuts a block of that order.
+    /// order. Returns `None` if a short search finds no run. The caller then cuts a block of that order.
     pub(super) fn alloc_run(&self, cpu: CpuId, frames: usize, request: &Request) -> Option<Pfn> {
         let zone = self.home_zone(cpu, request).filter(|_| frames < FRAMES)?;
         let needy = self.needy(zone, cpu, request, Highatomic::Closed);
@@ -59,8 +59,8 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Returns frames of a pageblock that were just taken, and settles it.
     pub(super) fn put_back_run(&self, block: BlockIndex, mut rest: Range<usize>) {
-        // Race: another CPU takes the frames as soon as they are free. So this CPU calls nothing for them after
-        // the last one is free.
+        // Race: another CPU takes the frames as soon as they are free. So this CPU frees nothing more after
+        // the last frame is free, because a further call could cut the other CPU's block.
         while !rest.is_empty()
             && let Ok((freed, _)) = self.rows[block].free_first(rest.clone())
         {

@@ -35,9 +35,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.index.set::<A>(BY_ORDER + members as usize)
     }
 
-    /// The set of pageblocks of a type, by the order of their largest free block.
+    /// The set of the pageblocks of a type whose largest free blocks have this order.
     pub(super) fn set_of(&self, type_index: usize, order: usize) -> Set<'_, A> {
-        // A damaged state may name another type. Its pageblock is in no set.
+        // A damaged state may name a type that no request has. A pageblock with such a state is in no set.
         let is_there = type_index < TYPES && order < PAGEBLOCK_ORDER;
         if is_there { self.index.set::<A>(type_index * PAGEBLOCK_ORDER + order) } else { self.index.none() }
     }

@@ -1,13 +1,13 @@
-//! Unreserved pageblocks after frees. A free only notes that the pageblock is *unsettled*. The next search
-//! for free blocks *settles* it: looks at its rows, and makes it whole or moves it to the set of its largest
-//! free block. So many frees cost one change of the sets.
+//! Settles unreserved pageblocks after frees. A free only notes that its pageblock is *unsettled*. A CPU
+//! *settles* the pageblock before it searches for free blocks: it reads the rows, and makes the pageblock
+//! whole or moves it to the set of its largest free block. So many frees cost one change of the sets.
 //!
 //! An open pageblock in service that no CPU reserves is in one of four conditions:
 //!
-//! - It is settled.
-//! - It is in the set of unsettled pageblocks.
-//! - A CPU keeps it in its share.
-//! - A CPU is about to settle it, or to add it to the set.
+//! - The pageblock is settled.
+//! - The pageblock is in the set of unsettled pageblocks.
+//! - A CPU keeps the pageblock in its share.
+//! - A CPU is about to settle the pageblock, or to add it to the set.
 
 use pageset_core::{CpuId, Order, PAGEBLOCK_ORDER};
 
@@ -26,9 +26,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Makes a pageblock unsettled if necessary, after a CPU freed a block of it and left this row. Returns
     /// the state of the pageblock.
     ///
-    /// Race: this CPU frees a frame, then reads the state. Another CPU gives up or settles the pageblock: that
-    /// CPU changes the state, then reads the rows. At least one of the two sees the other's change: the frame
-    /// is seen, or the pageblock becomes unsettled.
+    /// Race: this CPU frees a frame, then reads the state. Another CPU gives up or settles the pageblock:
+    /// that CPU changes the state, then reads the rows. At least one of the two sees the other's change. So
+    /// the other CPU finds the frame, or this CPU makes the pageblock unsettled.
     #[inline]
     pub(super) fn note_free(&self, cpu: CpuId, block: BlockIndex, row: Row) -> State {
         let state = self.states[block].get();
@@ -56,9 +56,9 @@ impl<A: Access> BlockAllocator<'_, A> {
 
     /// Notes that a CPU tried in vain to take a block of this order.
     ///
-    /// Race: a larger block has several rows. This CPU took some of them before it found a row in use, and
-    /// gave them back. If another CPU settled the pageblock meanwhile, it did not see those rows as free. So
-    /// the failed attempt counts as a free.
+    /// Race: this CPU took some rows of a larger block, found a row in use, and gave the others back. Another
+    /// CPU settled the pageblock meanwhile, and did not see those rows as free. So the failed attempt counts
+    /// as a free, and a CPU settles the pageblock again.
     #[inline]
     pub(super) fn note_missed(&self, block: BlockIndex, order: Order) {
         if order.index() > ROW_ORDER {
@@ -66,11 +66,12 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Makes a pageblock unsettled, after a free. If all of its frames are free now, makes it whole. A CPU
-    /// given as `keeper` keeps the unsettled pageblock in its share, or the whole one in its stock.
+    /// Makes a pageblock unsettled after a free. If all frames of the pageblock are free now, makes it whole.
+    /// A CPU given as `keeper` keeps the unsettled pageblock in its share, or the whole one in its stock.
     ///
     /// Race: several CPUs free the last frames at once. Each CPU reads the rows after its own free, so the
-    /// last one sees that all frames are free.
+    /// CPU with the last free sees that all frames are free. If several CPUs see that, the first exchange of
+    /// the state in `close` wins. The others lose, and find nothing left to do.
     #[cold]
     #[inline(never)]
     fn unsettle(&self, block: BlockIndex, state: State, keeper: Option<CpuId>) {
@@ -88,8 +89,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Keeps an unsettled pageblock in a CPU's share, and adds the one before to the set. So a CPU that frees
-    /// all of a pageblock changes no set before the pageblock is whole.
+    /// Keeps an unsettled pageblock in a CPU's share, and adds the pageblock that the share had before to the
+    /// set. So a CPU that frees all of a pageblock changes no set before the pageblock is whole.
     fn keep_unsettled(&self, block: BlockIndex, cpu: CpuId) {
         let share = self.share_at(self.zone_of_block(block), cpu);
         if let Some(before) = share.unsettled.replace::<A>(Some(block)) {
@@ -97,7 +98,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Adds the unsettled pageblock that a CPU keeps to the set.
+    /// Moves the unsettled pageblock that a CPU keeps in its share to the set of unsettled pageblocks.
     pub(super) fn add_unsettled_of(&self, share: &CpuShare) {
         if let Some(block) = share.unsettled.take::<A>() {
             self.add_if_unsettled(block);
@@ -133,8 +134,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// Does the same as [`settle`](Self::settle). If the pageblock becomes whole, `keeper` keeps it in its
     /// stock.
     ///
-    /// Race: another CPU frees a frame meanwhile. The flag is set before this CPU looks at the rows. So
-    /// either this CPU sees the frame, or the other CPU sees the flag, and makes the pageblock unsettled
+    /// Race: another CPU frees a frame meanwhile. This CPU sets the flag `SETTLED` before it looks at the
+    /// rows. So this CPU sees the frame, or the other CPU sees the flag and makes the pageblock unsettled
     /// again.
     pub(super) fn settle_for(&self, block: BlockIndex, keeper: Option<CpuId>) {
         let mut had_frees = false;
@@ -155,7 +156,8 @@ impl<A: Access> BlockAllocator<'_, A> {
                 if self.close(block, keeper) {
                     return;
                 }
-                // Another CPU has taken a frame, or is changing the pageblock: look again.
+                // Race: another CPU has taken a frame, or is changing the pageblock. This CPU loses, and
+                // looks again.
                 continue;
             }
             let is_same = |now: State| now.is_idle() && now.is_like(state) && now.orders() == state.orders();
@@ -166,18 +168,18 @@ impl<A: Access> BlockAllocator<'_, A> {
             let settled = state.with_orders(orders);
             self.move_between_sets(block, state, settled);
             if settled.mark() < state.mark() && A::IS_SHARED {
-                // Race: another CPU settled the pageblock after this CPU looked at its rows, and saw a
-                // larger free block. So look again.
+                // Race: another CPU settled the pageblock after this CPU looked at its rows, and saw a larger
+                // free block. The older look loses: this CPU looks again.
                 continue;
             }
-            // Without frees, the count is right: each CPU that took frames has lowered it.
+            // Without frees, the count is right, because each CPU that took frames has lowered the count.
             if !had_frees {
                 return;
             }
             self.recount(block, free);
             if !self.states[block].get().is_idle() {
                 // Race: another CPU has reserved or isolated the pageblock, and uncounted it before this CPU
-                // had counted it.
+                // counted it. So this CPU takes its own count back.
                 self.uncount(block);
             }
             return;
@@ -201,16 +203,17 @@ impl<A: Access> BlockAllocator<'_, A> {
         let begin = |state: State| state.is_idle().then(|| state.in_phase(Phase::Changing));
         let Ok(before) = self.states[block].update::<A>(begin) else { return false };
         if !self.rows[block].close() {
-            // Race: another CPU found the pageblock in its set, saw the phase `Changing`, and removed it
-            // from the set. So the state must say that the pageblock is in no set. Another CPU freed a
-            // frame, saw the phase `Changing`, and did nothing. So the pageblock is unsettled.
+            // Race: another CPU found the pageblock in its set, saw the phase `Changing`, and removed the
+            // pageblock from the set. So the new state says that the pageblock is in no set. Race: another
+            // CPU freed a frame, saw the phase `Changing`, and noted nothing. So the pageblock becomes
+            // unsettled.
             let reopened = self.states[block]
                 .update::<A>(|state| Some(state.in_phase(Phase::Open).with_orders(0).settled(false)));
             self.leave_set_of(block, before);
             self.add_unsettled(block);
             if reopened.is_ok_and(|state| state.is_isolated()) {
-                // Race: another CPU took the pageblock out of service. It could not uncount the pageblock,
-                // because the phase was `Changing`.
+                // Race: another CPU took the pageblock out of service. It did not uncount the pageblock,
+                // because the phase was `Changing`. So this CPU does that.
                 self.uncount(block);
             }
             return false;
@@ -220,7 +223,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let zone = self.zone_at(block);
         count::<A>(&self.share_at(zone.id, CpuId(0)).counters.closed);
         if before.has_bad() {
-            // All frames are free, so none is out of service.
+            // All frames are free, so no frame is out of service.
             BadBits::of(&self.bad, block).into_iter().for_each(BadBits::clear);
         }
         if self.make_whole(block) {
@@ -245,7 +248,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Lowers the zone's count after frames were taken: the zone must not count more frames than are free.
+    /// Lowers the zone's count after frames were taken, so that the zone does not count more frames than are
+    /// free.
     pub(super) fn note_taken(&self, block: BlockIndex, frames: u32) {
         let counted = &self.states[block].counted_frames;
         if counted.load(Relaxed) != 0 {
@@ -256,11 +260,11 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Settles each unsettled pageblock of a zone. O(number of such pageblocks, and CPUs).
+    /// Settles each unsettled pageblock of a zone. O(unsettled pageblocks + CPUs).
     pub(super) fn settle_all(&self, zone: &Zone) {
         self.add_all_unsettled(zone);
         let unsettled = self.set(Members::Unsettled);
-        // At most one round, because other CPUs may free without end.
+        // Visit at most as many pageblocks as the zone has, because other CPUs may free without end.
         for _ in zone.blocks.clone() {
             let Some(block) = unsettled.find(&zone.blocks, zone.blocks.start) else { return };
             unsettled.remove(block);

@@ -75,8 +75,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         core::iter::from_fn(move || self.next_zone(&mut rest, request, node))
     }
 
-    /// The next zone of a zonelist that a request may use. One function, because a kernel would link a copy of
-    /// a chain of iterators for each caller.
+    /// The next zone of a zonelist that a request may use. This code is one function, because a kernel would
+    /// otherwise link a copy of a chain of iterators for each caller.
     #[inline(never)]
     fn next_zone(
         &self,
@@ -100,7 +100,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// Takes a block from a zone that stays above its minimum watermark. Tries suitable pageblocks first,
-    /// then all. If no zone is below its low watermark, a search of suitable pageblocks has just failed.
+    /// then all. Skips the suitable pageblocks if no zone is below its low watermark, because a search of
+    /// them has just failed.
     fn take_above_min<I: Iterator<Item = ZoneId>>(
         &self,
         cpu: CpuId,

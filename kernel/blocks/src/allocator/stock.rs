@@ -1,18 +1,20 @@
 //! The stock of a CPU: a few whole pageblocks that it keeps for its next requests. With it, a CPU claims
 //! several whole pageblocks, and returns several, by one change of the set that all CPUs share.
 //!
-//! A pageblock in a stock has the phase `Whole`, as those in the set, and is in no set.
+//! A pageblock in a stock has the phase `Whole`, like the pageblocks in the set of whole ones, but is in no
+//! set.
 //!
 //! # Which operations may race, who loses, and why that is safe
 //!
-//! Race: a CPU takes a pageblock of its stock while another CPU empties the stock, or while a thread that runs
-//! as the same CPU takes one. Each does so by one exchange of the stock's word. The exchange of the
-//! slower CPU fails because the word has changed. That CPU reads the word again. So one of them gets the
-//! pageblock.
+//! Race: a thread takes a pageblock of its CPU's stock while a thread of another CPU empties the stock, or
+//! while a second thread of the same CPU takes a pageblock. Both exchange the stock's word. The slower thread
+//! loses: its exchange fails because the word has changed, and it reads the word again. So only one thread
+//! gets the pageblock.
 //!
 //! Race: a CPU adds a pageblock to its stock while another CPU takes the pageblock out of service. The other
-//! CPU first writes the state and then searches the stocks; this CPU first adds the pageblock and then reads
-//! the state. So at least one of them sees the other's change, and removes the pageblock from the stock.
+//! CPU first writes the state, and then searches the stocks. This CPU first adds the pageblock, and then
+//! reads the state. So at least one of them sees the other's change, and removes the pageblock from the
+//! stock.
 
 use pageset_core::{CpuId, MigrateType, Order, ZoneId};
 
@@ -25,8 +27,8 @@ use crate::state::{Phase, State};
 use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Frees a block of pageblock size and keeps it in the CPU's stock. `false` if there is no such block in
-    /// use and in service, or if this allocator keeps no stocks.
+    /// Frees a block of pageblock size and keeps it in the CPU's stock. Returns `false` if there is no such
+    /// block in use and in service, or if this allocator keeps no stocks.
     pub(super) fn free_to_stock(&self, cpu: CpuId, zone: ZoneId, block: BlockIndex) -> bool {
         let is_freed = self.steers() && self.end_block(block);
         if is_freed {
@@ -35,7 +37,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         is_freed
     }
 
-    /// Adds a whole pageblock to a CPU's stock. If there is no room, the others go to the zone.
+    /// Adds a whole pageblock to a CPU's stock. If the stock has no room, its other pageblocks go to the
+    /// zone.
     pub(super) fn add_to_stock(&self, cpu: CpuId, zone: &Zone, block: BlockIndex) {
         let share = self.share_at(zone.id, cpu);
         let may_add = share.stock.is_empty() || self.has_for_each(zone, STOCK_MAX);
@@ -47,8 +50,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Whether so many pageblocks are whole that each CPU may keep this many. Otherwise other CPUs would have to
-    /// search the stocks.
+    /// Whether the zone has enough whole pageblocks for each CPU to keep this many. With fewer, CPUs would
+    /// have to search the stocks of other CPUs.
     fn has_for_each(&self, zone: &Zone, blocks: usize) -> bool {
         zone.whole_blocks() >= blocks * self.cpus()
     }
@@ -65,7 +68,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Claims a whole pageblock: one of the CPU's stock if that suits, or several for the stock.
+    /// Claims a whole pageblock. Takes it from the CPU's stock if the stock lies in a suitable unit.
+    /// Otherwise claims several, and keeps the others as the CPU's stock.
     pub(super) fn claim_with_stock(&self, needy: Needy<'_>) -> Option<BlockIndex> {
         let zone = &self.zones[needy.zone.index()];
         let stock = &needy.share.stock;
@@ -119,7 +123,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Pageblocks in all stocks of a zone. O(CPUs).
+    /// The number of pageblocks in all stocks of a zone. O(CPUs).
     pub(super) fn stocked(&self, zone: ZoneId) -> usize {
         self.shares_in(zone).map(|share| share.stock.blocks().len()).sum()
     }

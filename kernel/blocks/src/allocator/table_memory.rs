@@ -1,4 +1,4 @@
-//! All tables of an allocator in one value, for a static.
+//! One value that holds all tables of an allocator, so that a kernel can make it a static.
 
 use pageset_core::{Config, ConfigError, Storage, ZoneId};
 
@@ -105,8 +105,8 @@ impl<
         }
     }
 
-    /// The tables for `config`: the beginning of each, so that memory for the largest machine serves a smaller
-    /// one, too.
+    /// Returns the tables for `config`. Each is the beginning of a table here, so that memory for the largest
+    /// machine also serves a smaller machine.
     ///
     /// # Errors
     /// [`ConfigError::BadZoneSpan`] if a zone is empty or too large, [`ConfigError::TableLength`] if a table

@@ -51,7 +51,7 @@ pub struct Tables<'a, A = Shared> {
 pub struct TableCounts {
     /// Pageblocks, each with its rows and its state.
     pub pageblocks: usize,
-    /// Pageblocks that can have bad frames: 16; from 512 pageblocks on, a 32nd of the pageblocks.
+    /// Pageblocks that can have bad frames: 16, or a 32nd of the pageblocks if there are at least 512.
     pub bad: usize,
     /// Words of the sets of pageblocks.
     pub index: usize,
@@ -86,8 +86,8 @@ impl TableCounts {
         largest
     };
 
-    /// Counts the entries of all tables of an allocator with so many pageblocks, zones, CPUs and nodes.
-    /// `const`, for the lengths of statics.
+    /// Counts the entries of all tables of an allocator with these numbers of pageblocks, zones, CPUs and
+    /// nodes. `const`, for the lengths of statics.
     ///
     /// Pageblocks are 512 frames, counted over the spans of the zones, each rounded to 1024 frames at both
     /// ends.
@@ -135,9 +135,10 @@ impl TableCounts {
 /// Hands out memory for tables piece by piece. A kernel implements it over the first memory that it finds at
 /// boot.
 ///
-/// An implementation makes typed slices out of bytes. That is unsafe code of the host; this crate has none.
+/// An implementation makes typed slices out of bytes, and needs unsafe code for that. This crate has no
+/// unsafe code.
 pub trait TableLender<'a> {
-    /// A table of `len` entries, each made by `make`. `None` if there is not enough memory.
+    /// A table of `len` entries, each made by `make`. Returns `None` if there is not enough memory.
     fn lend<T: 'a>(&mut self, len: usize, make: impl FnMut() -> T) -> Option<&'a mut [T]>;
 }
 
@@ -147,7 +148,7 @@ impl<'a, A: Access> Tables<'a, A> {
     ///
     /// # Errors
     /// [`ConfigError::BadZoneSpan`] if a zone is empty or too large, [`ConfigError::OutOfMemory`] if the
-    /// lender has too little.
+    /// lender has too little memory.
     pub fn lent(config: &Config<'_>, lender: &mut impl TableLender<'a>) -> Result<Self, ConfigError> {
         fn lend<'a, T: 'a>(
             lender: &mut impl TableLender<'a>,
@@ -172,14 +173,14 @@ impl<'a, A: Access> Tables<'a, A> {
     }
 }
 
-/// The frames that a zone's pageblocks cover: its span, rounded to multiples of the largest block. `None` if
-/// the end is beyond all frame numbers.
+/// The frames that a zone's pageblocks cover: its span, rounded to multiples of the largest block. Returns
+/// `None` if the end is beyond all frame numbers.
 pub(super) fn covering(zone: &ZoneConfig<'_>) -> Option<core::ops::Range<u64>> {
     const LARGEST: u64 = 1 << MAX_ORDER;
     Some(zone.span.start / LARGEST * LARGEST..zone.span.end.checked_next_multiple_of(LARGEST)?)
 }
 
-/// Pageblocks of a zone. `None` if it has none or too many.
+/// Pageblocks of a zone. Returns `None` if the zone has none or too many.
 pub(super) fn pageblocks_of(zone: &ZoneConfig<'_>) -> Option<usize> {
     let covering = covering(zone)?;
     let blocks = covering.end.checked_sub(covering.start)? / FRAMES as u64;
@@ -269,8 +270,8 @@ impl<'a, A: Access> Tables<'a, A> {
     }
 }
 
-/// A table of zeros, which equal the entries that `make` makes. The system provides memory only for the
-/// entries that are used.
+/// Makes a table of zeros. An entry of zeros equals an entry that `make` makes. The system provides memory
+/// only for the entries that are used.
 #[cfg(all(feature = "alloc", not(any(loom, shuttle))))]
 fn zeroed<'a, T: zerocopy::FromZeros>(len: usize, _make: fn() -> T) -> Result<Storage<'a, T>, ConfigError> {
     let refused = |_| ConfigError::OutOfMemory(len.saturating_mul(size_of::<T>()));

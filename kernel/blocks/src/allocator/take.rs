@@ -38,9 +38,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.still(block, frame, wanted)
     }
 
-    /// Checks, after a block was taken, that its pageblock still serves this type. Returns the frame's
-    /// index. The pageblock may have got another type, have gone out of service, or be about to become
-    /// whole. Then the block goes back.
+    /// Checks, after a block was taken, that its pageblock still serves this type. Returns the frame's index.
+    /// If the pageblock has another type now, is out of service or becomes whole, this function returns the
+    /// block to it.
     ///
     /// Race: another CPU changes the state and then looks at the frames, while this CPU takes the block and
     /// then reads the state. If the other CPU changed the state first, this CPU sees the new state and loses

@@ -3,9 +3,9 @@
 //!
 //! A unit becomes *tainted* when one of its pageblocks is first used for a type that cannot be moved. It
 //! stays tainted, because such memory tends to return to the same places. Movable requests use *clean* units
-//! while these have room. Other requests use tainted units: first whole pageblocks, then the rest of movable
-//! pageblocks, then the rest of pageblocks of the other type that cannot be moved. If no tainted unit has
-//! room, they taint the clean unit with the most whole pageblocks.
+//! while these have room. Other requests use tainted units. There they take whole pageblocks first, then free
+//! parts of movable pageblocks, then free parts of pageblocks of the other type that cannot be moved. If no
+//! tainted unit has room, a request taints the clean unit with the most whole pageblocks.
 //!
 //! Race: other CPUs change units while this CPU chooses one. Neither loses: a pageblock may come from a unit
 //! of the other kind, which does no harm.
@@ -32,12 +32,12 @@ const UNITS_SEARCHED: usize = 512;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WholeUse {
     /// A pageblock near the pageblock that the CPU used or freed last, if its unit suits. So CPUs stay apart.
-    /// Needs the feature `units`, and is then the default.
+    /// This rule needs the feature `units`, and is then the default.
     #[cfg(feature = "units")]
     #[default]
     Nearest,
-    /// The lowest whole pageblock, so that memory at the end stays free. For hosts that return memory from
-    /// the end. CPUs keep no stocks of whole pageblocks.
+    /// The lowest whole pageblock, so that memory at the end stays free. Use this rule if the host returns
+    /// memory from the end. CPUs keep no stocks of whole pageblocks.
     #[cfg_attr(not(feature = "units"), default)]
     LowestFirst,
 }
@@ -50,8 +50,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self
     }
 
-    /// Whether units matter, and CPUs keep stocks. They do not for a host that returns memory from the end: it
-    /// needs the lowest pageblocks.
+    /// Whether units matter and CPUs keep stocks. For a host that returns memory from the end, neither is so,
+    /// because CPUs must use the lowest pageblocks.
     pub(super) fn steers(&self) -> bool {
         self.whole_use != WholeUse::LowestFirst
     }
@@ -178,8 +178,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     }
 
     /// The first whole unit of a zone from `from` on. A unit stays in the set when one of its pageblocks is
-    /// claimed, so that a claim costs nothing more. Each such unit is removed by the first search that finds
-    /// it.
+    /// claimed, so that a claim costs nothing more. The first search that finds a unit with a claimed
+    /// pageblock removes the unit from the set.
     pub(super) fn find_whole_unit(&self, zone: &Zone, from: BlockIndex) -> Option<Range<BlockIndex>> {
         let units = self.set(Members::WholeUnits);
         let mut at = from;
@@ -189,7 +189,8 @@ impl<A: Access> BlockAllocator<'_, A> {
                 return Some(unit);
             }
             units.remove(unit.start);
-            // Race: before this removal, another CPU made the unit whole, and found it in the set still.
+            // Race: before this removal, another CPU made the unit whole, and did not add it, because it was
+            // still in the set. So this CPU adds the unit if it is whole.
             self.note_unit(zone, unit.start);
             at = unit.end;
         }

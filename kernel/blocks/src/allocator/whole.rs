@@ -22,7 +22,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         let whole = self.set(Members::Whole);
         whole.add_several(blocks);
         self.set(Members::Pairs).add_several(whole.pairs_around(blocks));
-        // Their bits lie in one word, so they belong to two units at most.
+        // The bits of these pageblocks lie in one word, so the pageblocks belong to two units at most.
         blocks.first().into_iter().chain(blocks.last()).for_each(|block| self.note_unit(zone, block));
         blocks.filter(|block| self.states[*block].get().is_isolated()).for_each(|block| self.withdraw(block));
     }
@@ -47,7 +47,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.set(Members::Whole).has(block)
     }
 
-    /// Gives a claimed pageblock the phase `Whole`, and returns it to the zone. If it is isolated, it stays
+    /// Gives a claimed pageblock the phase `Whole`, and returns it to the zone. An isolated pageblock stays
     /// out of service instead.
     pub(super) fn give_whole(&self, block: BlockIndex) {
         if self.make_whole(block) {
@@ -55,8 +55,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Turns a block in use of pageblock size into a whole pageblock. The caller then has it as if it had claimed
-    /// it. `false` if there is no such block in service.
+    /// Turns a block in use of pageblock size into a whole pageblock. The caller then owns the pageblock, as
+    /// after a claim. Returns `false` if no such block is in use and in service.
     pub(super) fn end_block(&self, block: BlockIndex) -> bool {
         let to_whole = |state: State| {
             let is_block = state.is_block_of(Order::PAGEBLOCK) && !state.is_isolated();
@@ -65,14 +65,15 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.states[block].update::<A>(to_whole).is_ok()
     }
 
-    /// Gives a claimed pageblock the phase `Whole`. `false` if it is isolated: then it stays out of service.
+    /// Gives a claimed pageblock the phase `Whole`. Returns `false` for an isolated pageblock, which stays
+    /// out of service.
     pub(super) fn make_whole(&self, block: BlockIndex) -> bool {
         self.turn_into(block, |state| state.closed_as(Phase::Whole))
     }
 
-    /// Changes the state of a claimed pageblock by `change`. `false` if the pageblock was isolated
-    /// meanwhile. It is then parked, and the caller must not use it. `false` also if a damaged table says
-    /// that the pageblock was never claimed.
+    /// Changes the state of a claimed pageblock by `change`. Returns `false` if another CPU isolated the
+    /// pageblock meanwhile. The pageblock is then parked, and the caller must not use it. Also returns
+    /// `false` if, by a damaged table, no CPU claimed the pageblock.
     pub(super) fn turn_into(&self, block: BlockIndex, change: impl Fn(State) -> State) -> bool {
         let is_ours =
             |state: State| matches!(state.phase(), Phase::Whole | Phase::Changing | Phase::SecondHalf);
@@ -87,7 +88,8 @@ impl<A: Access> BlockAllocator<'_, A> {
             if self.states[block].update::<A>(park).is_ok() {
                 return false;
             }
-            // The pageblock has come back into service meanwhile: try again.
+            // Race: another CPU has brought the pageblock back into service between the two exchanges. So try
+            // again.
         }
     }
 

@@ -24,7 +24,7 @@ static OBSERVER: OnceLock<Observer> = OnceLock::new();
 /// Calls `observer` before every atomic operation of every allocator of this process, on the thread that
 /// performs it, with the address of the word. Returns whether this observer is in place: the first one stays.
 ///
-/// The observer may let other threads run before it returns. It must not use the allocator.
+/// The observer may let other threads run before it returns. The observer must not use the allocator.
 pub fn observe_lines(observer: fn(address: usize, LineUse)) -> bool {
     let is_same = |first: &Observer| core::ptr::fn_addr_eq(*first, observer as Observer);
     is_same(OBSERVER.get_or_init(|| observer))

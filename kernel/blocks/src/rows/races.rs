@@ -1,5 +1,5 @@
-//! Races of two threads at one pageblock's frames. Shuttle tries every order of their atomic operations. Loom
-//! also tries every outcome that the language's memory orderings allow.
+//! Tests races of two threads for the frames of one pageblock. Shuttle tries every order of the threads'
+//! atomic operations. Loom also tries every outcome that the language's memory orderings allow.
 
 use std::sync::Arc;
 use std::vec::Vec;
@@ -25,7 +25,7 @@ fn free_all(rows: &Rows, frames: Range<usize>) -> Result<(), Refused> {
     Ok(())
 }
 
-/// The blocks in use, after all threads are done. Each must lie where a block of its size can.
+/// Returns the blocks in use, after all threads have ended. Checks that each block is aligned to its size.
 fn blocks(rows: &Rows) -> Vec<(usize, usize)> {
     let mut blocks = Vec::new();
     let mut frame = 0;
@@ -45,8 +45,8 @@ fn blocks(rows: &Rows) -> Vec<(usize, usize)> {
     blocks
 }
 
-/// Runs two threads on a pageblock with the `prepared` blocks, in every order of their steps. `end` gets both
-/// results.
+/// Runs two threads on a pageblock with the `prepared` blocks, in every order of their steps. `end` gets the
+/// results of both threads.
 fn race<A: Send + 'static, B: Send + 'static>(
     prepared: &'static [(usize, usize)],
     first: impl Fn(&Rows) -> A + Send + Sync + 'static,
@@ -82,7 +82,7 @@ fn every_order(body: impl Fn() + Send + Sync + 'static) {
         set_fences(fences);
         let body = body.clone();
         let mut model = loom::model::Builder::new();
-        // The look at all frames in the end takes thousands of steps. None of them races.
+        // At the end, the look at all frames takes thousands of steps. None of these steps races.
         model.max_branches = 100_000;
         model.preemption_bound = Some(3);
         model.check(move || body());
@@ -98,7 +98,7 @@ fn a_part_is_not_freed_of_a_block_that_came_after_the_look() {
         |rows| rows.put(64, order(5)).is_ok() && rows.take_at(0, order(7)),
         |rows| rows.free_first(64..96),
         |rows, has_block, freed| match (has_block, freed) {
-            // The part was freed, either before the larger block was taken or out of it.
+            // Thread 2 freed its part out of the larger block.
             (true, Ok(_)) => assert_eq!(blocks(rows), [(0, 6), (96, 5)]),
             (true, Err(_)) => assert_eq!(blocks(rows), [(0, 7)]),
             (false, _) => assert_eq!(blocks(rows), []),
@@ -117,14 +117,15 @@ fn a_row_is_not_split_of_a_block_that_came_after_the_look() {
             let singles = now.iter().filter(|(_, of)| *of == 0).count();
             match has_blocks {
                 true => assert!(now == [(0, 6), (64, 6)] || now[0] == (0, 6) && singles == 64, "{now:?}"),
-                // The block was split before it was freed.
+                // Thread 2 split the block before thread 1 freed it.
                 false => assert!([0, 32].contains(&singles), "{now:?}"),
             }
         },
     );
 }
 
-/// Both threads free the same block, and one free is wrong. Thread 1 then takes its rows for other blocks.
+/// Both threads free the same block, and one free is wrong. Thread 1 then takes the rows of the block for
+/// other blocks.
 #[test]
 fn a_second_free_of_a_block_frees_nothing_of_those_that_came_after_it() {
     race(
@@ -151,7 +152,7 @@ fn a_second_free_of_a_block_frees_nothing_of_those_that_came_after_it() {
     );
 }
 
-/// One owner frees its part, the first frames of the row, while another owner splits the rest.
+/// One owner frees its part, the first 16 frames of the block, while another owner splits the rest.
 #[test]
 fn an_owner_of_a_part_can_split_it_while_another_part_is_freed() {
     race(
@@ -208,7 +209,7 @@ fn a_block_that_goes_out_of_service_is_not_cut() {
         |rows| rows.withhold_block(0),
         |rows, freed, withheld| match (freed, withheld) {
             (false, Some(128)) => assert_eq!(rows.look(100), Use::InsideWithheld),
-            // The block was cut once or twice before.
+            // Thread 1 had cut the block once or twice before thread 2 withheld it.
             (true, Some(64)) => panic!("{:?}", rows.look(32)),
             (true, None | Some(32)) => assert_eq!(rows.look(32), Use::Free),
             (false, None | Some(64)) => {}
@@ -249,8 +250,8 @@ fn of_two_that_want_the_same_rows_none_loses_a_frame() {
     );
 }
 
-/// A run is taken piece by piece. Meanwhile another thread takes a frame of the run or frees one beside it.
-/// Either both get different frames, or the run gets none at all.
+/// One thread takes a run piece by piece. Meanwhile another thread takes a block within the run, and frees a
+/// frame beside the run. The first thread gets the whole run or nothing.
 #[test]
 fn a_run_is_taken_whole_or_not_at_all() {
     race(

@@ -1,4 +1,4 @@
-//! Runs: any number of contiguous frames of a pageblock.
+//! A run is any number of contiguous frames of a pageblock.
 
 use core::ops::Range;
 
@@ -7,13 +7,13 @@ use crate::access::Access;
 use crate::row::{FRAMES, ROW_FRAMES, ROW_ORDER, ROWS, rows_of};
 
 impl<A: Access> Rows<A> {
-    /// Takes a run of exactly this many frames out of the shortest free run that is long enough. Returns its
-    /// first frame. The run consists of the largest aligned blocks that fit; free it with
-    /// [`free_first`](Self::free_first). Race: another CPU takes a frame of the run meanwhile. Then this
-    /// call gives back the frames that it has taken, calls `put_back`, because other CPUs did not see those
-    /// frames as free for a moment, and tries again.
+    /// Takes a run of exactly this many frames out of the shortest free run that is long enough. Returns the
+    /// first frame of the run. The run consists of the largest aligned blocks that fit. Free the run with
+    /// [`free_first`](Self::free_first). Race: another CPU takes a frame of the run meanwhile. This call
+    /// loses: it gives back the frames that it has taken, calls `put_back`, and tries again. `put_back` is
+    /// necessary because other CPUs did not see those frames as free for a moment.
     pub(crate) fn take_run(&self, frames: usize, put_back: impl Fn()) -> Option<usize> {
-        // Race: if the attempt fails, another CPU has taken a frame. So some CPU makes progress in each
+        // Race: an attempt fails because another CPU has taken a frame. So some CPU makes progress in each
         // round.
         loop {
             let first = self.best_run(frames)?;
@@ -72,7 +72,8 @@ impl<A: Access> Rows<A> {
                 Use::Block(start, order) if order.index() > ROW_ORDER => {
                     self.cut(start / ROW_FRAMES, order.index())?;
                 }
-                // Race: if the block has changed meanwhile, this has no effect, and the loop looks again.
+                // Race: another CPU changes the row after the look. This exchange then cuts what is there
+                // now, or changes nothing, and the loop looks again.
                 Use::Block(..) => {
                     self.change(row, |now| now.with_border(at)).map(|_| ()).or(Err(Refused::Changing))?
                 }
@@ -97,7 +98,7 @@ impl<A: Access> Rows<A> {
         let (mut best, mut shortest) = (None, usize::MAX);
         let mut before = 0;
         for (word, bits) in enough.into_iter().enumerate() {
-            // Only the first frame of each run.
+            // Keep only the first frame of each run.
             let mut firsts = bits & !(free[word] << 1 | before >> (BITS - 1));
             before = free[word];
             while firsts != 0 {
@@ -153,8 +154,8 @@ fn run_at(free: &[usize; ROWS / 2], first: usize) -> usize {
     at - first
 }
 
-/// Cuts a run into pieces: the frames of one row, or the largest aligned blocks of several rows. If a run is
-/// cut at the border of a piece, the pieces before the border stay the same.
+/// Cuts a run into pieces. A piece is the frames of one row, or the largest aligned block of several rows
+/// that fits. A shorter run that ends where a piece ends has the same pieces up to there.
 fn pieces(frames: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let mut at = frames.start;
     core::iter::from_fn(move || {

@@ -11,7 +11,7 @@ use crate::machine::{allocator, request};
 
 const CPU: CpuId = CpuId(0);
 
-/// 16 MiB; at first the boot code keeps a part. Two CPUs.
+/// 16 MiB of memory. At first the boot code keeps a part of it. Two CPUs.
 fn machine() -> BlockAllocator<'static> {
     allocator(&[(ZoneKind::Normal, 0..4096, vec![5..600, 2048..4096])], 2)
 }
@@ -19,7 +19,7 @@ fn machine() -> BlockAllocator<'static> {
 #[test]
 fn what_the_boot_code_gives_back_is_memory_like_any_other() {
     let allocator = machine();
-    // The added ranges have the rest of a pageblock, a whole pageblock, and parts of others.
+    // The test adds the rest of a pageblock, a whole pageblock, and parts of other pageblocks.
     for pfns in [600..1024, 1024..1536, 1536..1600, 1600..2048, 0..5] {
         assert_eq!(allocator.add_memory(CPU, pfns.clone()), Ok(()), "{pfns:?}");
         allocator.validate().expect("everything in its place");
@@ -31,7 +31,7 @@ fn what_the_boot_code_gives_back_is_memory_like_any_other() {
     assert_eq!(pages.len(), 4096);
     pages.iter().for_each(|pfn| allocator.free(CPU, *pfn, Order::ZERO).expect("just allocated"));
     allocator.validate().expect("everything in its place");
-    // All added frames are free, so pageblocks that were added in parts are whole too.
+    // All added frames are free. So pageblocks that were added in parts are whole, too.
     let whole = request(9, MigrateType::Movable);
     let blocks = std::iter::from_fn(|| allocator.alloc(CPU, &whole).ok()).count();
     assert_eq!(blocks, 8);
@@ -71,7 +71,7 @@ fn watermarks_follow_the_memory_that_comes() {
     grown.add_memory(CPU, 2048..8000).expect("these are holes");
     assert_ne!(marks(&grown), before, "the distance of watermarks is a share of the zone");
     assert_eq!(marks(&grown), marks(&large));
-    // Watermarks that were set directly are overridden here, as in `pageset-core`.
+    // `add_memory` overrides watermarks that were set directly, as in `pageset-core`.
     grown.set_watermarks(ZoneId(0), Watermarks { min: 1, low: 2, high: 3 }).expect("it is a zone");
     grown.add_memory(CPU, 8000..8192).expect("these are holes");
     assert_eq!(marks(&grown), marks(&zone_of(&[0..8192])));

@@ -15,7 +15,7 @@ fn double_frees(allocator: &BlockAllocator<'_>) -> usize {
     allocator.counters().double_frees
 }
 
-/// Frames in use, by the allocator's tables.
+/// The number of frames in use, by the allocator's tables.
 fn used(allocator: &BlockAllocator<'_>) -> u64 {
     allocator.validate().expect("nothing broke").allocated
 }
@@ -86,8 +86,8 @@ fn mistakes_are_errors_or_counted() {
     assert_eq!((double_frees(&allocator), used(&allocator)), (1, 0), "it lay in the arrays of two CPUs");
 }
 
-/// With debug assertions, the first double free is an error. Release builds do not look for it, so that a
-/// free stays one write.
+/// With debug assertions, the first double free is an error. Release builds do not look for the double free,
+/// so that a free stays one write.
 #[test]
 fn a_second_free_on_one_cpu_is_an_error_where_debug_assertions_are_on() {
     let is_checked = cfg!(debug_assertions);
@@ -209,7 +209,7 @@ fn requests_that_go_elsewhere_pass_by_the_arrays() {
     assert!(unknown.free(pfn, Order::ZERO).is_err());
 }
 
-/// A step of one of two CPUs.
+/// One step of one of the two CPUs.
 #[derive(Clone, Debug)]
 enum Step {
     Alloc { cpu: usize, order: u8, migratetype: usize, is_direct: bool },

@@ -8,7 +8,7 @@ use crate::machine::{order, plain, ragged, request};
 const CPU: CpuId = CpuId(0);
 const MOVABLE: MigrateType = MigrateType::Movable;
 
-/// Allocates all remaining frames: `left` of them, none of them bad.
+/// Allocates all remaining frames. Checks that there are `left` frames, and that none of them is bad.
 fn check(allocator: &BlockAllocator<'_>, bad: &[u64], left: usize) {
     let pages: Vec<Pfn> = std::iter::from_fn(|| allocator.alloc(CPU, &request(0, MOVABLE)).ok()).collect();
     assert_eq!(pages.len(), left);
@@ -95,13 +95,13 @@ fn what_is_no_frame_cannot_be_bad() {
         assert_eq!(allocator.mark_bad(CPU, Pfn(foreign)), Err(FreeError::Foreign(Pfn(foreign))));
     }
     assert_eq!(allocator.mark_bad(CpuId(1), Pfn(0)), Err(FreeError::BadCpu(CpuId(1))));
-    // A pageblock with holes needs an entry too, and there is still one.
+    // A pageblock with holes needs an entry, too, and one entry is left.
     allocator.mark_bad(CPU, Pfn(600)).unwrap();
     assert_eq!(allocator.free(CPU, Pfn(600), Order::ZERO), Err(FreeError::Leaked(Pfn(600))));
     assert_eq!(allocator.validate().unwrap().leaked, 1);
 }
 
-/// Found by a fuzzer: the hole became memory.
+/// A fuzzer found this bug: the hole became memory.
 #[test]
 fn a_hole_behind_a_bad_frame_stays_a_hole() {
     let allocator = crate::machine::ragged(1);

@@ -8,7 +8,7 @@ use crate::machine::{order, plain, request};
 const CPU: CpuId = CpuId(0);
 const OTHER: CpuId = CpuId(1);
 
-/// One pageblock, allocated as single pages. The CPU took the last row last.
+/// One pageblock that a CPU allocated as single pages. The CPU took the pages of the last row last.
 fn in_single_pages() -> BlockAllocator<'static> {
     let allocator = plain(512, 2);
     while alloc(&allocator, 0).is_some() {}
@@ -26,7 +26,7 @@ fn free(allocator: &BlockAllocator<'_>, cpu: CpuId, pages: impl IntoIterator<Ite
 #[test]
 fn a_request_takes_the_smallest_free_block_of_its_pageblock_that_suffices() {
     let allocator = in_single_pages();
-    // Another CPU frees, so that no block is the one that this CPU freed last.
+    // Another CPU frees the blocks. So none of them is the block that this CPU freed last.
     free(&allocator, OTHER, (0..4).chain([161]).chain(322..324));
     assert_eq!(alloc(&allocator, 0), Some(161));
     assert_eq!(alloc(&allocator, 1), Some(322));
@@ -57,9 +57,9 @@ fn the_block_that_was_freed_last_is_taken_again_if_the_one_beside_it_is_in_use()
     }
 }
 
-/// Found in pools of 64 MiB with 90 % in use, which refused 9 of 1000 requests. Requests of orders 1 to 3
-/// came from the pageblock that the CPU had reserved for them. Larger ones came from the pageblock with the
-/// smallest largest free block.
+/// Pools of 64 MiB with 90 % in use showed this bug: they refused 9 of 1000 requests. Requests of orders 1 to
+/// 3 took blocks of the pageblock that the CPU had reserved for them. Larger requests cut a block of the
+/// pageblock whose largest free block was the smallest.
 #[test]
 fn with_no_whole_pageblock_left_a_block_of_the_right_size_is_taken_wherever_it_is() {
     for of in 1..=6 {

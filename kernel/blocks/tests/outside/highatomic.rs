@@ -6,7 +6,7 @@ use pageset_core::{CpuId, MigrateType, Order, Pfn, Request, RequestTraits, Water
 use crate::machine::{order, plain};
 
 const CPU: CpuId = CpuId(0);
-/// Frames of the zone. A hundredth is a little more than a pageblock, so the reserve may have two
+/// Frames of the zone. A hundredth of the zone is a little more than a pageblock, so the reserve may have two
 /// pageblocks.
 const FRAMES: u64 = 120 * 512;
 const MIN: u64 = 8 * 512;

@@ -61,7 +61,7 @@ fn zone(end: u64, regions: &[Range<u64>]) -> ZoneConfig<'_> {
 }
 // ANCHOR_END: lent
 
-/// Memory full of old bytes, as a kernel finds it at boot. It begins at a page boundary.
+/// Memory full of old bytes, as a kernel finds it at boot. The memory begins at a page boundary.
 fn frames(count: u64) -> &'static mut [MaybeUninit<u8>] {
     let memory = vec![MaybeUninit::new(0xa5); (count as usize + 1) * 4096].leak();
     let start = memory.as_ptr().align_offset(4096);
@@ -70,7 +70,7 @@ fn frames(count: u64) -> &'static mut [MaybeUninit<u8>] {
 
 #[test]
 fn a_memory_map_with_holes_becomes_an_allocator() {
-    // 640 KiB, a hole, and 256 MiB with a hole of 19 frames in it.
+    // The memory has 640 KiB, a hole, and 256 MiB with a hole of 19 frames.
     let mut usable = [1..160, 256..0xb000, 0xb013..0x1_0000];
     let all: u64 = usable.iter().map(|range| range.end - range.start).sum();
     let mut lent = 0..0;

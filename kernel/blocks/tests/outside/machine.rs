@@ -39,7 +39,7 @@ fn ragged_zones() -> [Zone; 2] {
     [(ZoneKind::Dma32, 0..2048, vec![0..700, 800..2048]), (ZoneKind::Normal, 4096..7301, vec![4096..7301])]
 }
 
-/// Two zones. The first has a hole, ends in the middle of a pageblock, and is followed by a gap.
+/// Two zones. The first zone has a hole, ends in the middle of a pageblock, and is followed by a gap.
 pub(crate) fn ragged(cpus: usize) -> BlockAllocator<'static> {
     allocator(&ragged_zones(), cpus)
 }

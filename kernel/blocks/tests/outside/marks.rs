@@ -37,8 +37,8 @@ fn ordinary_requests_leave_the_minimum_to_those_that_cannot_wait() {
             assert_eq!(allocator.alloc(CPU, &ordinary), Err(AllocError::OutOfMemory { order: Order::ZERO }));
             let atomic = taken(&allocator, CPU, &ordinary.atomic());
             assert!(!atomic.is_empty() && (atomic.len() as u64) < min, "{} of {min}", atomic.len());
-            // Freed frames first refill the memory below the minimum, which is kept for requests that cannot
-            // wait.
+            // Freed frames first fill up the memory below the minimum. That memory is kept for requests that
+            // cannot wait.
             let (pages, rest) = pages.split_at(2 * min as usize);
             pages.iter().for_each(|pfn| assert_eq!(allocator.free(CPU, *pfn, Order::ZERO), Ok(())));
             let again = taken(&allocator, CPU, &ordinary);
@@ -93,7 +93,7 @@ fn the_minimum_is_left_if_each_cpu_wants_the_block_again_that_it_freed_last() {
         for of in 0..=5 {
             let block = Request::new(order(of)).movable();
             let size = u64::from(block.order.frames());
-            // The last pageblock is not whole: it lacks as many frames as the CPUs free in the end.
+            // The last pageblock is not whole: it lacks as many frames as the CPUs free at the end.
             let part = 512 - cpus * size;
             let start_of_part = min + (1 + cpus) * 512;
             let allocator = with_min(start_of_part + part, cpus as usize, min);

@@ -120,8 +120,8 @@ fn a_block_that_two_cpus_free_is_freed_once_unless_the_host_chose_otherwise() {
     assert_every_frame_can_be_had_once(&allocator);
 }
 
-/// Lets several threads begin a round at once. They spin, because the race is over before a sleeping thread
-/// is awake.
+/// Lets several threads begin a round at once. Waiting threads spin, because the race is over before a
+/// sleeping thread is awake.
 struct Start {
     arrived: AtomicUsize,
     threads: usize,
@@ -164,8 +164,8 @@ fn retried(
     }
 }
 
-/// Rounds of a race: up to `most`, but only as many as fit into some seconds, because other programs use the
-/// machine too.
+/// The rounds of a race: up to `most`, but only as many as fit into some seconds, because other programs use
+/// the machine, too.
 fn rounds(most: usize) -> impl Iterator<Item = usize> {
     const TIME: Duration = Duration::from_secs(4);
     let begun = Instant::now();
@@ -190,7 +190,7 @@ fn parts_of_a_block(
 
 #[test]
 fn fault_02_parts_of_a_block_that_several_threads_free_at_once_are_all_freed() {
-    // As many threads as run at once on most machines. More would wait for each other.
+    // As many threads as run at once on most machines. Further threads would only wait for a CPU.
     const THREADS: usize = 2;
     {
         let allocator = by_default(4096, THREADS);
@@ -217,7 +217,7 @@ fn fault_02_parts_of_a_block_that_several_threads_free_at_once_are_all_freed() {
                 scope.spawn(move || {
                     for round in 0.. {
                         begin.wait();
-                        // No parts: there are no more rounds.
+                        // The thread got no parts, so there are no more rounds.
                         if free_own(thread, round).is_none() {
                             return;
                         }
@@ -264,7 +264,7 @@ fn two_cpus_that_free_the_last_frames_of_a_pageblock_both_succeed() {
             scope.spawn(|| {
                 for round in 0.. {
                     begin.wait();
-                    // No frames: there are no more rounds.
+                    // The thread got no frames, so there are no more rounds.
                     if free_own(OTHER, round).is_none() {
                         return;
                     }
@@ -393,9 +393,9 @@ fn fault_18_tables_are_consistent_after_threads_freed_what_was_not_theirs() {
     }
 }
 
-/// Threads that use memory rightly and also make wrong calls: about their own blocks, about frames that no
-/// thread ever has, and about frames that are no memory. Each wrong call is an error, whatever the other
-/// threads do.
+/// Runs threads that use memory rightly and also make wrong calls. The wrong calls are about their own
+/// blocks, about frames that no thread ever has, and about frames that are no memory. Each wrong call is an
+/// error, whatever the other threads do.
 #[test]
 fn right_calls_are_obeyed_and_wrong_ones_refused_whatever_other_threads_do() {
     const THREADS: u32 = 4;
@@ -470,7 +470,7 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Notes a block of this thread. The allocator must know it as such.
+    /// Notes a block of this thread. Checks that the allocator reports the block as in use.
     fn add(&mut self, pfn: u64, of: Order) {
         assert_eq!(self.allocator.block_in_use(Pfn(pfn)), Some((Pfn(pfn), of)), "just allocated");
         self.blocks.push((pfn, of));

@@ -18,7 +18,7 @@ fn what_another_cpu_frees_comes_back_to_the_owner() {
     let another = allocator.alloc(CpuId(0), &request(0, MOVABLE)).unwrap();
     pages[..256].iter().for_each(|pfn| allocator.free(CpuId(1), *pfn, Order::ZERO).unwrap());
     allocator.free(CpuId(1), another, Order::ZERO).unwrap();
-    // CPU 1 reserves the first pageblock for its next frees, and gives it up when it frees no more.
+    // CPU 1 keeps the first pageblock while its frees go there. The tick makes CPU 1 give this pageblock up.
     allocator.tick(CpuId(1)).unwrap();
     // CPU 0 takes the rest of the second pageblock, then the frames that CPU 1 freed.
     let again: Vec<Pfn> =
@@ -73,7 +73,8 @@ fn memory_that_lies_in_blocks_of_another_order_is_not_lost() {
 
 #[test]
 fn churn_ends_in_few_pageblocks() {
-    // Frees 75 % of the pages of a full machine at random, then replaces 10 % of the rest 100 times.
+    // Frees 75 % of the pages of a full machine at random, then replaces 10 % of the remaining pages 100
+    // times.
     let allocator = plain(64 * 512, 1);
     let mut seed = 3_u64;
     let mut random = move |below: usize| {
@@ -101,7 +102,7 @@ fn churn_ends_in_few_pageblocks() {
     assert!(blocks.len() <= 20, "{} pageblocks are in use, 16 would do", blocks.len());
 }
 
-/// Found with 320 MiB of memory that a cache had filled: each page needed a search through all pageblocks.
+/// A cache that had filled 320 MiB showed this bug: each page needed a search through all pageblocks.
 #[test]
 fn a_cpu_takes_over_the_last_pageblock_of_another() {
     let allocator = plain(2048, 2);
@@ -125,8 +126,8 @@ fn a_double_free_of_another_cpus_page_is_an_error() {
     allocator.free(CpuId(0), kept, Order::ZERO).unwrap();
 }
 
-/// Found by a reader: after a CPU freed what another CPU had in its stock, two CPUs named it, and its frames counted
-/// twice.
+/// A reader found this bug: a CPU freed a pageblock that was in another CPU's stock. Then two stocks named
+/// the pageblock, and its frames counted twice.
 #[test]
 fn a_pageblock_that_two_cpus_freed_is_free_once() {
     let allocator = plain(4 * 512, 2);
@@ -141,8 +142,8 @@ fn a_pageblock_that_two_cpus_freed_is_free_once() {
     allocator.validate().unwrap();
 }
 
-/// Found by a reader: pageblocks that came back to the zone were in no count, and so in none of the counts
-/// that all CPUs share.
+/// A reader found this bug: no counter counted pageblocks that came back to the zone, so the counts that all
+/// CPUs share lacked them.
 #[test]
 fn pageblocks_that_come_back_to_the_zone_are_counted() {
     let allocator = plain(4 * 512, 2);

@@ -34,7 +34,7 @@ fn watermarks_follow_from_the_memory_to_keep_free() {
     let allocator = plain(8192, 1);
     let zone = || allocator.zones().next().unwrap();
     allocator.set_min_free_kbytes(4096);
-    // Equal to an allocator that was built with this setting.
+    // The watermarks equal those of an allocator that was built with this setting.
     let frames = [0..8192];
     let zones = [ZoneConfig { kind: zone().kind, node: zone().node, span: 0..8192, regions: &frames }];
     let nodes = [zone().node];

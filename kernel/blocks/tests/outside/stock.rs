@@ -1,5 +1,5 @@
-//! Tests the stocks of CPUs. A CPU keeps whole pageblocks that it freed for its next requests. Other
-//! CPUs get it if they find no other.
+//! Tests the stocks of CPUs. A CPU keeps whole pageblocks that it freed for its next requests. Other CPUs get
+//! such a pageblock if they find no other.
 
 use pageset_blocks::BlockAllocator;
 use pageset_core::{CpuId, FreeError, MigrateType, Order, PAGEBLOCK_FRAMES, Pfn};
@@ -10,7 +10,7 @@ const CPU: CpuId = CpuId(0);
 const OTHER: CpuId = CpuId(1);
 const FRAMES: u64 = PAGEBLOCK_FRAMES as u64;
 
-/// All memory is in use except two adjacent pageblocks. CPU 0 freed the second one last.
+/// All memory is in use except two adjacent pageblocks. CPU 0 freed the second of these pageblocks last.
 fn with_a_stock() -> (BlockAllocator<'static>, Pfn) {
     let allocator = plain(8 * FRAMES, 2);
     let mut blocks: Vec<_> =

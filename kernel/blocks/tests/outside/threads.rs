@@ -8,8 +8,8 @@ use pageset_core::{CpuId, MigrateType, Order, Pfn};
 
 use crate::machine::{RAGGED_FRAMES, order, ragged, request};
 
-/// How many rounds each thread runs: a number, or as many as fit into a time. Miri is some thousand times
-/// slower.
+/// The number of rounds that each thread runs: a fixed number, or as many as fit into a time. Miri is some
+/// thousand times slower.
 fn rounds() -> impl Iterator<Item = u64> {
     let setting = |name| std::env::var(name).ok().and_then(|number| number.parse().ok());
     let usual = if cfg!(miri) { 20 } else { 20_000 };

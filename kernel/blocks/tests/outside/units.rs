@@ -43,7 +43,7 @@ fn the_rest_of_another_type_is_used_before_one_more_unit_is_tainted() {
     let slabs: Vec<_> = (0..GIB).map(|_| allocator.alloc(cpu, &unmovable).unwrap()).collect();
     let unit = slabs[0].0 / GIB;
     assert!(slabs.iter().all(|page| page.0 / GIB == unit), "one unit is full");
-    // Every pageblock stays in part use.
+    // Every pageblock of the zone stays in part use.
     slabs.iter().step_by(2).for_each(|page| allocator.free(cpu, *page, Order::ZERO).unwrap());
     // The CPU still reserves a pageblock for slabs.
     let at_hand = u64::from(PAGEBLOCK_FRAMES / 2);
@@ -76,8 +76,8 @@ fn a_gib_is_had_while_one_is_whole_and_comes_back() {
     assert!(allocator.validate().is_ok());
 }
 
-/// Found by readers: a unit stayed clean if its first pageblock that could not be moved came from the CPU's
-/// stock, was requested at its place, or came back into service.
+/// Readers found these bugs. A unit stayed clean if the first pageblock in it that could not be moved came
+/// from the CPU's stock, was requested at its place, or came back into service.
 #[test]
 fn a_unit_is_tainted_however_its_first_unmovable_block_is_taken() {
     let (cpu, huge) = (CpuId(0), Request::new(Order::PAGEBLOCK));
@@ -111,8 +111,8 @@ fn a_unit_is_tainted_however_its_first_unmovable_block_is_taken() {
     }
 }
 
-/// Units in part use stay in the set of whole units until a search finds them. They come back when their last
-/// page is freed, whichever call frees it.
+/// Units in part use stay in the set of whole units until a search finds them. Units come back to the set
+/// when their last page is freed, whichever call frees that page.
 #[test]
 fn several_gib_lie_together_wherever_pages_were_in_use_before() {
     let allocator = machine::allocator(&[(ZoneKind::Normal, 0..6 * GIB, vec![0..6 * GIB])], 1);

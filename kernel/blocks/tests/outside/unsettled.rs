@@ -1,4 +1,5 @@
-//! Tests what frees leave to the next search: a free makes its pageblock unsettled, and changes no other set.
+//! Tests the work that frees leave to the next search: a free makes its pageblock unsettled, and changes no
+//! other set.
 
 use pageset_blocks::BlockAllocator;
 use pageset_core::{CpuId, MigrateType, Order, PAGEBLOCK_FRAMES, Pfn};
@@ -44,7 +45,7 @@ fn frees_here_and_there_change_one_set_for_each_pageblock() {
     allocator.validate().unwrap();
 }
 
-/// Each pageblock has one free frame. One is the pageblock that the freeing CPU keeps.
+/// Each pageblock has one free frame. One of these pageblocks is the one that the freeing CPU keeps.
 #[test]
 fn another_cpu_finds_each_frame_although_a_cpu_keeps_one_pageblock() {
     let (allocator, pages) = with_full_pageblocks(7, 8);
@@ -80,8 +81,8 @@ fn an_idle_cpu_gives_up_the_pageblock_that_it_keeps() {
     allocator.validate().unwrap();
 }
 
-/// Found when recordings were played: each look at the zones moved pageblocks to other sets, and the next frees
-/// moved them back.
+/// Replays of recordings showed this bug: each look at the zones moved pageblocks to other sets, and the next
+/// frees moved the pageblocks back.
 #[test]
 fn a_look_at_the_zones_changes_nothing_and_counts_every_frame() {
     let (allocator, pages) = with_full_pageblocks(6, 8);

@@ -14,7 +14,8 @@ use crate::FRAMES;
 
 pub(crate) type Blocks = Vec<(Pfn, Order)>;
 
-/// Runs many schedules. Some are random at each step; in others, threads seldom wait, but for long.
+/// Runs many schedules. Some schedules are random at each step. In other schedules, threads seldom wait, but
+/// wait for long.
 #[allow(dead_code, reason = "one of the targets that have this module runs no such schedules")]
 pub(crate) fn check(body: impl Fn() + Send + Sync + 'static) {
     let iterations = std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|text| text.parse().ok());
@@ -24,7 +25,7 @@ pub(crate) fn check(body: impl Fn() + Send + Sync + 'static) {
     check_with(PctScheduler::new(3, iterations), move || body());
 }
 
-/// Runs these schedules. Tables are built on the stack, so it has to be larger than usual.
+/// Runs these schedules. Tables are built on the stack, so the stack has to be larger than usual.
 pub(crate) fn check_with(scheduler: impl Scheduler + 'static, body: impl Fn() + Send + Sync + 'static) {
     let mut config = shuttle::Config::new();
     config.stack_size = 1 << 20;
@@ -92,7 +93,7 @@ impl World {
         self.end_without(0);
     }
 
-    /// [`end`](Self::end), where `lost` frames of one pageblock are out of service.
+    /// Does the same as [`end`](Self::end) if `lost` frames of one pageblock are out of service.
     pub(crate) fn end_without(&self, lost: u64) {
         let left = std::mem::take(&mut *self.mailbox.lock().expect("nobody panicked"));
         left.into_iter().for_each(|block| self.free(CpuId(0), block));

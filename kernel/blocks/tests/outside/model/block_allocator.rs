@@ -41,7 +41,8 @@ administered! {
     }
 }
 
-/// The model expects an error for a drain on a CPU that does not exist. A drain of blocks has no such CPU.
+/// The model expects an error for a drain on a CPU that does not exist. `drain_all` of a `BlockAllocator`
+/// names no CPU.
 fn known(allocator: &BlockAllocator<'_>, cpu: CpuId) -> Result<(), ConfigError> {
     if cpu.index() < allocator.cpus() { Ok(()) } else { Err(ConfigError::BadCpu(cpu.0)) }
 }
@@ -81,8 +82,8 @@ impl Subject for BlockSubject {
         }
     }
 
-    /// Does nothing: these operations are about page sets, boosts and the reclaimer, and `BlockAllocator`
-    /// has none of them.
+    /// Does nothing. These operations are about page sets, boosts and the reclaimer, and `BlockAllocator` has
+    /// none of these.
     fn own(&self, _: &Model, _: &Operation) {}
 
     fn look(&self, model: &Model, _: u32, _: usize, pfn: u64) {
@@ -103,7 +104,7 @@ impl Subject for BlockSubject {
         }
     }
 
-    /// Checks that each pageblock is whole that can be.
+    /// Checks that each pageblock without frames in use is whole.
     fn finish(&self, model: &Model) {
         let whole: u64 = self.allocator.zones().map(|zone| zone.whole_pageblocks).sum();
         assert_eq!(whole, model.whole_pageblocks());

@@ -95,7 +95,7 @@ fn a_frame_that_another_cpu_freed_is_freed_twice_whatever_order_is_given() {
     let (owner, other) = (CPU, CpuId(1));
     for allocator in [plain(4096, 2), ragged(2)] {
         for of in [0, 2] {
-            // Blocks at a higher alignment than their order needs.
+            // Requests for blocks at a higher alignment than their order needs.
             let blocks: Vec<_> =
                 (0..40).filter_map(|_| allocator.alloc(owner, &request(of, MOVABLE)).ok()).collect();
             let block = blocks.into_iter().find(|pfn| pfn.is_aligned(order(of + 1))).expect("memory enough");
