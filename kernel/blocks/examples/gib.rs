@@ -55,7 +55,8 @@ fn median(mut times: Vec<f64>) -> f64 {
     times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Microseconds of the first request, of later ones, and of taking the same GiB at its address.
+/// Returns the microseconds of the first request, of later requests, and of taking the same GiB at its
+/// address.
 fn measure(allocator: &BlockAllocator<'_>) -> [f64; 3] {
     let request = Request::new(Order::ZERO).movable();
     let since = |start: Instant| start.elapsed().as_nanos() as f64 / 1e3;

@@ -56,7 +56,7 @@ fn main() {
     }
 }
 
-/// The same pairs through a CPU's arrays.
+/// Measures the same pairs through a CPU's arrays.
 fn arrays(allocator: &BlockAllocator<'_>) {
     let mut arrays = CpuArrays::new(allocator, CpuId(0));
     for order in [0, 3, 9] {

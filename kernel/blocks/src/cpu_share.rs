@@ -8,7 +8,7 @@ use crate::atomic::{AtomicU32, AtomicUsize, Relaxed, SeqCst, array, constant};
 use crate::index::{BlockIndex, Several};
 use crate::row::{ROW_ORDER, ROWS};
 
-/// Types of requests.
+/// The number of types that requests can have.
 pub(crate) const TYPES: usize = MigrateType::PCP_COUNT;
 
 /// The types of requests, in the order of their numbers.
@@ -20,7 +20,7 @@ pub(crate) fn types() -> impl Iterator<Item = MigrateType> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CpuHome {
     pub(crate) node: NodeId,
-    /// For each kind, the first zone that a request for this kind or a lower one uses.
+    /// For each kind, the first zone of the CPU's zonelist that has this kind or a lower kind.
     pub(crate) zones: [ZoneId; ZoneKind::COUNT],
 }
 
@@ -370,7 +370,7 @@ counters! {
     /// Blocks that were found only after no suitable pageblock was free. These blocks lie in a pageblock that
     /// another CPU reserved or had in its stock, or in a pageblock of another type.
     rescued,
-    /// Blocks from pageblocks of another type than the request's.
+    /// Blocks that requests took from pageblocks of another type.
     fallbacks,
     /// Pageblocks that changed their type for a request of the new type: the request found no other memory,
     /// or only clean units had whole pageblocks.

@@ -57,7 +57,8 @@ const fn places(ends: bool) -> [usize; 16] {
     places
 }
 
-/// Bit masks that check and change a block of one order. The masks fit a block at the first frame of a row.
+/// Bit masks for the exchange that checks and changes a block of one order. The masks fit a block at the
+/// first frame of a row.
 struct Shape {
     /// The bits of the block's frames, and the upper bit of the frame after the block.
     looked_at: usize,

@@ -106,7 +106,7 @@ impl Zone {
         }
     }
 
-    /// Whole pageblocks that any CPU can claim.
+    /// The number of whole pageblocks that any CPU can claim.
     pub(crate) fn whole_blocks(&self) -> usize {
         self.gauges.whole.load(Relaxed)
     }

@@ -15,8 +15,9 @@ use crate::engine::Engine;
 
 /// The allocator, and the arrays of all CPUs.
 ///
-/// Race: a CPU uses its arrays, and another CPU, which is short of memory, drains them. A lock for each CPU's
-/// arrays decides. Interrupts are off during each call, so a CPU never waits for itself.
+/// Race: a CPU uses its arrays, and another CPU, which is short of memory, drains them. The CPU that takes
+/// the lock of these arrays second loses, and waits. Interrupts are off during each call, so a CPU never
+/// waits for itself.
 #[derive(Debug)]
 pub struct ArrayEngine {
     below: &'static BlockAllocator<'static>,

@@ -51,7 +51,7 @@ pub trait Engine: FrameAllocator + Send + Sync + Sized + 'static {
     fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError>;
 }
 
-/// The methods of an engine that the allocator has under the same names.
+/// Implements the methods of an engine that the allocator has under the same names.
 macro_rules! own_methods {
     () => {
         fn alloc_contiguous(

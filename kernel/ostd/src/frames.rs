@@ -22,15 +22,17 @@ use crate::zones::Zones;
 
 /// Linux's allocator, under a policy.
 pub type LinuxFrames = Frames<PageAllocator<'static, Ostd>>;
-/// pageset's own allocator. It has no policy and ignores the given one.
+/// pageset's own allocator. This allocator ignores the policy that is given.
 pub type OwnFrames = Frames<BlockAllocator<'static>>;
-/// pageset's own allocator with each CPU's arrays of free blocks above it. It ignores the policy, too.
+/// pageset's own allocator with each CPU's arrays of free blocks above it. This allocator ignores the policy,
+/// too.
 pub type ArrayFrames = Frames<ArrayEngine>;
 
 /// A frame allocator for OSTD's `global_frame_allocator`.
 ///
 /// OSTD first adds the memory, then allocates. The first allocation builds the allocator. The allocator's
-/// tables are on the heap, and the heap meanwhile takes its frames from the added pieces of memory.
+/// tables are on the heap. While the allocator is built, the heap takes its frames from the added pieces of
+/// memory.
 pub struct Frames<E: Engine> {
     policy: Policy,
     early: Mutex<Early>,
@@ -42,7 +44,7 @@ pub struct Frames<E: Engine> {
 /// The state before there is an allocator.
 struct Early {
     pieces: Pieces,
-    /// The CPU that builds the allocator. Its allocations during that time are for the tables.
+    /// The CPU that builds the allocator. While this CPU builds, its allocations are for the tables.
     builder: Option<CpuId>,
 }
 
@@ -71,17 +73,17 @@ impl<E: Engine> Frames<E> {
         self.ready.get().map(|ready| &ready.engine)
     }
 
-    /// Number of frames for its tables.
+    /// The number of frames that the allocator's tables take.
     pub fn table_frames(&self) -> u64 {
         self.ready.get().map_or(0, |ready| ready.table_frames)
     }
 
-    /// Number of frames that were added or freed but are lost. The log has a line for each.
+    /// The number of frames that were added or freed but are lost. The log has a line for each loss.
     pub fn lost_frames(&self) -> u64 {
         self.lost.load(Relaxed)
     }
 
-    /// Does this CPU's periodic work. Its timer must call this once a second.
+    /// Does this CPU's periodic work. The CPU's timer must call `tick` once a second.
     pub fn tick(&self) {
         if let Some(ready) = self.ready.get() {
             let pin = irq::disable_local();

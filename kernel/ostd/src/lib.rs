@@ -10,9 +10,10 @@
 //! static FRAMES: LinuxFrames = Frames::new(LINUX_6_18);
 //! ```
 //!
-//! A kernel meets the files in this order. At boot: `pieces` (the memory that OSTD adds), `zones` (divides
-//! it into zones), `engine` (the choice of the allocator), `arrays` (one of the choices). For each call:
-//! `frames` (OSTD's interface), `place` (from layouts to frames). All use `lock`.
+//! A kernel uses the files in this order. At boot, it uses `pieces` (the memory that OSTD adds), `zones`
+//! (divides this memory into zones), `engine` (the choice of the allocator), and `arrays` (one of the
+//! choices). For each call, it uses `frames` (OSTD's interface) and `place` (from layouts to frames). All use
+//! `lock`.
 #![no_std]
 #![deny(unsafe_code)]
 #![warn(missing_docs)]

@@ -2,10 +2,10 @@
 
 use core::ops::Range;
 
-/// Maximum number of pieces. A PC's firmware reports about ten.
+/// The maximum number of pieces. A PC's firmware reports about ten pieces.
 pub(crate) const MAX_PIECES: usize = 32;
 
-/// The frame at 4 GiB. OSTD cannot access memory above it until its own page table is in use.
+/// The frame at 4 GiB. OSTD cannot access memory above 4 GiB until its own page table is in use.
 const REACH: u64 = 1 << 20;
 
 /// Free memory, as ranges of frames in ascending order.
@@ -28,7 +28,7 @@ impl Pieces {
         self.iter().map(|piece| piece.end - piece.start).sum()
     }
 
-    /// Adds a piece. Returns `false` if there is no room for it.
+    /// Adds a piece. Returns `false` if there is no room for the piece.
     pub(crate) fn add(&mut self, frames: Range<u64>) -> bool {
         if frames.is_empty() {
             return true;

@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::frames::Ready;
 
 impl<E: Engine> Ready<E> {
-    /// Allocates memory for `layout`. `None` if there is no such memory, or if the layout is empty.
+    /// Allocates memory for `layout`. Returns `None` if there is no such memory, or if the layout is empty.
     #[inline]
     pub(crate) fn alloc(&self, cpu: CpuId, layout: Layout, request: Request) -> Option<Pfn> {
         if layout.size() == PAGE_SIZE && layout.align() <= PAGE_SIZE {
@@ -25,8 +25,8 @@ impl<E: Engine> Ready<E> {
 }
 
 /// Frees these frames, if there are any. Race: another CPU is changing the same pageblock. This free loses:
-/// it gets an error, and tries again with the remaining frames. It need not try for long, because interrupts
-/// are off on the other CPU too.
+/// it gets an error, and tries again with the remaining frames. The loser does not try for long, because
+/// interrupts are off on the other CPU, too.
 pub(crate) fn free_range<E: Engine>(engine: &E, cpu: CpuId, frames: Range<u64>) -> Result<(), FreeError> {
     let mut rest = frames;
     while !rest.is_empty() {

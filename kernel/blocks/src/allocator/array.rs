@@ -4,10 +4,10 @@ use pageset_core::{COSTLY_ORDER, Order, PAGEBLOCK_ORDER};
 
 use crate::row::ROW_FRAMES;
 
-/// The number of orders that have arrays: those up to [`COSTLY_ORDER`], and the order of a pageblock.
+/// The number of orders that have arrays: the orders up to [`COSTLY_ORDER`], and the order of a pageblock.
 pub(super) const ORDERS: usize = COSTLY_ORDER + 2;
-/// The number of blocks that an array has room for. A power of two, so that a masked index needs no bounds
-/// check.
+/// The number of blocks that an array has room for. It is a power of two, so that a masked index needs no
+/// bounds check.
 const BLOCKS_MAX: usize = 64;
 /// The number of pageblocks that an array may hold.
 const PAGEBLOCKS_MAX: u32 = 2;
@@ -40,7 +40,7 @@ pub(super) const fn place(order: Order) -> Option<usize> {
 /// last is at the end.
 ///
 /// # Invariants
-/// `len` is at most `most`, and that is at most [`BLOCKS_MAX`].
+/// `len` is at most `most`, and `most` is at most [`BLOCKS_MAX`].
 pub(super) struct Array {
     len: u32,
     /// The number of blocks that the array may hold.

@@ -164,7 +164,7 @@ impl<'a, A: Access> BlockAllocator<'a, A> {
     }
 }
 
-/// For each kind, the first zone that a request for this kind or a lower one uses.
+/// For each kind, the first zone of the zonelist that has this kind or a lower kind.
 fn first_zones(config: &Config<'_>, zonelist: &[ZoneId]) -> [ZoneId; ZoneKind::COUNT] {
     ZoneKind::ALL.map(|kind| {
         let first = zonelist.iter().find(|id| config.zones[id.index()].kind <= kind);

@@ -65,9 +65,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         outcome
     }
 
-    /// Allocates up to `limit` pageblocks that lie near each other, and at most 32. All come from the zone
-    /// that the CPU's requests use first. Calls `each` with the first frame of each pageblock. Returns 0 if
-    /// that zone has none to spare. [`alloc`](Self::alloc) tries all zones.
+    /// Allocates up to `limit` pageblocks that lie near each other, and at most 32. All of these pageblocks
+    /// come from the zone that the CPU's requests use first. Calls `each` with the first frame of each
+    /// pageblock. Returns 0 if that zone has none to spare. [`alloc`](Self::alloc) tries all zones.
     pub fn alloc_pageblocks(
         &self,
         cpu: CpuId,

@@ -69,8 +69,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         })
     }
 
-    /// Free frames of all zones, as [`zones`](Self::zones) counts them. O(CPUs × zones), plus one
-    /// step for each unsettled pageblock.
+    /// The number of free frames of all zones, as [`zones`](Self::zones) counts them. O(CPUs × zones), plus
+    /// one step for each unsettled pageblock.
     #[must_use]
     pub fn free_frames(&self) -> u64 {
         let free_of = |zone: &Zone| {

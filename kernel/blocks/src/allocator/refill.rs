@@ -200,9 +200,9 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Finds an unreserved pageblock of this type that has a free block of exactly this order. If none of
-    /// the first `LOOKS` pageblocks has one, returns the pageblock with the smallest larger block. So larger
-    /// blocks stay for larger requests.
+    /// Finds an unreserved pageblock of this type that has a free block of exactly this order. If none of the
+    /// first `LOOKS` pageblocks has such a block, returns the pageblock with the smallest larger block. So
+    /// larger blocks stay for larger requests.
     fn find_fitting(&self, needy: Needy<'_>, zone: &Zone, wanted: Wanted) -> Option<BlockIndex> {
         /// The number of pageblocks to look at. 64 pageblocks have 128 MiB of memory, and their states lie in
         /// eight cache lines.

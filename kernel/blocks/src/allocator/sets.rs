@@ -13,15 +13,15 @@ use crate::state::State;
 pub(super) enum Members {
     /// Whole pageblocks, which any CPU may claim.
     Whole,
-    /// Pairs of whole pageblocks, by the first pageblock of each pair. The set may contain pairs that are no
-    /// longer whole.
+    /// Pairs of whole pageblocks. The member is the first pageblock of the pair. The set may contain pairs
+    /// that are no longer whole.
     Pairs,
     /// Pageblocks with frees since a CPU settled them.
     Unsettled,
-    /// Tainted units, by the first pageblock of each unit.
+    /// Tainted units. The member is the first pageblock of the unit.
     Tainted,
-    /// Units whose pageblocks are all whole, by the first pageblock of each unit. The set may contain units
-    /// that are no longer whole.
+    /// Units that have only whole pageblocks. The member is the first pageblock of the unit. The set may
+    /// contain units that are no longer whole.
     WholeUnits,
 }
 

@@ -253,8 +253,8 @@ impl<'a, A: Access> Tables<'a, A> {
     ///
     /// # Errors
     /// [`ConfigError::BadZoneSpan`] if a zone is empty or too large, [`ConfigError::OutOfMemory`] if the heap
-    /// has too little. A `rows` of another length is an error of
-    /// [`BlockAllocator::new`](crate::BlockAllocator::new).
+    /// has too little. If `rows` has another length, [`BlockAllocator::new`](crate::BlockAllocator::new)
+    /// returns an error.
     pub fn with_rows(rows: Storage<'a, Rows<A>>, config: &Config<'_>) -> Result<Self, ConfigError> {
         let counts = TableCounts::for_config(config)?;
         Ok(Self {
@@ -278,7 +278,7 @@ fn zeroed<'a, T: zerocopy::FromZeros>(len: usize, _make: fn() -> T) -> Result<St
     Ok(Storage::Owned(<[T] as zerocopy::FromZeros>::new_box_zeroed_with_elems(len).map_err(refused)?))
 }
 
-/// Under a model checker, entries must be made one by one: zeros are no valid entries.
+/// Under a model checker, makes the entries one by one, because zeros are no valid entries.
 #[cfg(all(feature = "alloc", any(loom, shuttle)))]
 fn zeroed<'a, T>(len: usize, make: fn() -> T) -> Result<Storage<'a, T>, ConfigError> {
     Storage::owned(len, make)

@@ -3,9 +3,9 @@
 //!
 //! A unit becomes *tainted* when one of its pageblocks is first used for a type that cannot be moved. It
 //! stays tainted, because such memory tends to return to the same places. Movable requests use *clean* units
-//! while these have room. Other requests use tainted units. There they take whole pageblocks first, then free
-//! parts of movable pageblocks, then free parts of pageblocks of the other type that cannot be moved. If no
-//! tainted unit has room, a request taints the clean unit with the most whole pageblocks.
+//! while these have room. Other requests use tainted units. There these requests take whole pageblocks first,
+//! then free parts of movable pageblocks, then free parts of pageblocks of the other type that cannot be
+//! moved. If no tainted unit has room, a request taints the clean unit with the most whole pageblocks.
 //!
 //! Race: other CPUs change units while this CPU chooses one. Neither loses: a pageblock may come from a unit
 //! of the other kind, which does no harm.
@@ -22,7 +22,7 @@ use crate::atomic::Relaxed;
 use crate::index::{BlockIndex, Set};
 use crate::zone::Zone;
 
-/// Pageblocks of a unit.
+/// The number of pageblocks of a unit.
 pub(super) const UNIT: usize = (1 << 30) / (PAGEBLOCK_FRAMES as usize * 4096);
 /// The most units that a search looks at. Chosen: enough for 512 GiB. In a larger zone, a search may miss a
 /// suitable unit.

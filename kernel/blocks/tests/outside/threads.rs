@@ -81,7 +81,7 @@ fn run_threads(allocator: &BlockAllocator<'_>) {
                             if let Ok(pfn) = allocator.alloc_exact(cpu, frames, &any) {
                                 mark(pfn, frames, true);
                                 mark(pfn, frames, false);
-                                // If another CPU is changing the pageblock, it is not split.
+                                // The call does not split a pageblock that another CPU is changing.
                                 if allocator.split_range(cpu, pfn.0..pfn.0 + frames).is_ok()
                                     && frames < EXACT_MAX / 6
                                 {

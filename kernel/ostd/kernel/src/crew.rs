@@ -9,8 +9,8 @@ use ostd::timer::{TIMER_FREQ, register_callback_on_cpu};
 
 use crate::{frames, scheduler, tests};
 
-/// Starts a task on each CPU that runs `work` with the CPU's number. A second task per CPU only yields to it,
-/// because OSTD frees some memory when a CPU switches tasks.
+/// Starts a task on each CPU that runs `work` with the CPU's number. A second task on each CPU only yields to
+/// this task, because OSTD frees some memory when a CPU switches tasks.
 pub(crate) fn start(work: fn(usize)) {
     scheduler::start();
     for cpu in 0..num_cpus() {
@@ -41,10 +41,10 @@ pub(crate) fn enter() {
     Task::yield_now();
 }
 
-/// Whether the CPUs' timers make no calls to the allocator.
+/// `true` while the timers of all CPUs make no calls to the allocator.
 static IS_STILL: AtomicBool = AtomicBool::new(false);
 
-/// Sets whether timers make no calls to the allocator. This takes effect once all CPUs have met again.
+/// Sets whether timers make no calls to the allocator. The setting takes effect when all CPUs have met again.
 pub(crate) fn keep_still(still: bool) {
     IS_STILL.store(still, Ordering::Release);
 }

@@ -57,7 +57,7 @@ pub(crate) fn span() -> Range<u64> {
     0..usable.map(|region| (region.end() / PAGE_SIZE) as u64).max().unwrap_or(0)
 }
 
-/// Allocates a block for `cpu`, which runs the caller. OSTD does not know about its frames.
+/// Allocates a block for `cpu`, which runs the caller. OSTD does not know about the frames of the block.
 #[cfg(not(feature = "osdk"))]
 pub(crate) fn alloc(cpu: CpuId, request: &Request) -> Option<Pfn> {
     let _off = irq::disable_local();
@@ -120,7 +120,7 @@ pub(crate) fn free_block(_: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeErr
     Ok(())
 }
 
-// It stores its lists in OSTD's metadata of each frame.
+// OSTD's allocator stores its lists in OSTD's metadata of each frame.
 #[cfg(feature = "osdk")]
 pub(crate) fn table_frames() -> u64 {
     0

@@ -19,7 +19,7 @@ const ADDRESS: u64 = ((1 << 40) - 1) << 12;
 /// Bytes that an entry of a page directory covers.
 pub(crate) const LEAF_BYTES: usize = ENTRIES * PAGE_SIZE;
 
-/// Where OSTD maps all memory: virtual minus physical address.
+/// The offset at which OSTD maps all memory: virtual minus physical address.
 fn linear_offset() -> usize {
     static OFFSET: Once<usize> = Once::new();
     *OFFSET.call_once(|| {
@@ -28,8 +28,8 @@ fn linear_offset() -> usize {
     })
 }
 
-/// The page directory for one GiB of an address space. Leaf tables from elsewhere are put into it. They must
-/// be removed before OSTD uses the directory again.
+/// The page directory for one GiB of an address space. The test puts leaf tables into this directory, and
+/// must remove them before OSTD uses the directory again.
 pub(crate) struct Directory {
     entries: &'static [AtomicU64; ENTRIES],
     /// Keeps the directory alive.

@@ -35,7 +35,7 @@ fn main() {
     crew::enter();
 }
 
-/// The work of each CPU, at the same time as all others.
+/// Does the work of each CPU. All CPUs do their work at the same time.
 fn run(cpu: usize) {
     match option("test=").unwrap_or("all") {
         "contest" => contest::run(cpu),

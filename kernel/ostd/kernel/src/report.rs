@@ -9,8 +9,8 @@ use ostd::prelude::*;
 use crate::tests::Test;
 use crate::{crew, frames};
 
-/// Runs a test on this CPU, at the same time as all others. CPU 0 then checks the allocator and prints the
-/// line.
+/// Runs a test on this CPU, at the same time as on all other CPUs. CPU 0 then checks the allocator and prints
+/// the line.
 pub(crate) fn run(test: &Test, cpu: usize) {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     static FREE: AtomicU64 = AtomicU64::new(0);

@@ -1,4 +1,5 @@
-//! A run queue for each CPU, served in turn. A task's data is its CPU's number, and it stays on that CPU.
+//! A run queue for each CPU, served in turn. A task's data is the number of its CPU, and the task stays on
+//! that CPU.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

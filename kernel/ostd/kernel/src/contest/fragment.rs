@@ -8,14 +8,14 @@ use ostd::mm::frame::GlobalFrameAllocator;
 use ostd::mm::{PAGE_SIZE, Paddr};
 use ostd::prelude::*;
 
-/// Block sizes in frames, used in turn.
+/// Block sizes in frames. The churn uses the sizes in turn.
 const SIZES: [usize; 8] = [1, 1, 1, 2, 1, 4, 1, 8];
 /// Frames in use during the churn: three quarters of the memory.
 const IN_USE: usize = super::BYTES / PAGE_SIZE / 4 * 3;
 const STEPS: usize = 100_000;
 
-/// Frees random blocks and allocates others, at three quarters of the memory. Then frees all but one block in
-/// 32, and counts the large blocks.
+/// Frees random blocks and allocates other blocks, while three quarters of the memory are in use. Then frees
+/// all but one block in 32, and counts the large blocks.
 pub(super) fn run(name: &str, frames: &dyn GlobalFrameAllocator) {
     let mut held: Vec<(Paddr, usize)> = Vec::with_capacity(IN_USE);
     let mut sizes = SIZES.into_iter().cycle();

@@ -38,7 +38,7 @@ static CONTESTANTS: [(&str, &dyn GlobalFrameAllocator); 5] = [
     ("own-with-arrays", &OWN_WITH_ARRAYS),
 ];
 
-/// An allocator that does nothing: measures the cost of the loops.
+/// An allocator that does nothing. With it, the contest measures the cost of the loops.
 struct NoFrames;
 
 impl GlobalFrameAllocator for NoFrames {
@@ -51,7 +51,7 @@ impl GlobalFrameAllocator for NoFrames {
     fn add_free_memory(&self, _: Paddr, _: usize) {}
 }
 
-/// Runs the contest on this CPU, at the same time as all others.
+/// Runs the contest on this CPU, at the same time as on all other CPUs.
 pub(crate) fn run(cpu: usize) {
     assert_ne!(frames::NAME, "osdk", "a contestant cannot be the kernel's allocator too");
     if cpu == 0 {
@@ -95,8 +95,8 @@ fn measure(cpu: usize, work: &Work, name: &str, contestant: &dyn GlobalFrameAllo
     crew::meet();
     if cpu == 0 {
         let mut ticks = *TICKS.lock();
-        // Leave out the first rounds: caches fill then. Some rounds have refills and others none, so take
-        // the mean of instructions. Take the median of times.
+        // Leave out the first rounds, because caches fill during these rounds. Some rounds have refills and
+        // other rounds have none, so take the mean of instructions. Take the median of times.
         let ticks = &mut ticks[ROUNDS / 4..];
         ticks.sort_unstable();
         let typical = if num_cpus() > 1 {

@@ -10,7 +10,7 @@ use ostd::mm::{PAGE_SIZE, Paddr};
 /// A pattern of allocations and frees.
 pub(super) struct Work {
     pub(super) name: &'static str,
-    /// Blocks that are allocated and freed in a run.
+    /// The number of blocks that a run allocates and frees.
     pub(super) blocks: usize,
     frames: usize,
     pub(super) run: fn(&Work, &dyn GlobalFrameAllocator, &mut Vec<Paddr>),

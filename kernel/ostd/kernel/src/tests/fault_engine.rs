@@ -1,5 +1,5 @@
 //! `pageset-fault` handles the page faults, and the processor walks its leaf tables. All CPUs share one
-//! address space. They write to parts of their own and to a common part, and unmap.
+//! address space. The CPUs write to parts of their own and to a common part, and unmap them.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -38,7 +38,7 @@ pub(crate) const EXCHANGES: Test =
 /// A GiB of addresses. Its first leaf table belongs to OSTD.
 pub(crate) const START: usize = 2 << 30;
 const ROUNDS: u64 = 8;
-/// Pages of each CPU, and common pages.
+/// The numbers of pages of each CPU and of common pages.
 const OWN_PAGES: usize = 1024;
 const SHARED_PAGES: usize = 512;
 

@@ -42,7 +42,7 @@ pub(crate) fn on_timer() {
     let handed_over = HANDED_OVER.get_on_cpu(guard.current_cpu());
     for _ in 0..BATCH {
         let frame = handed_over.lock().pop();
-        // The new frame replaces the old one, which is freed at once.
+        // The new frame replaces the old frame, and the handler frees the old frame at once.
         let Some(_old) = frame else { break };
         drop(allocate());
     }
@@ -52,7 +52,7 @@ fn run(_: usize) -> u64 {
     let handed_over = HANDED_OVER.get_on_cpu(irq::disable_local().current_cpu());
     *handed_over.lock() = Vec::with_capacity(BATCH * 4);
     for _ in 0..FRAMES {
-        // The interrupt may come at any point.
+        // The timer interrupt may come at any point of this work.
         let frame = allocate();
         drop(allocate());
         while handed_over.lock().len() == BATCH * 4 {

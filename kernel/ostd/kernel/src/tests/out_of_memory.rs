@@ -12,8 +12,8 @@ pub(crate) const TEST: Test = Test { name: "out-of-memory", counts: "frames", pr
 fn run(_: usize) -> u64 {
     let mut options = FrameAllocOptions::new();
     options.zeroed(false);
-    // Reserve the table first: there will be no memory for it later. It is so large that it takes a run of
-    // largest blocks.
+    // Reserve the table first, because later there is no memory for it. The table is so large that it takes
+    // several of the largest blocks side by side.
     let mut held: Vec<Frame<()>> = Vec::with_capacity(frames::free() as usize);
     crew::meet();
     while let Ok(frame) = options.alloc_frame() {

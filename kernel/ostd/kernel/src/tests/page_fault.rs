@@ -1,5 +1,5 @@
-//! Page faults on the machine's own page tables. All CPUs write to one address space without memory, each to
-//! its own part, and free the memory.
+//! Page faults on the machine's own page tables. All CPUs write to one address space that has no memory yet,
+//! each to its own part. Then they free the memory.
 
 use alloc::sync::Arc;
 use core::ops::Range;
