@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Opens pages of `pageset report` in a browser without a screen, and looks: nothing is fetched, nothing fails, zoom, hover
-# and keys change what is shown, every number in a table is that of the page's JSON, hostile names stay text. Says how
-# long a page of 512 CPUs and 10 million events takes to open. About 2 minutes when everything is built.
+# Opens pages of `pageset report` in a browser without a screen, and checks that a page fetches nothing and
+# reports no error, that zoom, hover and keys change the page, that every number in a table equals the number
+# in the page's JSON, and that hostile names stay text. Prints how long a page of 512 CPUs and 10 million
+# events takes to open. Takes about 2 minutes when everything is built.
 #
 #     cargo xtask ci night browser                 check
 #     cargo xtask ci night browser -- pictures DIR    pictures of the bundled recording's page instead, as README and book have them
 #
-# Needs chromium (Debian: apt-get install chromium) and node; takes playwright-core, which drives it, from npm.
+# Needs chromium (Debian: apt-get install chromium) and node. Installs playwright-core, which drives chromium,
+# from npm.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# The C library as its users get it: installed by cargo-c, looked at, and used by programs in C and C++, which are built by
-# pkg-config and by CMake, shared and static, and run plainly, under AddressSanitizer and under valgrind.
+# Tests the C library as its users get it. Installs the library with cargo-c, and checks the installed files.
+# Then builds programs in C and C++ with pkg-config and with CMake, against the shared and the static library.
+# Runs these programs plainly, under AddressSanitizer and under valgrind.
 #
-# Needs gcc, g++, cmake, pkg-config, valgrind and jemalloc, which it installs with apt-get if it may, and cargo-c, which it builds if it is
-# missing: 15 minutes on one core. With all of it 2 minutes from nothing.
+# Needs gcc, g++, cmake, pkg-config, valgrind and jemalloc. Installs them with apt-get if it has the
+# permission. Builds cargo-c if it is missing, which takes 15 minutes on one core. With all of these, the
+# script takes 2 minutes from an empty target directory.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source "ci/parts.sh"
@@ -15,7 +17,7 @@ tools=${CARGO_TARGET_DIR:-target}/tools
 export PATH=$PATH:$tools/bin
 work=$(mktemp -d)
 trap 'status=$?; rm -rf "$work"; if ((status)); then echo "FAILED in: $part" >&2; fi' EXIT
-# Where it would be on a user's machine, and where that is for now.
+# The library's directory on a user's machine, and the directory that stands for it here.
 prefix=/opt/pageset
 root=$work/root
 export PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_PATH=$root$prefix/lib/pkgconfig
@@ -39,7 +41,7 @@ install_library() {
     cargo cinstall --package pageset-capi --profile dist --destdir "$root" --prefix "$prefix" --libdir lib
 }
 
-# What a user finds: names, versions, symbols.
+# Checks what a user finds: names, versions and symbols.
 look() {
     local version library=$root$prefix/lib
     version=$(cargo metadata --format-version 1 --no-deps --offline |
@@ -48,12 +50,12 @@ look() {
         { echo "$capi/include/pageset.h is old: cargo xtask ci night capi -- header" >&2; return 1; }
     readelf -d "$library/libpageset.so" | grep -F "Library soname: [libpageset.so.${version%.*}]"
     [[ $(readlink -f "$library/libpageset.so") == "$library/libpageset.so.$version" ]]
-    # Threads may be in its code when it is closed.
+    # Threads may run code of the library when a program closes it.
     readelf -d "$library/libpageset.so" | grep -w NODELETE
     [[ -f $library/libpageset.a ]]
     [[ $(pkg-config --modversion pageset) == "$version" ]]
     grep -F "PACKAGE_VERSION \"$version\"" "$root$prefix/share/cmake/pageset/pagesetConfigVersion.cmake"
-    # The shared library shows the functions of the header, and nothing else.
+    # The shared library exports the functions of the header, and no others.
     nm -D --defined-only "$library/libpageset.so" | sed 's/.* //; s/@.*//' | sort >"$work/symbols"
     grep -o '\bpageset_[a-z_]*(' $capi/include/pageset.h | tr -d '(' | sort -u >"$work/functions"
     diff "$work/functions" "$work/symbols"
@@ -70,14 +72,15 @@ program() {
 
 libraries() {
     if [[ $link == static ]]; then
-        # Everything that the static library needs, and it by its name.
+        # Link everything that the static library needs, and the static library by its file name.
         pkg-config --static --libs pageset | sed "s:-lpageset:$root$prefix/lib/libpageset.a:"
     else
         pkg-config --libs pageset
     fi
 }
 
-# Builds and runs the examples and the tests: by which library, under what, with what flags.
+# Builds and runs the examples and the tests. The arguments say which library to link, under which tool to
+# run, and which flags to use.
 programs() {
     local under=$1
     shift
@@ -91,7 +94,7 @@ programs() {
     for name in blocks slab owned misuse_cpp ahead; do
         $under "$work/$name"
     done
-    # A child of fork frees no memory of its parent's other threads.
+    # A child of `fork` does not free memory of its parent's other threads.
     [[ $(ASAN_OPTIONS=detect_leaks=0 ${under/--leak-check=full/--leak-check=no} "$work/daemon") == "written before daemon()" ]]
     local test
     for test in "${tests[@]}"; do
@@ -106,12 +109,12 @@ with_cmake() {
     cmake --build "$work/cmake" && ctest --test-dir "$work/cmake" --output-on-failure
 }
 
-# Those of others, over a pool: jemalloc's extents, and buffers of io_uring without privileges.
+# Users of other libraries over a pool: jemalloc's extents, and buffers of io_uring without privileges.
 clients() {
     more=-ljemalloc program jemalloc $capi/examples/jemalloc.c gcc -std=gnu99 "$capi/examples/jemalloc_hooks.c"
     "$work/jemalloc"
     PAGESET_RSEQ=0 "$work/jemalloc"
-    # Programs whose malloc is replaced from outside, by whichever library the package installed.
+    # Run programs whose malloc is replaced from outside, by the library that the package installed.
     local preload name
     preload=$(ldconfig -p | sed -n 's/.*libjemalloc\.so\.2 .*=> //p' | head -n 1)
     for name in blocks slab uses threads; do
@@ -138,10 +141,10 @@ for link in shared static; do
 done
 run "programs by CMake" with_cmake
 run "jemalloc and io_uring over a pool" clients
-# What C does is instrumented; of the library, its use of the heap is checked, and what it leaks.
+# AddressSanitizer instruments the C code. In the library, it checks only the use of the heap, and leaks.
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=halt_on_error=1
 run "programs under AddressSanitizer" programs "" -fsanitize=address,undefined
-# valgrind registers no area for restartable sequences, so there the library takes locks by itself.
+# valgrind registers no area for restartable sequences, so the library uses locks there.
 link=shared
 valgrind="valgrind --quiet --error-exitcode=9 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite"
 run "programs under valgrind" programs "$valgrind"

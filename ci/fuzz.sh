@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Every fuzz target, with cargo-fuzz on a nightly toolchain; installs both if they are missing. A target of operations
-# runs for 30 minutes or 10^8 executions, a parser for 5 minutes or 10^7, each on one core, as many at a time as there
-# are cores. Takes 90 minutes on two cores, and 5 to build. Ends with the table for fuzz/README.md.
+# Runs every fuzz target, with cargo-fuzz on a nightly toolchain. Installs both if they are missing. A target
+# of operations runs for 30 minutes or 10^8 executions, and a parser for 5 minutes or 10^7 executions. Each
+# target runs on one core, and as many run at a time as there are cores. The script takes 90 minutes on two
+# cores, and 5 minutes more to build. At the end, it prints the table for fuzz/README.md.
 #
 #   cargo xtask ci night fuzz                          all targets, for so long
 #   cargo xtask ci night fuzz -- SECONDS [TARGET...]      these targets (all, if none is named), for so many seconds each
@@ -22,7 +23,7 @@ if ! cargo fuzz --version >/dev/null 2>&1; then
     cargo install cargo-fuzz --locked --version 0.13.2
 fi
 
-# The longest first, so that no core waits for another at the end.
+# Start the longest targets first, so that no core waits for another core at the end.
 targets=("$@")
 if ((${#targets[@]} > 0)); then
     for target in "${targets[@]}"; do
@@ -38,18 +39,18 @@ logs=target/fuzz-logs
 mkdir -p "$logs"
 echo "commit $(git describe --always --dirty 2>/dev/null || echo unknown), $(nproc) cores"
 
-# Unpacks files without their first bytes, which the target puts there itself.
+# Unpacks files without their first bytes, because the target adds these bytes itself.
 headless() {
     local bytes=$2 directory=fuzz/corpus/$1-start file
     mkdir -p "$directory"
     for file in "${@:3}"; do
-        # What is not packed is copied.
+        # `xz -f` copies files that are not packed.
         xz -dcf "$file" | tail -c +$((bytes + 1)) >"$directory/$(basename "$file" .xz)"
     done
     echo "$directory"
 }
 
-# Files that the parser accepts, to start from: kept under the name of the target.
+# Collects files that the parser accepts, as a corpus under the name of the target.
 seeds() {
     case $1 in
         simulated_machine) echo machines ;;
@@ -71,13 +72,13 @@ fuzz() {
     local dirs=("$corpus") start bytes_max=65536
     start=$(seeds "$target")
     [[ -n $start ]] && dirs+=("$start")
-    # The whole of one file to start from: these formats say far behind what is in them.
+    # Start from one complete file, because these formats list their contents far behind the beginning.
     case $target in
         trace_dat) bytes_max=131072 ;;
         perf_data) bytes_max=524288 ;;
     esac
     echo "== $target: $seconds s or $executions executions"
-    # A page allocator has no use for huge inputs; a hang is a failure.
+    # A page allocator has no use for huge inputs. A hang is a failure.
     if ! cargo +nightly fuzz run "$target" "${dirs[@]}" -- -max_total_time="$seconds" -runs="$executions" -timeout=20 \
         -max_len="$bytes_max" -print_final_stats=1 >"$logs/$target.log" 2>&1; then
         echo "== $target: FAILED; the end of $logs/$target.log:"
@@ -87,7 +88,7 @@ fuzz() {
     echo "== $target: $(sed -n 's/^Done //p' "$logs/$target.log")"
 }
 
-# One worker a core; each takes the next target, and none stops the others.
+# Run as many targets at a time as there are cores. A target that fails does not stop the others.
 failed=0
 for target in "${targets[@]}"; do
     while (($(jobs -rp | wc -l) >= $(nproc))); do

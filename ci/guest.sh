@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
-# The static file that `cargo xtask dist` makes, on Debian's kernels of other versions: each boots in QEMU from a file system that
-# holds the file, busybox and two scripts. There it records a load, and says what it makes of the recording. Without hardware
-# virtualisation a guest is emulated, and takes two to three minutes. Installs what it needs as root with apt; downloads a kernel of
-# 30 MB for each version. PAGESET names the file.
+# Runs the static file that `cargo xtask dist` makes on Debian's kernels of other versions. Each kernel boots
+# in QEMU from a file system that has the file, busybox and two scripts. In the guest, `pageset` records a
+# load and reads the recording. Without hardware virtualisation, QEMU emulates the guest, which takes two to
+# three minutes. The script installs the packages that it needs as root with apt, and downloads a kernel of 30
+# MB for each version. PAGESET names the file.
 #
 #   cargo xtask ci night guest                 Linux 6.1, 6.12, 7.1, 7.2, 7.3, and the newest that Debian has
 #   cargo xtask ci night guest -- VERSION...      these, as in 6.12
 #
-# Of each version it takes the newest image in Debian's releases, backports, unstable and experimental. What these have no more is
-# not to be had, and that is no failure.
+# For each version, the script takes the newest image in Debian's releases, backports, unstable and
+# experimental. If none of these has the version any more, the script skips it. That is no failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source "ci/parts.sh"
 
 pageset=${PAGESET:?name the static file, or call this as: cargo xtask ci night guest}
-# Absolute: apt downloads into the directory where it is called.
+# This path is absolute, because apt downloads into the directory that it is called in.
 work=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-target}/guest")
 versions=("$@")
 ((${#versions[@]})) || versions=(6.1 6.12 7.1 7.2 7.3 newest)
@@ -31,7 +32,7 @@ setup() {
     fi
 }
 
-# apt with lists of its own: this machine may run another release.
+# Runs apt with package lists of its own, because this machine may run another release.
 private_apt() {
     local command=$1
     shift
@@ -50,8 +51,8 @@ lists() {
     private_apt apt-get update
 }
 
-# Names of the images of a version, the newest last. Up to 7.1 an image is in linux-image-*; later that is a package without files,
-# which depends on linux-binary-*.
+# Prints the names of a version's images, the newest last. Up to Linux 7.1, an image is in linux-image-*.
+# Later that package has no files, and depends on linux-binary-*.
 images() {
     local version='[0-9]+\.[0-9]+'
     [[ $1 == newest ]] || version=${1//./\\.}
@@ -60,7 +61,7 @@ images() {
         grep -v -e -dbg -e -rt | sort -V -k 1,1 -k 2,2r | awk '{ print $3 }'
 }
 
-# The kernel of a version, in $work/VERSION/vmlinuz; whether there is one.
+# Puts the kernel of a version into $work/VERSION/vmlinuz. Fails if there is none.
 kernel() {
     local directory=$work/$1
     [[ -s $directory/vmlinuz ]] && return
@@ -70,7 +71,7 @@ kernel() {
     for package in $(images "$1" | tac); do
         echo "$package"
         (cd "$directory" && private_apt apt-get download "$package") || continue
-        # A package without a kernel in it is followed by the one that has it.
+        # If a package has no kernel in it, the next package of the list has the kernel.
         if dpkg-deb --fsys-tarfile "$directory/$package"_*.deb |
             tar -xO --wildcards './boot/vmlinuz-*' './usr/lib/modules/*/vmlinuz' 2>/dev/null >"$directory/vmlinuz.part" ||
             [[ -s $directory/vmlinuz.part ]]; then
@@ -91,18 +92,18 @@ initramfs() {
     (cd "$root" && find . | cpio --quiet -o -H newc) | gzip -1 >"$work/initrd"
 }
 
-# A KVM that a machine has without the processor's help does not boot these kernels.
+# A KVM without support by the processor does not boot these kernels.
 if [[ -w /dev/kvm ]] && grep -qwE 'vmx|svm' /proc/cpuinfo; then
     accelerator=(-accel kvm -cpu host)
 else
     accelerator=(-accel "tcg,thread=multi" -cpu max)
 fi
 
-# Boots a version's guest; whether it came to its end and left its results.
+# Boots a version's guest. Fails if the guest did not end, or left no results.
 boot() {
     local directory=$work/$1
     rm -rf "$directory/results" && mkdir "$directory/results"
-    # The first serial port is the console, the second one takes the results.
+    # The first serial port is the console. The second port takes the results.
     timeout 600 qemu-system-x86_64 "${accelerator[@]}" -smp 2 -m 1536 -no-reboot -display none \
         -monitor none -nodefaults -kernel "$directory/vmlinuz" -initrd "$work/initrd" \
         -append "console=ttyS0 quiet oops=panic panic=-1 no_timer_check rdinit=/init" \
@@ -112,8 +113,8 @@ boot() {
 
 guest() {
     echo "accelerator: ${accelerator[1]}"
-    # QEMU 7.2 stops an emulated Linux 6.12 in one of five runs, at boot or while it patches itself for a tracepoint. That is no
-    # find: the guest begins again, and only what it leaves is judged.
+    # QEMU 7.2 stops an emulated Linux 6.12 in one of five runs, at boot or while it patches itself for a
+    # tracepoint. That is no bug of pageset, so the guest begins again. Only its results count.
     local attempt
     for attempt in 1 2 3; do
         boot "$1" && break
@@ -126,7 +127,7 @@ guest() {
 
 run "setup" setup
 run "file system" initramfs
-# Whether an image was booted as another version.
+# Whether this image was already booted as another version.
 is_tried() {
     local version
     for version in "${passed[@]}"; do
@@ -148,8 +149,8 @@ for version in "${versions[@]}"; do
     if [[ $version == newest ]] && is_tried "$(cat "$work/newest/package")"; then
         continue
     fi
-    # A version that fails does not hide what the others do.
-    # As a condition, the part would go on after a command that fails.
+    # If a version fails, the other versions still run. Do not call the part in a condition: there it would go
+    # on after a command that fails.
     set +e
     (set -e && run "guest $version" guest "$version")
     status=$?

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# A kernel on OSTD (kernel/ostd/kernel) boots on Linux's allocator, on ours and on OSTD's own, in emulated PCs of 1, 2 and 4 CPUs with
-# 512 MiB and 4 GiB, and tries each. Then the three do the same work side by side, counted in instructions on one CPU and in time on
-# four.
+# A kernel on OSTD (kernel/ostd/kernel) boots on Linux's allocator, on pageset's own and on OSTD's own, in
+# emulated PCs of 1, 2 and 4 CPUs with 512 MiB and 4 GiB. In each PC, it tests its allocator. Then the three
+# allocators do the same work side by side, measured in instructions on one CPU and in time on four.
 #
 #   cargo xtask ci night kernel                everything
 #   cargo xtask ci night kernel -- boot           only the tests
 #   cargo xtask ci night kernel -- contest        only side by side
 #
-# Installs the toolchain of kernel/ostd/rust-toolchain.toml with rustup, cargo-osdk into the target directory, and QEMU as root with
-# apt. 15 minutes from nothing on two busy cores, half of them for cargo-osdk and the framework. The lines of JSON are in target/kernel/.
+# Installs the toolchain of kernel/ostd/rust-toolchain.toml with rustup, cargo-osdk into the target directory,
+# and QEMU as root with apt. Takes 15 minutes from nothing on two busy cores, half of this time for cargo-osdk
+# and OSTD. The lines of JSON are in target/kernel/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source "ci/parts.sh"
@@ -20,9 +21,9 @@ work=$(realpath -m "${CARGO_TARGET_DIR:-target}/kernel")
 unset CARGO_TARGET_DIR RUSTUP_TOOLCHAIN
 export PATH=$PATH:$tools/bin
 tests=(page-fault fault-engine-P1,V1,R1 fault-engine-P2,V7,R3 producer-consumer mass-exit out-of-memory interrupts)
-# A clock that counts instructions, and nothing else that differs from one run to the next.
+# The clock counts instructions, so that no run differs from the next.
 counted=(-icount shift=0,sleep=off -rtc clock=vm,base=2026-01-01 -seed 1)
-# What `poweroff` tells QEMU's debug-exit device, as QEMU's exit code.
+# QEMU's exit code after `poweroff` has written to the debug-exit device.
 passed=33 failed=65
 
 setup() {
@@ -41,7 +42,7 @@ setup() {
     mkdir -p "$work"
 }
 
-# The kernel that boots on an allocator, as $work/ALLOCATOR.elf.
+# Builds the kernel that boots on an allocator, as $work/ALLOCATOR.elf.
 build() {
     (cd kernel/ostd/kernel && cargo osdk build --target-arch x86_64 --release --no-default-features --features "$1")
     cp kernel/ostd/target/osdk/pageset-kernel/pageset-kernel-osdk-bin.elf "$work/$1.elf"
@@ -55,7 +56,7 @@ emulate() {
         -serial stdio -device isa-debug-exit,iobase=0xf4,iosize=0x04 -kernel "$elf" -append "$words" "$@" 2>/dev/null
 }
 
-# The tests of one machine: each has its line, and the kernel says that it is content.
+# Runs the tests of one machine. Checks that each test printed its line, and that the kernel reported success.
 boot() {
     local lines=$work/boot-$1-$2-$3.jsonl status=0 name
     emulate "$1" "$2" "$3" test=all >"$lines" || status=$?
@@ -66,7 +67,7 @@ boot() {
     done
 }
 
-# A script that passes whatever a kernel does would pass any.
+# Checks that QEMU's exit code says so if a kernel panics.
 failures_are_noticed() {
     local status=0
     emulate linux 1 512M test=no-such-test >/dev/null || status=$?
@@ -80,7 +81,8 @@ contest() {
     emulate linux "$cpus" 512M "test=contest unit=$unit" "$@" >"$lines" || status=$?
     cat "$lines"
     ((status == passed)) || { echo "the contest ended with $status, not $passed" >&2; return 1; }
-    # Five contestants do six kinds of work; one of the five is the loop alone. For the other four, a line says how much is left whole.
+    # Five contestants do six kinds of work. One of the five is the loop alone. For the other four, a line
+    # says how many large blocks are left.
     (($(grep -c '^{"contest":"[^"]*",.*}' "$lines") == 34)) || { echo "not 34 lines" >&2; return 1; }
 }
 
@@ -108,7 +110,7 @@ fi
 if [[ $what == all || $what == contest ]]; then
     run "instructions" contest instructions 1 instructions "${counted[@]}"
     run "instructions are exact" instructions_are_exact
-    # Emulated on whatever runs this: only ratios mean something.
+    # The guest is emulated on an unknown machine, so only ratios of times mean something.
     run "time, 4 CPUs" contest time 4 emulated-ticks
 fi
 echo "ci/kernel.sh: passed in $SECONDS s"

@@ -1,5 +1,5 @@
-# Read by scripts that have several parts. `run NAME COMMAND...` runs a part and prints its time. If a part fails, its name is the
-# last thing that the script prints.
+# Scripts that have several parts read this file. `run NAME COMMAND...` runs a part and prints its time. If a
+# part fails, the script prints its name last.
 
 part="setup"
 trap 'status=$?; if ((status)); then echo "FAILED in: $part" >&2; fi' EXIT

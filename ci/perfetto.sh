@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# What `pageset convert --to perfetto` writes, read by Perfetto's own code: the SQL of the book's page is run over recordings, and
-# its answers are compared with `pageset stat` and `pageset replay`. Needs python3 with venv, and installs `perfetto` from
-# PyPI into a directory of its own; a minute, once the command is built.
+# Checks that Perfetto's own code reads the files that `pageset convert --to perfetto` writes. Runs the SQL of
+# the book's page over recordings, and compares the answers with `pageset stat` and `pageset replay`. Needs
+# python3 with venv, and installs `perfetto` from PyPI into a directory of its own. Takes a minute when the
+# command is built.
 #
-# The package has the protos, and downloads the trace processor from elsewhere. Where that cannot be had, the files are
-# parsed by the protos, put into tables of the same names, and sqlite3 runs the SQL; the script says which it was.
+# The package has the protos, and downloads the trace processor. If the download fails, the script parses the
+# files with the protos, fills tables of the same names, and runs the SQL with sqlite3. It prints which of the
+# two it used.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

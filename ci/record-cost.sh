@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# What `pageset record --counts` and `pageset record` cost a page-fault loop. Each round runs the loop bare, counted and fully
-# recorded, in an order that changes from round to round. The recorder has run for some seconds when the loop begins. Prints the
-# loop's own run time and CPU time, and by how much they grow: the median of each round's ratio, with the 95 % interval of a bootstrap. A
-# machine that is faster in one minute than in the next disturbs medians of all rounds, but few ratios within one. Needs root, tracefs, cc and python3.
+# Measures what `pageset record --counts` and `pageset record` cost a page-fault loop. Each round runs the
+# loop without a recorder, with counts, and with a full recording, in an order that changes from round to
+# round. The recorder has run for some seconds when the loop begins. Prints the loop's run time and CPU time,
+# and how much both grow: the median of the rounds' ratios, with the 95 % interval of a bootstrap. The ratios
+# compare runs of one round, so that they suffer little if the machine's speed changes between rounds. Needs
+# root, tracefs, cc and python3.
 #
 #   cargo xtask ci night record-cost             40 rounds of about 12 s
 #   cargo xtask ci night record-cost -- ROUNDS      so many rounds
 #
-# PASSES (default 25) is how often the loop touches 64 MiB, KINDS (default "bare counts full") what is run,
-# PAGESET another program than the one that is built here.
+# PASSES (default 25) says how often the loop touches 64 MiB. KINDS (default "bare counts full") says which
+# runs a round has. PAGESET names a program to use in place of the one that is built here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds=${1:-40} passes=${PASSES:-25} kinds=${KINDS:-bare counts full} lead=3
@@ -54,7 +56,7 @@ int main(int count, char **words) {
 C
 cc -O2 -o "$work/loop" "$work/loop.c"
 
-# The recorder does not end with the loop, so that neither its beginning nor its end is measured.
+# The recorder runs longer than the loop, so that neither its beginning nor its end is measured.
 run() {
     local loop=("$work/loop" "$passes" "$work/times" "$1") recorder=()
     case $1 in

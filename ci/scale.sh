@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# What each verb that reads a recording takes, by the length of the recording: CPU time, time, memory, events a CPU second. The
-# recordings are of a made-up server with 64 CPUs and two nodes (`lab/trace/examples/server.rs`), so their costs mean something
-# and their verdicts nothing. Beside them, what others take for the same bytes: `grep -c` for text, `zstd -t` for packed text.
-# Prints a table in Markdown. With 1 and 10 million events 3 minutes on two cores and 2 GB below $TMPDIR; with 50 million, 12
-# minutes and 7 GB. Needs python3, zstd and grep.
+# Measures the cost of each verb that reads a recording, by the length of the recording: CPU time, time,
+# memory, and events in each second of CPU time. A program makes the recordings of a server with 64 CPUs and
+# two nodes (`lab/trace/examples/server.rs`). So their costs mean something, but their verdicts do not. For
+# comparison, the script also measures `grep -c` on the same text and `zstd -t` on the same packed text.
+# Prints a table in Markdown. With 1 and 10 million events, it takes 3 minutes on two cores and 2 GB below
+# $TMPDIR. With 50 million events, it takes 12 minutes and 7 GB. Needs python3, zstd and grep.
 #
 #   cargo xtask ci night scale                      1 and 10 million events
 #   cargo xtask ci night scale -- 1000000 50000000     so many
@@ -41,7 +42,7 @@ def rows(events):
 def run(command):
     """Seconds, CPU seconds and resident MiB of a command."""
     begin = time.monotonic()
-    # Not to /dev/null, where grep would end at the first line that it finds.
+    # Do not write to /dev/null, because grep would then end at the first line that it finds.
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     said = child.stdout.read()
     _, status, used = os.wait4(child.pid, 0)

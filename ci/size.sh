@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Bytes of code that a kernel links at least (`bench/size`), for x86_64-unknown-none at opt-level z: with `pageset-blocks`, the same with
-# its feature `units`, and with `pageset-core`. Fails if one grew beyond the bytes below. The first and the last are to be at most 30720.
+# Measures the bytes of code that a kernel links at least (`bench/size`), for x86_64-unknown-none at opt-level
+# z. Measures `pageset-blocks`, `pageset-blocks` with its feature `units`, and `pageset-core`. Fails if one of
+# the three grew beyond the bytes below. `pageset-blocks` without `units` and `pageset-core` should have at
+# most 30720 bytes.
 #
 #   cargo xtask ci night size              all figures
 #   cargo xtask ci night size -- 40           and the 40 largest functions of each

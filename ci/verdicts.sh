@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Does the verdict of `pageset advise` agree with time? Three loads: page faults while page sets are small, sockets, a build. Each is
-# recorded; the setting that the verdict names, or else one that makes page sets large, is then switched on and off by turns, and the
-# CPU time of the load is measured. Prints a table in Markdown, with the machine.
-# Needs root, tracefs, python3 and cc; takes 6 minutes, and says nothing on a busy machine. Puts the setting back.
+# Checks whether the verdict of `pageset advise` agrees with measured time, for three loads: page faults while
+# page sets are small, sockets, and a build. The script records each load. Then it switches the setting that
+# the verdict names on and off by turns, and measures the CPU time of the load. If the verdict names no
+# setting, the script takes one that makes page sets large. At the end it restores the setting. Prints a table
+# in Markdown, with the machine. Needs root, tracefs, python3 and cc. Takes 6 minutes. On a busy machine, the
+# result means nothing.
 #
 #   cargo xtask ci night verdicts -- [ROUNDS]      alternating runs under each setting (7)
 set -euo pipefail
@@ -19,7 +21,7 @@ before=$(cat $fraction)
 trap 'echo "$before" >$fraction; rm -rf "$WORK"' EXIT
 trap 'exit 130' INT TERM HUP
 
-# What a visit costs is measured here and now, not taken from another day.
+# Measure the cost of a visit now, because a measurement of another day may differ.
 export XDG_STATE_HOME=$WORK/state
 "$PAGESET" bench machine >&2
 
