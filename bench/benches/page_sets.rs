@@ -1,5 +1,5 @@
-//! Costs of a page set's operations. The name says what one iteration does. A pair is one allocation and one
-//! free. Refills and drains are per page, and include moving the batch.
+//! Measures the costs of a page set's operations. The name of a benchmark says what one iteration does. A
+//! pair is one allocation and one free. Refills and drains are per page, and include moving the batch.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -22,8 +22,8 @@ fn policies() -> impl Iterator<Item = &'static Policy> {
     [&policy::LINUX_6_1, &policy::LINUX_6_12].into_iter()
 }
 
-/// A lower bound for a pair: its three atomic exchanges. Two take the page set's lock. One takes the block
-/// from its user, so that of two concurrent frees one is refused.
+/// A lower bound for a pair: its three atomic exchanges. Two exchanges take the page set's lock. One exchange
+/// takes the block from its user, so that only one of two concurrent frees succeeds.
 fn floor(c: &mut Criterion) {
     let (lock, state) = (<Spin as RawMutex>::INIT, AtomicU8::new(0));
     let take = || {

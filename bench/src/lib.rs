@@ -6,8 +6,8 @@ mod spin;
 pub use machine::{CPU, Host, machine, machine_of_blocks};
 pub use spin::Spin;
 
-/// The examples of the project's README and of the book, run as tests. They are here because a published
-/// crate contains only files of its own folder.
+/// The examples of the project's README and of the book, run as tests. These examples are here because a
+/// published crate contains only files of its own folder.
 #[cfg(doctest)]
 mod pages {
     #[doc = include_str!("../../docs/book/src/guide/own-allocator.md")]

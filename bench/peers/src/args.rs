@@ -50,7 +50,7 @@ impl Args {
         self.rounds.unwrap_or(if self.quick { 2 } else { 5 })
     }
 
-    /// Whether this row was asked for.
+    /// Whether the command line asks for this row.
     pub(crate) fn wants(&self, row: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|name| row.starts_with(name.as_str()))
     }

@@ -1,4 +1,4 @@
-//! The side of a measurement that works: a process with one target and one job.
+//! The child of a measurement: a process that does one job with one target.
 
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::memory;
 use crate::row::{self, JOBS, Job};
 use crate::target::{self, Target, Visit};
 
-/// A child that takes longer is ended by the kernel.
+/// The kernel ends a child that takes longer.
 const SECONDS_MAX: u32 = 20;
 
 /// One measurement.

@@ -11,8 +11,9 @@ const HUGE: usize = 512;
 /// Rounds of churn.
 const ROUNDS: usize = 100;
 
-/// Fills memory with single pages, frees 75 % of them at random, then replaces a random 10 % of the rest 100
-/// times. Returns the 2 MiB blocks that have a page in use, for each GiB: 512 is the worst, 128 the best.
+/// Fills memory with single pages, frees 75 % of them at random, then replaces a random 10 % of the remaining
+/// pages 100 times. Returns the number of 2 MiB blocks in each GiB that have a page in use. 512 is the worst,
+/// and 128 the best.
 pub(super) fn run<T: Target>(target: &T, effort: &Effort) -> f64 {
     let pages = effort.burst / PAGE;
     let mut occupied = team::run(1, |member| {

@@ -12,7 +12,7 @@ pub(super) fn run<T: Target>(target: &T, before: u64, effort: &Effort) -> f64 {
     let pages = effort.burst / PAGE;
     let after = team::run(1, |member| {
         target.attach(member.cpu);
-        // A list of the blocks would be counted, so the blocks are leaked.
+        // The result would count a list of the blocks, so the blocks are leaked.
         for _ in 0..pages {
             let mut block = target.alloc(member.cpu, 0).expect(EXHAUSTED);
             block.touch(0, Line::First);

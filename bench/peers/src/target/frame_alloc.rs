@@ -88,7 +88,7 @@ impl Target for FrameAlloc {
     fn free(&self, _: usize, block: Block, order: u32) {
         let Some(count) = NonZeroUsize::new(1 << order) else { return };
         let address = block.into_ptr().addr();
-        // SAFETY: the block came from this allocator with this count and nobody holds it any more.
+        // SAFETY: the block came from this allocator with this count and no caller uses the block any more.
         unsafe { FRAMES.deallocate_physical(BASE, count, address) };
     }
 }

@@ -47,7 +47,7 @@ impl Target for Ranges {
     fn free(&self, _: usize, block: Block, order: u32) {
         let start = self.arena.start() + self.arena.page(block) * PAGE;
         let range = PageRange::from_start_len(start, bytes(order)).expect("a block is a range of pages");
-        // SAFETY: the block came from this list and nobody holds it any more.
+        // SAFETY: the block came from this list and no caller uses the block any more.
         unsafe { self.list.lock().deallocate(range) }.expect("the list takes back what it gave");
     }
 }

@@ -31,7 +31,7 @@ impl Target for Glibc {
 
     #[inline]
     fn free(&self, _: usize, block: Block, _: u32) {
-        // SAFETY: the block came from this allocator and nobody holds it any more.
+        // SAFETY: the block came from this allocator and no caller uses the block any more.
         unsafe { libc::free(block.into_ptr().cast()) };
     }
 }

@@ -26,7 +26,8 @@ impl Target for Jemalloc {
 
     #[inline]
     fn free(&self, _: usize, block: Block, order: u32) {
-        // SAFETY: the block came from `mallocx` with this size and these flags, and nobody holds it any more.
+        // SAFETY: the block came from `mallocx` with this size and these flags, and no caller uses it any
+        // more.
         unsafe { tikv_jemalloc_sys::sdallocx(block.into_ptr().cast(), bytes(order), FLAGS) };
     }
 }

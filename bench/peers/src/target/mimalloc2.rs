@@ -33,7 +33,7 @@ impl Target for Mimalloc2 {
 
     #[inline]
     fn free(&self, _: usize, block: Block, _: u32) {
-        // SAFETY: the block came from this allocator and nobody holds it any more.
+        // SAFETY: the block came from this allocator and no caller uses the block any more.
         unsafe { peers_mimalloc2_free(block.into_ptr().cast()) };
     }
 }

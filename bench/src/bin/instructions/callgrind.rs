@@ -9,7 +9,8 @@ pub(crate) fn is_missing() -> Option<String> {
     (!works).then(|| "valgrind is not installed".to_owned())
 }
 
-/// Runs this program with one entry. Returns the instructions of all calls of its function, callees included.
+/// Runs this program with one entry. Returns the instructions of all calls of the entry's function, callees
+/// included.
 pub(crate) fn collected(name: &str, function: &str) -> Result<f64, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new("valgrind");

@@ -9,13 +9,13 @@ use pageset_core::{PageAllocator, Request, policy};
 
 /// One operation that is counted.
 pub(crate) struct Entry {
-    /// Its name in the golden file.
+    /// The name of the entry in the golden file.
     pub(crate) name: &'static str,
     /// The function that does it.
     pub(crate) function: &'static str,
     /// How often [`run`] performs it.
     pub(crate) operations: u64,
-    /// Whether its fast path is a restartable sequence.
+    /// Whether the entry's fast path is a restartable sequence.
     pub(crate) is_sequence: bool,
 }
 
@@ -177,7 +177,8 @@ pub(crate) fn run(name: &str) -> Result<(), String> {
             lock_bulk_free(&mut pages);
             Ok(())
         }
-        // Sequences are not run when they are counted. This call makes them part of the program.
+        // The program does not run sequences to count them. This call makes the sequences part of the
+        // program.
         _ if name.starts_with("sequence") => sequences(),
         _ => Err(format!("no entry `{name}`")),
     }

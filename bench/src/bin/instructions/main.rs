@@ -6,9 +6,9 @@
 //! right way.
 //!
 //! - `entries`: the counted operations, each in its own function.
-//! - `shortest`: counts restartable sequences in the disassembly, since valgrind does not support them and
-//!   they cannot be single-stepped.
-//! - `callgrind`: counts everything else, by running it under valgrind.
+//! - `shortest`: counts restartable sequences in the disassembly. valgrind does not support such sequences,
+//!   and no debugger can step through one.
+//! - `callgrind`: counts all other entries by running them under valgrind.
 //! - `golden`: the file of counts.
 
 mod callgrind;
