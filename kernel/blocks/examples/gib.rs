@@ -15,7 +15,7 @@ const ROUNDS: usize = 21;
 const GIB: u64 = 1 << 18;
 const PAGEBLOCK: u64 = 512;
 
-/// Which memory is in use before the GiB that the request can have: the last one.
+/// The memory that is in use before the request. The request can have the last GiB.
 #[derive(Clone, Copy, Debug)]
 enum Use {
     /// Nothing at all.

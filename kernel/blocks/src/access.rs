@@ -1,5 +1,5 @@
 //! Two kinds of allocators: one that several threads share, and one for a single thread. The kind decides
-//! how words are changed.
+//! whether exchanges or stores change the allocator's words.
 
 use core::cell::Cell;
 use core::fmt;

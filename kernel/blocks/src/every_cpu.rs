@@ -74,7 +74,7 @@ impl<'a> EveryCpu<'a> {
         self.allocator.isolate_pageblock(cpu, pfn)
     }
 
-    /// Drains all arrays, because one may hold the frame, and takes the frame out of service.
+    /// Drains all arrays, because an array may hold the frame. Then takes the frame out of service.
     ///
     /// # Errors
     /// The errors of [`BlockAllocator::mark_bad`].

@@ -274,8 +274,8 @@ impl<A: Access> Set<'_, A> {
         true
     }
 
-    /// Clears the bit of a word that became empty in the level above. If that word is empty too, goes on with
-    /// the next level.
+    /// Clears the bit of a word that became empty in the level above. If the word above is empty now, too,
+    /// goes on with the next level.
     fn note_empty(&self, word: usize) {
         let mut at = word;
         for level in 1..self.index.levels {

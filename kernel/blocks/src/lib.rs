@@ -9,8 +9,8 @@
 //!   not in use. A second free cannot be detected if the block has another user by then.
 //! - **With [`CpuArrays`], a block that is freed twice may be handed out twice.** [Its
 //!   documentation](CpuArrays#double-frees) says when a double free is found.
-//! - For the allocator, blocks in [`CpuArrays`] are in use. Before a host reports that memory is short, each
-//!   CPU drains its arrays.
+//! - Blocks in [`CpuArrays`] count as in use. Before a host reports that memory is short, each CPU drains its
+//!   arrays.
 //! - Ordinary requests leave a zone's minimum watermark to requests that cannot wait. To hand out every
 //!   frame, set [`Config::min_free_kbytes`](pageset_core::Config) to `Some(0)`, or make requests that [ignore
 //!   watermarks](pageset_core::RequestTraits::NO_WATERMARKS).

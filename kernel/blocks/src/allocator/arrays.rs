@@ -290,7 +290,7 @@ impl<'a> CpuArrays<'a> {
 }
 
 impl<A: Access> BlockAllocator<'_, A> {
-    /// Frees blocks that an array returns. A block that is free already was freed twice.
+    /// Frees blocks that an array returns. If a block is free already, some caller freed it twice.
     #[inline(always)]
     fn free_from_array(&self, cpu: CpuId, zone: ZoneId, places: &[u32], order: Order) {
         let zone = &self.zones[zone.index()];

@@ -156,7 +156,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         Ok(Attempt::Again)
     }
 
-    /// Takes contiguous frames of a zone, if it has them and stays above its minimum.
+    /// Takes contiguous frames of a zone, if the zone has such frames and stays above its minimum.
     fn take_contiguous(
         &self,
         zone: usize,

@@ -60,8 +60,8 @@ impl Zone {
         }
     }
 
-    /// The number of whole pageblocks that a request may take, up to `wanted`. `highatomic` says whether it
-    /// may use the highatomic reserve.
+    /// The number of whole pageblocks that a request may take, up to `wanted`. `highatomic` says whether the
+    /// request may use the highatomic reserve.
     pub(super) fn open_blocks(&self, wanted: usize, highatomic: Highatomic) -> usize {
         match (highatomic, self.highatomic_reserve.load(Relaxed)) {
             (Highatomic::Open, _) | (_, 0) => wanted,

@@ -108,7 +108,7 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Whether whole pageblocks of this pageblock's unit are for such requests.
+    /// Whether a request should take whole pageblocks from the unit of this pageblock.
     pub(super) fn is_suitable(&self, zone: &Zone, needy: Needy<'_>, block: BlockIndex) -> bool {
         zone.blocks.contains(&block) && self.is_tainted(zone, block) != needy.is_movable()
     }

@@ -55,8 +55,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         }
     }
 
-    /// Turns a block in use of pageblock size into a whole pageblock. The caller then owns the pageblock, as
-    /// after a claim. Returns `false` if no such block is in use and in service.
+    /// Turns a block in use of order 9 into a whole pageblock. The caller then owns the pageblock, as after a
+    /// claim. Returns `false` if no such block is in use and in service.
     pub(super) fn end_block(&self, block: BlockIndex) -> bool {
         let to_whole = |state: State| {
             let is_block = state.is_block_of(Order::PAGEBLOCK) && !state.is_isolated();

@@ -1,5 +1,5 @@
-//! The language's atomics, with an observer that is told of each operation before it happens. A simulation
-//! uses it to charge for cache lines that CPUs share.
+//! The language's atomics, with an observer that is told of each operation before it happens. With this
+//! observer, a simulation charges for cache lines that CPUs share.
 
 use core::sync::atomic as language;
 use std::sync::OnceLock;

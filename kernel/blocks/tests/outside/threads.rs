@@ -9,7 +9,7 @@ use pageset_core::{CpuId, MigrateType, Order, Pfn};
 use crate::machine::{RAGGED_FRAMES, order, ragged, request};
 
 /// The number of rounds that each thread runs: a fixed number, or as many as fit into a time. Miri is some
-/// thousand times slower.
+/// thousand times slower than a processor.
 fn rounds() -> impl Iterator<Item = u64> {
     let setting = |name| std::env::var(name).ok().and_then(|number| number.parse().ok());
     let usual = if cfg!(miri) { 20 } else { 20_000 };
