@@ -14,11 +14,13 @@ use crate::zone::Zone;
 
 /// A CPU that needs single frames opens a whole pageblock only if no pageblock in part use has a free block
 /// of at least this order. The CPU prefers a smaller block to a whole pageblock in a unit that does not suit.
-/// Chosen.
+/// Example `orders` with 256 50 4 300000: with 0, the program executes 8 % more instructions. With 4, it
+/// executes 11 % fewer, and 57 pageblocks stay whole instead of 59.
 const RICH: usize = 2;
 /// Up to this order, a CPU reserves the pageblock in part use that it takes a block from. For larger orders,
-/// a CPU reserves such a pageblock only to change the pageblock's type. Chosen: Linux calls larger orders
-/// costly.
+/// a CPU reserves such a pageblock only to change the pageblock's type. Example `orders` with 4096 75 8 200000:
+/// with 0, 456 pageblocks stay whole instead of 482. With 8, the program executes 10 % fewer instructions, and
+/// 436 pageblocks stay whole.
 const RESERVED_FOR_MAX: Order = match Order::new(3) {
     Some(order) => order,
     None => Order::ZERO,
@@ -26,7 +28,7 @@ const RESERVED_FOR_MAX: Order = match Order::new(3) {
 
 /// How many pageblocks a CPU settles before it searches. Chosen by a test that frees pages at random. The
 /// remaining pages would fit into 16 pageblocks. With 4, they stayed in 22 pageblocks, and with 8, in at most
-/// 20.
+/// 20. Example `orders` with 256 50 4 300000: with 1, 9 pageblocks stay whole instead of 59.
 const SETTLED_AT_ONCE: usize = 8;
 
 impl<A: Access> BlockAllocator<'_, A> {
@@ -205,7 +207,8 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// larger blocks stay for larger requests.
     fn find_fitting(&self, needy: Needy<'_>, zone: &Zone, wanted: Wanted) -> Option<BlockIndex> {
         /// The number of pageblocks to look at. 64 pageblocks have 128 MiB of memory, and their states lie in
-        /// eight cache lines.
+        /// eight cache lines. Example `small`, 10 MiB, 75 % in use: with 1, 0.25 % of requests are refused
+        /// instead of 0.13 %.
         const LOOKS: usize = 64;
         let order = wanted.order.index();
         let near = self.search_start(needy).clamp(zone.blocks.start, zone.blocks.end);
