@@ -71,8 +71,14 @@ impl Prepared {
     }
 
     /// Makes a player of the recording, which stops when `cancel` is set. The player plays each of these
-    /// bundles of acts in one step where it can.
-    pub(super) fn forecaster<'r>(&'r self, bundles: &'r [Bundles], cancel: &'r AtomicBool) -> Forecaster<'r> {
+    /// bundles of acts in one step where it can. `progress` receives the number of acts in each portion that
+    /// was played.
+    pub(super) fn forecaster<'r>(
+        &'r self,
+        bundles: &'r [Bundles],
+        cancel: &'r AtomicBool,
+        progress: &'r (dyn Fn(u64) + Sync),
+    ) -> Forecaster<'r> {
         Forecaster {
             bundles,
             machine: &self.machine,
@@ -80,6 +86,7 @@ impl Prepared {
             load: &self.load,
             window: self.window,
             cancel,
+            progress,
             recorded: self.policy.zip(self.starts.as_deref()),
         }
     }

@@ -58,10 +58,11 @@ pub fn report_data<R: TraceReader>(
         None
     } else {
         // The verdict and its survey are about a part of the recording, so survey the whole recording too.
-        progress.begin("reading all", "events", info.events);
+        let amount = reader.amount();
+        progress.begin("reading all", amount.unit(), amount.total());
         let mut going = Ok(());
         let whole = survey(&mut reader, &SurveyOptions::default(), |events| {
-            going = going.and_then(|()| progress.update(events));
+            going = going.and_then(|()| progress.update(amount.done(events)));
         })?;
         going?;
         reader = open()?;

@@ -17,6 +17,7 @@ use super::{
     bytes::Bytes,
 };
 use crate::{
+    amount::Amount,
     damage::Strictness,
     error::TraceError,
     event::Event,
@@ -80,6 +81,7 @@ pub(crate) fn open_perf_data(
     let records = Records {
         bytes: Bytes::new(&path, head.records.start, file),
         left: head.records.end - head.records.start,
+        amount: Amount::bytes(head.records.end - head.records.start),
         formats: head.formats,
         decoder,
         strictness,
@@ -114,6 +116,7 @@ enum Found {
 struct Records {
     bytes: Bytes<BufReader<Box<dyn Seekable>>>,
     left: u64,
+    amount: Amount,
     formats: SampleFormats,
     decoder: Decoder,
     strictness: Strictness,
@@ -122,6 +125,10 @@ struct Records {
 impl EventSource for PerfData {
     fn info(&self) -> &TraceInfo {
         &self.info
+    }
+
+    fn amount(&self) -> Amount {
+        self.records.amount.clone()
     }
 
     fn next_event(&mut self) -> Result<Option<Event>, TraceError> {
@@ -163,6 +170,7 @@ impl Records {
             return Err(self.bytes.error("a record has an impossible length"));
         };
         self.left = left;
+        self.amount.add(u64::from(bytes));
         match number {
             kind::SAMPLE => {
                 let body = self.bytes.blob(body_bytes)?;

@@ -87,7 +87,7 @@ fn binary_and_text_of_one_recording_by_trace_cmd_agree() {
         let info = reader.info();
         assert_eq!((info.source, info.cpus), (SourceFormat::TraceDat, Some(2)), "{name}");
         assert_eq!(info.kernel.as_deref(), Some("6.18.44-fc-v669"), "{name}");
-        assert!(reader.has_ticks().unwrap());
+        assert!(reader.has_ticks(&mut || {}).unwrap());
         let binary = all(reader.as_mut());
         let events: Vec<_> = binary.iter().copied().map(common).collect();
         assert!(events == text, "{name}");
@@ -288,10 +288,10 @@ fn text_is_looked_ahead_for_ticks_and_then_read_as_before() {
         let plain = all(open().as_mut());
         assert_eq!(plain.len(), 2 * BLOCK_EVENTS_MAX + 2);
         let mut reader = open();
-        assert_eq!(reader.has_ticks().unwrap(), has_ticks, "{last}");
-        assert_eq!(reader.has_ticks().unwrap(), has_ticks, "{last}, asked again");
+        assert_eq!(reader.has_ticks(&mut || {}).unwrap(), has_ticks, "{last}");
+        assert_eq!(reader.has_ticks(&mut || {}).unwrap(), has_ticks, "{last}, asked again");
         assert!(all(reader.as_mut()) == plain, "{last}");
-        assert!(!reader.has_ticks().unwrap(), "nothing is left");
+        assert!(!reader.has_ticks(&mut || {}).unwrap(), "nothing is left");
     }
 }
 
