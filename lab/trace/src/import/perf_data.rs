@@ -38,6 +38,9 @@ const MAGIC: [u8; 8] = 0x3245_4c49_4652_4550_u64.to_ne_bytes();
 const SWAPPED_MAGIC: [u8; 8] = 0x3245_4c49_4652_4550_u64.swap_bytes().to_ne_bytes();
 /// Note for a file that does not name functions, which is true of every perf.data file.
 const NO_TICKS: &str = "which work items are ticks: perf.data has no addresses of functions, but text of `perf script` has their names";
+/// Note for a file that was cut after its events' descriptions.
+const CUT: &str =
+    "what the end of the file says, such as the kernel's release: the file is cut, but all events are there";
 /// Bytes of a record's header.
 const HEADING_BYTES: u64 = 8;
 
@@ -65,7 +68,7 @@ pub(crate) fn open_perf_data(
 ) -> Result<Box<dyn TraceReader>, TraceError> {
     let path = info.path.clone();
     let mut file = BufReader::new(file);
-    let head = Head::read(&path, &mut file)?;
+    let head = Head::read(&path, &mut file, strictness)?;
     info.kernel = info.kernel.take().or(head.kernel);
     info.cpus = info.cpus.or(head.cpus);
     // perf describes all events that it was told to record.
@@ -74,6 +77,9 @@ pub(crate) fn open_perf_data(
     }
     if !head.described.names_ticks() {
         info.not_recorded.push(NO_TICKS.to_owned());
+    }
+    if head.is_cut {
+        info.not_recorded.push(CUT.to_owned());
     }
     let (_, decoder) = head.described.finish(&path)?;
     file.seek(SeekFrom::Start(head.records.start))
