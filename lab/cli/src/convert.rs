@@ -69,14 +69,15 @@ fn native(args: &ConvertArgs, output: &Path, existing: Existing) -> Result<()> {
         source = source.forget_names();
     }
     let mut file = AtomicFile::create(output, existing)?;
-    let mut progress = Progress::new("converting", "events", source.info().events);
+    let amount = source.amount();
+    let mut progress = Progress::of_amount("converting", &amount);
     let info = source.info().clone();
     let mut left_out = None;
     // More than 8 encoders would wait for the thread that reads.
     let encoders = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(8);
     let options = WriteOptions::default().encoders(encoders);
     let mut write = |reader: &mut dyn TraceReader| {
-        convert(reader, &mut file, options, |events| progress.show(events)).map_err(|error| {
+        convert(reader, &mut file, options, |events| progress.show(amount.done(events))).map_err(|error| {
             match error {
                 TraceError::Io { source, action: CONVERT_WRITES, .. } => {
                     // Add nothing to this error, because it names the file.

@@ -4,8 +4,9 @@ use std::fmt;
 use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use pageset_report::Cancelled;
+use pageset_trace::Amount;
 
 /// Progress is shown only for a stage of work that takes longer than this.
 const DELAY: Duration = Duration::from_secs(1);
@@ -38,6 +39,12 @@ impl Progress {
         progress
     }
 
+    /// Returns progress, and begins a stage that reads a recording. Read events are shown by
+    /// [`Amount::done`].
+    pub(crate) fn of_amount(what: &'static str, amount: &Amount) -> Self {
+        Self::new(what, amount.unit(), amount.total())
+    }
+
     fn start(&mut self, what: &'static str, unit: &'static str, total: Option<u64>) {
         self.stage = Some(Stage { what, unit, total, started: Instant::now(), bar: None });
     }
@@ -48,8 +55,8 @@ impl Progress {
         if stage.started.elapsed() < DELAY {
             return;
         }
-        let Stage { what, unit, total, .. } = *stage;
-        stage.bar.get_or_insert_with(|| bar(what, unit, total)).set_position(done);
+        let Stage { what, unit, total, started, .. } = *stage;
+        stage.bar.get_or_insert_with(|| bar(what, unit, total, started)).set_position(done);
     }
 }
 
@@ -74,22 +81,39 @@ impl Drop for Stage {
     }
 }
 
-fn bar(what: &'static str, unit: &str, total: Option<u64>) -> ProgressBar {
+fn bar(what: &'static str, unit: &str, total: Option<u64>, started: Instant) -> ProgressBar {
     let (bar, template) = match total {
         Some(total) => (
             ProgressBar::new(total),
-            format!("{{msg}} [{{bar:30}}] {{percent:>3}} %  {{human_pos}} {unit}  {{rate}}  {{eta}} left"),
+            format!("{{msg}} [{{bar:30}}] {{percent:>3}} %  {{human_pos}} {unit}  {{rate}}  {{left}} left"),
         ),
         None => (ProgressBar::new_spinner(), format!("{{msg}} {{spinner}} {{human_pos}} {unit}  {{rate}}")),
     };
     let style = ProgressStyle::with_template(&template).expect("the template is right");
-    let style = style.with_key("rate", |state: &ProgressState, out: &mut dyn fmt::Write| {
+    // The bar's own rate and remaining time are wrong at first, because the bar is made only after `DELAY`.
+    let style = style.with_key("rate", move |state: &ProgressState, out: &mut dyn fmt::Write| {
         // If the terminal cannot be written to, the progress is not shown, and the work goes on.
-        let _ = write!(out, "{}/s", rounded(state.per_sec()));
+        let _ = write!(out, "{}/s", rounded(rate(state.pos(), started.elapsed())));
+    });
+    let style = style.with_key("left", move |state: &ProgressState, out: &mut dyn fmt::Write| {
+        let left = left(state.pos(), total.unwrap_or_default(), started.elapsed());
+        let _ = write!(out, "{:#}", HumanDuration(left));
     });
     bar.set_style(style.progress_chars("=> "));
     bar.set_message(what);
     bar
+}
+
+/// How much was done each second.
+fn rate(done: u64, elapsed: Duration) -> f64 {
+    done as f64 / elapsed.as_secs_f64().max(1e-9)
+}
+
+/// The time that the rest will take at the same rate.
+fn left(done: u64, total: u64, elapsed: Duration) -> Duration {
+    let seconds = total.saturating_sub(done) as f64 / rate(done, elapsed);
+    // If nothing was done yet, the time is not known.
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
 /// Shortens a number to two or three digits and a letter such as k or M.
@@ -130,8 +154,17 @@ mod tests {
     }
 
     #[test]
+    fn the_rest_takes_as_long_as_the_same_amount_took_so_far() {
+        assert_eq!(rate(30, Duration::from_secs(2)), 15.0);
+        assert_eq!(left(30, 90, Duration::from_secs(2)), Duration::from_secs(4));
+        assert_eq!(left(90, 90, Duration::from_secs(2)), Duration::ZERO);
+        assert_eq!(left(0, 0, Duration::ZERO), Duration::ZERO);
+        assert_eq!(left(0, 90, Duration::from_secs(2)), Duration::ZERO, "not known");
+    }
+
+    #[test]
     fn both_templates_are_right() {
-        bar("reading", "events", Some(7)).set_position(7);
-        bar("reading", "runs", None).set_position(7);
+        bar("reading", "events", Some(7), Instant::now()).set_position(7);
+        bar("reading", "runs", None, Instant::now()).set_position(7);
     }
 }

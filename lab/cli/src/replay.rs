@@ -7,7 +7,6 @@ mod fleet;
 mod result;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
@@ -163,14 +162,24 @@ impl Comparison<'_> {
         machine: Layout,
         origin: LayoutOrigin,
     ) -> Result<(Source, Replay)> {
-        let reading = Mutex::new(Progress::new("reading", "events", source.info().events));
-        let playing = Mutex::new(Progress::new("replaying", "rows", Some(self.candidates.len() as u64)));
-        let played = AtomicU64::new(0);
-        let show = |progress: &Mutex<Progress>, done| {
+        let amount = source.amount();
+        // The stage of playing begins with its first report.
+        let shown = Mutex::new((Progress::of_amount("reading", &amount), false));
+        let show = |stage| {
             if !self.is_shown {
                 return;
             }
-            progress.lock().unwrap_or_else(PoisonError::into_inner).show(done);
+            let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+            let (progress, is_playing) = &mut *shown;
+            match stage {
+                Stage::Read(events) => progress.show(amount.done(events)),
+                Stage::Played(done, all) => {
+                    if !std::mem::replace(is_playing, true) {
+                        *progress = Progress::new("replaying", "allocations and frees", Some(all));
+                    }
+                    progress.show(done);
+                }
+            }
         };
         // If the machine is the recorded machine, do not pass it to the replay. The replay then takes the
         // machine from the recording, and also uses the recorded state of memory.
@@ -183,10 +192,7 @@ impl Comparison<'_> {
         };
         let mut repeats: Vec<Box<dyn TraceReader>> =
             repeats.into_iter().map(|repeat| Box::new(repeat) as _).collect();
-        let replay = replay_repeats(&mut source, &mut repeats, &options, |stage| match stage {
-            Stage::Read(events) => show(&reading, events),
-            Stage::Played => show(&playing, played.fetch_add(1, Relaxed) + 1),
-        });
+        let replay = replay_repeats(&mut source, &mut repeats, &options, show);
         let replay = replay.map_err(|error| match error {
             ReplayError::Trace(error) => hint::of_trace(error),
             error => error.into(),

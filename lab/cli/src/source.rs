@@ -6,8 +6,8 @@ use anyhow::Result;
 use pageset_replay::{TimeCounter, recordings::bundled, require_room};
 use pageset_report::{printable, shell_word};
 use pageset_trace::{
-    Event, Layout, LayoutOptions, LostEvents, OpenOptions, Recovery, Strictness, TraceError, TraceInfo,
-    TraceReader, WithoutNames,
+    Amount, Event, Layout, LayoutOptions, LostEvents, OpenOptions, Recovery, Strictness, TraceError,
+    TraceInfo, TraceReader, WithoutNames,
 };
 
 use crate::hint;
@@ -91,14 +91,18 @@ impl TraceReader for Source {
         self.reader.info()
     }
 
+    fn amount(&self) -> Amount {
+        self.reader.amount()
+    }
+
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
         let count = self.reader.read_block(events)?;
         self.time.record(events);
         Ok(count)
     }
 
-    fn has_ticks(&mut self) -> Result<bool, TraceError> {
-        self.reader.has_ticks()
+    fn has_ticks(&mut self, progress: &mut dyn FnMut()) -> Result<bool, TraceError> {
+        self.reader.has_ticks(progress)
     }
 
     fn lost(&self) -> LostEvents {

@@ -36,8 +36,9 @@ pub(crate) fn run(args: &StatArgs, invocation: &Invocation) -> Result<()> {
         return fleet::run(args, invocation);
     }
     let mut source = Source::open(&args.source.single())?;
-    let mut progress = Progress::new("reading", "events", source.info().events);
-    let survey = surveyed(&mut source, |events| progress.show(events))?;
+    let amount = source.amount();
+    let mut progress = Progress::of_amount("reading", &amount);
+    let survey = surveyed(&mut source, |events| progress.show(amount.done(events)))?;
     drop(progress);
     let provenance = provenance(&source, invocation);
     output::write(&args.output.target, |out| write(&source, &survey, &provenance, args.output.format(), out))

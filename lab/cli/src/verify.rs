@@ -107,12 +107,14 @@ fn verify_one(args: &SourceArgs, options: &VerifyOptions) -> Result<Verified> {
 
 fn verify_under(args: &SourceArgs, options: &VerifyOptions) -> Result<(Verification, Vec<String>)> {
     let mut source = Source::open(args)?;
-    let mut progress = Progress::new("verifying", "events", source.info().events);
-    let verified =
-        verify(&mut source, options, |events| progress.show(events)).map_err(|error| match error {
+    let amount = source.amount();
+    let mut progress = Progress::of_amount("verifying", &amount);
+    let verified = verify(&mut source, options, |events| progress.show(amount.done(events))).map_err(
+        |error| match error {
             VerifyError::Trace(error) => hint::of_trace(error),
             error => anyhow!(error),
-        })?;
+        },
+    )?;
     match (options.explain, &verified.explained) {
         (Some(request), None) => Err(anyhow!(
             "{}: there is no mismatch number {}{}; there are {}",

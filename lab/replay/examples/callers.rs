@@ -23,8 +23,8 @@ impl TraceReader for WithoutChains {
         Ok(read)
     }
 
-    fn has_ticks(&mut self) -> Result<bool, TraceError> {
-        self.0.has_ticks()
+    fn has_ticks(&mut self, progress: &mut dyn FnMut()) -> Result<bool, TraceError> {
+        self.0.has_ticks(progress)
     }
 
     fn lost(&self) -> LostEvents {

@@ -88,8 +88,8 @@ impl TraceReader for OneCpu {
         Ok(events.len())
     }
 
-    fn has_ticks(&mut self) -> Result<bool, TraceError> {
-        self.reader.has_ticks()
+    fn has_ticks(&mut self, progress: &mut dyn FnMut()) -> Result<bool, TraceError> {
+        self.reader.has_ticks(progress)
     }
 
     fn lost(&self) -> LostEvents {

@@ -21,6 +21,8 @@ use crate::advise::{Advice, Verdict, Why};
 
 /// The suffix of each recording in a folder. A folder may have other files too: layouts, notes, results.
 const SUFFIX: &str = ".pgtrace";
+/// Largest number of recordings with the answer Yes that a sentence names.
+const NAMED: usize = 5;
 
 /// Whether the user asked for several recordings: more than one path, or a folder.
 #[must_use]
@@ -293,6 +295,34 @@ impl Answers {
             counts.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
         }
         answers
+    }
+
+    /// Sentences that say how many recordings have each answer, name the recordings with the answer Yes, the
+    /// worst first, and say for how many recordings each change is advised. `name` gives the name of a
+    /// recording.
+    pub fn sentences<'n>(&self, name: impl Fn(usize) -> &'n str) -> Vec<String> {
+        let Self { recordings, yes, no, unknown, why_unknown, unread, advised, .. } = self;
+        let mut said = vec![format!("{} of {recordings} recordings say Yes, {no} say No.", yes.len())];
+        if *unknown > 0 {
+            let whys = why_unknown.iter().map(|(why, count)| format!("{why} ({count})"));
+            said.push(format!("{unknown} do not say: {}.", whys.collect::<Vec<_>>().join(", ")));
+        }
+        if *unread > 0 {
+            said.push(format!("{unread} could not be read."));
+        }
+        if !yes.is_empty() {
+            let named: Vec<&str> = yes.iter().take(NAMED).map(|at| name(*at)).collect();
+            let more = match yes.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(", and {more} more"),
+            };
+            said.push(format!("Yes, the worst first: {}{more}.", named.join(", ")));
+        }
+        said.extend(advised.iter().map(|(what, count)| {
+            let are = if *count == 1 { "1 recording".to_owned() } else { format!("{count} recordings") };
+            format!("{what} is advised for {are}.")
+        }));
+        said
     }
 }
 

@@ -1,7 +1,9 @@
 //! Finds the longest part of a recording without a change of a setting. A kernel's decisions depend on its
 //! settings, so a forecast or comparison must not include such a change.
 
-use pageset_trace::{Event, Layout, LostEvents, SettingChange, Sysctls, TraceError, TraceInfo, TraceReader};
+use pageset_trace::{
+    Amount, Event, Layout, LostEvents, SettingChange, Sysctls, TraceError, TraceInfo, TraceReader,
+};
 
 use crate::replay::VmSettings;
 
@@ -150,6 +152,10 @@ impl<R: TraceReader> TraceReader for OneSetting<R> {
         &self.info
     }
 
+    fn amount(&self) -> Amount {
+        self.reader.amount().or_events(self.info.events)
+    }
+
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
         let Some((from_ns, to_ns)) = self.part else { return self.reader.read_block(events) };
         while self.reader.read_block(events)? > 0 {
@@ -161,8 +167,8 @@ impl<R: TraceReader> TraceReader for OneSetting<R> {
         Ok(events.len())
     }
 
-    fn has_ticks(&mut self) -> Result<bool, TraceError> {
-        self.reader.has_ticks()
+    fn has_ticks(&mut self, progress: &mut dyn FnMut()) -> Result<bool, TraceError> {
+        self.reader.has_ticks(progress)
     }
 
     fn lost(&self) -> LostEvents {

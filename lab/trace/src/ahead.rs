@@ -9,6 +9,7 @@ use std::{
 };
 
 use crate::{
+    amount::Amount,
     error::TraceError,
     event::Event,
     info::{LostEvents, TraceInfo},
@@ -22,6 +23,7 @@ const BLOCKS_AHEAD: usize = 2;
 /// A reader that reads blocks ahead of the caller.
 pub(crate) struct AheadReader {
     info: TraceInfo,
+    amount: Amount,
     /// The reader. `None` while a thread has the reader.
     reader: Option<Box<dyn TraceReader>>,
     ahead: Option<Ahead>,
@@ -49,8 +51,9 @@ struct Ahead {
 
 impl AheadReader {
     pub(crate) fn new(reader: Box<dyn TraceReader>) -> Self {
-        let (info, lost) = (reader.info().clone(), reader.lost());
-        Self { info, reader: Some(reader), ahead: None, is_begun: false, waiting: VecDeque::new(), lost }
+        let (info, amount, lost) = (reader.info().clone(), reader.amount(), reader.lost());
+        let (reader, waiting) = (Some(reader), VecDeque::new());
+        Self { info, amount, reader, ahead: None, is_begun: false, waiting, lost }
     }
 
     /// Takes the reader back from the thread, and stops the thread. The caller still gets all blocks that the
@@ -115,6 +118,10 @@ impl TraceReader for AheadReader {
         &self.info
     }
 
+    fn amount(&self) -> Amount {
+        self.amount.clone()
+    }
+
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
         events.clear();
         if self.waiting.is_empty() && self.is_begun && self.ahead.is_none() {
@@ -147,8 +154,8 @@ impl TraceReader for AheadReader {
         Ok(events.len())
     }
 
-    fn has_ticks(&mut self) -> Result<bool, TraceError> {
-        let is_in_rest = self.here()?.has_ticks()?;
+    fn has_ticks(&mut self, progress: &mut dyn FnMut()) -> Result<bool, TraceError> {
+        let is_in_rest = self.here()?.has_ticks(progress)?;
         let mut ahead = self.waiting.iter().filter_map(|block| block.as_ref().ok());
         let has_ticks = is_in_rest || ahead.any(|(events, _)| events.iter().any(Event::is_tick));
         if self.waiting.is_empty() {
@@ -203,7 +210,7 @@ mod tests {
             Ok(events.len())
         }
 
-        fn has_ticks(&mut self) -> Result<bool, TraceError> {
+        fn has_ticks(&mut self, _: &mut dyn FnMut()) -> Result<bool, TraceError> {
             Ok(false)
         }
 
@@ -253,7 +260,7 @@ mod tests {
             for number in 0..at {
                 assert_eq!(next(&mut reader), Some(number));
             }
-            assert!(!reader.has_ticks().unwrap());
+            assert!(!reader.has_ticks(&mut || {}).unwrap());
             for number in at..8 {
                 assert_eq!(next(&mut reader), Some(number));
             }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::amount::Amount;
 use crate::error::TraceError;
 use crate::event::Event;
 use crate::info::{LostEvents, TraceInfo};
@@ -21,12 +22,16 @@ impl TraceReader for CutReader {
         self.reader.info()
     }
 
+    fn amount(&self) -> Amount {
+        self.reader.amount()
+    }
+
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
         self.reader.read_block(events)
     }
 
-    fn has_ticks(&mut self) -> Result<bool, TraceError> {
-        self.reader.has_ticks()
+    fn has_ticks(&mut self, progress: &mut dyn FnMut()) -> Result<bool, TraceError> {
+        self.reader.has_ticks(progress)
     }
 
     fn lost(&self) -> LostEvents {

@@ -33,7 +33,7 @@ pub fn trace(bytes: &[u8], strictness: Strictness, recovery: Recovery) -> Result
     let mut reader = options.open_bytes(Path::new(NAME), bytes.to_vec()).map_err(check)?;
     let has_ticks = match recovery {
         Recovery::Refuse => None,
-        Recovery::UpToDamage => Some(reader.has_ticks().map_err(check)?),
+        Recovery::UpToDamage => Some(reader.has_ticks(&mut || {}).map_err(check)?),
     };
     let mut events = Vec::new();
     let (mut count, mut ticks) = (0, 0);

@@ -30,6 +30,7 @@ pub(crate) use unreadable::unreadable;
 use blocks::Blocks;
 
 use crate::{
+    amount::Amount,
     damage::Strictness,
     error::TraceError,
     info::{SourceFormat, TraceInfo},
@@ -37,22 +38,23 @@ use crate::{
     reader::TraceReader,
 };
 
-/// Opens a text in the format that `info.source` names. `head` is the beginning of the stream.
+/// Opens a text in the format that `info.source` names. `head` is the beginning of the stream, whose reads
+/// count into `amount`.
 pub(crate) fn open_text(
     info: TraceInfo,
     head: &[u8],
-    stream: Box<dyn ByteStream>,
+    (stream, amount): (Box<dyn ByteStream>, Amount),
     strictness: Strictness,
 ) -> Result<Box<dyn TraceReader>, TraceError> {
     fn open<F: text::TextFormat + 'static>(
         info: TraceInfo,
-        text: (&[u8], Box<dyn ByteStream>),
+        text: text::Source<'_>,
         strictness: Strictness,
         format: F,
     ) -> Result<Box<dyn TraceReader>, TraceError> {
         Ok(Box::new(Blocks::new(text::TextReader::new(info, text, strictness, format)?)))
     }
-    let text = (head, stream);
+    let text = text::Source { head, stream, amount };
     match info.source {
         SourceFormat::PerfScript => open(info, text, strictness, perf_script::PerfScript),
         SourceFormat::TraceCmd => open(info, text, strictness, trace_cmd::TraceCmd),

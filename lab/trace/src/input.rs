@@ -8,6 +8,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
+use crate::amount::{Amount, CountingSource};
 use crate::damage::{Strictness, UpToTheCut, is_damage};
 use crate::error::TraceError;
 use crate::packing::{self, ByteStream, Packing};
@@ -24,7 +25,9 @@ pub(crate) struct Input {
     /// Up to [`HEAD_BYTES`] bytes from the start.
     pub(crate) head: Vec<u8>,
     body: Body,
-    /// Becomes true when the reader meets damage and stops there. `None` if damage is an error.
+    /// How many bytes of the file were read. If the file is a pipe, its length is not known.
+    amount: Amount,
+    /// Becomes true when damage is met and skipped. `None` if damage is an error.
     is_cut: Option<Arc<AtomicBool>>,
 }
 
@@ -49,8 +52,8 @@ impl Input {
             return Err(TraceError::file(path, "is a directory", "name a file"));
         }
         if !kind.is_file() {
-            // A pipe cannot be read twice, so treat the pipe like the output of a decompressor.
-            return Self::from_stream(path, Box::new(file), strictness);
+            // A pipe cannot be read twice, so treat it like the output of a decompressor.
+            return Self::from_stream(path, (Box::new(file), Amount::events(None)), strictness);
         }
         Self::from_seekable(path, Box::new(file), strictness)
     }
@@ -66,26 +69,31 @@ impl Input {
 
     fn from_seekable(
         path: &Path,
-        mut file: Box<dyn Seekable>,
+        mut source: Box<dyn Seekable>,
         strictness: Strictness,
     ) -> Result<Self, TraceError> {
         let mut magic = Vec::new();
-        file.by_ref()
+        let bytes = source
+            .by_ref()
             .take(packing::MAGIC_BYTES as u64)
             .read_to_end(&mut magic)
-            .and_then(|_| file.rewind())
+            .and_then(|_| source.seek(SeekFrom::End(0)))
+            .and_then(|bytes| source.rewind().map(|()| bytes))
             .map_err(|error| TraceError::io(path, "read", error))?;
+        let amount = Amount::bytes(bytes);
         if Packing::of(&magic).is_some() {
-            return Self::from_stream(path, Box::new(file), strictness);
+            let file = CountingSource { source, amount: amount.clone() };
+            return Self::from_stream(path, (Box::new(file), amount), strictness);
         }
-        let head = read_head(path, &mut file)?;
-        file.rewind().map_err(|error| TraceError::io(path, "rewind", error))?;
-        Ok(Self { head, body: Body::Plain(file), is_cut: None })
+        let head = read_head(path, &mut source)?;
+        source.rewind().map_err(|error| TraceError::io(path, "rewind", error))?;
+        let file = Box::new(CountingSource { source, amount: amount.clone() });
+        Ok(Self { head, body: Body::Plain(file), amount, is_cut: None })
     }
 
     fn from_stream(
         path: &Path,
-        mut stream: Box<dyn ByteStream>,
+        (mut stream, amount): (Box<dyn ByteStream>, Amount),
         strictness: Strictness,
     ) -> Result<Self, TraceError> {
         let mut head = read_head(path, &mut stream)?;
@@ -98,12 +106,17 @@ impl Input {
             }
             head = read_head(path, &mut stream)?;
         }
-        Ok(Self { head, body: Body::Packed(stream), is_cut })
+        Ok(Self { head, body: Body::Packed(stream), amount, is_cut })
     }
 
     /// A flag that shows whether damage was met so far. `None` if damage is an error.
     pub(crate) fn is_cut(&self) -> Option<Arc<AtomicBool>> {
         self.is_cut.clone()
+    }
+
+    /// How many bytes of the file there are, and how many were read so far.
+    pub(crate) fn amount(&self) -> Amount {
+        self.amount.clone()
     }
 
     /// All bytes, in order.

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod ahead;
+mod amount;
 mod call_sites;
 mod convert;
 mod counts;
@@ -54,6 +55,7 @@ mod zone_name;
 // Signatures of this crate's public functions contain types of `pageset_core`.
 pub use pageset_core;
 
+pub use amount::Amount;
 pub use call_sites::{CallSites, LockName, NamedLock};
 pub use convert::{CONVERT_WRITES, ConvertSummary, convert};
 pub use counts::{

@@ -155,8 +155,8 @@ impl OpenOptions {
             let reader = open_perf_data(info, file, self.strictness)?;
             return Ok(Box::new(AheadReader::new(reader)));
         }
-        let head = input.head.clone();
-        open_text(info, &head, input.into_stream(), self.strictness)
+        let (head, amount) = (input.head.clone(), input.amount());
+        open_text(info, &head, (input.into_stream(), amount), self.strictness)
     }
 
     fn complete(&self, info: &mut TraceInfo) -> Result<(), TraceError> {

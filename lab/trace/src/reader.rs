@@ -1,6 +1,7 @@
 //! The interface of the readers of all formats.
 
 use crate::{
+    amount::Amount,
     error::TraceError,
     event::Event,
     info::{LostEvents, TraceInfo},
@@ -14,6 +15,11 @@ pub trait TraceReader: Send {
     /// The trace's information about itself.
     fn info(&self) -> &TraceInfo;
 
+    /// How much there is to read, and how much was read. Take this before the first read, to show progress.
+    fn amount(&self) -> Amount {
+        Amount::events(self.info().events)
+    }
+
     /// Replaces the contents of `events` by the next events, at most [`BLOCK_EVENTS_MAX`], and returns their
     /// number. The number is 0 at the end. The memory of `events` is reused.
     ///
@@ -24,12 +30,12 @@ pub trait TraceReader: Send {
 
     /// Whether one of the remaining events is a tick ([`Event::is_tick`]). Looks ahead as far as needed, in
     /// bounded memory. This call does not change what the next read returns. [`TraceReader::lost`] includes
-    /// losses that were met while looking ahead. Text can be read only once, so the events before the first
-    /// tick are kept in a temporary file.
+    /// losses met while looking ahead. Text can be read only once, so the events before the first tick wait
+    /// in a temporary file. `progress` is called from time to time.
     ///
     /// # Errors
     /// The errors of reading all events.
-    fn has_ticks(&mut self) -> Result<bool, TraceError>;
+    fn has_ticks(&mut self, progress: &mut dyn FnMut()) -> Result<bool, TraceError>;
 
     /// Events that are missing or could not be used, so far.
     fn lost(&self) -> LostEvents;
@@ -53,12 +59,16 @@ impl<R: TraceReader + ?Sized> TraceReader for &mut R {
         (**self).info()
     }
 
+    fn amount(&self) -> Amount {
+        (**self).amount()
+    }
+
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
         (**self).read_block(events)
     }
 
-    fn has_ticks(&mut self) -> Result<bool, TraceError> {
-        (**self).has_ticks()
+    fn has_ticks(&mut self, progress: &mut dyn FnMut()) -> Result<bool, TraceError> {
+        (**self).has_ticks(progress)
     }
 
     fn lost(&self) -> LostEvents {

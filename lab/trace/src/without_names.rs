@@ -1,6 +1,7 @@
 //! Reads a trace without the names of tasks.
 
 use crate::{
+    amount::Amount,
     error::TraceError,
     event::Event,
     info::{LostEvents, TraceInfo},
@@ -27,12 +28,16 @@ impl TraceReader for WithoutNames {
         &self.info
     }
 
+    fn amount(&self) -> Amount {
+        self.reader.amount()
+    }
+
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
         self.reader.read_block(events)
     }
 
-    fn has_ticks(&mut self) -> Result<bool, TraceError> {
-        self.reader.has_ticks()
+    fn has_ticks(&mut self, progress: &mut dyn FnMut()) -> Result<bool, TraceError> {
+        self.reader.has_ticks(progress)
     }
 
     fn lost(&self) -> LostEvents {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use crate::{
+    amount::Amount,
     error::TraceError,
     event::{Event, EventKind},
     info::{LostEvents, TraceInfo},
@@ -89,6 +90,10 @@ impl<R: TraceReader> TraceReader for WithoutRecorder<R> {
         &self.info
     }
 
+    fn amount(&self) -> Amount {
+        self.reader.amount().or_events(self.info.events)
+    }
+
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
         loop {
             let read = self.reader.read_block(events)?;
@@ -100,8 +105,8 @@ impl<R: TraceReader> TraceReader for WithoutRecorder<R> {
         }
     }
 
-    fn has_ticks(&mut self) -> Result<bool, TraceError> {
-        self.reader.has_ticks()
+    fn has_ticks(&mut self, progress: &mut dyn FnMut()) -> Result<bool, TraceError> {
+        self.reader.has_ticks(progress)
     }
 
     fn lost(&self) -> LostEvents {
@@ -129,7 +134,7 @@ mod tests {
             Ok(events.len())
         }
 
-        fn has_ticks(&mut self) -> Result<bool, TraceError> {
+        fn has_ticks(&mut self, _: &mut dyn FnMut()) -> Result<bool, TraceError> {
             Ok(false)
         }
 

@@ -14,6 +14,7 @@ Long work gives other threads of Python their turn, tells a ``progress`` how far
 from ._native import Events, Pages, Pool, PoolStats, ReturnPolicy, Table, machines, policies, workloads
 from .advice import Advice, Forecast, Range, advise
 from .errors import Error, FileError, OutOfMemoryError
+from .fleets import Fleet, FleetLine, fleet
 from .forecast import Intervals, Outcome, Replay, replay
 from .many import Results, advise_many, recordings, replay_many, sweep
 from .progress import Bar
@@ -27,6 +28,8 @@ __all__ = [
     "Error",
     "Events",
     "FileError",
+    "Fleet",
+    "FleetLine",
     "Forecast",
     "Intervals",
     "OutOfMemoryError",
@@ -48,6 +51,7 @@ __all__ = [
     "Verification",
     "advise",
     "advise_many",
+    "fleet",
     "machines",
     "open",
     "policies",

@@ -6,6 +6,7 @@
 //! | `recording` | a recording, which each reader opens again |
 //! | `record` | records the running kernel |
 //! | `replay`, `verify`, `advise`, `simulate` | one function of the laboratory each |
+//! | `fleet` | advice for many recordings |
 //! | `tasks` | pieces of work for any process on any computer, and the dataset of their results |
 //! | `events`, `stream` | events and rows as Arrow |
 //! | `command` | the command `pageset` |
@@ -24,6 +25,7 @@ mod command;
 mod document;
 mod error;
 mod events;
+mod fleet;
 mod names;
 mod number;
 #[expect(unsafe_code, reason = "the buffer protocol is C's")]
@@ -47,6 +49,8 @@ mod native {
     use crate::command::command;
     #[pymodule_export]
     use crate::events::Events;
+    #[pymodule_export]
+    use crate::fleet::advise_fleet;
     #[pymodule_export]
     use crate::names::{machines, policies, workloads};
     #[pymodule_export]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use pageset_replay::recordings::bundled_with;
 use pageset_trace::{
-    Event, Layout, LostEvents, OpenOptions, Recovery, Strictness, TraceError, TraceInfo, TraceReader,
+    Amount, Event, Layout, LostEvents, OpenOptions, Recovery, Strictness, TraceError, TraceInfo, TraceReader,
 };
 use pyo3::prelude::*;
 
@@ -104,6 +104,10 @@ impl TraceReader for Watched {
         self.reader.info()
     }
 
+    fn amount(&self) -> Amount {
+        self.reader.amount()
+    }
+
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
         if self.watch.is_cancelled() {
             let (path, source) = (self.info().path.clone(), io::ErrorKind::Interrupted.into());
@@ -112,8 +116,8 @@ impl TraceReader for Watched {
         self.reader.read_block(events)
     }
 
-    fn has_ticks(&mut self) -> Result<bool, TraceError> {
-        self.reader.has_ticks()
+    fn has_ticks(&mut self, progress: &mut dyn FnMut()) -> Result<bool, TraceError> {
+        self.reader.has_ticks(progress)
     }
 
     fn lost(&self) -> LostEvents {

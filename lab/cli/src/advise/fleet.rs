@@ -18,9 +18,6 @@ use crate::output;
 use crate::paragraph;
 use crate::source::Source;
 
-/// Largest number of recordings with the answer Yes that a sentence names.
-const NAMED: usize = 5;
-
 const READING: &str = "`saves` is how much of the CPU time the advised setting saves, from the least to the \
                        most. `at most` is how much of the CPU time waits and visits to the zones took. Recordings with a \
                        Yes come first, beginning with the worst. `pageset advise RECORDING` gives the reasons.";
@@ -70,7 +67,7 @@ fn write(
     format: Format,
     out: &mut dyn Write,
 ) -> Result<()> {
-    let sentences = sentences(fleet, answers);
+    let sentences = answers.sentences(|at| fleet.name(at));
     match format {
         Format::Json => return fleet.write_json(Summary { answers, sentences }, provenance, out),
         Format::Csv => {}
@@ -94,33 +91,6 @@ fn write(
         table = table.without(&["saves"]);
     }
     Ok(format.exporter().export(&table.with_provenance(provenance.clone()), out)?)
-}
-
-/// Sentences that name the recordings with the answer Yes, the worst first, and say for how many recordings
-/// each change is advised.
-fn sentences(fleet: &Fleet<Advice>, answers: &Answers) -> Vec<String> {
-    let Answers { recordings, yes, no, unknown, why_unknown, unread, advised, .. } = answers;
-    let mut said = vec![format!("{} of {recordings} recordings say Yes, {no} say No.", yes.len())];
-    if *unknown > 0 {
-        let whys = why_unknown.iter().map(|(why, count)| format!("{why} ({count})"));
-        said.push(format!("{unknown} do not say: {}.", whys.collect::<Vec<_>>().join(", ")));
-    }
-    if *unread > 0 {
-        said.push(format!("{unread} could not be read."));
-    }
-    if !yes.is_empty() {
-        let named: Vec<&str> = yes.iter().take(NAMED).map(|at| fleet.name(*at)).collect();
-        let more = match yes.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!(", and {more} more"),
-        };
-        said.push(format!("Yes, the worst first: {}{more}.", named.join(", ")));
-    }
-    said.extend(advised.iter().map(|(what, count)| {
-        let are = if *count == 1 { "1 recording".to_owned() } else { format!("{count} recordings") };
-        format!("{what} is advised for {are}.")
-    }));
-    said
 }
 
 fn lines(fleet: &Fleet<Advice>, answers: &Answers) -> Table {

@@ -61,8 +61,9 @@ fn allocators(policies: &[&'static Policy]) -> Vec<AllocatorKind> {
 }
 
 fn read(source: &mut Source) -> Result<Recording> {
-    let mut progress = Progress::new("reading", "events", source.info().events);
-    Recording::read(source, |events| progress.show(events)).map_err(hint::of_trace)
+    let amount = source.amount();
+    let mut progress = Progress::of_amount("reading", &amount);
+    Recording::read(source, |events| progress.show(amount.done(events))).map_err(hint::of_trace)
 }
 
 fn play(

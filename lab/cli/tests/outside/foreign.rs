@@ -29,8 +29,8 @@ impl TraceReader for Forged {
         self.events.read_block(events)
     }
 
-    fn has_ticks(&mut self) -> Result<bool, TraceError> {
-        self.events.has_ticks()
+    fn has_ticks(&mut self, progress: &mut dyn FnMut()) -> Result<bool, TraceError> {
+        self.events.has_ticks(progress)
     }
 
     fn lost(&self) -> LostEvents {

@@ -17,7 +17,6 @@ mod verdict;
 mod wording;
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use pageset_report::Progress;
 use pageset_trace::{EventKind, TraceError, TraceInfo, TraceReader};
@@ -95,23 +94,20 @@ fn play(
     asked: &ReplayOptions,
     progress: &mut dyn Progress,
 ) -> anyhow::Result<Replay> {
-    let rows = asked.candidates.len() as u64;
-    progress.begin("replaying", "rows", Some(rows));
-    progress.update(0)?;
-    let (told, played) = (Mutex::new(&mut *progress), AtomicU64::new(0));
+    // Whether the stage of playing has begun.
+    let told = Mutex::new((&mut *progress, false));
     let replayed = replay_read(read, repeats, asked, |stage| {
-        if stage != Stage::Played {
-            return;
+        let Stage::Played(done, all) = stage else { return };
+        // Race: several threads play and report progress at once. A thread that finds `told` locked skips its
+        // report instead of waiting. Skipping a report is safe: `cancel` ends the work, and a later report
+        // has the count.
+        let Ok(mut told) = told.try_lock() else { return };
+        let (progress, is_begun) = &mut *told;
+        if !std::mem::replace(is_begun, true) {
+            progress.begin("replaying", "allocations and frees", Some(all));
         }
-        let played = played.fetch_add(1, Ordering::Relaxed) + 1;
-        // Race: several threads finish rows and report progress at once. A thread that finds `told` locked
-        // skips its report instead of waiting. Skipping a report is safe: `cancel` ends the work, and a later
-        // row reports the count.
-        if let Ok(mut told) = told.try_lock() {
-            told.update(played).ok();
-        }
+        progress.update(done).ok();
     })?;
-    progress.update(rows)?;
     Ok(replayed)
 }
 
@@ -121,12 +117,13 @@ fn read(
     asked: Option<&ReplayOptions>,
     progress: &mut dyn Progress,
 ) -> anyhow::Result<(Survey, Option<ReadRecording>)> {
-    progress.begin("reading", "events", reader.info().events);
+    let amount = reader.amount();
+    progress.begin("reading", amount.unit(), amount.total());
     let Some(asked) = asked else {
         let mut going = Ok(());
         let mut reader = reader;
         let surveyed = survey(&mut reader, &SurveyOptions::default(), |events| {
-            going = going.and_then(|()| progress.update(events));
+            going = going.and_then(|()| progress.update(amount.done(events)));
         })?;
         going?;
         return Ok((surveyed, None));
@@ -134,7 +131,7 @@ fn read(
     let mut counted = Counted::new(reader, &SurveyOptions::default());
     let mut going = Ok(());
     let read = ReadRecording::read(&mut counted, asked, |events| {
-        going = progress.update(events);
+        going = progress.update(amount.done(events));
         if going.is_ok() { Ok(()) } else { Err(ReplayError::Cancelled) }
     });
     going?;

@@ -58,6 +58,8 @@ pub(super) struct Forecaster<'r> {
     /// A flag that stops a play. A play reads the flag before each portion of acts, about every ten
     /// milliseconds. A stopped play gives no forecast.
     pub(super) cancel: &'r AtomicBool,
+    /// Receives the number of acts in each portion that was played.
+    pub(super) progress: &'r (dyn Fn(u64) + Sync),
 }
 
 /// The facts that decide a forecast. If these facts are equal for two candidates, both candidates have the
@@ -129,6 +131,16 @@ impl Forecaster<'_> {
     /// Whether the candidate is the recorded kernel with its recorded settings.
     fn is_recorded(&self, candidate: &Candidate) -> bool {
         self.kind(candidate) == Kind::Recorded
+    }
+
+    /// The number of acts that [`Forecaster::forecast`] plays for this candidate.
+    pub(super) fn acts(&self, candidate: &Candidate) -> u64 {
+        let all = self.load.acts.len();
+        if self.is_recorded(candidate) {
+            return all as u64;
+        }
+        let plays = 1 + STRETCHES.len() + usize::from(self.recorded.is_some());
+        (steady_range(all).len() + plays * all) as u64
     }
 
     pub(super) fn forecast(&self, candidate: &Candidate) -> Result<Forecast, ReplayError> {
@@ -249,6 +261,7 @@ impl Forecaster<'_> {
                 sets.play_bundled((acts, first), at - portion..next - portion, bundles, places);
                 at = next;
             }
+            (self.progress)(acts.len() as u64);
             !self.cancel.load(Relaxed)
         });
         played.map_err(|error| ReplayError::no_room(&self.load.acts, error))

@@ -96,7 +96,14 @@ impl PageSetLoad {
         times: Times,
         mut progress: impl FnMut(u64) -> Result<(), ReplayError>,
     ) -> Result<Self, ReplayError> {
-        let ticks = Ticks::find(reader, &machine.layout)?;
+        // The search reads a text ahead, perhaps to its end.
+        let mut going = Ok(());
+        let ticks = Ticks::find(reader, &machine.layout, &mut || {
+            if going.is_ok() {
+                going = progress(0);
+            }
+        })?;
+        going?;
         let mut reading = Reading::new(machine, ticks);
         let mut events = Vec::new();
         let (mut read, mut kinds) = (0, [0; EventKind::COUNT]);

@@ -49,7 +49,7 @@ pub use vm_settings::VmSettings;
 pub use window::Window;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use pageset_trace::{Layout, LostEvents, TraceInfo, TraceReader};
 use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
@@ -174,14 +174,14 @@ pub const FAR_OFF_PERCENT: f64 = 25.0;
 pub enum Stage {
     /// Events read so far.
     Read(u64),
-    /// Another candidate is finished.
-    Played,
+    /// Allocations and frees played so far, in all plays of all candidates, and their number in the end.
+    Played(u64, u64),
 }
 
-/// Replays a recording under each candidate. The recording is read once, and several candidates are played at
-/// the same time. Each allocation and free takes eight bytes: the first 96 MiB stay in memory, and further
-/// bytes go to a file. Sums of allocations and frees take up to 32 MiB more. `progress` gets the number of
-/// events read, and each finished candidate.
+/// Replays a recording under each candidate. The recording is read once. Each allocation and free takes eight
+/// bytes: the first 96 MiB stay in memory, and all further bytes go to a file. Sums of allocations and frees
+/// take up to 32 MiB more. Several candidates are played at the same time. `progress` gets the number of
+/// events read, and then the number of allocations and frees played.
 ///
 /// If a setting changed during the recording, the longest part without a change is replayed.
 ///
@@ -308,7 +308,9 @@ impl Played {
         let ReadRecording { prepared, info, lost, said } = read;
         prepared.require_load(&info)?;
         let bundles = forecast::bundles(&prepared.load, prepared.window);
-        let forecaster = prepared.forecaster(&bundles, &options.cancel);
+        let (done, all) = (AtomicU64::new(0), AtomicU64::new(0));
+        let told = |acts| progress(Stage::Played(done.fetch_add(acts, Relaxed) + acts, all.load(Relaxed)));
+        let forecaster = prepared.forecaster(&bundles, &options.cancel, &told);
         let Prepared { policy, window, ref load, .. } = prepared;
 
         let kernel_itself = kernel_itself(load, window);
@@ -326,8 +328,7 @@ impl Played {
             None => work(),
         };
         let (own, forecasts) = on_few(&mut || {
-            let own = own.map(|own| forecaster.forecast(&own).map(|forecast| (own, forecast))).transpose()?;
-            // Candidates whose forecasts must be equal for this recording are played once.
+            // Candidates that decide alike in this recording are played once.
             let mut groups: Vec<(Candidate, Vec<usize>)> = Vec::new();
             let deciding = options.candidates.iter().map(|candidate| forecaster.deciding(candidate));
             let deciding = deciding.collect::<Result<Vec<_>, ReplayError>>()?;
@@ -337,24 +338,30 @@ impl Played {
                     None => groups.push((*candidate, vec![at])),
                 }
             }
+            let is_own = |candidate: &Candidate| {
+                let kind = forecaster.kind(candidate);
+                own.as_ref().is_some_and(|own| kind == Kind::Recorded && own.policy == candidate.policy)
+            };
+            let played = groups.iter().map(|(candidate, _)| candidate).filter(|candidate| !is_own(candidate));
+            all.store(own.iter().chain(played).map(|candidate| forecaster.acts(candidate)).sum(), Relaxed);
+            let own_forecast = own.as_ref().map(|own| forecaster.forecast(own)).transpose()?;
             let played = groups.into_par_iter().map(|(candidate, members)| {
                 let kind = forecaster.kind(&candidate);
-                let forecast = match &own {
+                let forecast = match &own_forecast {
                     // This candidate is the own row, which was played already.
-                    Some((own, forecast)) if kind == Kind::Recorded && own.policy == candidate.policy => {
-                        forecast.clone()
-                    }
+                    Some(forecast) if is_own(&candidate) => forecast.clone(),
                     _ => forecaster.forecast(&candidate)?,
                 };
-                members.iter().for_each(|_| progress(Stage::Played));
                 Ok(members.into_iter().map(move |at| (at, (kind, forecast.clone()))))
             });
             let played = played.collect::<Result<Vec<_>, ReplayError>>()?;
             let mut forecasts: Vec<_> = played.into_iter().flatten().collect();
             forecasts.sort_by_key(|(at, _)| *at);
             let forecasts = forecasts.into_iter().map(|(_, forecast)| forecast).collect();
-            Ok((own, forecasts))
+            Ok((own.zip(own_forecast), forecasts))
         })?;
+        // Several threads report, so the last report before this one may not have the largest number.
+        progress(Stage::Played(all.load(Relaxed), all.load(Relaxed)));
         let off = own.as_ref().map_or_else(OwnDistance::default, |(_, own)| own_distance(own, kernel_itself));
         let off = shows_kernel.then_some(off);
         let own = own.map(|(own, forecast)| Outcome::new(&own, Kind::Recorded, (&forecast, off), &[]));

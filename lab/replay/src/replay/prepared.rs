@@ -71,9 +71,15 @@ impl Prepared {
         Ok(self.load.recorded.require(needs::LOAD, info)?)
     }
 
-    /// Makes a [`Forecaster`] of the recording, which stops when `cancel` is set. The forecaster plays a
-    /// bundle of acts in one step if possible.
-    pub(super) fn forecaster<'r>(&'r self, bundles: &'r [Bundles], cancel: &'r AtomicBool) -> Forecaster<'r> {
+    /// Makes a player of the recording, which stops when `cancel` is set. The player plays each of these
+    /// bundles of acts in one step where it can. `progress` receives the number of acts in each portion that
+    /// was played.
+    pub(super) fn forecaster<'r>(
+        &'r self,
+        bundles: &'r [Bundles],
+        cancel: &'r AtomicBool,
+        progress: &'r (dyn Fn(u64) + Sync),
+    ) -> Forecaster<'r> {
         Forecaster {
             bundles,
             machine: &self.machine,
@@ -81,6 +87,7 @@ impl Prepared {
             load: &self.load,
             window: self.window,
             cancel,
+            progress,
             recorded: self.policy.zip(self.starts.as_deref()),
         }
     }

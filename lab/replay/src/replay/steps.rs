@@ -101,7 +101,7 @@ impl Steps {
         candidate: &Candidate,
         mut each: impl FnMut(&Step) -> Result<(), E>,
     ) -> Result<(), E> {
-        let forecaster = self.prepared.forecaster(&[], &NEVER);
+        let forecaster = self.prepared.forecaster(&[], &NEVER, &|_| {});
         let machine = forecaster.machine_of(candidate)?;
         let mut player = Player { sets: forecaster.begin(&machine, candidate)?, cpus: machine.cpus() };
         let load = &self.prepared.load;

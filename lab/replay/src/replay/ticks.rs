@@ -25,9 +25,14 @@ pub(super) enum Ticks {
 }
 
 impl Ticks {
-    /// Chooses recorded ticks if the recording has any ticks, and ticks by the clock if it has none.
-    pub(super) fn find(reader: &mut dyn TraceReader, machine: &Layout) -> Result<Self, TraceError> {
-        Ok(if reader.has_ticks()? { Self::Recorded } else { Self::by_the_clock(machine) })
+    /// Chooses recorded ticks if the recording has any, and ticks by the clock otherwise.
+    /// `progress` is called from time to time.
+    pub(super) fn find(
+        reader: &mut dyn TraceReader,
+        machine: &Layout,
+        progress: &mut dyn FnMut(),
+    ) -> Result<Self, TraceError> {
+        Ok(if reader.has_ticks(progress)? { Self::Recorded } else { Self::by_the_clock(machine) })
     }
 
     pub(super) fn by_the_clock(machine: &Layout) -> Self {
@@ -91,7 +96,7 @@ mod tests {
         let bytes = writer.finish(LostEvents::default()).unwrap().0;
         let mut reader = OpenOptions::new().open_bytes("t.pgtrace".as_ref(), bytes).unwrap();
         let machine = small_layout();
-        let mut ticks = Ticks::find(reader.as_mut(), &machine).unwrap();
+        let mut ticks = Ticks::find(reader.as_mut(), &machine, &mut || {}).unwrap();
         let (mut block, mut acts) = (Vec::new(), Vec::new());
         while reader.read_block(&mut block).unwrap() > 0 {
             block.iter().for_each(|event| ticks.bring(event, machine.cpus, &mut acts));

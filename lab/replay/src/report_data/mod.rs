@@ -57,11 +57,12 @@ pub fn report_data<R: TraceReader>(
     let whole = if info.setting_changes.is_empty() {
         None
     } else {
-        // The verdict's survey is about a part of the recording. Survey the whole recording too.
-        progress.begin("reading all", "events", info.events);
+        // The verdict and its survey are about a part of the recording, so survey the whole recording too.
+        let amount = reader.amount();
+        progress.begin("reading all", amount.unit(), amount.total());
         let mut going = Ok(());
         let whole = survey(&mut reader, &SurveyOptions::default(), |events| {
-            going = going.and_then(|()| progress.update(events));
+            going = going.and_then(|()| progress.update(amount.done(events)));
         })?;
         going?;
         reader = open()?;

@@ -35,7 +35,7 @@ mod zone_lock;
 mod zones;
 
 use pageset_core::Order;
-use pageset_trace::{Event, EventKind, LostEvents, TraceError, TraceInfo, TraceReader};
+use pageset_trace::{Amount, Event, EventKind, LostEvents, TraceError, TraceInfo, TraceReader};
 
 use blocks::{Block, LiveBlocks};
 use bursts::{BurstCounter, Direction};
@@ -142,14 +142,18 @@ impl<R: TraceReader> TraceReader for Counted<R> {
         self.reader.info()
     }
 
+    fn amount(&self) -> Amount {
+        self.reader.amount()
+    }
+
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
         let read = self.reader.read_block(events)?;
         self.counter.record_all(events);
         Ok(read)
     }
 
-    fn has_ticks(&mut self) -> Result<bool, TraceError> {
-        self.reader.has_ticks()
+    fn has_ticks(&mut self, progress: &mut dyn FnMut()) -> Result<bool, TraceError> {
+        self.reader.has_ticks(progress)
     }
 
     fn lost(&self) -> LostEvents {

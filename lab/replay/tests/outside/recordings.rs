@@ -3,6 +3,7 @@
 
 use std::mem::discriminant;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 
 use pageset_core::{POLICIES, Policy};
@@ -59,11 +60,31 @@ fn counted(name: &str) -> (u64, u64, u64) {
     (allocs, bulk, frees)
 }
 
-/// Tests replays that are cancelled at their beginning, while the recording is read, and while candidates are
+/// Progress during a play must come to exactly its total, so that a person sees how long one policy takes.
+#[test]
+fn progress_comes_to_the_number_of_allocations_and_frees_that_are_played() {
+    for policies in [&[*Policy::named("linux-6.1").unwrap()][..], &replayable()] {
+        let told = Mutex::new(Vec::new());
+        replay(open(SMALL[0]).as_mut(), &asking(policies), |stage| {
+            if let Stage::Played(done, all) = stage {
+                told.lock().unwrap().push((done, all));
+            }
+        })
+        .unwrap();
+        let mut told = told.into_inner().unwrap();
+        let (last, all) = told.pop().unwrap();
+        assert_eq!(last, all);
+        let most = told.iter().map(|(done, _)| *done).max();
+        assert_eq!(most, Some(all), "without the last report, which always has the total");
+        assert!(told.iter().all(|told| told.1 == all) && told.len() >= 7, "{told:?}");
+    }
+}
+
+/// Tests a replay that is cancelled at its beginning, while the recording is read, and while candidates are
 /// replayed.
 #[test]
 fn a_cancelled_replay_ends_without_a_result() {
-    let (first, last) = (Stage::Read(0), Stage::Played);
+    let (first, last) = (Stage::Read(0), Stage::Played(0, 0));
     for when in [None, Some(first), Some(last)] {
         let options = asking(&replayable());
         options.cancel.store(when.is_none(), Relaxed);

@@ -163,8 +163,8 @@ impl TraceReader for FirstSlices {
         Ok(0)
     }
 
-    fn has_ticks(&mut self) -> Result<bool, TraceError> {
-        self.reader.has_ticks()
+    fn has_ticks(&mut self, progress: &mut dyn FnMut()) -> Result<bool, TraceError> {
+        self.reader.has_ticks(progress)
     }
 
     fn lost(&self) -> LostEvents {

@@ -25,7 +25,7 @@ impl TraceReader for Events {
         Ok(events.len())
     }
 
-    fn has_ticks(&mut self) -> Result<bool, TraceError> {
+    fn has_ticks(&mut self, _: &mut dyn FnMut()) -> Result<bool, TraceError> {
         Ok(self.blocks.iter().flatten().any(Event::is_tick))
     }
 

@@ -1,6 +1,7 @@
 //! Groups the events of a source into blocks. Can also look for ticks ahead of the caller.
 
 use crate::{
+    amount::Amount,
     error::TraceError,
     event::Event,
     info::{LostEvents, TraceInfo},
@@ -13,7 +14,10 @@ pub(super) trait EventSource: Send {
     /// The trace's information about itself.
     fn info(&self) -> &TraceInfo;
 
-    /// The next event, or `None` at the end. Callers do not ask again after the end or an error.
+    /// How much there is to read, and how much was read.
+    fn amount(&self) -> Amount;
+
+    /// The next event, or `None` at the end. Callers do not call it again after the end or an error.
     fn next_event(&mut self) -> Result<Option<Event>, TraceError>;
 
     /// Events that are missing or could not be used, so far.
@@ -39,6 +43,10 @@ impl<S: EventSource> TraceReader for Blocks<S> {
         self.source.info()
     }
 
+    fn amount(&self) -> Amount {
+        self.source.amount()
+    }
+
     fn read_block(&mut self, events: &mut Vec<Event>) -> Result<usize, TraceError> {
         if let Some(ahead) = &mut self.ahead {
             if ahead.read_block(events)? > 0 {
@@ -61,9 +69,9 @@ impl<S: EventSource> TraceReader for Blocks<S> {
         Ok(events.len())
     }
 
-    fn has_ticks(&mut self) -> Result<bool, TraceError> {
+    fn has_ticks(&mut self, progress: &mut dyn FnMut()) -> Result<bool, TraceError> {
         if let Some(ahead) = &mut self.ahead
-            && ahead.has_ticks()?
+            && ahead.has_ticks(progress)?
         {
             return Ok(true);
         }
@@ -72,6 +80,7 @@ impl<S: EventSource> TraceReader for Blocks<S> {
         while !found && self.read_block(&mut events)? > 0 {
             spool.write(&events)?;
             found = events.iter().any(Event::is_tick);
+            progress();
         }
         self.ahead = Some(spool.into_reader()?);
         Ok(found)

@@ -19,6 +19,7 @@ use super::{
     bytes::Bytes,
 };
 use crate::{
+    amount::Amount,
     damage::Strictness,
     error::TraceError,
     event::Event,
@@ -39,6 +40,9 @@ const MAGIC: [u8; 8] = 0x3245_4c49_4652_4550_u64.to_ne_bytes();
 const SWAPPED_MAGIC: [u8; 8] = 0x3245_4c49_4652_4550_u64.swap_bytes().to_ne_bytes();
 /// Note for a file that does not name functions. No perf.data file names functions.
 const NO_TICKS: &str = "which work items are ticks: perf.data has no addresses of functions, but text of `perf script` has their names";
+/// Note for a file that was cut after its events' descriptions.
+const CUT: &str =
+    "what the end of the file says, such as the kernel's release: the file is cut, but all events are there";
 /// Bytes of a record's header.
 const HEADING_BYTES: u64 = 8;
 
@@ -66,7 +70,7 @@ pub(crate) fn open_perf_data(
 ) -> Result<Box<dyn TraceReader>, TraceError> {
     let path = info.path.clone();
     let mut file = BufReader::new(file);
-    let head = Head::read(&path, &mut file)?;
+    let head = Head::read(&path, &mut file, strictness)?;
     info.kernel = info.kernel.take().or(head.kernel);
     info.cpus = info.cpus.or(head.cpus);
     // perf describes every event that the user told it to record.
@@ -76,12 +80,16 @@ pub(crate) fn open_perf_data(
     if !head.described.names_ticks() {
         info.not_recorded.push(NO_TICKS.to_owned());
     }
+    if head.is_cut {
+        info.not_recorded.push(CUT.to_owned());
+    }
     let (_, decoder) = head.described.finish(&path)?;
     file.seek(SeekFrom::Start(head.records.start))
         .map_err(|error| TraceError::io(&path, "seek in", error))?;
     let records = Records {
         bytes: Bytes::new(&path, head.records.start, file),
         left: head.records.end - head.records.start,
+        amount: Amount::bytes(head.records.end - head.records.start),
         formats: head.formats,
         decoder,
         strictness,
@@ -116,6 +124,7 @@ enum Found {
 struct Records {
     bytes: Bytes<BufReader<Box<dyn Seekable>>>,
     left: u64,
+    amount: Amount,
     formats: SampleFormats,
     decoder: Decoder,
     strictness: Strictness,
@@ -124,6 +133,10 @@ struct Records {
 impl EventSource for PerfData {
     fn info(&self) -> &TraceInfo {
         &self.info
+    }
+
+    fn amount(&self) -> Amount {
+        self.records.amount.clone()
     }
 
     fn next_event(&mut self) -> Result<Option<Event>, TraceError> {
@@ -165,6 +178,7 @@ impl Records {
             return Err(self.bytes.error("a record has an impossible length"));
         };
         self.left = left;
+        self.amount.add(u64::from(bytes));
         match number {
             kind::SAMPLE => {
                 let body = self.bytes.blob(body_bytes)?;

@@ -8,6 +8,7 @@ use std::{
 };
 
 use crate::{
+    amount::Amount,
     damage::Strictness,
     error::TraceError,
     event::Event,
@@ -42,6 +43,8 @@ pub(super) struct Rings {
     page: Vec<u8>,
     last_ns: u64,
     pub(super) losses: RingLosses,
+    /// How many bytes of all rings were read.
+    pub(super) amount: Amount,
 }
 
 /// Counts of events and pages in the rings that were lost or not used.
@@ -113,6 +116,7 @@ impl Rings {
             is_begun: false,
             last_ns: 0,
             losses: RingLosses::default(),
+            amount: Amount::bytes(all_bytes),
         })
     }
 
@@ -153,6 +157,7 @@ impl Rings {
             .and_then(|_| io::Read::read_exact(&mut self.file, page))
             .map_err(|error| TraceError::io(&self.path, "read", error))?;
         ring.offset += bytes;
+        self.amount.add(bytes);
         let is_whole = take_page(page, &self.layout, &self.decoder, ring, &mut self.losses);
         match self.strictness {
             Strictness::Strict if !is_whole => Err(TraceError::offset(

@@ -16,6 +16,7 @@ use super::{
     unreadable::unreadable,
 };
 use crate::{
+    amount::Amount,
     damage::Strictness,
     error::TraceError,
     event::{Event, EventKind, PFN_NONE},
@@ -47,11 +48,21 @@ pub(super) enum OtherLine {
     Unknown,
 }
 
+/// The bytes of a text.
+pub(super) struct Source<'a> {
+    /// The beginning of the stream.
+    pub(super) head: &'a [u8],
+    pub(super) stream: Box<dyn ByteStream>,
+    /// How much of the stream was read.
+    pub(super) amount: Amount,
+}
+
 /// A reader of the text format `F`.
 pub(super) struct TextReader<F> {
     format: F,
     info: TraceInfo,
-    /// The text before the first event. `None` once the caller has asked for the first event.
+    amount: Amount,
+    /// The text, while its headings are read. `None` once the first event was requested.
     lines: Option<TextLines>,
     /// The lines after the headings.
     chunks: Option<Chunks<Vec<Item>>>,
@@ -107,11 +118,10 @@ struct Malformed {
 }
 
 impl<F: TextFormat> TextReader<F> {
-    /// Reads the headings before the first event, so that the trace's information is complete. `head` is the
-    /// beginning of the stream.
+    /// Reads the headings before the first event, so that the trace's information is complete.
     pub(super) fn new(
         mut info: TraceInfo,
-        (head, stream): (&[u8], Box<dyn ByteStream>),
+        Source { head, stream, amount }: Source<'_>,
         strictness: Strictness,
         format: F,
     ) -> Result<Self, TraceError> {
@@ -122,6 +132,7 @@ impl<F: TextFormat> TextReader<F> {
             format,
             lost: info.lost,
             info,
+            amount,
             lines: Some(TextLines::new(stream)),
             chunks: None,
             chunk: At::default(),
@@ -299,6 +310,10 @@ impl<F: TextFormat> TextReader<F> {
 impl<F: TextFormat> EventSource for TextReader<F> {
     fn info(&self) -> &TraceInfo {
         &self.info
+    }
+
+    fn amount(&self) -> Amount {
+        self.amount.clone()
     }
 
     fn next_event(&mut self) -> Result<Option<Event>, TraceError> {

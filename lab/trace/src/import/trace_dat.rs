@@ -19,6 +19,7 @@ use super::{
     tracing_data::TracingData,
 };
 use crate::{
+    amount::Amount,
     damage::Strictness,
     error::TraceError,
     event::Event,
@@ -104,6 +105,10 @@ struct TraceDat {
 impl EventSource for TraceDat {
     fn info(&self) -> &TraceInfo {
         &self.info
+    }
+
+    fn amount(&self) -> Amount {
+        self.rings.amount.clone()
     }
 
     fn next_event(&mut self) -> Result<Option<Event>, TraceError> {

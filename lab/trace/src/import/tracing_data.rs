@@ -20,24 +20,30 @@ use crate::{
 pub(super) struct TracingData {
     layout: Option<PageLayout>,
     events: Vec<(Tracepoint, EventFormat)>,
+    /// Whether the descriptions of all events were read.
+    has_events: bool,
     symbols: Symbols,
 }
 
 impl TracingData {
-    /// Reads all parts in order. The names of tasks are the last part, which old files do not have.
-    pub(super) fn read<R: BufRead>(bytes: &mut Bytes<R>, has_tasks: bool) -> Result<Self, TraceError> {
-        let mut described = Self::default();
-        described.read_header(bytes)?;
-        described.pass_ftrace_events(bytes)?;
-        described.read_events(bytes)?;
-        described.read_symbols(bytes)?;
+    /// Reads all parts in order. The names of tasks are the last part, and old files do not have it. After an
+    /// error, the parts before it stay.
+    pub(super) fn read<R: BufRead>(
+        &mut self,
+        bytes: &mut Bytes<R>,
+        has_tasks: bool,
+    ) -> Result<(), TraceError> {
+        self.read_header(bytes)?;
+        self.pass_ftrace_events(bytes)?;
+        self.read_events(bytes)?;
+        self.read_symbols(bytes)?;
         let printk_bytes = bytes.u32()?;
         bytes.skip(printk_bytes.into())?;
         if has_tasks {
             let task_bytes = bytes.u64()?;
             bytes.skip(task_bytes)?;
         }
-        Ok(described)
+        Ok(())
     }
 
     /// Reads the layout of a ring's pages.
@@ -72,11 +78,17 @@ impl TracingData {
                     .map_err(|problem| bytes.error(format!("an event of {}: {problem}", quoted(&system))))?;
             }
         }
+        self.has_events = true;
         Ok(())
     }
 
-    /// Adds an event. If a field of the event is missing, the event counts as unknown. The result is an error
-    /// if a recording is useless without the event.
+    /// Whether all events were described.
+    pub(super) const fn has_events(&self) -> bool {
+        self.has_events
+    }
+
+    /// Adds an event. An event that lacks a field counts as unknown, unless a recording is useless without
+    /// the event.
     fn note(&mut self, system: &str, text: &str) -> Result<(), String> {
         let name = text.lines().find_map(|line| line.strip_prefix("name:")).unwrap_or_default().trim();
         let Some(tracepoint) = tracepoint(system, name) else { return Ok(()) };

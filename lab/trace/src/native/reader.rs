@@ -280,7 +280,7 @@ impl TraceReader for NativeReader {
         Ok(0)
     }
 
-    fn has_ticks(&mut self) -> Result<bool, TraceError> {
+    fn has_ticks(&mut self, _: &mut dyn FnMut()) -> Result<bool, TraceError> {
         if self.is_at_end {
             return Ok(false);
         }

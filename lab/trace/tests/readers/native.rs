@@ -183,20 +183,20 @@ fn a_tick_is_found_in_any_block_and_nothing_is_skipped() {
     for recovery in [Recovery::Refuse, Recovery::UpToDamage] {
         let options = OpenOptions::new().recovery(recovery);
         let mut reader = options.open_bytes("t.pgtrace".as_ref(), bytes.clone()).unwrap();
-        assert!(reader.has_ticks().unwrap());
+        assert!(reader.has_ticks(&mut || {}).unwrap());
         assert!(all(reader.as_mut()) == events);
-        assert!(!reader.has_ticks().unwrap(), "nothing is left");
+        assert!(!reader.has_ticks(&mut || {}).unwrap(), "nothing is left");
         let mut reader = options.open_bytes("t.pgtrace".as_ref(), three_blocks().1).unwrap();
-        assert!(!reader.has_ticks().unwrap());
+        assert!(!reader.has_ticks(&mut || {}).unwrap());
     }
     // The index is missing, and the last block is cut off.
     let options = OpenOptions::new().recovery(Recovery::UpToDamage);
     let footer = bytes.len() - 24;
     let mut reader = options.open_bytes("t.pgtrace".as_ref(), bytes[..footer].to_vec()).unwrap();
-    assert!(reader.has_ticks().unwrap());
+    assert!(reader.has_ticks(&mut || {}).unwrap());
     let last = index_offset(&bytes) - 1;
     let mut reader = options.open_bytes("t.pgtrace".as_ref(), bytes[..last].to_vec()).unwrap();
-    assert!(!reader.has_ticks().unwrap(), "the last block is not delivered");
+    assert!(!reader.has_ticks(&mut || {}).unwrap(), "the last block is not delivered");
     assert_eq!(all(reader.as_mut()).len(), 2 * BLOCK_EVENTS_MAX);
 }
 

@@ -101,11 +101,12 @@ pub fn perfetto(
         // recorded state of memory.
         let is_recorded = reader.info().machine.as_ref() == Some(&options.machine);
         let machine = (!is_recorded).then(|| options.machine.clone());
-        progress.begin("reading again", "events", reader.info().events);
+        let amount = reader.amount();
+        progress.begin("reading again", amount.unit(), amount.total());
         let mut cancelled = Ok(());
         let steps = Steps::read(reader.as_mut(), machine, |events| {
             if cancelled.is_ok() {
-                cancelled = progress.update(events);
+                cancelled = progress.update(amount.done(events));
             }
         })?;
         cancelled?;
@@ -136,7 +137,8 @@ fn recorded(
     let description = description(&info.not_recorded);
     let titles = (name.as_str(), description.as_str());
     let mut kernel = Kernel::begin(packets, titles, &info, &options.machine, lists, first_ns)?;
-    progress.begin("exporting", "events", info.events);
+    let amount = reader.amount();
+    progress.begin("exporting", amount.unit(), amount.total());
     let (mut read, mut last_ns) = (0, first_ns);
     while !events.is_empty() {
         for event in &events {
@@ -144,7 +146,7 @@ fn recorded(
             last_ns = event.ts_ns.max(last_ns);
         }
         read += events.len() as u64;
-        progress.update(read)?;
+        progress.update(amount.done(read))?;
         reader.read_block(&mut events)?;
     }
     kernel.finish(packets, &info)?;

@@ -11,6 +11,7 @@ use std::{
 
 use super::{MAGIC, REMEDY, sample::SampleFormats};
 use crate::{
+    damage::Strictness,
     error::TraceError,
     import::{bytes::Bytes, tracing_data::TracingData},
     input::Seekable,
@@ -44,6 +45,8 @@ pub(super) struct Head {
     pub(super) formats: SampleFormats,
     /// Where the records are.
     pub(super) records: Range<u64>,
+    /// Whether the file was cut after its events' descriptions, and is read leniently.
+    pub(super) is_cut: bool,
 }
 
 /// A part of the file.
@@ -60,7 +63,9 @@ impl Part {
 }
 
 impl Head {
-    pub(super) fn read(path: &Path, file: &mut File) -> Result<Self, TraceError> {
+    /// Reads everything but the records. Of a file that was cut, only lenient reading accepts that parts
+    /// behind the events' descriptions are missing.
+    pub(super) fn read(path: &Path, file: &mut File, strictness: Strictness) -> Result<Self, TraceError> {
         let refused = |problem: &str| TraceError::file(path, problem, REMEDY);
         let file_bytes =
             file.seek(SeekFrom::End(0)).map_err(|error| TraceError::io(path, "find the end of", error))?;
@@ -93,12 +98,19 @@ impl Head {
             described: TracingData::default(),
             formats,
             records: data.offset..end,
+            is_cut: false,
         };
         let there = (0..u64::BITS).filter(|bit| parts_there >> bit & 1 != 0);
         let mut bytes = at(path, file, end)?;
         let parts: Result<Vec<_>, _> = there.map(|bit| Ok((bit, Part::read(&mut bytes)?))).collect();
         for (bit, part) in parts? {
-            head.note(path, file, bit, part)?;
+            match head.note(path, file, bit, part) {
+                // perf describes the events in the first of these parts.
+                Err(_) if strictness == Strictness::Lenient && head.described.has_events() => {
+                    head.is_cut = true
+                }
+                noted => noted?,
+            }
         }
         Ok(head)
     }
@@ -113,7 +125,7 @@ impl Head {
                 // descriptions also have the skipped facts.
                 bytes.skip(1 + 1 + 4)?;
                 let has_tasks = version != "0.5";
-                self.described = TracingData::read(&mut bytes, has_tasks)?;
+                self.described.read(&mut bytes, has_tasks)?;
             }
             part::OS_RELEASE => {
                 let mut bytes = at(path, file, part.offset)?;

@@ -24,7 +24,8 @@ pub(super) fn read(
     path: &Path,
     mut bytes: Bytes<BufReader<Box<dyn Seekable>>>,
 ) -> Result<Contents, TraceError> {
-    let described = TracingData::read(&mut bytes, true)?;
+    let mut described = TracingData::default();
+    described.read(&mut bytes, true)?;
     let cpus = bytes.u32()?;
     let mut options = Options::default();
     let mut buffers = Vec::new();
