@@ -27,8 +27,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     ///
     /// # Errors
     /// [`AllocError::BadCpu`], [`AllocError::BadType`], [`AllocError::Foreign`], [`AllocError::Misaligned`]
-    /// or [`AllocError::NotFree`]. [`AllocError::OutOfMemory`] if the zone would fall below its minimum
-    /// watermark and the request does not ignore watermarks.
+    /// or [`AllocError::NotFree`]. [`AllocError::OutOfMemory`] if the zone's free memory would not stay above
+    /// its min watermark and the request does not ignore watermarks.
     pub fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError> {
         let order = request.order;
         self.check_request(cpu, request)?;
@@ -88,7 +88,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         })
     }
 
-    /// Allocates exactly `frames` contiguous frames; `request.order` is ignored. Free the frames with
+    /// Allocates exactly `frames` contiguous frames. The request's order is ignored. Free the frames with
     /// [`free_range`](Self::free_range), all at once or in parts.
     ///
     /// # Errors
@@ -152,7 +152,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         })
     }
 
-    /// Visits the allocated blocks that overlap a range, in ascending order.
+    /// Visits the allocated blocks that overlap a range, in ascending order. Fails at the first frame that is
+    /// not allocated.
     fn for_each_allocated(
         &self,
         pfns: &Range<u64>,
@@ -175,7 +176,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Splits one allocated block into several, so that no block crosses an end of `inside`.
+    /// Splits one allocated block into several blocks, so that no block crosses an end of `inside`.
     fn split_allocated(
         &self,
         cpu: CpuId,

@@ -1,6 +1,6 @@
 //! The slow path: zones beyond the preferred one, and the attempts after a failed first pass (spec §1.13,
-//! "slow path order"). This crate neither reclaims nor compacts memory. An event marks each point where a
-//! kernel would begin to do so.
+//! "slow path order"). This crate neither reclaims nor compacts memory. Events mark the points where a kernel
+//! would wake the reclaimer or begin direct reclaim.
 
 use super::PageAllocator;
 use super::alloc::Walk;
@@ -22,7 +22,8 @@ enum Unreserve {
 }
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// Tries the other zones, after the preferred zone has failed.
+    /// Tries the other zones, after the preferred zone has failed. If `flags` have `NO_FRAGMENT`, then tries
+    /// all zones again without this flag.
     #[cold]
     pub(super) fn walk_on(
         &self,
@@ -62,7 +63,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         if let Some(pfn) = self.walk(walk, Watermark::Min, flags) {
             return Ok(pfn);
         }
-        // From this point on, a request that may use reserves uses them in every attempt.
+        // From this point on, a request that may use reserves uses the reserves in every attempt.
         let flags = flags.reserves(walk.request).unwrap_or(flags);
         let again = || self.walk(walk, Watermark::Min, flags);
         again()
@@ -90,8 +91,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         });
     }
 
-    /// Takes one pageblock that has free frames out of the high-order reserve. Returns `false` if there is no
-    /// such pageblock.
+    /// Removes one pageblock with free frames from the high-order reserve of a zone that the request may use.
+    /// Returns `false` if no pageblock was removed.
     fn unreserve(&self, walk: &Walk<'_, 'a, P>, how: Unreserve) -> bool {
         self.zones_for(walk.request, walk.node).any(|zone| {
             let reserved = zone.body.gauges.reserved_highatomic();
@@ -116,7 +117,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     }
 
     /// Clears the mark of a zone with boosted watermarks, if the policy says that this kind of request clears
-    /// the mark.
+    /// the mark. Then wakes the reclaimer.
     #[cold]
     pub(super) fn consume_boost(self, order: Order, flags: AllocFlags) {
         let consumes = match self.policy.buddy.boost_consumer {

@@ -11,7 +11,8 @@ use crate::policy::DecayDrain;
 /// The result of a tick: whether the CPU needs another tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TickOutcome {
-    /// The tick changed something. Call [`PageAllocator::tick`] again after the interval.
+    /// The CPU has worked since its last tick, or this tick left work for the next one. Call
+    /// [`PageAllocator::tick`] again after the interval.
     Again,
     /// There is nothing to do until this CPU allocates or frees again.
     Idle,
@@ -92,7 +93,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         if decayed.is_unfinished { TickOutcome::Again } else { TickOutcome::Idle }
     }
 
-    /// Drains an idle page set of a remote node after some ticks.
+    /// Drains a batch from an idle page set of a remote node after some ticks.
     fn expire(self, place: Place, activity: Activity) -> TickOutcome {
         let ticks_left = self.pageset.with(|state| state.pcp.expire(place, activity));
         if ticks_left == Some(0) {

@@ -26,7 +26,8 @@ impl Kind {
 
 impl<E: EventSink> LockedZone<'_, E> {
     /// Looks at the first blocks of a list of whole pageblocks. A movable request prefers clean units, and
-    /// any other request prefers tainted units. Returns the block in the fullest unit of the preferred kind.
+    /// any other request prefers tainted units. Returns the block in the fullest unit of the preferred kind,
+    /// or `None` if no block lies in a unit of this kind.
     #[cold]
     pub(super) fn steered_whole(
         &self,
@@ -39,8 +40,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         of_kind.min_by_key(|frame| self.free_pageblocks_around(*frame))
     }
 
-    /// Claims memory of another type in a tainted unit. Tries whole pageblocks first, and then smaller blocks
-    /// if the zone has many units.
+    /// Claims memory of another type in a tainted unit, for a request that is not movable. Tries whole
+    /// pageblocks first, and then smaller blocks if the zone has many units.
     #[cold]
     pub(super) fn claim_in_tainted(
         &mut self,
