@@ -49,8 +49,8 @@ pub struct Config<'c> {
     /// leave more frames free than the watermark plus 1/256 of the higher zones' frames on the same node.
     /// With 0, zones of this kind are not protected.
     pub lowmem_reserve_ratio: [u32; ZoneKind::COUNT],
-    /// If the value is n, the page sets of a zone divide 1/n of the zone among the CPUs as their limits, but
-    /// each limit is at least four batches. The value is at least 8, or 0 to let the policy decide.
+    /// If the value is n, each page set's limit is 1/n of the zone divided by the number of CPUs, but at
+    /// least four batches. The value is at least 8, or 0 to let the policy decide.
     pub percpu_pagelist_high_fraction: u32,
 }
 

@@ -15,7 +15,8 @@ pub(crate) struct PageblockUse {
 }
 
 impl PageblockUse {
-    /// Number of frames of a pageblock of type `current` that suit the type `wanted` (spec §1.6).
+    /// Number of the pageblock's frames that suit the type `wanted` (spec §1.6). `current` is the pageblock's
+    /// type.
     pub(crate) fn suits(self, wanted: MigrateType, current: MigrateType) -> u32 {
         let alike = match (wanted, current) {
             (MigrateType::Movable, _) => self.movable,

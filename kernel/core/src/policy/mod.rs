@@ -1,12 +1,12 @@
 //! Policies: values that describe the decisions of kernel versions.
 //!
 //! A [`Policy`] has a rule, with its constants, for each mechanism of [`pcp`](crate::pcp) and of the buddy
-//! lists. A kernel version is one constant in a file of this folder and one line in [`POLICIES`]. The
-//! allocator reads most rules only in refills, drains and ticks, or when it computes limits. Every allocation
-//! and free reads three rules:
-//! - which orders page sets hold ([`lists`](Policy::lists)),
-//! - how the high watermark is checked ([`tuning`](Policy::tuning)),
-//! - how the history of frees changes ([`free_history`](Policy::free_history)).
+//! lists. A kernel version is one constant in a file of this folder, and one line in each of the two lists
+//! behind [`POLICIES`]. The allocator reads most rules only in refills, drains and ticks, or when it computes
+//! limits. Allocations and frees that a page set serves read only a few rules. Examples:
+//! - [`lists`](Policy::lists): the orders that page sets hold.
+//! - [`tuning`](Policy::tuning): the check of the high watermark.
+//! - [`free_history`](Policy::free_history): the change of the history of frees.
 
 mod buddy;
 #[cfg(feature = "lab")]
@@ -120,8 +120,7 @@ pub struct Policy {
     pub tuning: Option<Tuning>,
     /// How a page set remembers recent frees. After many frees, drains are larger.
     pub free_history: FreeHistory,
-    /// When consecutive high-order frees drain the page set. `None`: consecutive high-order frees cause no
-    /// drain.
+    /// When consecutive high-order frees drain the page set. `None`: these frees drain as all other frees do.
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub free_high: Option<FreeHighRule>,
     /// Whether a running reclaimer lowers the limit at which a free drains.
@@ -135,7 +134,7 @@ pub struct Policy {
     /// How the pages of a split block enter the page set if all these pages are freed at once.
     #[cfg_attr(feature = "serde", serde(default))]
     pub split_frees: SplitFrees,
-    /// Refills, the free history and decay multiply `batch` by at most `2^scale_max`.
+    /// Refills, drains, the free history and decay multiply `batch` by at most `2^scale_max`.
     pub scale_max: u8,
     /// How a periodic tick drains the pages above `high`.
     pub decay_drain: DecayDrain,
@@ -187,18 +186,18 @@ impl Policy {
     }
 }
 
-/// The number of blocks that a refill of order `o` fetches (spec §2.7.2, §3.5, §4.3). All rules give 1 for
-/// batch 1.
+/// The number of blocks that a refill of order `o` fetches (spec §2.7.2, §3.5, §4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum RefillRule {
     /// The number is `batch` for every order.
     BatchOfBlocks,
-    /// `max(batch >> o, 2)`.
+    /// The number is `max(batch >> o, 2)`, or 1 if `batch` is 1.
     Batch,
     /// As with `Batch`, but for order 0 the number doubles at each refill if no page was freed since the last
-    /// refill. The number is at most `batch << scale_max`, and at most the room that is left below `high`.
+    /// refill. The number is at most `batch << scale_max`, and at most the number of pages that are missing
+    /// to `high`, but usually at least `batch`.
     Doubling,
 }
 
@@ -215,7 +214,8 @@ pub struct Tuning {
     pub below_high: BelowHigh,
 }
 
-/// A refill raises `high` by the number of pages that it fetches, unless this condition holds.
+/// A refill raises `high` by the number of pages that it wants, at most to the upper limit, unless this
+/// condition holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -283,18 +283,18 @@ pub enum Rounded {
     Up,
 }
 
-/// How a tick's drain takes the page set's lock (spec §2.11).
+/// How often a tick's drain takes the page set's lock (spec §2.11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DecayDrain {
     /// Once.
     Whole,
-    /// The tick takes the lock again for each `batch` pages.
+    /// The tick's drain takes the lock again for each `batch` pages.
     Slices,
 }
 
-/// How a drain on demand takes the page set's lock (spec §2.12).
+/// How often a drain on demand takes the page set's lock (spec §2.12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -377,8 +377,8 @@ pub enum ReclaimLimit {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DrainOrder {
-    /// The drain begins with the list of the freed block, and empties each list before it visits the next
-    /// list.
+    /// The drain begins with the list of the freed block, or with list 0 if no free caused the drain. The
+    /// drain empties each list before it visits the next list.
     ListByList,
     /// Round-robin: the drain takes one block more from each list than from the list before it. If only one
     /// list has blocks, this list gives all blocks.
@@ -393,10 +393,10 @@ pub enum DrainOrder {
 
 /// The count that a free compares with `high`.
 ///
-/// All variants but `Pages` need the feature `lab`. A page set always counts only its pages. When this number
-/// reaches `high`, a free counts the blocks or the pages of the class, too. The free drains only if that
-/// count also reaches `high`. Therefore the policies of real kernels do not pay for counts that they do not
-/// use.
+/// All variants but `Pages` need the feature `lab`. A page set always counts only its pages. When the number
+/// of pages reaches `high`, a free counts the blocks, or the pages of the class, too. The free drains only if
+/// this second count also reaches `high`. Therefore the policies of real kernels do not pay for counts that
+/// they do not use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -435,20 +435,20 @@ pub enum DrainPicks {
     UnderLock,
     /// The drain takes all blocks before it asks for the zone's lock.
     BeforeLock {
-        /// Whether the drain also prefetches the metadata of each block's buddy, which a free to the zone
-        /// reads first.
+        /// Whether the drain also prefetches the metadata of each block's buddy. The zone reads this metadata
+        /// first when it merges the block.
         prefetches_buddies: bool,
     },
 }
 
-/// How a free takes the page set's lock for its drain (spec §3.13).
+/// How often a free takes the page set's lock for its drain (spec §3.13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FreeDrain {
     /// Once.
     Whole,
-    /// The free takes the lock again for each `batch` pages. If another CPU holds the lock at that time, the
+    /// The free takes the lock again for each `batch` pages. If another CPU holds the lock then, the
     /// remaining pages stay in the page set.
     Slices(NextSlice),
 }
@@ -507,7 +507,8 @@ pub enum SplitFrees {
 pub struct FreeHighRule {
     /// Whether the previous free must have been of order 1 to 3 too (patch 1).
     pub previous: PreviousFree,
-    /// Whether a CPU with a large share of the data caches keeps up to `batch` pages (patches 2 and 3).
+    /// The rule that exempts CPUs with a large share of the data caches: free_high drains their page sets
+    /// only at `batch` pages or more (patches 2 and 3). `None`: no CPU is exempt.
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub keep_batch: Option<SliceRule>,
     /// The number of recently freed pages that a drain needs, if the history is a count.
@@ -589,7 +590,7 @@ pub struct FreeHighDrains {
 }
 
 impl FreeHighDrains {
-    /// All pages.
+    /// The drain takes all pages.
     pub const ALL: Self = Self { part: Part::ALL, capped: false };
     /// The drain takes at most `batch << scale_max` pages (patch 7).
     pub const CAPPED: Self = Self { part: Part::ALL, capped: true };

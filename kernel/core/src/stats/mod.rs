@@ -38,8 +38,8 @@ macro_rules! counters {
 counters! {
     /// Number of pages allocated (kernel: `pgalloc_<zone>`).
     pgalloc,
-    /// Number of pages freed (kernel: `pgfree`). Linux 6.1 does not count pages that went to the zone because
-    /// the page set was busy.
+    /// Number of pages freed (kernel: `pgfree`). Under the rules of Linux 6.1, pages that bypass a busy page
+    /// set do not count.
     pgfree,
     /// Number of allocations from this zone that preferred this zone's node.
     numa_hit,
@@ -69,7 +69,7 @@ counters! {
     refilled_pages,
     /// Drains of per-CPU page sets. Each drain takes the zone lock once.
     drains,
-    /// Pages that drains returned.
+    /// Pages that left page sets in drains.
     drained_pages,
     /// Drains because of consecutive high-order frees: the 2023 series' *free_high*.
     free_high_drains,
@@ -78,7 +78,7 @@ counters! {
     /// Number of times that an allocated block was split because a part of it was freed. Each split takes the
     /// zone lock once. Linux has no such operation, and so no such counter.
     splits,
-    /// Operations that found the page set's lock taken and went to the free lists.
+    /// Operations that found the page set's lock taken, or had to bypass the page set.
     trylock_failures,
     /// Requests that could wait and found no memory (kernel: `allocstall_<zone>`).
     allocstall,

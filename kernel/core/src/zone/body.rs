@@ -78,7 +78,7 @@ impl<'a> ZoneBody<'a> {
         }
     }
 
-    /// Raises the watermarks for a while, because a fallback mixes types in a pageblock (spec §1.6). The
+    /// Raises the watermarks for a while, because a fallback may mix types in a pageblock (spec §1.6). The
     /// caller holds the zone lock.
     pub(crate) fn boost_watermark(&self, flags: AllocFlags) {
         let factor = u64::from(self.boost_factor.load(Relaxed));

@@ -29,7 +29,7 @@ pub(crate) fn check_all<E: EventSink>(
     census
 }
 
-/// Checks invariants 1 to 8, by a `validate` that inspects every frame and every list.
+/// Checks invariants 1 to 8 by `validate`, which inspects every frame and every list.
 #[track_caller]
 pub(crate) fn conservation_1_to_8<E: EventSink>(allocator: &Allocator<E>) -> FrameCensus {
     let census = match allocator.validate() {
@@ -82,7 +82,7 @@ pub(crate) fn limits_are_four_batches_11<E: EventSink>(allocator: &Allocator<E>)
     }
 }
 
-/// Invariant 31: no counter ever falls.
+/// Checks invariant 31: no counter ever falls.
 #[track_caller]
 pub(crate) fn counters_never_fall_31<E: EventSink>(allocator: &Allocator<E>, before: &mut Counters) {
     let now = allocator.counters();
@@ -93,7 +93,7 @@ pub(crate) fn counters_never_fall_31<E: EventSink>(allocator: &Allocator<E>, bef
 }
 
 /// Checks invariant 31: pages allocated minus pages freed equal `used`, the pages that users have or have
-/// lost. The numbers are equal only if `pgfree` counts frees that bypass a page set.
+/// lost. If `pgfree` does not count frees that bypass a page set, the difference may be larger than `used`.
 #[track_caller]
 pub(crate) fn allocations_less_frees_is_what_is_allocated_31<E: EventSink>(
     allocator: &Allocator<E>,
