@@ -14,7 +14,7 @@ use crate::{CpuId, Order, Pfn};
 
 impl<P: Platform> PageAllocator<'_, P> {
     /// Takes a frame out of service, usually because hardware reported it as failing. A free frame goes out
-    /// of service at once. Otherwise the whole block that contains the frame goes out of service when it is
+    /// of service at once, alone. Any other frame goes out of service with its whole block, when the block is
     /// freed, drained or about to be handed out. Race: another CPU takes the block from its page set at this
     /// moment. The other CPU may still hand the block out, so call again if the frame must not be used.
     ///
@@ -207,8 +207,8 @@ mod tests {
         assert_eq!(allocator.zones().next().unwrap().free, FRAMES - 1);
     }
 
-    /// Tests that a refill does not count bad blocks. If it did, the page set's count would exceed its pages,
-    /// and a drain of the page set would never end (spec §4.4).
+    /// Tests that a refill does not count bad blocks. If a refill counted bad blocks, the page set's count
+    /// would exceed its pages, and a drain of the page set might never end (spec §4.4).
     #[test]
     fn a_refill_of_bad_blocks_only_ends() {
         for policy in policies() {
@@ -246,7 +246,7 @@ mod tests {
             let allocator = allocator(&policy);
             let desperate = |order| Request::new(order).with(RequestTraits::NO_WATERMARKS);
             while allocator.alloc(CPU, &desperate(Order::MAX).movable()).is_ok() {}
-            // Only one small block is left, and it is bad.
+            // Only one small block is left, and the test makes this block bad.
             allocator.free_range(CPU, 8..16).unwrap();
             allocator.drain_all(CPU).unwrap();
             corrupt(&allocator, Pfn(8));

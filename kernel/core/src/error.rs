@@ -152,7 +152,7 @@ pub enum ConfigError {
     TableLength(&'static str, usize),
     /// No zone was given.
     NoZones,
-    /// A zone has no frames, more than 2^32 frames, or an end beyond the frame numbers.
+    /// A zone's span is empty, or too large for [`FrameCounts::for_span`](crate::FrameCounts::for_span).
     BadZoneSpan(usize),
     /// Two zones' spans overlap, or zones are not in ascending order of (node, kind, first frame).
     ZonesOverlap(usize, usize),

@@ -1,4 +1,4 @@
-//! Observes the machine once per interval.
+//! Observes the machine: takes a reading per interval, and makes a view of each interval.
 
 use std::time::Duration;
 
@@ -25,8 +25,8 @@ impl Monitor {
     /// allows it.
     ///
     /// # Errors
-    /// The errors of [`Proc::read`]. If the kernel refuses to count or record, this is no error, but each
-    /// view reports it.
+    /// The errors of [`Proc::read`]. If the kernel refuses to count or record, `start` does not fail, but
+    /// each view reports the refusal.
     pub fn start(proc: Proc) -> Result<Self, ReadError> {
         let last = proc.read()?;
         let mut unchanged = Unchanged::default();

@@ -29,7 +29,7 @@ pub enum Answer {
     /// No: page sets take less CPU time in total than a change must save.
     No,
     /// Unlikely: by the estimate, page sets take less CPU time than a change must save. By the upper bound,
-    /// they may take more.
+    /// page sets may take more.
     Unlikely,
     /// Perhaps: by the estimate, page sets take at least the CPU time that a change must save. A recording
     /// shows how much a change can save.
@@ -71,7 +71,7 @@ pub enum Why {
 /// A share in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Share {
-    /// Estimate. It assumes that each visit moves a batch.
+    /// The estimate, under the assumption that each visit moves a batch.
     pub estimate: f64,
     /// Upper bound.
     pub at_most: f64,

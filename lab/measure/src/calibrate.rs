@@ -73,7 +73,8 @@ pub struct Choice {
     pub order: &'static str,
     /// Instructions.
     pub kernel: &'static str,
-    /// Bytes around the target that are cleared or copied last; 0 for orders without such a part.
+    /// Number of bytes around the target that are cleared or copied last. The number is 0 for orders that do
+    /// not end with the target.
     pub neighbourhood_bytes: usize,
 }
 
@@ -83,9 +84,9 @@ pub struct MethodCost {
     /// The method.
     #[serde(flatten)]
     pub method: Choice,
-    /// Median time of a clear and the touch after it.
+    /// Median time of a clear together with the touch after the clear.
     pub clear_us: f64,
-    /// Median time of a copy and the touch after it.
+    /// Median time of a copy together with the touch after the copy.
     pub copy_us: f64,
     /// The mean of `clear_us` and `copy_us`.
     pub cost_us: f64,

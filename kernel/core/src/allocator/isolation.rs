@@ -1,4 +1,4 @@
-//! Takes pageblocks out of service and returns them.
+//! Takes pageblocks out of service, and puts pageblocks back into service.
 
 use super::PageAllocator;
 use crate::error::ConfigError;
@@ -20,7 +20,7 @@ impl<P: Platform> PageAllocator<'_, P> {
         if isolated { Ok(()) } else { Err(ConfigError::AlreadyIsolated(pfn)) }
     }
 
-    /// Returns a pageblock to service as `migratetype`.
+    /// Puts a pageblock back into service with the type `migratetype`.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::Foreign`] if the frame lies in no zone,

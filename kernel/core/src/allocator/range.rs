@@ -103,8 +103,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     ///
     /// # Errors
     /// [`FreeError::BadRange`] for a range without frames. If a frame is not allocated, the error names the
-    /// first such frame, and nothing is freed. Race: another CPU frees parts of the range at the same time.
-    /// Both CPUs may free some frames, and one of the CPUs gets the error.
+    /// first frame that is not allocated, and nothing is freed. Race: another CPU frees parts of the range at
+    /// the same time. Both CPUs may free some frames, and one of the CPUs gets the error.
     pub fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
@@ -132,8 +132,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     ///
     /// # Errors
     /// [`FreeError::BadRange`] for a range without frames. If a frame is not allocated, the error names the
-    /// first such frame, and nothing is split. If another CPU frees parts of the range at the same time, some
-    /// blocks may be split before the error.
+    /// first frame that is not allocated, and nothing is split. If another CPU frees parts of the range at
+    /// the same time, some blocks may be split before the error.
     pub fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
@@ -206,7 +206,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         // cut, so the other CPU's free fails.
         frames.claim(head, order).map_err(|found| refusal(zone, head, order, found))?;
         // Operations that read many frames, such as counting a pageblock's use, hold the zone's lock. This
-        // CPU holds the lock too, so that no such operation sees a block that is only partly cut.
+        // CPU holds the lock too, so that these operations see either the whole block or all its parts.
         zone.with_lock(&self.platform, cpu, |locked| {
             if !matches!(frames.state(head), State::Cached { .. }) {
                 // Race: another CPU marked the block bad after this CPU had claimed it.

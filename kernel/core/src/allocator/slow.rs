@@ -35,8 +35,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         'pass: loop {
             for zone in self.zones_for(walk.request, walk.node).skip(zones_tried) {
                 if flags.contains(AllocFlags::NO_FRAGMENT) && zone.body.node != walk.preferred.body.node {
-                    // Prefer memory of this node, even in a pageblock of another type, to memory of another
-                    // node.
+                    // Prefer memory of the preferred zone's node, even in a pageblock of another type, to
+                    // memory of another node.
                     flags -= AllocFlags::NO_FRAGMENT;
                     zones_tried = 0;
                     continue 'pass;

@@ -41,8 +41,9 @@ pub const fn spread_tick_offset(cpu: CpuId, cpus: u32, interval: u64) -> u64 {
 }
 
 impl<P: Platform> PageAllocator<'_, P> {
-    /// Does one CPU's periodic work. Call this function once a second (Linux's `stat_interval`), on the CPU
-    /// or on its behalf. [`spread_tick_offset`] gives the moment within the second if ticks are spread.
+    /// Does one CPU's periodic work. Call this function for each CPU once a second (Linux's `stat_interval`).
+    /// Any CPU may make the call. [`spread_tick_offset`] gives the moment within the second if ticks are
+    /// spread.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.

@@ -46,7 +46,8 @@ pub(crate) mod tests {
         (body, buddy)
     }
 
-    /// A zone of free frames that begins at frame 0. The test holds the zone's lock all the time.
+    /// A zone of free frames that begins at frame 0. A test uses the zone as the holder of the zone's lock
+    /// does.
     pub(crate) struct Bench {
         pub(crate) body: ZoneBody<'static>,
         pub(crate) buddy: FreeLists,

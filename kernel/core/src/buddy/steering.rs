@@ -145,11 +145,12 @@ mod tests {
     fn a_fragment_in_a_tainted_unit_is_used_before_a_clean_unit_is_tainted() {
         for (rules, stays) in [(SUPERPAGEBLOCK_RFC.buddy, true), (BuddyRules::LINUX_6_12, false)] {
             let mut bench = bench(rules);
-            // The first unit is full. Its last two pageblocks hold memory that cannot be moved.
+            // The first unit is full. The last two pageblocks of the first unit hold memory that cannot be
+            // moved.
             let free: Vec<_> = (0..510).map(|_| take(&mut bench, MigrateType::Movable)).collect();
             let pinned = [0; 2].map(|_| take(&mut bench, MigrateType::Unmovable));
             assert!(free.iter().chain(&pinned).all(|frame| *frame < UNIT));
-            // Leave one free page in each other pageblock of the unit.
+            // In each of the first 510 pageblocks of the unit, leave one free page.
             for start in free {
                 bench.free(start, Order::PAGEBLOCK);
                 for frame in (start..start + PAGEBLOCK_FRAMES).filter(|frame| *frame != start + 7) {

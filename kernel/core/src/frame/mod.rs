@@ -1,9 +1,9 @@
 //! Frame metadata: 8 bytes of links and 1 byte of state per frame, in memory that the caller provides.
 //!
 //! The allocator never touches the contents of frames. The fields are atomics. Most accesses have relaxed
-//! ordering, because locks order them. A frame's state decides which lock protects the frame's metadata. The
-//! zone lock protects a free frame, the page set's lock protects a cached frame, and no lock protects an
-//! allocated frame.
+//! ordering, because locks order the accesses. A frame's state decides which lock protects the frame's
+//! metadata. The zone lock protects a free frame, the page set's lock protects a cached frame, and no lock
+//! protects an allocated frame.
 
 mod list;
 mod memory;

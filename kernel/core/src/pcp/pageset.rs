@@ -187,7 +187,7 @@ pub(crate) struct CpuZone<'z, 'a, P: Platform> {
     /// The CPU of the page set.
     pub(crate) owner: CpuId,
     /// The CPU that runs the operation. This CPU differs from `owner` if the operation drains another CPU's
-    /// page set or frees into it.
+    /// page set, or frees into another CPU's page set.
     pub(crate) cpu: CpuId,
     pub(crate) policy: &'z Policy,
     pub(crate) platform: &'z P,
@@ -296,7 +296,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     }
 
     /// Adds a freed block to the page set. If a drain is due, does the whole drain or its first slice.
-    /// Returns the rest of the drain. The caller takes the lock again before it continues with the rest.
+    /// Returns the rest of the drain. To continue with the rest of the drain, the caller takes the lock
+    /// again.
     // The function is inlined in its two callers, which are both on the path of a free. A call would cost
     // more than a second copy of the code.
     #[inline(always)]
@@ -317,7 +318,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     /// Does the whole drain that is due, or its first slice. Returns the rest of the drain. A policy may
     /// compare another count with the limit, such as the number of blocks. If that count is below the limit,
     /// does nothing.
-    // This function makes that comparison, and not its caller, so that a free below the limit does not pay
+    // This function compares the other count, and not its caller, so that a free below the limit does not pay
     // for the comparison.
     #[cold]
     #[inline(never)]

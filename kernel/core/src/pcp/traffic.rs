@@ -1,9 +1,10 @@
 //! Plays several allocations and frees in one step, on a page set that only counts its blocks.
 //!
-//! Between a refill and a drain, allocations and frees only change numbers. A [`Traffic`] is the sum of such
-//! changes. A program computes a sum once, and plays the sum on any number of page sets, under any policy
-//! whose lists hold these orders. The program must not play a sum if one of its operations would refill or
-//! drain the page set, or change the page set's limit. The program then plays these operations one by one.
+//! Between a refill and a drain, allocations and frees only change numbers. A [`Traffic`] is the sum of these
+//! changes for several operations. A program computes a sum once, and plays the sum on any number of page
+//! sets, under any policy whose lists hold these orders. The program must not play a sum if one of its
+//! operations would refill or drain the page set, or change the page set's limit. The program then plays
+//! these operations one by one.
 
 use super::alone::BlockCount;
 use super::set::BlockList as _;

@@ -56,7 +56,7 @@ pub struct LimitInputs {
     /// Number of CPUs of the zone's node, or of all CPUs if the node has none. A CPU that is just coming
     /// online counts too.
     pub sharers: u32,
-    /// `percpu_pagelist_high_fraction`, or 0 if it is not set.
+    /// `percpu_pagelist_high_fraction`, or 0 if this sysctl is not set.
     pub fraction: u32,
     /// Bytes per frame.
     pub page_bytes: u32,

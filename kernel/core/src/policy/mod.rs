@@ -4,9 +4,9 @@
 //! lists. A kernel version is one constant in a file of this folder, and one line in each of the two lists
 //! behind [`POLICIES`]. The allocator reads most rules only in refills, drains and ticks, or when it computes
 //! limits. Allocations and frees that a page set serves read only a few rules. Examples:
-//! - [`lists`](Policy::lists): the orders that page sets hold.
-//! - [`tuning`](Policy::tuning): the check of the high watermark.
-//! - [`free_history`](Policy::free_history): the change of the history of frees.
+//! - [`lists`](Policy::lists) says which orders page sets hold.
+//! - [`tuning`](Policy::tuning) says how an allocation checks the high watermark.
+//! - [`free_history`](Policy::free_history) says how the history of frees changes.
 
 mod buddy;
 #[cfg(feature = "lab")]
@@ -231,7 +231,7 @@ pub enum RaiseHigh {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum BelowHigh {
-    /// The policy has no such flag.
+    /// The policy does not have this flag.
     Ignored,
     /// The zone walk checks the high watermark each time, even if the flag is set (patch 8 as posted).
     CheckAlways,
@@ -312,12 +312,12 @@ pub enum DemandDrain {
 pub enum FreeHistory {
     /// There is no history. A drain always takes `batch` pages.
     None,
-    /// The history is a factor: the next drain takes `batch << factor` pages. Each drain that is smaller than
-    /// the room raises the factor by one. The room is the page set's limit minus `batch`.
+    /// The history is a factor: the next drain takes `batch << factor` pages. Each drain of fewer pages than
+    /// the page set's limit minus `batch` raises the factor by one.
     Factor {
         /// The cap on the factor.
         cap: FactorCap,
-        /// Whether a drain of exactly the room raises the factor too.
+        /// Whether a drain of exactly the page set's limit minus `batch` raises the factor too.
         grows: FactorGrows,
     },
     /// The number of pages freed, up to about `batch << scale_max`.
@@ -332,20 +332,23 @@ pub enum FreeHistory {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FactorCap {
-    /// Only the room limits a drain (the base of the 2023 series).
+    /// The factor has no cap of its own. The page set's limit minus `batch` limits each drain (the base of
+    /// the 2023 series).
     Room,
-    /// The room limits a drain, and `scale_max` limits the factor (patch 4).
+    /// The factor is at most `scale_max` (patch 4). The page set's limit minus `batch` limits each drain,
+    /// too.
     ScaleMax,
 }
 
-/// Whether the free factor also grows if a drain fills the room exactly ([`FreeHistory::Factor`]).
+/// Whether the free factor also grows if a drain takes exactly the page set's limit minus `batch`
+/// ([`FreeHistory::Factor`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FactorGrows {
-    /// The factor grows only if the drain is smaller than the room (base to patch 6).
+    /// The factor grows only if the drain takes fewer pages than the limit minus `batch` (base to patch 6).
     Below,
-    /// The factor also grows if the drain equals the room (patches 7 to 9).
+    /// The factor also grows if the drain takes exactly the limit minus `batch` (patches 7 to 9).
     UpTo,
 }
 
@@ -485,10 +488,10 @@ impl FreeDrain {
     }
 }
 
-/// How the pages of a split block enter the page set if all of these pages are freed at once. A task's stack
-/// is such a block: Linux allocates it whole, and then splits it. The allocator of this crate does not use
-/// this rule: its frees name whole blocks. Replays of recordings use this rule, because the kernel emits an
-/// event per page in both cases, so events do not show how the pages entered.
+/// How the pages of a split block enter the page set if all of these pages are freed at once. For example,
+/// Linux allocates a task's stack as one block, and then splits the block. The allocator of this crate does
+/// not use this rule: its frees name whole blocks. Replays of recordings use this rule, because the kernel
+/// emits an event per page in both cases, so events do not show how the pages entered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -573,7 +576,8 @@ impl FreeHighThreshold {
     #[inline]
     pub(crate) fn is_reached(self, freed: i32, batch: i32, high_min: i32) -> bool {
         let (freed, batches) = (i64::from(freed), i64::from(batch) * i64::from(self.batches));
-        // Make the cheap comparison first, because most frees fail it and then need no division.
+        // Make the cheap comparison first, because most frees have too few pages for this comparison, and
+        // then need no division.
         freed >= batches && freed >= batches + i64::from(self.high_min_part.of(high_min))
     }
 }

@@ -26,7 +26,7 @@ impl Part {
         }
     }
 
-    /// The fraction `numerator / denominator`, or `None` if it exceeds 1 or the denominator is 0.
+    /// The fraction `numerator / denominator`. `None` if the fraction exceeds 1 or the denominator is 0.
     #[must_use]
     pub const fn checked(numerator: u16, denominator: u16) -> Option<Self> {
         if denominator == 0 || numerator > denominator { None } else { Some(Self { numerator, denominator }) }

@@ -61,7 +61,8 @@ counters! {
     direct_free,
     /// Pages that went from the zone to a user, or from a user to the zone, without a page set.
     direct_pages,
-    /// Refills of per-CPU page sets. Each refill takes the zone lock once.
+    /// Refills of per-CPU page sets. Each refill takes the zone lock once. If CPUs own pageblocks, two
+    /// refills may share one hold of the lock.
     refills,
     /// Blocks that refills fetched.
     refilled_blocks,
@@ -76,7 +77,7 @@ counters! {
     /// Number of times that an operation took the zone's lock.
     zone_lock_acquisitions,
     /// Number of times that an allocated block was split because a part of it was freed. Each split takes the
-    /// zone lock once. Linux has no such operation, and so no such counter.
+    /// zone lock once. Linux has neither this operation nor this counter.
     splits,
     /// Operations that found the page set's lock taken, or had to bypass the page set.
     trylock_failures,

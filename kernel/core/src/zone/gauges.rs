@@ -27,7 +27,7 @@ pub(crate) struct Gauges {
 }
 
 /// For each type and order, a bit that says whether the list has a block. The bits have their own cache line,
-/// because nearly every split and merge writes them, and only requests of orders above 0 read them without
+/// because splits and merges often write the bits, and only requests of orders above 0 read the bits without
 /// the lock.
 #[derive(Debug)]
 #[repr(align(128))]

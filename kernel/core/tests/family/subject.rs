@@ -108,10 +108,10 @@ pub(crate) struct Promises {
     /// allocator must still report all other wrong frees.
     pub(crate) tells_double_frees: bool,
     /// A request that ignores watermarks finds any free block of its order, except in pageblocks that have or
-    /// had holes. Without this promise, such a request still finds a free page, unless all free pages are in
-    /// contiguous areas.
+    /// had holes. Without this promise, a request for a single page that ignores watermarks still finds a
+    /// free page, unless all free pages are in contiguous areas.
     pub(crate) finds_blocks: bool,
     /// The allocator hands out no frame of a pageblock that is out of service. Without this promise, the
-    /// allocator may hand out frames of such a pageblock that were in page sets.
+    /// allocator may hand out frames that were in page sets when their pageblock went out of service.
     pub(crate) keeps_isolated: bool,
 }

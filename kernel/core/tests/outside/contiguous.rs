@@ -105,8 +105,8 @@ fn wrong_arguments_have_errors() {
     }
 }
 
-/// Tests that the watermark stops a search at once, and that the frames that the search had taken are free
-/// again.
+/// Tests that the min watermark makes the allocation fail, and that the frames that the search had taken are
+/// free again.
 #[test]
 fn the_minimum_watermark_is_kept() {
     let allocator = machine();

@@ -192,8 +192,8 @@ fn i14_a_free_drains_exactly_at_the_limit() {
 #[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i15_histories_and_factors_are_bounded() {
     let capped = |policy: &Policy| match policy.free_history {
-        // If CPUs own pageblocks, refills and drains move whole pageblocks, so their sizes have no such
-        // bound.
+        // If CPUs own pageblocks, refills and drains move whole pageblocks, so the bounds on their sizes do
+        // not hold.
         _ if policy.ownership.is_some() => false,
         FreeHistory::Count { .. } => true,
         FreeHistory::Factor { cap, .. } => cap == pageset_core::policy::FactorCap::ScaleMax,
@@ -251,8 +251,8 @@ fn i16_an_allocation_halves_the_free_history_once() {
         .allocator
         .alloc_bulk(CPU, &Request::new(Order::ZERO).movable(), &mut slots)
         .expect("memory enough");
-    // Without halving, the history has 300 + 621 pages; with halving, it would have 150 + 621. A drain takes
-    // at most the limit minus a batch.
+    // If the bulk allocation does not halve the history, the history has 300 + 621 pages. Otherwise the
+    // history would have 150 + 621 pages. A drain takes at most the limit minus a batch.
     assert_eq!(pages_of_next_drain(&machine, &mut stock), 901 - 63, "the bulk interface does not halve");
 }
 

@@ -86,7 +86,7 @@ mod tests {
                 assert_eq!(read.len(), 1);
                 assert_eq!(read[0].cpu, 0);
                 assert!(read[0].counts.iter().any(Option::is_some));
-                // A CPU that does not exist has no counters. This is not an error.
+                // A CPU that does not exist has no counts, and the call does not fail.
                 let none = counters.read(&Cpus::from([u32::MAX]));
                 assert_eq!(none, [CpuCounts { cpu: u32::MAX, counts: [None; Tracepoint::COUNT] }]);
             }

@@ -23,7 +23,7 @@ impl Clock {
     }
 }
 
-/// Reads all bytes, as a program reads the data that it has asked for.
+/// Reads all bytes, as a program does after it has asked for a page.
 #[inline(never)]
 pub(crate) fn touch(bytes: &[u8]) -> u64 {
     let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));

@@ -5,7 +5,7 @@ use std::thread;
 
 use crate::host::{pin, usable_cpus};
 
-/// Bytes that the other CPU sweeps through. They are more than a third-level cache of 32 MiB holds.
+/// Bytes that the other CPU sweeps through. These bytes are more than a third-level cache of 32 MiB holds.
 const THRASH_BYTES: usize = 64 << 20;
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;

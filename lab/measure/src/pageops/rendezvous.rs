@@ -2,8 +2,8 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A barrier. A thread that panics leaves the barrier, so the other threads do not wait for it for ever. At
-/// [`std::sync::Barrier`], they would.
+/// A barrier. A thread that panics leaves the barrier, so the other threads do not wait for this thread for
+/// ever. At [`std::sync::Barrier`], the other threads would.
 #[derive(Debug)]
 pub(super) struct Rendezvous {
     state: Mutex<State>,

@@ -1,4 +1,4 @@
-//! Real memory behind the frames, so that clearing and touching a page take as long as they really do.
+//! Real memory behind the frames, so that the clearing and touching of a page take real time.
 
 use anyhow::{Context as _, Result};
 use memmap2::{Advice, MmapMut};

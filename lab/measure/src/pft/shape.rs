@@ -67,8 +67,8 @@ pub struct Shape {
     pub skipped: u64,
 }
 
-/// Length of a run of touched pages, if pages are skipped. Guess: the larger part of 1 MiB, in pages of 16
-/// KiB.
+/// Length of a run of touched pages, if pages are skipped. The length is a guess: 48 pages of 16 KiB are the
+/// larger part of 1 MiB.
 pub const RUN_PAGES: u64 = 48;
 
 /// Address of the first region. Any address would do.

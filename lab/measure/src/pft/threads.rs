@@ -129,7 +129,7 @@ pub(super) fn account() -> Result<Account> {
     parse_stat(&text, thread_cpu()).ok_or_else(|| anyhow!("{FILE}: not as documented in proc(5)"))
 }
 
-/// Parses the text by the numbers of proc(5). Field 3 (`state`) is the first field after the name in
+/// Parses the text by the field numbers of proc(5). Field 3 (`state`) is the first field after the name in
 /// parentheses, 10 is `minflt`, and 15 is `stime`.
 fn parse_stat(text: &str, cpu: Duration) -> Option<Account> {
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();

@@ -22,8 +22,8 @@ const LARGE: u32 = 8;
 /// Number of pairs of runs. The range of the cost goes from the smallest to the largest difference of these
 /// pairs.
 const ROUNDS: u32 = 7;
-/// Each run is cut into this many parts. The parts of the two runs of a pair alternate, so that other work on
-/// the machine affects both.
+/// Number of parts of each run. The parts of the two runs of a pair alternate, so that other work on the
+/// machine affects both.
 const PARTS: u32 = 8;
 /// Number of passes in a part. All these passes take less than 0.1 s.
 const PASSES: u32 = 8;

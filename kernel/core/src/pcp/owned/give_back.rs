@@ -29,8 +29,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         self.owner == self.cpu
     }
 
-    /// Whether a freed block may go to the freeing CPU's page set while the owner's page set (this one) is
-    /// locked.
+    /// Whether a freed block may go to the freeing CPU's page set, because the owner's page set is locked.
+    /// `self` has the owner's page set.
     #[cold]
     pub(crate) fn may_try_own(self) -> bool {
         let busy_owner = self.policy.ownership().map(|rule| rule.busy_owner);

@@ -172,8 +172,8 @@ impl Pcp {
         }
     }
 
-    /// Phase 2 takes blocks smaller than a pageblock, the largest first. No block has more pages than the
-    /// refill wants, rounded up to a power of two.
+    /// Phase 2 takes blocks smaller than a pageblock, the largest first. Takes no block that has more pages
+    /// than the refill wants, rounded up to a power of two.
     fn take_chunks<E: EventSink>(
         &mut self,
         zone: &mut LockedZone<'_, E>,

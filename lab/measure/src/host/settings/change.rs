@@ -50,7 +50,7 @@ pub(super) enum Now {
     After,
     /// The settings have the values before the change.
     Before,
-    /// The settings have other values, since another process wrote them. Holds these values.
+    /// The settings have other values, because another process wrote the settings. Holds these values.
     Other(String),
 }
 
@@ -109,8 +109,8 @@ impl Change {
     pub(super) fn now(&self, root: &Path) -> Result<Now, SettingError> {
         let now = self.all().map(|values| read(root, &values.key)).collect::<Result<Vec<_>, _>>()?;
         let are = |wanted: fn(&Values) -> &String| self.all().map(wanted).eq(&now);
-        // If the values before and after are equal, the change counts as undone. So compare with the values
-        // before first.
+        // If the values before and after are equal, the change counts as undone. So compare the present
+        // values with the values before the change first.
         Ok(if are(|values| &values.before) {
             Now::Before
         } else if are(|values| &values.after) {

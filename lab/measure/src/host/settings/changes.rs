@@ -22,8 +22,8 @@ impl Changes {
         Self { root, record, made: Vec::new() }
     }
 
-    /// Changes a setting of `vm`, written as `sysctl` takes it: `vm.percpu_pagelist_high_fraction=64`. Writes
-    /// the change down first.
+    /// Changes a setting of `vm`. The form of `text` is that of `sysctl`:
+    /// `vm.percpu_pagelist_high_fraction=64`. Writes the change down first.
     ///
     /// # Errors
     /// `text` is no setting of `vm`, the change cannot be written down, or the kernel refuses the value or

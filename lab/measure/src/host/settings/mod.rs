@@ -36,7 +36,7 @@ const ROOT: &str = "/proc/sys";
 /// Places for the file of changes. The first place that can be written is used.
 const RECORDS: [&str; 2] = ["/run/pageset/settings", "/var/lib/pageset/settings"];
 
-/// The kernel's settings, and the file where changes of them are written down.
+/// The kernel's settings, and the file of changes, where each change of a setting is written down.
 #[derive(Clone, Debug)]
 pub struct Settings {
     root: PathBuf,
@@ -48,16 +48,16 @@ pub struct Settings {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SettingError {
-    /// The text is not a setting as `sysctl` takes it.
+    /// The text is not a setting in the form that `sysctl` takes.
     #[error("`{0}` is not a setting: write it like vm.percpu_pagelist_high_fraction=64")]
     NotASetting(String),
     /// The kernel acts when a program writes this setting, so there is no value to put back.
     #[error("{0} is no value: the kernel acts when it is written, and nothing puts that back")]
     AnAct(String),
-    /// The kernel has no such setting, or does not show it.
+    /// The kernel does not have the setting, or does not show its value.
     #[error("{path}: cannot read this setting: {source}")]
     Unreadable {
-        /// Its file.
+        /// The setting's file.
         path: PathBuf,
         /// The system's reason.
         source: io::Error,
@@ -71,9 +71,9 @@ pub enum SettingError {
     /// The kernel refuses the value.
     #[error("{path}: the kernel does not take {value}: {source}")]
     Refused {
-        /// Its file.
+        /// The setting's file.
         path: PathBuf,
-        /// The value that it refuses.
+        /// The value that the kernel refuses.
         value: String,
         /// The system's reason.
         source: io::Error,
@@ -92,7 +92,7 @@ pub enum SettingError {
     /// the other's value.
     #[error("another process changes settings now: {owner}; wait until it has ended")]
     Busy {
-        /// That process.
+        /// The other process.
         owner: Owner,
     },
     /// A process was killed before it put the old values back.
@@ -116,7 +116,7 @@ impl Settings {
         Self { root: ROOT.into(), records: RECORDS.map(PathBuf::from).to_vec() }
     }
 
-    /// The settings below `root`, a directory like `/proc/sys`. Changes are written down in `record`.
+    /// The settings below `root`, a directory like `/proc/sys`. `record` is the path of the file of changes.
     #[must_use]
     pub fn at(root: impl Into<PathBuf>, record: impl Into<PathBuf>) -> Self {
         Self { root: root.into(), records: vec![record.into()] }

@@ -1,4 +1,4 @@
-//! The file where changes are written down before they are made.
+//! The file of changes. Each change is written down in this file before the change is made.
 //!
 //! The first line, in JSON, names the process that uses the file. Each further line is a change. The process
 //! holds a lock on the file while it may change settings, and the kernel releases the lock of a killed
@@ -31,13 +31,13 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// The process that changes settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// Its number.
+    /// The number of the process.
     pub pid: u32,
-    /// Its command line.
+    /// The command line of the process.
     pub command: String,
     /// The time when the process began to change settings, in seconds since 1970.
     began_s: u64,
-    /// The id of the boot during the process's life.
+    /// The kernel's `boot_id` while the process ran.
     boot: String,
 }
 

@@ -12,7 +12,7 @@ use super::record::Owner;
 pub struct PutBack {
     /// The setting that was written to undo the change.
     pub key: String,
-    /// Its value before the change.
+    /// The value before the change.
     pub before: String,
     /// Whether the setting has its value before the change again.
     pub outcome: Undone,
