@@ -62,7 +62,7 @@ impl fmt::Display for AllocError {
 
 impl core::error::Error for AllocError {}
 
-/// The reason why a free was refused. A refused free does not change the allocator.
+/// The reason why a free was refused. A refused free changes no block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FreeError {

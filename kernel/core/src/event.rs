@@ -79,7 +79,7 @@ pub enum Event {
         order: Order,
     },
     /// `mm_page_free_batched`: a page that is freed as one of a list is about to enter a per-CPU page set, or
-    /// its owner's list.
+    /// the list of its pageblock's owner.
     MmPageFreeBatched {
         /// First frame of the block.
         pfn: Pfn,

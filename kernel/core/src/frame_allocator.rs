@@ -22,7 +22,7 @@ pub trait FrameAllocator {
     /// Frees a block.
     ///
     /// # Errors
-    /// See [`FreeError`]. A free that fails does not change the allocator.
+    /// See [`FreeError`]. A free that fails changes no block.
     fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError>;
 
     /// Allocates the block that begins at this frame.

@@ -14,7 +14,8 @@ pub const PAGEBLOCK_FRAMES: u32 = 1 << PAGEBLOCK_ORDER;
 /// Orders above this order are *costly*: the kernel's page sets hold no blocks of costly orders, except huge
 /// pages. Source: spec §0.2.
 pub const COSTLY_ORDER: usize = 3;
-/// The order of a transparent huge page on x86-64. Page sets hold no other high order. Source: spec §0.2.
+/// The order of a transparent huge page on x86-64. Of the orders above [`COSTLY_ORDER`], the kernel's page
+/// sets hold only this order. Source: spec §0.2.
 pub const THP_ORDER: usize = 9;
 
 /// Page frame number: a physical address, or an offset in an arena, divided by the frame size.

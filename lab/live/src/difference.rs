@@ -6,7 +6,7 @@ const NS_PER_S: f64 = 1e9;
 /// The increase of a kernel counter between two readings. `None` if the counter fell and no wrap explains it.
 ///
 /// Counters are as wide as a machine word, so the counters of 32-bit kernels wrap at 2^32. A counter that
-/// fell counts as wrapped if the wrap means an increase of less than half of the counter's range.
+/// fell counts as wrapped if it has then increased by less than half of its range.
 pub(crate) fn increase(earlier: u64, later: u64) -> Option<u64> {
     if later >= earlier {
         return Some(later - earlier);

@@ -10,7 +10,7 @@
 //! - `counters`: tracepoints, counted by the kernel on each CPU.
 //! - `zone_lock`: waits for zone locks, by purpose.
 //! - `view`: all values of one interval. `monitor` makes a view in each interval.
-//! - `verdict`: whether page sets may take enough CPU time for a change to pay.
+//! - `verdict`: whether page sets take so much CPU time that a change may pay.
 //! - `openmetrics`: a view for programs that collect metrics.
 //!
 //! Only `counters` and `zone_lock` need privileges. A view lists the missing data.

@@ -60,7 +60,7 @@ impl Answer {
 pub enum Why {
     /// Tracepoints were not counted.
     NotCounted,
-    /// Waits for zone locks were not recorded, or some were missed.
+    /// Waits for zone locks were not recorded, or the recording missed some waits.
     WaitsNotWatched,
     /// The cost of a visit was not measured on this machine.
     CostNotMeasured,

@@ -3,7 +3,8 @@
 //! The time is short, so there are two steps. The first step compares orders and instructions, all with one
 //! neighbourhood. The second step compares neighbourhoods, with the fastest order and instructions. Each step
 //! repeats rounds, and each round takes some samples of every method. Each method leaves dirty lines in the
-//! caches, so some operations before the samples write these lines back.
+//! caches. So the next method first runs some operations that are not counted, until these lines are written
+//! back.
 
 use std::time::{Duration, Instant};
 

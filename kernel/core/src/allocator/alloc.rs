@@ -23,7 +23,7 @@ pub(super) struct Walk<'w, 'a, P: Platform> {
     pub(super) node: NodeId,
     /// The CPU's own node.
     local_node: NodeId,
-    /// The first zone of the zonelist that the request may use.
+    /// The first zone in this zonelist that the request may use.
     pub(super) preferred: &'w Zone<'a, P>,
 }
 

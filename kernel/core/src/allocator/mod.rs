@@ -48,8 +48,8 @@ use crate::{CpuId, NodeId, ZoneId};
 /// CPU at once, the threads contend for the page set's lock. Any thread may call any operation. An interrupt
 /// handler may call any operation if the platform's lock turns interrupts off.
 ///
-/// An allocation or free that the page set serves is O(1) and takes only the page set's lock. A refill or
-/// drain also takes one zone lock, and costs O(pages moved).
+/// An allocation or free that the page set serves is O(1) and takes only the page set's lock. A refill, a
+/// drain, or a slice of a drain also takes one zone lock, and costs O(pages moved).
 pub struct PageAllocator<'a, P: Platform> {
     platform: P,
     policy: Policy,

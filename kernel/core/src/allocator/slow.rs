@@ -98,8 +98,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
             let reserved = zone.body.gauges.reserved_highatomic();
             let spared = how == Unreserve::KeepOne && reserved <= u64::from(crate::PAGEBLOCK_FRAMES);
             // Test for free frames, not for reserved pageblocks. A zone without reserved pageblocks may have
-            // free frames on the reserve's lists, because page sets return frames to these lists even after
-            // the reserve was given up (spec §1.5).
+            // free frames on the reserve's lists, because page sets may give frames back to these lists after
+            // the reserve has ended (spec §1.5).
             !spared
                 && zone.body.gauges.free_highatomic() > 0
                 && zone.with_lock(&self.platform, walk.cpu, |zone| {

@@ -312,7 +312,7 @@ pub enum DemandDrain {
 pub enum FreeHistory {
     /// There is no history. A drain always takes `batch` pages.
     None,
-    /// The history is a factor: the next drain takes `batch << factor` pages. Each drain of fewer pages than
+    /// The history is a factor: the next drain wants `batch << factor` pages. Each drain of fewer pages than
     /// the page set's limit minus `batch` raises the factor by one.
     Factor {
         /// The cap on the factor.

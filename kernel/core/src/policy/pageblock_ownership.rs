@@ -4,8 +4,8 @@
 /// usually goes to the owner of its pageblock, whichever CPU frees the page. A drain merges the pages of
 /// owned pageblocks before it takes the zone's lock.
 ///
-/// Source: the RFC "pcp buddy allocator" (posted in April 2026, not merged). Each point that the RFC's text
-/// leaves open is a field of this struct. Decision 0016 gives the reasons for the values.
+/// Source: the RFC "pcp buddy allocator" (posted in April 2026, not merged). This struct has a field for each
+/// point that the RFC's text leaves open. Decision 0016 gives the reasons for the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", default, deny_unknown_fields))]

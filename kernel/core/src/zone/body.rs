@@ -46,7 +46,7 @@ pub(crate) struct ZoneBody<'a> {
     pub(crate) mobility_grouping: AtomicBool,
     /// Number of allocations that preferred this zone's node, but were served by another node.
     pub(crate) numa_foreign: Count,
-    /// Number of allocations and frees that found the page set's lock taken.
+    /// Number of allocations and frees that found the page set's lock taken, or had to bypass the page set.
     pub(crate) trylock_failures: Count,
     /// Number of frees of blocks that were out of service.
     pub(crate) bad_frees: Count,

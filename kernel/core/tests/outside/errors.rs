@@ -289,8 +289,8 @@ fn a_bad_fraction_is_refused_and_the_old_one_stays() {
     assert_eq!(allocator.pageset_info(ZoneId(0), CPU), before);
 }
 
-/// Tests a race of two threads that free the same block: one thread succeeds, and the other thread gets a
-/// double-free error.
+/// Tests a race of two threads that free the same block: one thread succeeds, the other thread gets an error,
+/// and no frame is freed twice.
 #[test]
 fn of_two_threads_that_free_a_block_one_wins() {
     let allocator = machine();

@@ -42,7 +42,8 @@ pub(crate) fn conservation_1_to_8<E: EventSink>(allocator: &Allocator<E>) -> Fra
     census
 }
 
-/// Checks invariant 2: the free blocks of all orders together have as many pages as are free.
+/// Checks invariant 2: the free blocks of all orders together have as many pages as the zone counts as free
+/// or isolated.
 #[track_caller]
 pub(crate) fn free_blocks_add_up_2(zone: &ZoneInfo) {
     let in_blocks: u64 =
@@ -112,8 +113,8 @@ fn counts_diverted_frees(policy: &Policy) -> bool {
     policy.buddy.diverted_frees == DivertedFrees::Counted
 }
 
-/// Checks invariant 32: hits plus misses equal the number of allocations, and local plus other allocations
-/// equal this number, too. A miss in one zone counts as foreign in another zone.
+/// Checks invariant 32: hits plus misses equal local plus other allocations, and the misses equal the foreign
+/// allocations. Both hold for the sums over all zones.
 #[track_caller]
 pub(crate) fn numa_counters_agree_32<E: EventSink>(allocator: &Allocator<E>) {
     let counters = allocator.counters();

@@ -22,10 +22,10 @@ use crate::host::pin;
 /// When an operation uses a page again, the page is no longer in a third-level cache of 32 MiB.
 pub(crate) const PAGES: usize = 96;
 
-/// Number of operations of a way that run before its samples and are not counted. The way before has left
-/// dirty lines in the caches, and the first operations pay for writing these lines back. With 4 instead of 24
-/// operations, copies by streams on two CPUs at once took 135 us for the first samples and 78 us for the
-/// last. The 24 pages are more than a third-level cache of 32 MiB holds.
+/// Number of operations of a way that run before its samples and are not counted. The way that ran before has
+/// left dirty lines in the caches, and the first operations pay for writing these lines back. With 4 instead
+/// of 24 operations, copies by streams on two CPUs at once took 135 us for the first samples and 78 us for
+/// the last. The 24 pages are more than a third-level cache of 32 MiB holds.
 const WARM_UP: usize = 24;
 
 /// The sizes of touches, in bytes.

@@ -67,7 +67,8 @@ impl Subject for PageSubject {
         Promises { tells_double_frees: true, finds_blocks: false, keeps_isolated: false }
     }
 
-    /// Frees the block, and checks that the page set of the pageblock's owner receives the block.
+    /// Frees the block, and checks that the right page set receives the block: the page set of the
+    /// pageblock's owner, or else of the freeing CPU.
     fn free(&mut self, cpu: CpuId, pfn: Pfn, order: Order, traits: FreeTraits) -> Result<(), FreeError> {
         let receiver = Owners::receiver(&self.allocator, cpu, pfn, order, traits);
         let outcome = self.allocator.free_with(cpu, pfn, order, traits);

@@ -22,7 +22,7 @@ impl Changes {
         Self { root, record, made: Vec::new() }
     }
 
-    /// Changes a setting of `vm`. The form of `text` is that of `sysctl`:
+    /// Changes a setting of `vm`. `text` has the form that `sysctl` takes:
     /// `vm.percpu_pagelist_high_fraction=64`. Writes the change down first.
     ///
     /// # Errors
