@@ -9,8 +9,8 @@ use crate::{CpuId, MigrateType, Order, Pfn, ZoneId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AllocError {
-    /// No eligible zone has a block of this order above its watermark. Free memory, ask for a smaller order,
-    /// or let the request use reserves.
+    /// No eligible zone has a block of this order above its watermark. To succeed, free some memory, ask for
+    /// a smaller order, or let the request use reserves.
     OutOfMemory {
         /// The requested order.
         order: Order,

@@ -95,7 +95,7 @@ pub enum Event {
         /// The migratetype of the list that receives the block.
         migratetype: MigrateType,
     },
-    /// A per-CPU page set fetched blocks from its zone under one hold of the zone lock.
+    /// A per-CPU page set fetched blocks from its zone, or found none, under one hold of the zone lock.
     PcpRefill {
         /// The zone of the event.
         zone: ZoneId,

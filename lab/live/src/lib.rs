@@ -8,7 +8,7 @@
 //! - `flow`: bounds for the pages that moved between zones and page sets.
 //! - `unchanged`: how long each page set has kept its count.
 //! - `counters`: tracepoints, counted by the kernel on each CPU.
-//! - `zone_lock`: waits for zone locks, by purpose.
+//! - `zone_lock`: waits for zone locks, by caller.
 //! - `view`: all values of one interval. `monitor` makes a view in each interval.
 //! - `verdict`: whether page sets take so much CPU time that a change may pay.
 //! - `openmetrics`: a view for programs that collect metrics.

@@ -1,4 +1,4 @@
-//! How long CPUs wait for zone locks, by purpose.
+//! How long CPUs wait for zone locks, by caller.
 
 use pageset_record::{LockWatch, WaitTotals, Waited};
 use pageset_trace::Caller;

@@ -23,8 +23,8 @@ use crate::pageops::way::{Operation, Way};
 /// together have 128 MiB, four times a third-level cache of 32 MiB. It would take longer to make more memory
 /// resident than to measure.
 const PAGES: usize = 32;
-/// The times from the start to the end of the first step and to the end of the second step. On a busy
-/// machine, pages become resident slowly, so the steps take fewer samples.
+/// The first step ends at the first of these times after the start, and the second step ends at the second
+/// time. On a busy machine, pages become resident slowly, so the steps take fewer samples.
 const DEADLINES: [Duration; 2] = [Duration::from_millis(600), Duration::from_millis(850)];
 /// Neighbourhoods count as equally fast if their cost is at most the least cost times this factor. The
 /// calibration chooses the largest of these neighbourhoods, which helps programs that touch more bytes than

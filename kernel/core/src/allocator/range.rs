@@ -70,7 +70,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 Some(_) => return Err(AllocError::NotFree(pfn)),
                 None => return Err(AllocError::Foreign(pfn)),
             }
-            // Linux checks the same limit when it isolates a free block (spec §1.8).
+            // Linux checks this limit, the min watermark plus the size of the block, when it isolates a free
+            // block (spec §1.8).
             let mark = locked.body.marks.unboosted(Watermark::Min).saturating_add(u64::from(order.frames()));
             locked.update_gauge();
             let is_bound = !request.ignores_watermarks();

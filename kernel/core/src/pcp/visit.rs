@@ -101,9 +101,9 @@ impl<L: BlockList> Pcp<L> {
         removed
     }
 
-    /// Takes one block more from each list than from the list before it, also counting empty lists. If a list
-    /// has too few blocks, the next list gives the rest as well. If only one list has blocks, this list gives
-    /// all blocks.
+    /// Takes up to one block from the first list, up to two blocks from the second list, and so on. Empty
+    /// lists count, too. If a list has too few blocks, the next list gives the missing blocks as well. If
+    /// only one list has blocks, this list gives all blocks.
     fn remove_in_turn(
         &mut self,
         frames: &L::Frames<'_>,

@@ -320,7 +320,7 @@ pub enum FreeHistory {
         /// Whether a drain of exactly the page set's limit minus `batch` raises the factor too.
         grows: FactorGrows,
     },
-    /// The number of pages freed, up to about `batch << scale_max`.
+    /// The history is the number of pages freed lately, up to about `batch << scale_max`.
     Count {
         /// How much a free lowers `high` while memory is short.
         step: PressureStep,
@@ -383,8 +383,8 @@ pub enum DrainOrder {
     /// The drain begins with the list of the freed block, or with list 0 if no free caused the drain. The
     /// drain empties each list before it visits the next list.
     ListByList,
-    /// Round-robin: the drain takes one block more from each list than from the list before it. If only one
-    /// list has blocks, this list gives all blocks.
+    /// Round-robin: the drain takes up to one block from the first list, up to two blocks from the second
+    /// list, and so on. If only one list has blocks, this list gives all blocks.
     RoundRobin(FirstList),
     /// The drain begins with the lists that hold more than an equal share of `high`, the fullest first. Then
     /// the drain continues as with `ListByList`.
@@ -491,7 +491,7 @@ impl FreeDrain {
 /// How the pages of a split block enter the page set if all of these pages are freed at once. For example,
 /// Linux allocates a task's stack as one block, and then splits the block. The allocator of this crate does
 /// not use this rule: its frees name whole blocks. Replays of recordings use this rule, because the kernel
-/// emits an event per page in both cases, so events do not show how the pages entered.
+/// emits an event per page whichever way the pages enter, so events do not show the way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]

@@ -177,7 +177,8 @@ mod tests {
         }
     }
 
-    /// Tests worked example E16: one comparison, with a reserve for requests that could use a higher zone.
+    /// Tests worked example E16: one free frame above the high watermark is enough, unless the zone keeps a
+    /// frame from requests that could use a higher zone.
     #[test]
     fn example_e16_fast_check_at_high() {
         let zone = free_left(20_480, 16_471);

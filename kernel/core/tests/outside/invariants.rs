@@ -155,7 +155,7 @@ fn i12_a_fraction_fixes_high() {
 #[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i13_high_stays_between_its_limits() {
     // If CPUs own pageblocks, a page set may hold far more pages than `high`. A tick may then raise `high`
-    // above the limit for a while.
+    // above its upper limit for a while.
     for policy in policies(|policy| policy.tuning.is_some() && policy.ownership.is_none()) {
         let machine = Machine::new(policy, 30_000);
         let info = machine.info(CPU);
