@@ -1,4 +1,4 @@
-//! Facts about this machine: CPUs, memory, CPU time and settings. [`line`] puts the CPUs, model, memory and
+//! Facts about this machine: CPUs, memory, CPU time and settings. [`line()`] puts the CPUs, model, memory and
 //! kernel on one line.
 
 mod cpu_time;
