@@ -1,5 +1,5 @@
-//! Bad pages: a page that cannot be trusted goes out of service, so that no user gets it. Every counter stays
-//! right.
+//! Bad pages: a page that cannot be trusted goes out of service, so that no user gets it. All counts of pages
+//! stay right.
 //!
 //! A block is bad if a caller reported it, or if its metadata contradicts the list that holds it. The
 //! allocator notices a bad block when the block moves: in a refill, allocation, free or drain. The block is
@@ -14,9 +14,9 @@ use crate::{CpuId, Order, Pfn};
 
 impl<P: Platform> PageAllocator<'_, P> {
     /// Takes a frame out of service, usually because hardware reported it as failing. A free frame goes out
-    /// of service at once. Otherwise the whole block that contains the frame goes out of service when it is
+    /// of service at once, alone. Any other frame goes out of service with its whole block, when the block is
     /// freed, drained or about to be handed out. Race: another CPU takes the block from its page set at this
-    /// moment. That CPU may still hand the block out, so call again if the frame must not be used.
+    /// moment. The other CPU may still hand the block out, so call again if the frame must not be used.
     ///
     /// # Errors
     /// [`FreeError::Foreign`] if the frame is not memory of this allocator, [`FreeError::Leaked`] if the
@@ -95,8 +95,8 @@ mod tests {
     fn policies() -> Vec<Policy> {
         match cfg!(miri) {
             true => std::vec![Policy { batch: BatchRule::Fixed(3), ..crate::policy::LINUX_6_19 }],
-            // If CPUs own pageblocks, a refill takes more than one page. `pcp/owned/tests.rs` tests the
-            // policies with owners.
+            // These tests expect refills of single pages. If CPUs own pageblocks, a refill takes larger
+            // blocks, so `pcp/owned/tests.rs` tests the policies with owners.
             false => POLICIES.iter().filter(|policy| policy.ownership.is_none()).copied().collect(),
         }
     }
@@ -109,7 +109,7 @@ mod tests {
         PageAllocator::new(Host::default(), &config, Tables::on_heap(&config).unwrap()).unwrap()
     }
 
-    /// Corrupts a block on a list, so that its state contradicts the list.
+    /// Corrupts the state of a block on a list, so that the state contradicts the list.
     fn corrupt(allocator: &PageAllocator<'_, Host>, pfn: Pfn) {
         let (zone, frame) = allocator.locate(pfn).unwrap();
         let order = zone.body.frames.state(frame).order().unwrap();
@@ -131,7 +131,7 @@ mod tests {
     fn a_block_found_bad_at_refill_is_not_counted_as_fetched() {
         for policy in policies() {
             let allocator = allocator(&policy);
-            // A refill takes the lowest block of the first list first.
+            // The first refill begins with the block at frame 0.
             corrupt(&allocator, Pfn(0));
             let page = allocator.alloc(CPU, &Request::new(Order::ZERO).movable()).unwrap();
             assert_eq!(page, Pfn(1), "{}", policy.name);
@@ -207,8 +207,8 @@ mod tests {
         assert_eq!(allocator.zones().next().unwrap().free, FRAMES - 1);
     }
 
-    /// Tests that a refill does not count bad blocks. If it did, the page set's count would exceed its pages,
-    /// and a drain of the page set would never end (spec §4.4).
+    /// Tests that a refill does not count bad blocks. If a refill counted bad blocks, the page set's count
+    /// would exceed its pages, and a drain of the page set might never end (spec §4.4).
     #[test]
     fn a_refill_of_bad_blocks_only_ends() {
         for policy in policies() {
@@ -246,7 +246,7 @@ mod tests {
             let allocator = allocator(&policy);
             let desperate = |order| Request::new(order).with(RequestTraits::NO_WATERMARKS);
             while allocator.alloc(CPU, &desperate(Order::MAX).movable()).is_ok() {}
-            // Only one small block is left, and it is bad.
+            // Only one small block is left, and the test makes this block bad.
             allocator.free_range(CPU, 8..16).unwrap();
             allocator.drain_all(CPU).unwrap();
             corrupt(&allocator, Pfn(8));

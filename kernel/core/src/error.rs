@@ -9,18 +9,17 @@ use crate::{CpuId, MigrateType, Order, Pfn, ZoneId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AllocError {
-    /// No eligible zone has a block of this order above its watermark. Free memory, ask for a smaller order,
-    /// or let the request use reserves.
+    /// No eligible zone has a block of this order above its watermark. To succeed, free some memory, ask for
+    /// a smaller order, or let the request use reserves.
     OutOfMemory {
         /// The requested order.
         order: Order,
     },
-    /// No zone satisfies the request's address limit and node.
+    /// The request's nodes, highest zone and address limit exclude every zone.
     NoEligibleZone,
     /// The CPU does not exist.
     BadCpu(CpuId),
-    /// A request cannot name this type, because only the allocator chooses reserved, contiguous and isolated
-    /// blocks.
+    /// A request cannot name this type. Requests name only unmovable, movable and reclaimable memory.
     BadType(MigrateType),
     /// The bulk interface allocates single pages only.
     BulkOrder(Order),
@@ -30,7 +29,7 @@ pub enum AllocError {
     Foreign(Pfn),
     /// The first frame is not a multiple of the block's size.
     Misaligned(Pfn, Order),
-    /// The count of frames is zero, or larger than the largest block.
+    /// The number of frames is zero, or larger than the largest block.
     BadCount(u64),
     /// The alignment is not a power of two.
     BadAlign(u64),
@@ -63,11 +62,11 @@ impl fmt::Display for AllocError {
 
 impl core::error::Error for AllocError {}
 
-/// The reason why a free was refused. A refused free does not change the allocator.
+/// The reason why a free was refused. A refused free changes no block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FreeError {
-    /// The block is free already.
+    /// The block is free already, or another CPU has just freed it.
     DoubleFree(Pfn),
     /// The block was allocated with another order.
     WrongOrder {
@@ -83,11 +82,11 @@ pub enum FreeError {
     NotABlock(Pfn),
     /// The frame lies in no zone, or in a hole of a zone.
     Foreign(Pfn),
-    /// The block was found corrupted before and is out of service.
+    /// The block is out of service, because it was marked bad or found corrupted.
     Leaked(Pfn),
-    /// Another CPU is changing the pageblock. Free the block again.
+    /// Another CPU is changing the pageblock (only in `pageset-blocks`). Free the block again.
     Busy(Pfn),
-    /// The table of pageblocks with bad frames is full.
+    /// The table of pageblocks with bad frames is full (only in `pageset-blocks`).
     NoRoom(Pfn),
     /// The range has no frames, or its end lies before its start.
     BadRange(Pfn, Pfn),
@@ -125,7 +124,7 @@ impl core::error::Error for FreeError {}
 pub enum RegionFault {
     /// The region is empty, or its end lies before its start.
     NoFrames,
-    /// The region begins before its zone's span, or ends after it.
+    /// The region begins before its zone's span, or ends after the span.
     OutsideZone,
     /// The region begins before the region in front of it ends: regions overlap or are not in ascending
     /// order.
@@ -149,12 +148,11 @@ impl fmt::Display for RegionFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A table that the caller lent has the wrong length. Holds the table's name and the required number of
-    /// entries.
+    /// A table has the wrong length. Holds the table's name and the required number of entries.
     TableLength(&'static str, usize),
     /// No zone was given.
     NoZones,
-    /// A zone has no frames, more than 2^32 frames, or an end beyond the frame numbers.
+    /// A zone's span is empty, or too large for [`FrameCounts::for_span`](crate::FrameCounts::for_span).
     BadZoneSpan(usize),
     /// Two zones' spans overlap, or zones are not in ascending order of (node, kind, first frame).
     ZonesOverlap(usize, usize),
@@ -189,14 +187,14 @@ pub enum ConfigError {
     NotIsolated(Pfn),
     /// The allocator already has the frame.
     AlreadyManaged(Pfn),
-    /// A pageblock that is in service cannot have this type.
+    /// A pageblock cannot return to service as this type.
     BadType(MigrateType),
     /// The range has no frames, or its end lies before its start.
     BadRange(Pfn, Pfn),
     /// The heap, or the memory lent by the caller, has fewer bytes than a table needs. Holds this number of
     /// bytes.
     OutOfMemory(usize),
-    /// The policy's rule of this name needs the feature `lab` of this crate, which was built without it.
+    /// The policy's rule of this name needs the feature `lab`, but this crate was built without `lab`.
     NeedsLab(&'static str),
 }
 

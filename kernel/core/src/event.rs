@@ -1,11 +1,11 @@
-//! The events of the allocator. If the kernel has a tracepoint for an event, the event has the tracepoint's
-//! name.
+//! The events of the allocator. If the kernel has a tracepoint for an event, the event has the name of this
+//! tracepoint.
 
 use crate::{CpuId, MigrateType, NodeId, Order, Pfn, ZoneId};
 
 /// Receives each event when the event happens, on the CPU that causes the event.
 ///
-/// The allocator holds locks during the call. A sink must not call the allocator, and should be quick.
+/// The allocator may hold locks during the call. A sink must not call the allocator, and should be quick.
 pub trait EventSink: Sync {
     /// Whether the sink wants events. If `ENABLED` is false, the allocator does not build events.
     const ENABLED: bool = true;
@@ -33,7 +33,8 @@ pub(crate) fn emit<E: EventSink>(sink: &E, cpu: CpuId, event: impl FnOnce() -> E
 /// kernel has no tracepoint for the other variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// `mm_page_alloc`: an ordinary allocation ended. A bulk allocation does not emit this event.
+    /// `mm_page_alloc`: an allocation ended. A bulk allocation does not emit this event for pages from the
+    /// page set.
     MmPageAlloc {
         /// First frame of the block, or `None` if the allocation failed.
         pfn: Option<Pfn>,
@@ -70,14 +71,15 @@ pub enum Event {
         /// Whether the pageblock now has the requested type.
         change_ownership: bool,
     },
-    /// `mm_page_free`: a free began. This is the first event of every free.
+    /// `mm_page_free`: a free began. This is the first event of every free that is not refused.
     MmPageFree {
         /// First frame of the block.
         pfn: Pfn,
         /// Order of the block.
         order: Order,
     },
-    /// `mm_page_free_batched`: a page that is freed as one of a list is about to enter a per-CPU page set.
+    /// `mm_page_free_batched`: a page that is freed as one of a list is about to enter a per-CPU page set, or
+    /// the list of its pageblock's owner.
     MmPageFreeBatched {
         /// First frame of the block.
         pfn: Pfn,
@@ -93,11 +95,12 @@ pub enum Event {
         /// The migratetype of the list that receives the block.
         migratetype: MigrateType,
     },
-    /// A per-CPU page set fetched blocks from its zone under one hold of the zone lock.
+    /// A per-CPU page set fetched blocks from its zone, or found none, under one hold of the zone lock.
     PcpRefill {
         /// The zone of the event.
         zone: ZoneId,
-        /// Order of each block that was fetched.
+        /// Order of the blocks that the event counts. If CPUs own pageblocks, the event counts single pages,
+        /// of order 0.
         order: Order,
         /// Migratetype of the list that was empty.
         migratetype: MigrateType,
@@ -114,16 +117,16 @@ pub enum Event {
         cpu: CpuId,
         /// Reason for the drain.
         reason: DrainReason,
-        /// Number of pages that the zone got.
+        /// Number of pages that left the page set.
         pages: u32,
     },
-    /// A periodic tick lowered a page set's `high`.
+    /// A periodic tick changed a page set's `high`, or found more pages than `high`.
     PcpDecay {
         /// The zone of the event.
         zone: ZoneId,
         /// The new `high`, in pages.
         high: i32,
-        /// Number of pages above the new `high`, which will be drained.
+        /// Number of pages above the new `high`. The tick drains these pages next.
         excess: u32,
     },
     /// An operation of this CPU took a zone's lock.
@@ -132,22 +135,22 @@ pub enum Event {
         zone: ZoneId,
     },
     /// A free read the metadata of a buddy's first frame, to see whether the block and its buddy can merge.
-    /// In Linux each frame's metadata has its own cache line. Therefore this read transfers a cache line if
-    /// another CPU wrote the line last.
+    /// In Linux each frame's metadata has its own cache line. Therefore the read transfers a cache line if
+    /// another CPU wrote this line last.
     BuddyLook {
         /// The buddy's first frame.
         pfn: Pfn,
     },
-    /// A drain took a block off its page set before the drain asked for the zone's lock. To unlink the block,
-    /// the drain read the metadata of the block's first frame.
+    /// A drain took a block off its page set before the drain asked for the zone's lock. The drain read the
+    /// metadata of the block's first frame to unlink the block.
     DrainPick {
         /// First frame of the block.
         pfn: Pfn,
         /// The first frame of the block's buddy, if the policy prefetches the buddy's metadata.
         buddy: Option<Pfn>,
     },
-    /// A request woke the reclaimer, because a zone was below a watermark, or because the request took a
-    /// block from a zone with boosted watermarks.
+    /// A request woke the reclaimer, because no zone could serve the request at the low watermark, or because
+    /// the request tried a zone with boosted watermarks.
     WakeKswapd {
         /// The zone of the event.
         zone: ZoneId,
@@ -161,7 +164,8 @@ pub enum Event {
         /// The order that was requested.
         order: Order,
     },
-    /// A block was leaked on purpose because its metadata cannot be trusted. Every counter stays right.
+    /// A block was found to be bad. The block goes out of service, or is out of service already. All counts
+    /// of pages stay right.
     BadPage {
         /// First frame of the block.
         pfn: Pfn,
@@ -192,11 +196,11 @@ pub enum FoundAt {
 pub enum DrainReason {
     /// A free raised the number of pages to the limit.
     High,
-    /// Consecutive frees of order 1 to 3 (*free_high* in the 2023 series).
+    /// Consecutive frees of order 1 to 3 met the policy's conditions (*free_high* in the 2023 series).
     FreeHigh,
     /// The periodic tick found more pages than `high`.
     Decay,
-    /// The periodic tick emptied a page set of a remote node.
+    /// The periodic tick found an idle page set of a remote node, and drained a batch.
     Remote,
     /// Memory is short, a CPU goes offline, or the caller asked for the drain.
     Demand,

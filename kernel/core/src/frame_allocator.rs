@@ -10,8 +10,8 @@ use crate::{CpuId, Order, PageAllocator, Pfn, Platform, Request, TickOutcome, Zo
 /// A page-frame allocator, such as [`PageAllocator`] or the allocator of `pageset-blocks`.
 ///
 /// Eight methods are required. All other methods have defaults that call only the required methods, so a
-/// small allocator need not define them. Each method does the same as the [`PageAllocator`] method of the
-/// same name, with the same errors.
+/// small allocator need not define them. If [`PageAllocator`] has a method of the same name, both methods do
+/// the same, with the same errors.
 pub trait FrameAllocator {
     /// Allocates a block.
     ///
@@ -22,7 +22,7 @@ pub trait FrameAllocator {
     /// Frees a block.
     ///
     /// # Errors
-    /// See [`FreeError`]. A free that fails does not change the allocator.
+    /// See [`FreeError`]. A free that fails changes no block.
     fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError>;
 
     /// Allocates the block that begins at this frame.
@@ -46,7 +46,8 @@ pub trait FrameAllocator {
     /// The range from the first to the last frame of the allocator's zones.
     fn span(&self) -> Range<u64>;
 
-    /// The use of memory, and how often CPUs have touched shared data. O(pageblocks) at most.
+    /// The use of memory, and how often CPUs have touched shared data. The call may visit every pageblock and
+    /// every page set.
     fn usage(&self) -> FrameUsage;
 
     /// Checks all invariants that can be checked by inspection. O(frames).
@@ -55,11 +56,12 @@ pub trait FrameAllocator {
     /// Returns the first invariant that is violated.
     fn validate(&self) -> Result<FrameCensus, Violation>;
 
-    /// Allocates a block like [`alloc`](Self::alloc). If no memory is free, calls `reclaim` before the
-    /// allocation fails. `reclaim` gets two arguments: the highest kind of zone that the request may use, and
-    /// the number of frames that the request wants. If `reclaim` returns that it freed frames, the allocation
-    /// tries again. The allocator holds no lock during the call, so `reclaim` may use the same allocator. The
-    /// compiler leaves this method's code out of programs that do not call it.
+    /// Allocates a block like [`alloc`](Self::alloc). If there is no memory for the request, calls `reclaim`
+    /// before the allocation fails. `reclaim` gets two arguments: the highest kind of zone that the request
+    /// may use, and the number of frames that the request wants. `reclaim` returns the number of frames that
+    /// it freed. If this number is not 0, the allocation tries again. The allocator holds no lock during the
+    /// call, so `reclaim` may use the same allocator. If a program does not call this method, the compiler
+    /// leaves the method's code out.
     ///
     /// # Errors
     /// See [`AllocError`].
@@ -81,7 +83,7 @@ pub trait FrameAllocator {
         }
     }
 
-    /// Allocates exactly `frames` contiguous frames; `request.order` is ignored. Free the frames with
+    /// Allocates exactly `frames` contiguous frames. The request's order is ignored. Free the frames with
     /// [`free_range`](Self::free_range), all at once or in parts.
     ///
     /// # Errors
@@ -95,8 +97,8 @@ pub trait FrameAllocator {
     /// Fills the empty slots of `pages` with single pages. Returns the number of filled slots.
     ///
     /// # Errors
-    /// [`AllocError::BulkOrder`] if the request's order is not 0. The errors of [`alloc`](Self::alloc), if not
-    /// even one slot is filled.
+    /// [`AllocError::BulkOrder`] if the request's order is not 0. The errors of [`alloc`](Self::alloc), if no
+    /// slot is filled.
     fn alloc_bulk(
         &self,
         cpu: CpuId,
@@ -143,7 +145,7 @@ pub(crate) fn alloc_cut<A: FrameAllocator + ?Sized>(
     let surplus = pfn.0 + frames..pfn.0 + u64::from(request.order.frames());
     if !surplus.is_empty() {
         // An error means that another caller misused the allocator, and freed frames of this block before the
-        // block was handed out. These frames are free, so nothing is lost.
+        // block was handed out. The frames of this block are free now, so no frame is lost.
         allocator.free_range(cpu, surplus).map_err(|_| AllocError::NotFree(pfn))?;
     }
     Ok(pfn)

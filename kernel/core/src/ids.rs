@@ -11,10 +11,11 @@ pub const NR_ORDERS: usize = MAX_ORDER + 1;
 pub const PAGEBLOCK_ORDER: usize = 9;
 /// Number of frames in one pageblock.
 pub const PAGEBLOCK_FRAMES: u32 = 1 << PAGEBLOCK_ORDER;
-/// Orders above this one are *costly*: the kernel's page sets hold no block of such an order, except huge
+/// Orders above this order are *costly*: the kernel's page sets hold no blocks of costly orders, except huge
 /// pages. Source: spec §0.2.
 pub const COSTLY_ORDER: usize = 3;
-/// The order of a transparent huge page on x86-64. Page sets hold no other high order. Source: spec §0.2.
+/// The order of a transparent huge page on x86-64. Of the orders above [`COSTLY_ORDER`], the kernel's page
+/// sets hold only this order. Source: spec §0.2.
 pub const THP_ORDER: usize = 9;
 
 /// Page frame number: a physical address, or an offset in an arena, divided by the frame size.
@@ -22,7 +23,7 @@ pub const THP_ORDER: usize = 9;
 pub struct Pfn(pub u64);
 
 impl Pfn {
-    /// The frame `frames` after this one, or `None` beyond the largest number.
+    /// The frame number that is larger by `frames`, or `None` if no number is so large.
     #[must_use]
     pub const fn checked_add(self, frames: u64) -> Option<Self> {
         match self.0.checked_add(frames) {
@@ -253,7 +254,7 @@ pub enum MigrateType {
 impl MigrateType {
     /// Number of types.
     pub const COUNT: usize = 6;
-    /// Number of migratetypes that page sets hold: the first three.
+    /// Number of migratetypes that have their own lists in page sets: the first three.
     pub const PCP_COUNT: usize = 3;
     /// All types.
     pub const ALL: [Self; Self::COUNT] =

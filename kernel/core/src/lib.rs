@@ -19,9 +19,9 @@
 //! kernel's counts do.
 //!
 //! "Spec §n" in comments refers to the behavioural specification that this crate was written from. The
-//! specification states facts about Linux kernels. It names the public mailing-list posts that the facts come
-//! from. "The 2016 series" is *high-order per-cpu page allocator* (version 5), and "the 2023 series" is *PCP
-//! high auto-tuning*. The patches of both series have numbers.
+//! specification states facts about Linux kernels. The specification names the public mailing-list posts that
+//! the facts come from. "The 2016 series" is *high-order per-cpu page allocator* (version 5), and "the 2023
+//! series" is *PCP high auto-tuning*. The patches of both series have numbers.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(not(feature = "lab"), expect(unreachable_pub, reason = "`pcp` is public with `lab`"))]

@@ -4,10 +4,10 @@ use crate::event::EventSink;
 
 /// The host of an allocator provides two things: a lock type and an event sink.
 ///
-/// The host provides no clock, no heap and no "current CPU". The CPU is an argument of every operation, and
-/// [`tick`](crate::PageAllocator::tick) tells the allocator that time has passed.
+/// The host provides no clock, no heap and no "current CPU". The CPU is an argument of each operation that
+/// depends on it, and [`tick`](crate::PageAllocator::tick) tells the allocator that time has passed.
 pub trait Platform: Sync {
-    /// The lock type of zones and page sets. A kernel's lock disables interrupts and keeps the saved
+    /// The lock type of all locks of the allocator. A kernel's lock disables interrupts and keeps the saved
     /// interrupt flags.
     type RawLock: lock_api::RawMutex;
     /// The event sink's type. `()` compiles to nothing.

@@ -24,7 +24,7 @@ pub struct Request {
     pub highest_zone: ZoneKind,
     /// The nodes that may be used.
     pub nodes: NodeChoice,
-    /// If set, the request may use only zones whose whole span lies below this frame: see
+    /// If this value is set, the request may use only zones whose whole span lies below this frame. See
     /// [`zones_below`](Self::zones_below).
     pub zones_below: Option<Pfn>,
     /// The urgency of the request, and its permissions.
@@ -54,7 +54,8 @@ bitflags! {
         const MAY_WAIT = 1 << 1;
         /// The request may use a part of the memory below the min watermark.
         const HIGH_PRIORITY = 1 << 2;
-        /// The request must not use reserves, even if other flags allow it.
+        /// The request obeys watermarks and leaves the reserves alone, even if it has `NO_WATERMARKS` or
+        /// `OOM_VICTIM`. `HIGH_PRIORITY` still counts.
         const NO_RESERVES = 1 << 3;
         /// The request ignores watermarks, because the caller will free memory soon.
         const NO_WATERMARKS = 1 << 4;
@@ -116,7 +117,7 @@ impl Request {
     ///
     /// The limit selects zones, not frames. If the lowest zone ends at 16 MiB, `zones_below(Pfn(256))` leaves
     /// no zone and fails with [`NoEligibleZone`](crate::AllocError::NoEligibleZone), although frames below 1
-    /// MiB may be free. Code that starts other CPUs needs a frame below 1 MiB. Such code can try the frames
+    /// MiB may be free. Code that starts other CPUs needs a frame below 1 MiB. This code can try the frames
     /// one after the other:
     ///
     /// ```
@@ -140,7 +141,7 @@ impl Request {
             && !self.traits.contains(RequestTraits::NO_RESERVES)
     }
 
-    /// Returns the request with these traits in place of its own.
+    /// Returns the request with `traits` in place of the request's own traits.
     #[must_use]
     pub const fn with(mut self, traits: RequestTraits) -> Self {
         self.traits = traits;

@@ -1,4 +1,5 @@
-//! The memory of the allocator's tables: the caller lends it for `'a`, or the heap provides it.
+//! The memory of the allocator's tables: the caller lends the memory for `'a`, or the heap provides the
+//! memory.
 
 use core::ops::{Deref, DerefMut};
 

@@ -12,7 +12,7 @@ use pageset_core::{
     PageAllocator, Pfn, Policy, Reclaim, Request, RequestTraits, Tables, ZoneConfig, ZoneId, ZoneKind,
 };
 
-/// The system's heap, with a count of each thread's requests. A test can have one request refused.
+/// The system's heap, which also counts each thread's requests. A test can make one request fail.
 struct Counting;
 
 thread_local! {
@@ -67,7 +67,7 @@ fn everything(allocator: &Allocator, held: &mut [Option<(Pfn, Order)>]) {
     }
     assert!(allocator.alloc(CPU, &Request::new(Order::MAX)).is_err(), "memory is exhausted");
     assert!(allocator.alloc(CpuId(9), &ordinary).is_err());
-    // Free blocks into page sets, with drains. Some frees are direct, and some are refused.
+    // Free blocks into page sets, with drains. Some frees go directly to the zone, and some are refused.
     for (index, slot) in held.iter_mut().enumerate() {
         if let Some((pfn, size)) = slot.take() {
             allocator.free(CpuId(index as u32 % 2), pfn, size).expect("allocated above");
@@ -90,8 +90,8 @@ fn everything(allocator: &Allocator, held: &mut [Option<(Pfn, Order)>]) {
     allocator.drain_all(CPU).expect("it exists");
     allocator.alloc_at(CPU, Pfn(4096), &Request::new(order(5))).expect("all memory is free");
     allocator.free(CPU, Pfn(4096), order(5)).expect("allocated above");
-    // After this drain, no block can merge with the isolated pageblock and give it the type of the pageblock
-    // beside it.
+    // Drain first. A later drain could merge a block with the pageblock of frame 5000, and so change the type
+    // of this pageblock.
     allocator.drain_all(CPU).expect("it exists");
     // Change settings, CPUs and isolation, and make queries.
     allocator.isolate_pageblock(CPU, Pfn(5000)).expect("it exists");
@@ -139,8 +139,8 @@ fn no_operation_allocates_after_construction() {
     }
 }
 
-/// Refuses the first heap request, then the second, and so on, until `build` succeeds. Each refusal must be
-/// an error and leave nothing behind.
+/// Refuses the first heap request, then the second, and so on, until `build` succeeds. Each refusal must make
+/// `build` fail, and all memory of the failed build must be freed.
 fn each_request_refused<T>(mut build: impl FnMut() -> Result<T, ConfigError>) -> T {
     for request in 1.. {
         let held = HELD.get();
@@ -172,7 +172,7 @@ fn fault_06_an_allocator_that_finds_no_memory_for_its_tables_is_an_error() {
         let config = Config::new(&zones, &[NodeId(0), NodeId(1)]).with_policy(*policy);
         let allocator =
             each_request_refused(|| PageAllocator::new(host::Host(()), &config, Tables::on_heap(&config)?));
-        // Any heap request of an operation would now be refused.
+        // From here on, the heap would refuse the first request of an operation.
         REFUSED.set(ASKED.get() + 1);
         everything(&allocator, &mut held);
         assert_eq!(ASKED.get() + 1, REFUSED.replace(0), "{} allocated", policy.name);

@@ -1,8 +1,8 @@
 //! Tests concurrent use under shuttle, which decides at every lock which thread runs next. In every schedule,
 //! no frame may have two users, and at the end no frame may be missing.
 //!
-//! `SHUTTLE_ITERATIONS` sets the number of schedules; `cargo xtask ci night shuttle` runs many. A failure prints its
-//! schedule, which `shuttle::replay` accepts.
+//! `SHUTTLE_ITERATIONS` sets the number of schedules. `cargo xtask ci night shuttle` runs many schedules. A
+//! failure prints its schedule, which `shuttle::replay` accepts.
 
 use std::sync::atomic::{AtomicBool as Flag, Ordering};
 
@@ -22,7 +22,7 @@ use shuttle::thread;
 /// A lock that lets shuttle switch to another thread at each operation.
 struct ShuttleLock(AtomicBool);
 
-// SAFETY: only one caller's exchange finds false between two unlocks; shuttle runs one thread at a time.
+// SAFETY: between two unlocks, `swap` returns `false` to only one caller, so only one caller holds the lock.
 unsafe impl RawMutex for ShuttleLock {
     const INIT: Self = Self(AtomicBool::new(false));
     type Guard = GuardSend;
@@ -92,7 +92,8 @@ impl World {
                 regions,
             })
             .collect();
-        // One CPU is on another node, so its page sets expire.
+        // CPU 1 is on a node without memory. So its page sets are remote, and ticks drain them when they are
+        // idle.
         let nodes: Vec<_> = (0..cpus).map(|cpu| NodeId(u16::from(cpu == 1))).collect();
         let mut config = Config::new(&zones, &nodes).with_policy(policy);
         config.min_free_kbytes = Some(0);
@@ -102,7 +103,7 @@ impl World {
         Self { allocator, owned, mailbox: Mutex::new(Vec::new()), end }
     }
 
-    /// Records that this thread got a block. Panics if another thread has a frame of the block.
+    /// Records that a caller got a block. Panics if another caller still has a frame of the block.
     fn own(&self, pfn: Pfn, frames: u64) {
         for frame in pfn.0..pfn.0 + frames {
             let taken = self.owned[frame as usize].swap(true, Ordering::Relaxed);
@@ -310,7 +311,7 @@ fn one_of_two_frees_of_a_block_wins() {
     );
 }
 
-/// Tests that a frame never comes back if it is marked bad while its block is split or freed.
+/// Tests that a frame stays out of service if it is marked bad while its block is split or freed.
 #[test]
 fn a_frame_marked_bad_during_a_free_stays_out_of_service() {
     shuttle::check_random(
@@ -333,7 +334,8 @@ fn a_frame_marked_bad_during_a_free_stays_out_of_service() {
     );
 }
 
-/// Limits that let page sets hold whole pageblocks, although the zones of these tests are small.
+/// Makes a policy under which CPUs own pageblocks. Its limits let page sets hold whole pageblocks, although
+/// the zones of these tests are small.
 fn owned(busy_owner: BusyOwner) -> Policy {
     let mut rule = PageblockOwnership::RFC;
     rule.busy_owner = busy_owner;
@@ -344,7 +346,7 @@ fn owned(busy_owner: BusyOwner) -> Policy {
     policy
 }
 
-/// Returns the policy of `owned`, except that a page that another CPU frees goes to the owner's list.
+/// Makes a policy like `owned`, but a page that another CPU frees goes to the owner's list.
 fn owned_with_lists() -> Policy {
     let mut policy = owned(BusyOwner::Zone);
     policy.ownership.iter_mut().for_each(|rule| rule.remote = RemoteFrees::OwnersList);
@@ -358,8 +360,8 @@ fn three_cpus_that_own_pageblocks() {
     }
 }
 
-/// Tests CPUs that free pages of an owner, while the owner drains its page set and goes offline. No page
-/// stays in the page set, and no page is lost.
+/// Tests CPUs that free pages of an owner, while the owner drains its page set and goes offline. At the end,
+/// no page may be in the owner's page set, and no page may be lost.
 #[test]
 fn frees_by_others_meet_the_drain_of_an_owner_that_leaves() {
     for policy in [owned(BusyOwner::FreeingCpu), owned_with_lists()] {

@@ -5,8 +5,8 @@ const NS_PER_S: f64 = 1e9;
 
 /// The increase of a kernel counter between two readings. `None` if the counter fell and no wrap explains it.
 ///
-/// Counters are as wide as a machine word, so those of 32-bit kernels wrap at 2^32. A fall counts as a wrap
-/// if the counter has then advanced by less than half of its range.
+/// Counters are as wide as a machine word, so the counters of 32-bit kernels wrap at 2^32. A counter that
+/// fell counts as wrapped if it has then increased by less than half of its range.
 pub(crate) fn increase(earlier: u64, later: u64) -> Option<u64> {
     if later >= earlier {
         return Some(later - earlier);
@@ -23,13 +23,13 @@ pub(crate) fn increase(earlier: u64, later: u64) -> Option<u64> {
     }
 }
 
-/// `later - earlier` for a gauge or any two numbers of pages.
+/// Returns `later - earlier` for two values of a gauge.
 pub(crate) fn change(earlier: u64, later: u64) -> i64 {
     let distance = i64::try_from(later.abs_diff(earlier)).unwrap_or(i64::MAX);
     if later >= earlier { distance } else { -distance }
 }
 
-/// `count` per second over `interval_ns`. `None` if no time has passed.
+/// Returns `count` per second over `interval_ns`, or `None` if no time has passed.
 pub(crate) fn per_s(count: u64, interval_ns: u64) -> Option<f64> {
     (interval_ns > 0).then(|| count as f64 * NS_PER_S / interval_ns as f64)
 }

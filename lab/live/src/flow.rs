@@ -1,28 +1,29 @@
 //! Bounds for the number of pages that moved between a zone's free lists and page sets.
 //!
 //! `/proc` counts neither refills nor drains. But pages are conserved, which gives bounds. In an interval, a
-//! zone gives `R` pages to page sets (and to requests that bypass them) and takes `D` back, while `A` pages
-//! are allocated and `F` are freed:
+//! zone gives `R` pages to page sets, or to requests that bypass page sets. The zone gets `D` pages back.
+//! Meanwhile `A` pages are allocated and `F` pages are freed:
 //!
 //! ```text
 //! change of free pages            = D - R
 //! change of pages in page sets    = R - A + F - D
 //! ```
 //!
-//! - **At least**: `R >= -(change of free pages)` and `D >= change of free pages`, because neither is
-//!   negative.
+//! - **At least**: `R >= -(change of free pages)` and `D >= change of free pages`, because neither `R` nor
+//!   `D` is negative.
 //! - **At most**: a page that came from the zone is in the end allocated or in a page set, so `R <= A +
 //!   growth of page sets`. A page that went to the zone was freed, or was in a page set at the beginning, so
 //!   `D <= F + shrinkage of page sets`. These bounds ignore pages that went both ways within the interval
-//!   without being used. They treat all page sets as one.
+//!   without being used. The bounds treat all page sets of a zone as one page set.
 //!
 //! `A` is `pgalloc_*` of the zone's kind, summed over all nodes, so the upper bounds are wide on machines
 //! with many nodes. `pgfree` covers all zones, so the conservation of pages usually gives a smaller `F`.
 //! `nr_free_pages` lacks the CPUs' pending changes, so the lower bounds may be off by `vm stats threshold`
 //! pages per CPU.
 //!
-//! Using `pgalloc_*` for `A` and `pgfree` for `F` was checked on Linux 6.18, with one zone in use. 35 334
-//! pages were allocated in a second. The sum of the two equations gave 52 206 frees, and `pgfree` 52 167.
+//! The use of `pgalloc_*` for `A` and `pgfree` for `F` was checked on Linux 6.18, with one zone in use. 35
+//! 334 pages were allocated in a second. By the sum of the two equations, 52 206 pages were freed, and by
+//! `pgfree` 52 167 pages.
 
 use pageset_core::ZoneKind;
 use pageset_trace::{Vmstat, ZoneDescription};
@@ -30,7 +31,7 @@ use serde::Serialize;
 
 use crate::difference::{change, increase, per_s};
 
-/// Bounds of a rate that is not counted.
+/// Bounds of a rate that the kernel does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bounds {
     /// Lower bound.
@@ -39,12 +40,12 @@ pub struct Bounds {
     pub at_most: Option<f64>,
 }
 
-/// Estimated flow between a zone and its page sets, in pages per second.
+/// Bounds of the flow between a zone and its page sets, in pages per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Flow {
-    /// Pages that went from the zone to page sets, or to requests that bypass them.
+    /// Pages that went from the zone to page sets, or to requests that bypass page sets.
     pub refilled_pages_per_s: Bounds,
-    /// Pages that page sets, or frees that bypass them, returned to the zone.
+    /// Pages that went to the zone from page sets, or from frees that bypass page sets.
     pub drained_pages_per_s: Bounds,
 }
 
@@ -70,7 +71,8 @@ impl Flow {
         };
         let bounds = |least: i64, through: Option<u64>, aside: i64| {
             let least = positive(least);
-            // Lagging counters may contradict the lower bound. The lower bound is certain, so it wins.
+            // If the counters lag, the upper bound may be below the lower bound. In this case, use the lower
+            // bound for both.
             let most = through.map(|pages| pages.saturating_add(positive(aside)).max(least));
             let at_most = match most {
                 Some(pages) => Some(per_s(pages, interval_ns)?),
@@ -101,7 +103,7 @@ pub(crate) const fn pgalloc(kind: ZoneKind) -> &'static str {
     }
 }
 
-/// Sum of the increases of these counters. `None` if one of them is missing or fell.
+/// Sum of the increases of these counters. `None` if one of these counters is missing or fell.
 pub(crate) fn counted(names: &[&str], earlier: &Vmstat, later: &Vmstat) -> Option<u64> {
     names.iter().try_fold(0_u64, |sum, name| {
         Some(sum.saturating_add(increase(earlier.get(name)?, later.get(name)?)?))
@@ -170,7 +172,8 @@ mod tests {
 
     #[test]
     fn frees_to_other_zones_do_not_count() {
-        // Only 10 of the 500 freed pages went to this zone: its pages did not go anywhere else.
+        // Only 10 of the 500 freed pages belong to this zone, because the zone and its page sets gained only
+        // 10 pages.
         let found = flow((&zone(1000, &[0]), vmstat(0, 0)), (&zone(1000, &[10]), vmstat(0, 500)), SECOND_NS);
         assert_eq!(found, Some(((0.0, Some(10.0)), (0.0, Some(10.0)))));
     }

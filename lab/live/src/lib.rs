@@ -1,19 +1,19 @@
-//! The activity of a running Linux kernel's page allocator: readings of `/proc`, rates, counted tracepoints.
+//! Observes the page allocator of a running Linux kernel: readings of `/proc`, rates, counted tracepoints.
 //!
-//! A [`Monitor`] takes a reading, compares it with the one before, and returns a [`View`], which holds plain
-//! values. The caller prints them. A number passes through these files:
+//! A [`Monitor`] takes a reading, compares the reading with the reading before, and returns a [`View`]. A
+//! view holds plain values, and the caller prints these values. A number passes through these files:
 //!
 //! - `reading`: a reading of `/proc/zoneinfo` and `/proc/vmstat`.
 //! - `difference`: differences of counters and gauges.
 //! - `flow`: bounds for the pages that moved between zones and page sets.
 //! - `unchanged`: how long each page set has kept its count.
 //! - `counters`: tracepoints, counted by the kernel on each CPU.
-//! - `zone_lock`: waits for zone locks, by purpose.
-//! - `view`: everything together; `monitor`: once per interval.
-//! - `verdict`: whether page sets may take enough CPU time for a change to pay.
+//! - `zone_lock`: waits for zone locks, by caller.
+//! - `view`: all values of one interval. `monitor` makes a view in each interval.
+//! - `verdict`: whether page sets take so much CPU time that a change may pay.
 //! - `openmetrics`: a view for programs that collect metrics.
 //!
-//! Only counters and waits need privileges. A view lists what is missing.
+//! Only `counters` and `zone_lock` need privileges. A view lists the missing data.
 #![forbid(unsafe_code)]
 
 mod counters;
@@ -27,7 +27,7 @@ mod verdict;
 mod view;
 mod zone_lock;
 
-// Types of these crates appear in signatures here.
+// Types of these crates appear in public signatures of this crate.
 pub use {pageset_core, pageset_trace};
 
 pub use counters::{Counters, CpuCounts, Tracepoint};

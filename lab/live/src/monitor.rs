@@ -1,4 +1,4 @@
-//! Observes the machine once per interval.
+//! Observes the machine: takes a reading per interval, and makes a view of each interval.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::unchanged::Unchanged;
 use crate::view::{Counted, View, cpus};
 use crate::zone_lock::ZoneLockWatch;
 
-/// The last reading, and state from earlier ones.
+/// The last reading, and the data of earlier readings that the next view needs.
 pub struct Monitor {
     proc: Proc,
     last: Reading,
@@ -16,22 +16,25 @@ pub struct Monitor {
     counters: Result<Counters, String>,
     counts: Vec<CpuCounts>,
     zone_locks: ZoneLockWatch,
-    /// Busy time of the running kernel's CPUs. `None` if the readings come from other files.
+    /// Busy time of the running kernel's CPUs. `None` if the readings are not of `/proc`.
     busy: Option<Duration>,
 }
 
 impl Monitor {
-    /// Takes the first reading and starts counting, if the kernel allows it.
+    /// Takes the first reading. Starts to count tracepoints and to record waits for locks, if the kernel
+    /// allows it.
     ///
     /// # Errors
-    /// As for [`Proc::read`]. A refusal to count is not an error: each view reports it.
+    /// The errors of [`Proc::read`]. If the kernel refuses to count or record, `start` does not fail, but
+    /// each view reports the refusal.
     pub fn start(proc: Proc) -> Result<Self, ReadError> {
         let last = proc.read()?;
         let mut unchanged = Unchanged::default();
         unchanged.note(&last);
         let mut counters = Counters::open(&cpus(&last));
         let counts = counters.as_mut().map(|counters| counters.read(&cpus(&last))).unwrap_or_default();
-        // Waits are always the running kernel's, so other files get none.
+        // The watch records only waits of the running kernel, so do not watch if the readings are of other
+        // files.
         let zone_locks = if proc.is_of_this_machine() {
             ZoneLockWatch::begin()
         } else {
@@ -41,10 +44,10 @@ impl Monitor {
         Ok(Self { proc, last, unchanged, counters, counts, zone_locks, busy })
     }
 
-    /// The activity since the last step, or since the start.
+    /// Takes a reading, and returns the activity since the last step or since the start.
     ///
     /// # Errors
-    /// As for [`Proc::read`]. The next step starts from the last successful reading.
+    /// The errors of [`Proc::read`]. The next step then starts from the last successful reading.
     pub fn step(&mut self) -> Result<View, ReadError> {
         let reading = self.proc.read()?;
         self.unchanged.note(&reading);

@@ -1,4 +1,4 @@
-//! A view for programs that collect metrics.
+//! Writes a view as text for programs that collect metrics.
 //!
 //! Format: OpenMetrics 1.0 (`application/openmetrics-text`). All metrics are gauges. Rates cover the last
 //! interval.
@@ -9,7 +9,7 @@ use crate::flow::Bounds;
 use crate::verdict::{Answer, Share};
 use crate::view::View;
 
-/// The text of all metrics of a view. It ends with `# EOF`.
+/// Returns the text of all metrics of a view. The text ends with `# EOF`.
 #[must_use]
 pub fn openmetrics(view: &View) -> String {
     let mut text = Exposition::default();
@@ -177,13 +177,13 @@ fn verdict(view: &View, text: &mut Exposition) {
     );
 }
 
-/// The text so far.
+/// The text that is written so far.
 #[derive(Default)]
 struct Exposition(String);
 
 impl Exposition {
-    /// Writes a metric with its samples, or nothing if there are none. A unit that is not empty must be the
-    /// end of the name.
+    /// Writes a metric with its samples, or nothing if there are no samples. The name must end with the unit,
+    /// unless the unit is empty.
     fn gauge(
         &mut self,
         name: &str,

@@ -15,7 +15,7 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 /// The contents of the two files at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// Time of the reading, in nanoseconds since [`Proc::at`].
+    /// Time of the reading, in nanoseconds since the call of [`Proc::at`].
     pub at_ns: u64,
     /// Zones with frames, and their page sets.
     pub zoneinfo: Zoneinfo,
@@ -30,13 +30,13 @@ pub struct Proc {
     since: Instant,
 }
 
-/// The two files cannot be read or have no usable contents.
+/// The reason why there is no reading of the two files.
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// A file does not exist.
     #[error("{}: there is no such file; pageset needs Linux, and a container that does not hide the file", .0.display())]
     Missing(PathBuf),
-    /// The system reports an error.
+    /// The system cannot read a file.
     #[error("{}: cannot be read: {source}; run pageset as a user who may read it, or outside the container", path.display())]
     Unreadable {
         /// The file.
@@ -44,10 +44,10 @@ pub enum ReadError {
         /// The system's reason.
         source: io::Error,
     },
-    /// The file is longer than any real one.
+    /// A file is larger than any kernel writes it.
     #[error("{}: is larger than {FILE_BYTES_MAX} bytes, which no kernel writes; name the kernel's own /proc", .0.display())]
     TooLarge(PathBuf),
-    /// A line makes no sense.
+    /// A line of a file does not have the kernel's format.
     #[error(transparent)]
     Malformed(#[from] ProcError),
     /// No zone has a page set.
@@ -62,12 +62,12 @@ impl Default for Proc {
 }
 
 impl Proc {
-    /// Reads the files in `directory`. Times count from now.
+    /// Names the directory of the two files. The times of readings count from now.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into(), since: Instant::now() }
     }
 
-    /// Whether the files are the running kernel's.
+    /// Whether the files are in `/proc`, and so show the running kernel.
     pub(crate) fn is_of_this_machine(&self) -> bool {
         self.directory == Path::new("/proc")
     }
@@ -75,7 +75,7 @@ impl Proc {
     /// Reads both files.
     ///
     /// # Errors
-    /// A file is missing, unreadable, too large or malformed, or lists no page set.
+    /// An error if a file is missing, unreadable, too large or malformed, or if no zone has a page set.
     pub fn read(&self) -> Result<Reading, ReadError> {
         let zones = self.directory.join("zoneinfo");
         let mut zoneinfo = Zoneinfo::parse(&text(&zones)?)?;

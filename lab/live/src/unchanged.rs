@@ -25,7 +25,7 @@ struct Since {
 }
 
 impl Unchanged {
-    /// Adds the next reading. Page sets that it lacks are forgotten.
+    /// Adds the next reading. Forgets page sets that the reading does not have.
     pub fn note(&mut self, reading: &Reading) {
         let mut since = BTreeMap::new();
         for zone in &reading.zoneinfo.zones {
@@ -39,7 +39,8 @@ impl Unchanged {
         self.since = since;
     }
 
-    /// How long the page set has been unchanged at `at_ns`. 0 if it has just changed or appeared.
+    /// Returns how long the page set has been unchanged at `at_ns`, or 0 if the page set has just changed or
+    /// appeared.
     #[must_use]
     pub fn ns(&self, node: u16, zone: ZoneKind, cpu: u32, at_ns: u64) -> u64 {
         self.since.get(&(node, zone.index(), cpu)).map_or(0, |since| at_ns.saturating_sub(since.at_ns))

@@ -1,5 +1,5 @@
-//! Whether page sets may take enough CPU time for a change to pay. Only a recording shows what to change:
-//! `pageset advise`.
+//! Says whether page sets take so much CPU time that a change of settings may pay. Only a recording shows
+//! which setting to change: see `pageset advise`.
 
 use pageset_core::ZoneKind;
 use pageset_trace::VisitCost;
@@ -18,19 +18,21 @@ pub struct Verdict {
     pub waits_percent: Option<f64>,
     /// Zone visits, in percent of the CPUs' busy time.
     pub visits_percent: Option<Share>,
-    /// Waits and visits together. No setting can save more.
+    /// Waits and visits together. No setting of page sets can save more CPU time.
     pub all_percent: Option<Share>,
 }
 
-/// May a setting of page sets save enough CPU time to be worth a change?
+/// The answer to the question: may a setting of page sets save enough CPU time to be worth a change?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// No: page sets take less CPU time than that in total.
+    /// No: page sets take less CPU time in total than a change must save.
     No,
-    /// Unlikely: by the estimate they take less, but this is not certain.
+    /// Unlikely: by the estimate, page sets take less CPU time than a change must save. By the upper bound,
+    /// page sets may take more.
     Unlikely,
-    /// Perhaps: by the estimate they take that much. A recording shows how much can be saved.
+    /// Perhaps: by the estimate, page sets take at least the CPU time that a change must save. A recording
+    /// shows how much a change can save.
     Perhaps,
     /// A needed fact was not measured.
     Unknown,
@@ -58,7 +60,7 @@ impl Answer {
 pub enum Why {
     /// Tracepoints were not counted.
     NotCounted,
-    /// Waits for zone locks were not recorded, or some were missed.
+    /// Waits for zone locks were not recorded, or the recording missed some waits.
     WaitsNotWatched,
     /// The cost of a visit was not measured on this machine.
     CostNotMeasured,
@@ -69,17 +71,18 @@ pub enum Why {
 /// A share in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Share {
-    /// Estimate, if each visit moves a batch.
+    /// The estimate, under the assumption that each visit moves a batch.
     pub estimate: f64,
     /// Upper bound.
     pub at_most: f64,
 }
 
 impl Verdict {
-    /// The verdict on an interval. `cost` is the cost of a visit. A change must save `worth_percent` to pay.
+    /// Computes the verdict on an interval. `cost` is the cost of a visit. A change pays only if it saves at
+    /// least `worth_percent`.
     ///
-    /// The kernel counts blocks, not visits. Each visit moves at least one block, which gives the upper
-    /// bound. Most visits move a batch, which gives the estimate.
+    /// The kernel counts blocks, not visits. The upper bound assumes that each visit moves only one block,
+    /// and the estimate assumes that each visit moves a batch.
     #[must_use]
     pub fn of(view: &View, cost: Option<&VisitCost>, worth_percent: f64) -> Self {
         let blocks = blocks(view);
@@ -112,7 +115,7 @@ impl Verdict {
             Some(all) if all.at_most < worth_percent => Answer::No,
             Some(all) if all.estimate < worth_percent => Answer::Unlikely,
             Some(_) => Answer::Perhaps,
-            // Waits alone may be enough.
+            // The waits alone may take at least `worth_percent`.
             None if waits_percent.is_some_and(|waits| waits >= worth_percent) => Answer::Perhaps,
             None => Answer::Unknown,
         };
@@ -121,14 +124,16 @@ impl Verdict {
     }
 }
 
-/// Blocks that left zones or returned in the interval. `None` if one of the two was not counted.
+/// Number of blocks that left zones or came back to zones in the interval. `None` if one of the two
+/// tracepoints was not counted.
 fn blocks(view: &View) -> Option<f64> {
     let total = view.counted.as_ref()?.total;
     let per_s = total.refilled_blocks_per_s? + total.drained_blocks_per_s?;
     Some(per_s * view.interval_ns as f64 / 1e9)
 }
 
-/// The commonest batch of page sets in large zones. 1 if there is none.
+/// The largest batch of page sets outside the zones `DMA` and `DMA32`, or else of all page sets. 1 if there
+/// is no page set.
 fn batch(view: &View) -> f64 {
     let large = |zone: &str| ![ZoneKind::Dma.name(), ZoneKind::Dma32.name()].contains(&zone);
     let sets = view.pagesets.iter();
@@ -157,7 +162,7 @@ mod tests {
         }
     }
 
-    /// One second of two CPUs, one of them busy.
+    /// Makes a view of one second of two CPUs, and one of the CPUs is busy.
     fn view(blocks_per_s: f64, wait_percent: f64) -> View {
         let rates = CpuRates {
             refilled_blocks_per_s: Some(blocks_per_s),

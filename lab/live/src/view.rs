@@ -18,32 +18,32 @@ use crate::zone_lock::ZoneLockView;
 pub struct View {
     /// Time between the two readings.
     pub interval_ns: u64,
-    /// Busy time of all CPUs meanwhile. `None` if the readings are not the running kernel's.
+    /// Busy time of all CPUs in the interval. `None` if the readings are not of the running kernel.
     pub busy_ns: Option<u64>,
     /// Sums over all zones.
     pub totals: Totals,
-    /// Zones with frames, by node and zone, in the order of `/proc/zoneinfo`.
+    /// The zones that have frames, in the order of `/proc/zoneinfo`.
     pub zones: Vec<ZoneView>,
     /// Page sets by node, zone and CPU.
     pub pagesets: Vec<PagesetView>,
-    /// Exact rates, if tracepoints were counted.
+    /// Exact rates. `None` if the kernel did not count tracepoints.
     pub counted: Option<Counted>,
-    /// Waits for zone locks, if they could be recorded.
+    /// Waits for zone locks. `None` if the waits could not be recorded.
     pub zone_lock: Option<ZoneLockView>,
-    /// Whether page sets may take enough CPU time for a change to pay. Set by [`View::judge`].
+    /// Whether page sets take so much CPU time that a change may pay. [`View::judge`] sets this field.
     pub verdict: Option<Verdict>,
-    /// Sentences about missing data, with the remedy.
+    /// Sentences that name the missing data and the remedy.
     pub missing: Vec<String>,
 }
 
 /// Sums over all zones.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Totals {
-    /// CPUs that have page sets.
+    /// Number of CPUs that have page sets.
     pub cpus: usize,
     /// Pages in all page sets.
     pub pcp_pages: u64,
-    /// Free pages, without those in page sets.
+    /// Free pages, without the pages in page sets.
     pub free_pages: u64,
     /// Allocated pages, by `pgalloc_*`.
     pub allocated_pages_per_s: Option<f64>,
@@ -60,7 +60,7 @@ pub struct ZoneView {
     pub zone: &'static str,
     /// Pages managed by the allocator.
     pub managed_pages: u64,
-    /// Free pages, without those in page sets.
+    /// Free pages, without the pages in page sets.
     pub free_pages: u64,
     /// Minimum watermark.
     pub min: u64,
@@ -68,11 +68,11 @@ pub struct ZoneView {
     pub low: u64,
     /// High watermark.
     pub high: u64,
-    /// Free pages above the low watermark, which wakes the reclaimer. Negative below it.
+    /// Free pages minus the low watermark. If the number is negative, requests wake the reclaimer.
     pub above_low_pages: i64,
     /// Pages in the zone's page sets.
     pub pcp_pages: u64,
-    /// Estimated flow. None if memory was added or removed.
+    /// Bounds of the flow. `None` if the zone is new, or if its memory was added or removed.
     #[serde(flatten)]
     pub flow: Option<Flow>,
 }
@@ -88,34 +88,34 @@ pub struct PagesetView {
     pub cpu: u32,
     /// Pages held.
     pub count: u32,
-    /// Change since the previous reading. None if the CPU has just appeared.
+    /// Change since the previous reading. `None` if the page set has just appeared.
     pub change: Option<i64>,
-    /// Limit: a free that reaches it causes a drain.
+    /// The limit: a free that brings `count` to this number causes a drain.
     pub high: u32,
-    /// Lower bound of `high`. Some kernels do not print it.
+    /// Lower bound of `high`. Some kernels do not print this number.
     pub high_min: Option<u32>,
-    /// Upper bound of `high`. Some kernels do not print it.
+    /// Upper bound of `high`. Some kernels do not print this number.
     pub high_max: Option<u32>,
     /// Pages that a plain refill or drain moves.
     pub batch: u32,
-    /// How long every reading has shown this count.
+    /// For how long every reading has shown this count.
     pub unchanged_ns: u64,
 }
 
 /// Exact rates of tracepoints.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Counted {
-    /// Sums over all CPUs, without `cpu`.
+    /// Sums over all CPUs. Its field `cpu` is `None`.
     pub total: CpuRates,
     /// By CPU.
     pub cpus: Vec<CpuRates>,
 }
 
-/// Rates of tracepoints on a CPU. `None`: the kernel does not have the tracepoint, or the CPU has just
-/// appeared.
+/// Rates of tracepoints on a CPU. A rate is `None` if the kernel does not have the tracepoint, or if the CPU
+/// has just appeared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CpuRates {
-    /// The CPU. None in the total.
+    /// The CPU. `None` in the total of all CPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
     /// Blocks that left free lists: `kmem:mm_page_alloc_zone_locked`.
@@ -124,12 +124,12 @@ pub struct CpuRates {
     pub drained_blocks_per_s: Option<f64>,
     /// Refills: `kmem:mm_page_pcpu_refill`.
     pub refills_per_s: Option<f64>,
-    /// Waits that began for spin locks, of zones and all others: `lock:contention_begin`.
+    /// Waits for spin locks that began, for zone locks and all other spin locks: `lock:contention_begin`.
     pub contended_spin_locks_per_s: Option<f64>,
 }
 
 impl View {
-    /// The activity between two readings.
+    /// Computes the activity between two readings.
     #[must_use]
     pub fn between(earlier: &Reading, later: &Reading, unchanged: &Unchanged) -> Self {
         let interval_ns = later.at_ns.saturating_sub(earlier.at_ns);
@@ -215,7 +215,7 @@ impl ZoneView {
 }
 
 impl Counted {
-    /// Rates from two readings of the counters, `interval_ns` apart.
+    /// Computes rates from two readings of the counters, which are `interval_ns` apart.
     #[must_use]
     pub fn between(earlier: &[CpuCounts], later: &[CpuCounts], interval_ns: u64) -> Self {
         let earlier: BTreeMap<u32, &CpuCounts> = earlier.iter().map(|cpu| (cpu.cpu, cpu)).collect();
@@ -252,7 +252,7 @@ impl CpuRates {
     }
 }
 
-/// CPUs that have a page set in any zone.
+/// The CPUs that have a page set in any zone of a reading.
 pub(crate) fn cpus(reading: &Reading) -> std::collections::BTreeSet<u32> {
     let zones = reading.zoneinfo.zones.iter();
     zones.flat_map(|zone| zone.pagesets.iter().map(|pageset| pageset.cpu)).collect()

@@ -1,4 +1,4 @@
-//! How long CPUs wait for zone locks, by purpose.
+//! How long CPUs wait for zone locks, by caller.
 
 use pageset_record::{LockWatch, WaitTotals, Waited};
 use pageset_trace::Caller;
@@ -6,17 +6,18 @@ use serde::Serialize;
 
 use crate::difference::per_s;
 
-/// Waits for spinning locks in an interval, by their call chains.
+/// Waits for spin locks in an interval, summed by the caller that the call chain shows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ZoneLockView {
     /// Waits for zone locks.
     pub waits_per_s: f64,
-    /// Their share of all CPUs' time.
+    /// The part of all CPUs' time that these waits took, in percent.
     pub wait_percent: f64,
-    /// Waits by caller. `elsewhere` are waits for other spinning locks. `unknown` are waits without a usable
-    /// call chain. Neither is in the sums above.
+    /// Waits by caller. The row `elsewhere` has waits for other spin locks. The row `unknown` has waits
+    /// without a usable call chain. `waits_per_s` and `wait_percent` of the view count neither of these two
+    /// rows.
     pub callers: Vec<CallerView>,
-    /// Events of waits that were missed since the start.
+    /// Number of events of waits that the watch has missed since the start.
     pub lost: u64,
 }
 
@@ -27,12 +28,13 @@ pub struct CallerView {
     pub caller: &'static str,
     /// Waits per second.
     pub waits_per_s: f64,
-    /// Their share of all CPUs' time.
+    /// The part of all CPUs' time that these waits took, in percent.
     pub wait_percent: f64,
 }
 
 impl ZoneLockView {
-    /// The increase between two totals, for an interval and a number of CPUs. `None` if no time has passed.
+    /// Computes the waits between two totals, for an interval and a number of CPUs. `None` if no time has
+    /// passed.
     #[must_use]
     pub fn between(earlier: &WaitTotals, later: &WaitTotals, interval_ns: u64, cpus: usize) -> Option<Self> {
         per_s(0, interval_ns)?;
@@ -55,7 +57,7 @@ impl ZoneLockView {
     }
 }
 
-/// Either a watch with its totals so far, or the reason why there is none.
+/// Either a watch with its totals so far, or the reason why there is no watch.
 pub(crate) struct ZoneLockWatch(Result<(LockWatch, WaitTotals), String>);
 
 impl ZoneLockWatch {
@@ -66,15 +68,15 @@ impl ZoneLockWatch {
         )
     }
 
-    /// A watch that does not run, with the reason.
+    /// Makes a watch that does not run, with the reason.
     pub(crate) fn none(reason: &str) -> Self {
         Self(Err(reason.to_owned()))
     }
 
-    /// The waits since the last step.
+    /// Returns the waits since the last step.
     ///
     /// # Errors
-    /// The reason why nothing is known.
+    /// The reason why the waits are not known.
     pub(crate) fn step(&mut self, interval_ns: u64, cpus: usize) -> Result<Option<ZoneLockView>, String> {
         let (watch, earlier) = self.0.as_mut().map_err(|reason| reason.clone())?;
         let later = watch.totals().map_err(|error| error.to_string())?;

@@ -1,8 +1,9 @@
 //! Finds the order, instructions and neighbourhood that clear and copy huge pages fastest on this machine.
 //!
-//! The time is short, so there are two steps. The first compares orders and instructions, all with one
-//! neighbourhood. The second compares neighbourhoods for the winner. Methods are measured in turn, in blocks
-//! of one method each. A block leaves dirty lines in the caches, and the next block pays for writing them
+//! The time is short, so there are two steps. The first step compares orders and instructions, all with one
+//! neighbourhood. The second step compares neighbourhoods, with the fastest order and instructions. Each step
+//! repeats rounds, and each round takes some samples of every method. Each method leaves dirty lines in the
+//! caches. So the next method first runs some operations that are not counted, until these lines are written
 //! back.
 
 use std::time::{Duration, Instant};
@@ -18,40 +19,43 @@ use crate::pageops::load::Load;
 use crate::pageops::memory::HUGE_PAGE_BYTES;
 use crate::pageops::way::{Operation, Way};
 
-/// Number of huge pages that are used in turn, and of sources: 128 MiB together, four times a third-level
-/// cache of 32 MiB. To make more memory resident would take longer than to measure.
+/// Number of huge pages that operations use one after the other, and also number of source pages. All pages
+/// together have 128 MiB, four times a third-level cache of 32 MiB. It would take longer to make more memory
+/// resident than to measure.
 const PAGES: usize = 32;
-/// The first step ends this long after the start, and the second step at the second time. On a busy machine
-/// pages become resident slowly, and there are fewer samples.
+/// The first step ends at the first of these times after the start, and the second step ends at the second
+/// time. On a busy machine, pages become resident slowly, so the steps take fewer samples.
 const DEADLINES: [Duration; 2] = [Duration::from_millis(600), Duration::from_millis(850)];
-/// Neighbourhoods count as equal if their cost is at most this factor above the least. The largest of them is
-/// chosen, which helps programs that touch more than is measured. A guess: two runs differ by about as much.
+/// Neighbourhoods count as equally fast if their cost is at most the least cost times this factor. The
+/// calibration chooses the largest of these neighbourhoods, which helps programs that touch more bytes than
+/// the measurement does. The factor is a guess: two runs differ by about as much.
 const EQUAL: f64 = 1.01;
-/// Neighbourhoods that are compared.
+/// The neighbourhoods that the second step compares, in bytes.
 const NEIGHBOURHOODS: [usize; 6] = [0, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10];
 
 /// The measured methods and the choice.
 #[derive(Clone, Debug, Serialize)]
 pub struct Calibration {
-    /// Cost of each method. The last rows are the fastest order and instructions with each neighbourhood.
+    /// Cost of each method. If the second step ran, the last rows are the fastest order and instructions with
+    /// each neighbourhood.
     pub rows: Vec<MethodCost>,
-    /// The method with the least cost.
+    /// The chosen method: the cheapest, or one with a larger neighbourhood that is about as cheap.
     pub chosen: Choice,
-    /// Whether the system backed the pages with huge ones.
+    /// Whether the system backed the memory with huge pages.
     pub is_huge: bool,
-    /// Time that all of it took, [`RESIDENT_MIB`] made resident included.
+    /// Time of the whole calibration, including the time to make [`RESIDENT_MIB`] resident.
     pub seconds: f64,
 }
 
-/// Memory that is used for measuring.
+/// Memory that the calibration uses, in MiB.
 pub const RESIDENT_MIB: usize = PAGES * 2 * (HUGE_PAGE_BYTES >> 20);
 
-/// Chooses within a second how this machine clears and copies huge pages. Afterwards, this thread stays on
-/// one CPU.
+/// Chooses how this machine clears and copies huge pages. The call takes about a second. Afterwards, this
+/// thread stays on one CPU.
 ///
 /// # Errors
 ///
-/// There is too little memory.
+/// An error if there is too little memory.
 pub fn calibrate() -> Result<Calibration> {
     let started = Instant::now();
     for cpu in Load::Alone.measuring_cpus() {
@@ -63,14 +67,15 @@ pub fn calibrate() -> Result<Calibration> {
     Ok(Calibration { rows, chosen, is_huge, seconds: started.elapsed().as_secs_f64() })
 }
 
-/// A method in words.
+/// The parts of a method, by their names in results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Choice {
     /// Order of the visits to base pages.
     pub order: &'static str,
     /// Instructions.
     pub kernel: &'static str,
-    /// Bytes around the target that are cleared or copied last; 0 for orders without such a part.
+    /// Number of bytes around the target that are cleared or copied last. The number is 0 for orders that do
+    /// not end with the target.
     pub neighbourhood_bytes: usize,
 }
 
@@ -80,17 +85,17 @@ pub struct MethodCost {
     /// The method.
     #[serde(flatten)]
     pub method: Choice,
-    /// Median time of a clear and the touch after it.
+    /// Median time of a clear together with the touch after the clear.
     pub clear_us: f64,
-    /// Median time of a copy and the touch after it.
+    /// Median time of a copy together with the touch after the copy.
     pub copy_us: f64,
-    /// The mean of both.
+    /// The mean of `clear_us` and `copy_us`.
     pub cost_us: f64,
-    /// Samples of each operation.
+    /// Number of samples of each operation.
     pub samples: usize,
 }
 
-/// Does both steps.
+/// Does the first step, and then the second step if the fastest order has a neighbourhood.
 fn choose(workspace: &mut Workspace, deadlines: [Instant; 2]) -> (Vec<MethodCost>, Choice) {
     let methods: Vec<_> = Way::all(Operation::Clear).into_iter().filter_map(Way::method).collect();
     let mut rows = measure(workspace, &methods, deadlines[0]);
@@ -114,9 +119,9 @@ fn cheapest(rows: &[MethodCost]) -> usize {
     (0..rows.len()).min_by(|one, other| cost(one).total_cmp(&cost(other))).unwrap_or(0)
 }
 
-/// Measures the methods in turn until `deadline`, each at least once.
+/// Measures all methods in each round, until `deadline` has passed. Measures at least one round.
 fn measure(workspace: &mut Workspace, methods: &[Method], deadline: Instant) -> Vec<MethodCost> {
-    // One list of times for each operation of each method.
+    // There is one list of times for each operation of each method.
     let mut times_us = vec![Vec::new(); methods.len() * Operation::ALL.len()];
     let mut round = 0;
     while round == 0 || Instant::now() < deadline {

@@ -1,5 +1,5 @@
-//! Measurements of this machine: page faults on its threads and through its kernel, clearing and copying
-//! pages, the cost of a zone visit.
+//! Measures this machine: page faults through the fault engine and through the kernel, the clearing and
+//! copying of pages, and the cost of a zone visit.
 //!
 //! | module | measures |
 //! |---|---|
@@ -22,12 +22,12 @@ pub mod pageops;
 pub mod pft;
 pub mod visit_cost;
 
-// Their types are in signatures here.
+// Types of these crates appear in public signatures of this crate.
 pub use {pageset_core, pageset_fault, pageset_pageops, pageset_report, pageset_trace};
 
 pub use anyhow::Error;
 
-/// The crate's README, its example run as a test.
+/// Runs the example of the crate's README as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -15,16 +15,16 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// Makes frames free that were holes until now. The frames must lie in the spans of the zones, because
     /// the tables cover no other frames.
     ///
-    /// Updates watermarks and limits. `min_free_kbytes` and the reserves of low zones keep the values that
-    /// were computed when the allocator was built. Takes O(frames), and holds the zone's lock for one
-    /// pageblock at a time.
+    /// Recomputes the watermarks and limits of all zones, and ends boosts. The setting `min_free_kbytes` and
+    /// the reserves of low zones stay as they are. The call takes O(frames) time, and holds a zone's lock for
+    /// one pageblock at a time.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::BadRange`] for a range without frames,
     /// [`ConfigError::Foreign`] for a frame in no zone, [`ConfigError::AlreadyManaged`] for a frame that is
     /// not a hole. A call that fails adds no frame, except in a race: two CPUs add the same frames at once.
-    /// Each frame is added once. The CPU that loses the race gets `AlreadyManaged`, but the frames that this
-    /// CPU has added stay added.
+    /// Each frame is added once. The CPU that loses the race gets `AlreadyManaged`, but the pageblocks that
+    /// it added before stay added.
     pub fn add_memory(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
         if pfns.is_empty() {

@@ -19,11 +19,11 @@ use crate::{CpuId, MigrateType, NodeId, Pfn};
 pub(super) struct Walk<'w, 'a, P: Platform> {
     pub(super) cpu: CpuId,
     pub(super) request: &'w Request,
-    /// The node whose zonelist is used.
+    /// The node whose zonelist the request follows.
     pub(super) node: NodeId,
     /// The CPU's own node.
     local_node: NodeId,
-    /// The best zone that the request may use.
+    /// The first zone in this zonelist that the request may use.
     pub(super) preferred: &'w Zone<'a, P>,
 }
 
@@ -62,8 +62,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     ///
     /// # Errors
     /// [`AllocError::OutOfMemory`] if no eligible zone has a block of this order above its watermark,
-    /// [`AllocError::NoEligibleZone`] if no zone is eligible, [`AllocError::BadCpu`] for an unknown CPU,
-    /// [`AllocError::BadType`] for a type that only the allocator may choose.
+    /// [`AllocError::NoEligibleZone`] if the request's nodes and limits exclude every zone,
+    /// [`AllocError::BadCpu`] for an unknown CPU, [`AllocError::BadType`] for a type that only the allocator
+    /// may choose.
     #[inline]
     pub fn alloc(&self, cpu: CpuId, request: &Request) -> Result<Pfn, AllocError> {
         self.check_request(cpu, request)?;
@@ -94,7 +95,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         outcome
     }
 
-    /// Rejects a request that cannot be served even if all memory is free.
+    /// Rejects a request that names an unknown CPU, or a migratetype that only the allocator may choose.
     #[inline]
     pub(super) fn check_request(&self, cpu: CpuId, request: &Request) -> Result<(), AllocError> {
         if cpu.index() >= self.cpus.len() {
@@ -140,8 +141,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         })
     }
 
-    /// Tries each zone once. A zone may serve the request only if its free memory stays above the given
-    /// watermark (spec §1.13).
+    /// Tries the zones that the request may use. A zone serves the request if its free memory stays above the
+    /// given watermark, or if `flags` ignore watermarks (spec §1.13).
     #[inline]
     pub(super) fn walk(
         &self,
@@ -156,7 +157,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         }
     }
 
-    /// Serves a request from one zone if the zone's watermark allows it.
+    /// Serves a request from one zone, if the zone's watermark or `flags` allow it.
     #[inline]
     pub(super) fn try_zone(
         &self,

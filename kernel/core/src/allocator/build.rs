@@ -17,11 +17,12 @@ use crate::{ZoneId, ZoneKind};
 impl<'a, P: Platform> PageAllocator<'a, P> {
     /// Builds an allocator: each frame of each region is free, all CPUs are online, all page sets are empty.
     ///
-    /// Writes only the metadata of block heads and of holes, so building takes about one write per 4 MiB of
-    /// memory.
+    /// Writes the metadata of each block's first frame, of each pageblock and of each hole, but not of all
+    /// frames. So building takes a few writes for each 4 MiB of memory.
     ///
     /// # Errors
-    /// A table has the wrong length, or the configuration contradicts itself; see [`ConfigError`].
+    /// A table has the wrong length, the configuration contradicts itself, or the policy needs the feature
+    /// `lab`. See [`ConfigError`].
     pub fn new(platform: P, config: &Config<'_>, mut tables: Tables<'a, P>) -> Result<Self, ConfigError> {
         config.check()?;
         if !HAS_LAB && let Some(rule) = config.policy.lab_rule() {
@@ -80,8 +81,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     }
 }
 
-/// Whether requests for this zone use a `Dma32` zone of the same node before they mix types in a pageblock
-/// (spec §1.11).
+/// Whether a request that prefers this zone uses a `Dma32` zone of the same node before it mixes types in a
+/// pageblock (spec §1.11).
 fn spills_lower(config: &Config<'_>, zone: &ZoneConfig<'_>) -> bool {
     let lower = |other: &ZoneConfig<'_>| {
         let is_beside = other.node == zone.node && other.has_memory();

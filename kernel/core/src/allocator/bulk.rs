@@ -9,10 +9,11 @@ use crate::{CpuId, Order, Pfn};
 
 impl<P: Platform> PageAllocator<'_, P> {
     /// Fills the empty slots of `pages` with single pages and skips filled slots. Returns the number of
-    /// filled slots. This number is lower than the length of `pages` only if memory is short.
+    /// filled slots. Slots may stay empty if memory is short, or if the page set's lock is taken.
     ///
     /// As in Linux, a bulk allocation does not halve the page set's free history, and emits no event per
-    /// page.
+    /// page. If only one slot is empty, or if the page set gives no page, this function allocates one page as
+    /// [`alloc`](Self::alloc) does.
     ///
     /// # Errors
     /// [`AllocError::BulkOrder`] if the request's order is not 0. The errors of [`alloc`](Self::alloc) if not
@@ -38,8 +39,8 @@ impl<P: Platform> PageAllocator<'_, P> {
         Ok(pages.iter().flatten().count())
     }
 
-    /// Fills slots from the page set of one zone. Returns the number of filled slots, which is 0 if no zone
-    /// of the preferred node has enough memory.
+    /// Fills slots from the page set of one zone. Returns how many slots this call filled. The result is 0 if
+    /// no zone of the preferred node has enough memory, or if the request cannot use the page set.
     fn fill_slots(&self, cpu: CpuId, request: &Request, pages: &mut [Option<Pfn>]) -> usize {
         let Ok(walk) = self.start(cpu, request) else { return 0 };
         let flags = AllocFlags::fast(request) - AllocFlags::KSWAPD;

@@ -8,8 +8,8 @@ use crate::{NodeId, ZoneKind};
 
 /// Describes a machine or an arena, and the policy for its memory.
 ///
-/// Start with [`new`](Config::new) and set fields one by one. So your code still compiles when later kernels
-/// add settings:
+/// Start with [`new`](Config::new) and set fields one by one. Then your code still compiles when a later
+/// version of this crate adds settings:
 ///
 /// ```
 /// # use pageset_core::{Config, NodeId, ZoneConfig, ZoneKind};
@@ -25,29 +25,32 @@ pub struct Config<'c> {
     /// Zones in ascending order of (node, kind, first frame). The spans of zones must not overlap.
     ///
     /// A node may have several zones of a kind. The tables of a zone cover its whole span, including holes.
-    /// Describe memory with a large hole as two zones, because two zones need no tables for the hole.
-    /// Requests try the lower zone first. Each zone has its own page sets and arrays.
+    /// Describe memory with a large hole as two zones, because two zones need no tables for the hole. Of two
+    /// zones of one node and kind, requests try the lower zone first. Each zone has its own page sets, and
+    /// its own arrays in `pageset-blocks`.
     pub zones: &'c [ZoneConfig<'c>],
     /// The node of each possible CPU. All CPUs are online at first.
     pub cpus: &'c [NodeId],
-    /// The distances between nodes, as a matrix, row by row. Default: 10 from a node to itself, and 20 to
-    /// each other node.
+    /// The distances between nodes, as a matrix, row by row. With `None`, the distance is 10 from a node to
+    /// itself, and 20 to each other node.
     pub distances: Option<&'c [u8]>,
-    /// Number of bytes per frame. Only `batch` and the default of `min_free_kbytes` depend on this number.
+    /// Number of bytes per frame. Settings in KiB, `batch` and the sizes of caches are converted to frames by
+    /// this number.
     pub page_bytes: u32,
-    /// Memory to keep free, in KiB. `None`: the kernel's default for a machine with this much memory.
+    /// Memory to keep free, in KiB. With `None`, the default of the kernel for the memory of all zones up to
+    /// `Normal`.
     pub min_free_kbytes: Option<u64>,
-    /// Distance from one watermark to the next, in 10 000ths of the zone.
+    /// Smallest distance from one watermark to the next, in 10 000ths of the zone.
     pub watermark_scale_factor: u32,
-    /// Limit of the watermark boost after fragmentation, in 10 000ths of the high watermark. 0 switches
-    /// boosts off.
+    /// Limit of the watermark boost after fragmentation, in 10 000ths of the high watermark, but at least one
+    /// pageblock. 0 switches boosts off.
     pub watermark_boost_factor: u32,
-    /// Protects zones of each kind from requests that could use higher zones. With 256, such a request must
-    /// leave as many frames of the zone free as 1/256 of the higher zones' frames. With 0, the zone is not
-    /// protected.
+    /// Protects zones of each kind from requests that could use higher zones. With 256, these requests must
+    /// leave more frames free than the watermark plus 1/256 of the higher zones' frames on the same node.
+    /// With 0, zones of this kind are not protected.
     pub lowmem_reserve_ratio: [u32; ZoneKind::COUNT],
-    /// If the value is n, all page sets of a zone together may hold 1/n of the zone. The value is at least 8,
-    /// or 0 to let the policy decide.
+    /// If the value is n, each page set's limit is 1/n of the zone divided by the number of CPUs, but at
+    /// least four batches. The value is at least 8, or 0 to let the policy decide.
     pub percpu_pagelist_high_fraction: u32,
 }
 
@@ -65,7 +68,7 @@ pub struct ZoneConfig<'c> {
 }
 
 impl ZoneConfig<'_> {
-    /// Whether the allocator gets any frame of the zone.
+    /// Whether a region of the zone has a frame.
     pub(crate) fn has_memory(&self) -> bool {
         self.regions.iter().any(|region| !region.is_empty())
     }
@@ -92,7 +95,7 @@ impl ZoneConfig<'_> {
         Ok(())
     }
 
-    /// Number of frames that the allocator gets.
+    /// Number of frames in the zone's regions.
     #[must_use]
     pub fn managed(&self) -> u64 {
         self.regions.iter().map(|region| region.end.saturating_sub(region.start)).sum()
@@ -100,7 +103,7 @@ impl ZoneConfig<'_> {
 }
 
 impl<'c> Config<'c> {
-    /// A configuration with the kernel's defaults (spec §0.2) and the policy of Linux 6.12.
+    /// Makes a configuration with the kernel's defaults (spec §0.2) and the policy of Linux 6.12.
     #[must_use]
     pub const fn new(zones: &'c [ZoneConfig<'c>], cpus: &'c [NodeId]) -> Self {
         Self {

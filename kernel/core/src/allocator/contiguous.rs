@@ -1,8 +1,8 @@
-//! Allocates more frames than a block has, or the frames of a range at its address.
+//! Allocates more frames than the largest block has, or the frames of a given range.
 //!
 //! Race: this CPU takes the blocks of a range one after the other, and another CPU takes one of these blocks
-//! meanwhile. This CPU loses, and frees the blocks that it has taken. No caller has got these blocks, so it
-//! is safe to free them.
+//! meanwhile. This CPU loses, and frees the blocks that it has taken. No caller has these blocks yet, so this
+//! CPU can safely free them.
 
 use core::ops::Range;
 
@@ -16,13 +16,14 @@ use crate::zone::Zone;
 use crate::{CpuId, Order, PAGEBLOCK_FRAMES, Pfn};
 
 impl<P: Platform> PageAllocator<'_, P> {
-    /// Allocates the frames of a range at its address. The request's order, zone, node and address limit are
-    /// ignored. Free the frames with [`free_range`](Self::free_range), all at once or in parts. O(frames of
-    /// the range / 1024).
+    /// Allocates the frames of a given range. The request's order, zone, node and address limit are ignored.
+    /// Free the frames with [`free_range`](Self::free_range), all at once or in parts. A long range costs one
+    /// block allocation for each 1024 frames.
     ///
     /// # Errors
-    /// [`AllocError::BadCount`] for no frames. Otherwise the errors of [`alloc_at`](Self::alloc_at), for the
-    /// first block of the range that could not be allocated. A call that fails allocates nothing.
+    /// [`AllocError::BadCount`] if the range has no frames. Otherwise the errors of
+    /// [`alloc_at`](Self::alloc_at), for the first block of the range that could not be allocated. A call
+    /// that fails allocates nothing.
     pub fn alloc_range(&self, cpu: CpuId, pfns: Range<u64>, request: &Request) -> Result<(), AllocError> {
         self.check_request(cpu, request)?;
         if pfns.is_empty() {
@@ -35,12 +36,13 @@ impl<P: Platform> PageAllocator<'_, P> {
     /// power of two. The request's order is ignored. Free the frames with [`free_range`](Self::free_range),
     /// all at once or in parts.
     ///
-    /// Up to 1024 frames with an alignment up to 1024 usually cost as much as a block. Otherwise this call
-    /// tries to begin at each pageblock: O(pageblocks), and each try takes the zone's lock.
+    /// A call for up to 1024 frames with an alignment up to 1024 usually costs as much as the allocation of
+    /// one block. Any other call tries each pageblock as the beginning: O(pageblocks), and each attempt takes
+    /// the zone's lock.
     ///
     /// # Errors
-    /// [`AllocError::BadCount`] for no frames; [`AllocError::BadAlign`]; the errors of
-    /// [`alloc`](Self::alloc).
+    /// [`AllocError::BadCount`] if `frames` is 0, [`AllocError::BadAlign`] if `align` is not a power of two.
+    /// Otherwise the errors of [`alloc`](Self::alloc).
     pub fn alloc_contiguous(
         &self,
         cpu: CpuId,
@@ -71,7 +73,8 @@ impl<P: Platform> PageAllocator<'_, P> {
             .ok_or(AllocError::OutOfMemory { order: request.order })
     }
 
-    /// The first frames of this zone that are free, contiguous and begin at a multiple of `step`.
+    /// Allocates the first free range of this zone that has `frames` frames and begins at a multiple of
+    /// `step`.
     fn take_contiguous(
         &self,
         cpu: CpuId,
@@ -85,7 +88,7 @@ impl<P: Platform> PageAllocator<'_, P> {
         while start.checked_add(frames).is_some_and(|end| end <= span.end) {
             match self.take_range(cpu, start..start + frames, request) {
                 Ok(()) => return Some(Pfn(start)),
-                // The zone is at its minimum watermark, so the allocation fails at any other place, too.
+                // The zone has too little memory above its min watermark, so do not try other places.
                 Err((_, AllocError::OutOfMemory { .. })) => return None,
                 Err((busy, _)) => start = (busy.0 + 1).checked_next_multiple_of(step)?,
             }
@@ -93,8 +96,8 @@ impl<P: Platform> PageAllocator<'_, P> {
         None
     }
 
-    /// Takes all blocks of a range. If a block cannot be taken, takes no block, and names this block in the
-    /// error.
+    /// Takes all blocks of a range. If a block cannot be taken, frees the blocks that were taken, and returns
+    /// the failed block with the error.
     fn take_range(&self, cpu: CpuId, pfns: Range<u64>, request: &Request) -> Result<(), (Pfn, AllocError)> {
         for (pfn, order) in blocks_of(pfns.clone()) {
             if let Err(error) = self.alloc_at(cpu, pfn, &Request { order, ..*request }) {

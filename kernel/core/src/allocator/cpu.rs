@@ -73,7 +73,8 @@ impl<P: Platform> PageAllocator<'_, P> {
         self.cpus.len()
     }
 
-    /// Brings a CPU online. The zones of the CPU's node then divide their limits among one more CPU.
+    /// Brings a CPU online. The zones of the CPU's node, and the zones of nodes without CPUs, then divide
+    /// their limits among one more CPU.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -81,10 +82,10 @@ impl<P: Platform> PageAllocator<'_, P> {
         self.set_presence(cpu, Presence::Online)
     }
 
-    /// Takes a CPU offline: drains its page sets, ends its ownership of pageblocks, and divides its share of
-    /// the limits among the other CPUs. Operations that name this CPU still work, because a thread may run on
-    /// the CPU for a moment longer. Pages that such operations put into the CPU's page sets stay there until
-    /// the next drain.
+    /// Takes a CPU offline: divides its share of the limits among the other CPUs, ends its ownership of
+    /// pageblocks, and drains its page sets. Operations that name this CPU still work, because a thread may
+    /// run on the CPU for a moment longer. A free that names this CPU may put a page into the CPU's page set.
+    /// The page stays there until a drain or an allocation takes it.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -112,7 +113,8 @@ impl<P: Platform> PageAllocator<'_, P> {
     }
 
     /// Sets a CPU's share of the data caches. Policies from patch 3 of the 2023 series on use this share. If
-    /// consecutive high-order frees drain a page set, a CPU with a large share keeps a batch of pages.
+    /// the share is large, consecutive high-order frees drain a page set only if the page set holds at least
+    /// a batch of pages.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.

@@ -1,5 +1,5 @@
-//! Values derived from a configuration: zonelists, reserves, watermarks. `pageset-blocks` computes them with
-//! the same functions.
+//! Values derived from a configuration: zonelists, reserves, watermarks. `pageset-blocks` uses the same
+//! functions.
 
 use super::Config;
 use crate::error::ConfigError;
@@ -10,8 +10,8 @@ use crate::{NodeId, ZoneId, ZoneKind};
 impl Config<'_> {
     /// Checks nodes, CPUs, spans and every region for contradictions. O(zones² + regions).
     ///
-    /// An allocator may refuse a configuration that passes this check, because a table has the wrong length
-    /// or a span is too large.
+    /// An allocator may still refuse a configuration that passes this check, for example because a table has
+    /// the wrong length or a span is too large.
     ///
     /// # Errors
     /// Returns the first contradiction that is found.
@@ -81,8 +81,8 @@ impl Config<'_> {
         reserve
     }
 
-    /// Memory to keep free, in KiB: the configured number, or the kernel's default for this much memory (spec
-    /// §1.9).
+    /// Memory to keep free, in KiB: the configured number, or the kernel's default for the memory of all
+    /// zones up to `Normal` (spec §1.9).
     #[must_use]
     pub fn min_free_kbytes_or_default(&self) -> u64 {
         self.min_free_kbytes.unwrap_or_else(|| {

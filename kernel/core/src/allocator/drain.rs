@@ -74,8 +74,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Drains part of the page set, starting with list 0, under one hold of its lock. `pages` is called with
-    /// the number of pages that the page set holds, and returns how many of these pages to drain.
+    /// Takes in the blocks that other CPUs freed, and drains part of the page set under one hold of its lock.
+    /// The drain starts with list 0, unless it is a round-robin drain. `pages` is called with the number of
+    /// pages that the page set holds, and returns how many of these pages to drain.
     pub(super) fn drain_some(self, reason: DrainReason, pages: impl FnOnce(i32) -> i32) -> u32 {
         self.pageset.with(|state| {
             self.take_in(state);

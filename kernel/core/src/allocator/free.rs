@@ -1,4 +1,4 @@
-//! Frees blocks, one at a time or in batches.
+//! Frees single blocks, or a list of blocks.
 
 use bitflags::bitflags;
 
@@ -21,7 +21,8 @@ bitflags! {
         /// An interrupt handler of a kernel frees in this way if the handler has interrupted the holder of
         /// the page set's lock.
         const BYPASS_PCP = 1;
-        /// The block is freed as one of a list of blocks. The free also emits `MmPageFreeBatched`.
+        /// The block is freed as one of a list of blocks. The free also emits `MmPageFreeBatched` if the
+        /// block goes to a page set.
         const BATCHED = 1 << 1;
     }
 }
@@ -39,9 +40,9 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     /// Frees a block on behalf of `cpu`. Another CPU may have allocated the block.
     ///
     /// # Errors
-    /// Every misuse returns an error, in release builds too. If two CPUs free the same block at once, one CPU
-    /// succeeds, and the other CPU gets [`FreeError::DoubleFree`]. A refused free leaves the allocator
-    /// unchanged.
+    /// It is an error to free a block that is not allocated with this order, in release builds too. If two
+    /// CPUs free the same block at once, one CPU succeeds, and the other CPU gets an error, usually
+    /// [`FreeError::DoubleFree`]. A refused free changes no block.
     #[inline]
     pub fn free(&self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         self.free_with(cpu, pfn, order, FreeTraits::default())
@@ -109,8 +110,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok((zone, Claimed { frame, order }, migratetype))
     }
 
-    /// Frees a block into the page set of the CPU that owns the block's pageblock. The function is separate
-    /// so that frees under policies without owners cost only one more branch.
+    /// Frees a block under a policy with owners. The block usually goes to the CPU that owns its pageblock.
+    /// The function is separate so that frees under policies without owners cost only one more branch.
     #[cold]
     #[inline(never)]
     fn free_owned(&self, cpu: CpuId, pfn: Pfn, order: Order, traits: FreeTraits) -> Result<(), FreeError> {
@@ -142,17 +143,17 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 let pfn = zone.body.span.pfn(frame);
                 emit(self.platform.events(), cpu, || Event::MmPageFreeBatched { pfn, order });
             }
-            // Race: the owner goes offline while this CPU adds the block to the owner's list. The owner first
-            // gives up its pageblocks, and then empties its page set and the list. If the owner emptied the
-            // list before the block was added, the pageblock has no owner now, and this CPU empties the list.
-            // So no block stays behind.
+            // Race: the owner goes offline while this CPU adds the block to the owner's list. `cpu_offline`
+            // first ends the owner's ownership of pageblocks, and then empties the owner's page set and list.
+            // If the list was emptied before this CPU added the block, the pageblock has no owner now, and
+            // this CPU empties the list. So no block stays on the list.
             if zone.body.owners.owner(frame) != Some(at.owner) {
                 self.drain_pageset(cpu, zone, at.owner);
             }
             return;
         }
-        // The loop repeats only if the owner has just given up the pageblock, or if the owner's page set is
-        // locked.
+        // The loop repeats only in two cases: the owner has just lost the pageblock, or the owner's page set
+        // is locked and the policy lets the freeing CPU keep the block.
         loop {
             let cached = match traits.contains(FreeTraits::BYPASS_PCP) {
                 true => None,
@@ -196,7 +197,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         }
     }
 
-    /// The zone of a frame, and the frame's index in the zone.
+    /// The zone of a frame, and the frame's index in the zone. `None` if the frame lies in no zone.
     #[inline]
     pub(crate) fn locate(&self, pfn: Pfn) -> Option<(&Zone<'a, P>, FrameIndex)> {
         self.zones.iter().find_map(|zone| Some((zone, zone.body.span.index(pfn)?)))
@@ -239,10 +240,10 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Returns a block to the free lists. Reads the type of the block's pageblock again under the lock. Under
-    /// Linux 6.12, a block of two pageblocks is split, and each pageblock goes to the list of its own type
-    /// (spec §1.5). While pageblocks are isolated, every policy splits such a block, because an isolated half
-    /// must not be allocated with the other half.
+    /// Puts a block on the free lists. Reads the type of the block's pageblock again under the lock. The
+    /// rules of Linux 6.12 split a block of two pageblocks, and put each pageblock on the list of its own
+    /// type (spec §1.5). While any pageblock is isolated, every policy splits a block of two pageblocks,
+    /// because an isolated half must not be allocated with the other half.
     fn free_direct(self, block: Claimed, counted: DivertedFrees) {
         let Claimed { frame, order } = block;
         self.pageset.touch();
@@ -289,7 +290,7 @@ pub(super) fn refusal<P: Platform>(
         State::Free { .. } | State::Cached { .. } | State::Owned { .. } => FreeError::DoubleFree(pfn),
         State::Leaked { .. } => FreeError::Leaked(pfn),
         State::Hole => FreeError::Foreign(pfn),
-        // The frame lies inside a block. The block is allocated, or another CPU has freed it meanwhile.
+        // The frame lies inside a block. If this block is free or in a page set, the error is a double free.
         State::Interior => match zone.body.frames.covering_block(frame) {
             Some((_, State::Free { .. } | State::Cached { .. } | State::Owned { .. })) => {
                 FreeError::DoubleFree(pfn)

@@ -30,17 +30,17 @@ pub struct ZoneInfo {
     pub reserved_highatomic: u64,
     /// The zone's watermarks, without the boost.
     pub watermarks: Watermarks,
-    /// Number of frames that are added to the watermarks for a while after fragmentation (the *boost*).
+    /// Number of frames that the zone adds to each watermark for a while after fragmentation (the *boost*).
     pub boost: u64,
     /// Number of frames that the zone keeps from requests that could use a higher zone, indexed by the
     /// highest zone of the request.
     pub protection: [u64; ZoneKind::COUNT],
-    /// Number of free blocks of each order.
+    /// Number of free blocks of each order, including isolated blocks.
     pub nr_free: [u32; NR_ORDERS],
 }
 
 impl ZoneInfo {
-    /// Number of pageblocks that are completely free.
+    /// Number of pageblocks that are completely free, including isolated pageblocks.
     #[must_use]
     pub fn whole_pageblocks(&self) -> u64 {
         let of_order =
@@ -146,8 +146,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         })
     }
 
-    /// The free memory and the watermarks of one zone. `None` if the zone does not exist. Takes no lock, so a
-    /// reclaimer may call this often.
+    /// The free memory and the watermarks of one zone. `None` if the zone does not exist. This function takes
+    /// no lock, so a reclaimer may call it often.
     pub fn zone_memory(&self, zone: ZoneId) -> Option<ZoneMemory> {
         let body = &self.zones.get(zone.index())?.body;
         Some(ZoneMemory {
@@ -171,8 +171,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         })
     }
 
-    /// Number of pages in all page sets, including pages that other CPUs freed and that wait on owners'
-    /// lists.
+    /// Number of pages in all page sets, including pages on owners' lists that other CPUs freed.
     pub fn cached_pages(&self) -> u64 {
         let of_zone = |zone: &Zone<'_, P>| -> u64 {
             let frames = &zone.body.frames;

@@ -1,4 +1,4 @@
-//! Takes pageblocks out of service and returns them.
+//! Takes pageblocks out of service, and puts pageblocks back into service.
 
 use super::PageAllocator;
 use crate::error::ConfigError;
@@ -20,13 +20,13 @@ impl<P: Platform> PageAllocator<'_, P> {
         if isolated { Ok(()) } else { Err(ConfigError::AlreadyIsolated(pfn)) }
     }
 
-    /// Returns a pageblock to service as `migratetype`.
+    /// Puts a pageblock back into service with the type `migratetype`.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU, [`ConfigError::Foreign`] if the frame lies in no zone,
     /// [`ConfigError::NotIsolated`] if the pageblock is in service. [`ConfigError::BadType`] for
     /// [`MigrateType::Isolate`], and for [`MigrateType::HighAtomic`], since the allocator itself chooses the
-    /// pageblocks of that reserve.
+    /// pageblocks of the reserve for atomic requests.
     pub fn unisolate_pageblock(
         &self,
         cpu: CpuId,
@@ -35,8 +35,8 @@ impl<P: Platform> PageAllocator<'_, P> {
     ) -> Result<(), ConfigError> {
         self.check_cpu(cpu)?;
         let (zone, frame) = self.locate(pfn).ok_or(ConfigError::Foreign(pfn))?;
-        // Refuse `Isolate`, because it means out of service. Refuse `HighAtomic`, because the reserve would
-        // not count this pageblock, and so would never release it.
+        // Refuse `Isolate`, because this type means out of service. Refuse `HighAtomic`, because the reserve
+        // would not count this pageblock.
         if matches!(migratetype, MigrateType::Isolate | MigrateType::HighAtomic) {
             return Err(ConfigError::BadType(migratetype));
         }

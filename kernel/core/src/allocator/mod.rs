@@ -2,9 +2,10 @@
 //!
 //! Allocation and free are in the files `alloc` (chooses the zone and takes the block), `slow` (further
 //! attempts), `free` and `bulk`. `range` allocates at a given place, allocates exact counts of frames, and
-//! frees parts of blocks. `contiguous` allocates more frames than the largest block has. The other files are
-//! `tick`, `drain`, `cpu` (online and offline), `isolation` (takes pageblocks out of service), `add` (adds
-//! memory later), `settings` (sysctls) and `info` (read access).
+//! frees parts of blocks. `contiguous` allocates more frames than the largest block has. `tick`, `drain`,
+//! `cpu` (online and offline), `isolation` (takes pageblocks out of service), `add` (adds memory later),
+//! `settings` (sysctls) and `info` (read access) have the other operations. `config`, `derived`, `tables` and
+//! `build` make an allocator.
 
 mod add;
 mod alloc;
@@ -43,12 +44,12 @@ use crate::{CpuId, NodeId, ZoneId};
 
 /// A page-frame allocator for all zones of a machine, or for one arena.
 ///
-/// Each operation takes the number of the CPU that it runs on as an argument. If two threads pass the same
+/// Most operations take the number of the CPU that they run on as an argument. If two threads pass the same
 /// CPU at once, the threads contend for the page set's lock. Any thread may call any operation. An interrupt
 /// handler may call any operation if the platform's lock turns interrupts off.
 ///
-/// An allocation or free that the page set serves is O(1) and takes only the page set's lock. A refill or
-/// drain also takes one zone lock, and costs O(pages moved).
+/// An allocation or free that the page set serves is O(1) and takes only the page set's lock. A refill, a
+/// drain, or a slice of a drain also takes one zone lock, and costs O(pages moved).
 pub struct PageAllocator<'a, P: Platform> {
     platform: P,
     policy: Policy,

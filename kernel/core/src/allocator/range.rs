@@ -27,8 +27,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     ///
     /// # Errors
     /// [`AllocError::BadCpu`], [`AllocError::BadType`], [`AllocError::Foreign`], [`AllocError::Misaligned`]
-    /// or [`AllocError::NotFree`]. [`AllocError::OutOfMemory`] if the zone would fall below its minimum
-    /// watermark and the request does not ignore watermarks.
+    /// or [`AllocError::NotFree`]. [`AllocError::OutOfMemory`] if the zone's free memory would not stay above
+    /// its min watermark and the request does not ignore watermarks.
     pub fn alloc_at(&self, cpu: CpuId, pfn: Pfn, request: &Request) -> Result<(), AllocError> {
         let order = request.order;
         self.check_request(cpu, request)?;
@@ -70,7 +70,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
                 Some(_) => return Err(AllocError::NotFree(pfn)),
                 None => return Err(AllocError::Foreign(pfn)),
             }
-            // Linux checks the same limit when it isolates a free block (spec §1.8).
+            // Linux checks this limit, the min watermark plus the size of the block, when it isolates a free
+            // block (spec §1.8).
             let mark = locked.body.marks.unboosted(Watermark::Min).saturating_add(u64::from(order.frames()));
             locked.update_gauge();
             let is_bound = !request.ignores_watermarks();
@@ -88,7 +89,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         })
     }
 
-    /// Allocates exactly `frames` contiguous frames; `request.order` is ignored. Free the frames with
+    /// Allocates exactly `frames` contiguous frames. The request's order is ignored. Free the frames with
     /// [`free_range`](Self::free_range), all at once or in parts.
     ///
     /// # Errors
@@ -103,8 +104,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     ///
     /// # Errors
     /// [`FreeError::BadRange`] for a range without frames. If a frame is not allocated, the error names the
-    /// first such frame, and nothing is freed. Race: another CPU frees parts of the range at the same time.
-    /// Both CPUs may free some frames, and one of the CPUs gets the error.
+    /// first frame that is not allocated, and nothing is freed. Race: another CPU frees parts of the range at
+    /// the same time. Both CPUs may free some frames, and one of the CPUs gets the error.
     pub fn free_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
@@ -132,8 +133,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
     ///
     /// # Errors
     /// [`FreeError::BadRange`] for a range without frames. If a frame is not allocated, the error names the
-    /// first such frame, and nothing is split. If another CPU frees parts of the range at the same time, some
-    /// blocks may be split before the error.
+    /// first frame that is not allocated, and nothing is split. If another CPU frees parts of the range at
+    /// the same time, some blocks may be split before the error.
     pub fn split_range(&self, cpu: CpuId, pfns: Range<u64>) -> Result<(), FreeError> {
         if !self.is_known(cpu) {
             return Err(FreeError::BadCpu(cpu));
@@ -152,7 +153,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         })
     }
 
-    /// Visits the allocated blocks that overlap a range, in ascending order.
+    /// Visits the allocated blocks that overlap a range, in ascending order. Fails at the first frame that is
+    /// not allocated.
     fn for_each_allocated(
         &self,
         pfns: &Range<u64>,
@@ -175,7 +177,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Splits one allocated block into several, so that no block crosses an end of `inside`.
+    /// Splits one allocated block into several blocks, so that no block crosses an end of `inside`.
     fn split_allocated(
         &self,
         cpu: CpuId,
@@ -205,7 +207,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         // cut, so the other CPU's free fails.
         frames.claim(head, order).map_err(|found| refusal(zone, head, order, found))?;
         // Operations that read many frames, such as counting a pageblock's use, hold the zone's lock. This
-        // CPU holds the lock too, so that no such operation sees a block that is only partly cut.
+        // CPU holds the lock too, so that these operations see either the whole block or all its parts.
         zone.with_lock(&self.platform, cpu, |locked| {
             if !matches!(frames.state(head), State::Cached { .. }) {
                 // Race: another CPU marked the block bad after this CPU had claimed it.

@@ -47,13 +47,15 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.update_watermarks();
     }
 
-    /// Sets `watermark_boost_factor`, in 10 000ths of the high watermark; 0 ends boosting.
+    /// Sets `watermark_boost_factor`, in 10 000ths of the high watermark. With 0, no new boost begins, and a
+    /// present boost stays.
     pub fn set_watermark_boost_factor(&self, factor: u32) {
         self.zones.iter().for_each(|zone| zone.body.boost_factor.store(factor, Relaxed));
     }
 
     /// Sets one zone's watermarks directly, for example to the values of a recording. Recomputes the zone's
-    /// limits and ends its boost. The next change of a sysctl overrides these watermarks.
+    /// limits and ends its boost. The next change of `min_free_kbytes` or `watermark_scale_factor`, or the
+    /// next addition of memory, overrides these watermarks.
     ///
     /// # Errors
     /// [`ConfigError::BadZone`] for an unknown zone.
@@ -64,8 +66,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Tells the allocator that the reclaimer started or stopped in a zone. While the reclaimer runs, page
-    /// sets hold fewer pages (spec §2.9).
+    /// Tells the allocator that the reclaimer started or stopped in a zone. While the reclaimer runs, most
+    /// policies let page sets hold fewer pages (spec §2.9).
     ///
     /// # Errors
     /// [`ConfigError::BadZone`] for an unknown zone.
@@ -78,8 +80,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Marks a zone as below its high watermark, or clears the mark. The allocator maintains the mark itself.
-    /// A replay sets the mark from the recording.
+    /// Marks a zone as below its high watermark, or clears the mark. The allocator itself maintains the mark,
+    /// so only a replay needs this call, to set the mark from a recording.
     ///
     /// # Errors
     /// [`ConfigError::BadZone`] for an unknown zone.
@@ -106,7 +108,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         Ok(())
     }
 
-    /// Recomputes every zone's watermarks, then its limits (spec §1.9, §2.4).
+    /// Recomputes every zone's watermarks and limits, and ends boosts (spec §1.9, §2.4).
     pub(super) fn update_watermarks(&self) {
         let counts_as_low = |kind| !matches!(kind, ZoneKind::HighMem | ZoneKind::Movable);
         let low_zones = self.zones.iter().filter(|zone| counts_as_low(zone.body.kind));
@@ -147,7 +149,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         self.pagesets.of_zone(zone.body.id).iter().for_each(|pageset| pageset.set_limits(limits));
     }
 
-    /// Switches grouping by mobility off if memory is too small for a pageblock of each type (spec §1.6).
+    /// Switches grouping by mobility on or off. The grouping is off if memory is too small for a pageblock of
+    /// each type (spec §1.6).
     fn update_mobility_grouping(&self) {
         let beyond_high = |zone: &Zone<'_, P>| {
             zone.body.managed.get().saturating_sub(zone.body.marks.boosted(Watermark::High))

@@ -1,6 +1,6 @@
 //! The slow path: zones beyond the preferred one, and the attempts after a failed first pass (spec §1.13,
-//! "slow path order"). This crate neither reclaims nor compacts memory. An event marks each point where a
-//! kernel would begin to do so.
+//! "slow path order"). This crate neither reclaims nor compacts memory. Events mark the points where a kernel
+//! would wake the reclaimer or begin direct reclaim.
 
 use super::PageAllocator;
 use super::alloc::Walk;
@@ -22,7 +22,8 @@ enum Unreserve {
 }
 
 impl<'a, P: Platform> PageAllocator<'a, P> {
-    /// Tries the other zones, after the preferred zone has failed.
+    /// Tries the other zones, after the preferred zone has failed. If `flags` have `NO_FRAGMENT`, then tries
+    /// all zones again without this flag.
     #[cold]
     pub(super) fn walk_on(
         &self,
@@ -34,8 +35,8 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         'pass: loop {
             for zone in self.zones_for(walk.request, walk.node).skip(zones_tried) {
                 if flags.contains(AllocFlags::NO_FRAGMENT) && zone.body.node != walk.preferred.body.node {
-                    // Prefer memory of this node, even in a pageblock of another type, to memory of another
-                    // node.
+                    // Prefer memory of the preferred zone's node, even in a pageblock of another type, to
+                    // memory of another node.
                     flags -= AllocFlags::NO_FRAGMENT;
                     zones_tried = 0;
                     continue 'pass;
@@ -62,7 +63,7 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         if let Some(pfn) = self.walk(walk, Watermark::Min, flags) {
             return Ok(pfn);
         }
-        // From this point on, a request that may use reserves uses them in every attempt.
+        // From this point on, a request that may use reserves uses the reserves in every attempt.
         let flags = flags.reserves(walk.request).unwrap_or(flags);
         let again = || self.walk(walk, Watermark::Min, flags);
         again()
@@ -90,15 +91,15 @@ impl<'a, P: Platform> PageAllocator<'a, P> {
         });
     }
 
-    /// Takes one pageblock that has free frames out of the high-order reserve. Returns `false` if there is no
-    /// such pageblock.
+    /// Removes one pageblock with free frames from the high-order reserve of a zone that the request may use.
+    /// Returns `false` if no pageblock was removed.
     fn unreserve(&self, walk: &Walk<'_, 'a, P>, how: Unreserve) -> bool {
         self.zones_for(walk.request, walk.node).any(|zone| {
             let reserved = zone.body.gauges.reserved_highatomic();
             let spared = how == Unreserve::KeepOne && reserved <= u64::from(crate::PAGEBLOCK_FRAMES);
             // Test for free frames, not for reserved pageblocks. A zone without reserved pageblocks may have
-            // free frames on the reserve's lists, because page sets return frames to these lists even after
-            // the reserve was given up (spec §1.5).
+            // free frames on the reserve's lists, because page sets may give frames back to these lists after
+            // the reserve has ended (spec §1.5).
             !spared
                 && zone.body.gauges.free_highatomic() > 0
                 && zone.with_lock(&self.platform, walk.cpu, |zone| {
@@ -116,7 +117,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
     }
 
     /// Clears the mark of a zone with boosted watermarks, if the policy says that this kind of request clears
-    /// the mark.
+    /// the mark. Then wakes the reclaimer.
     #[cold]
     pub(super) fn consume_boost(self, order: Order, flags: AllocFlags) {
         let consumes = match self.policy.buddy.boost_consumer {

@@ -9,8 +9,8 @@ use crate::{Storage, ZoneId};
 
 /// All tables of an allocator. Each table must have exactly the length that [`TableCounts`] says.
 ///
-/// Each entry must equal the result of its type's `new`. For frame metadata, all bytes of this result are
-/// zero.
+/// Each zone, page set and CPU must equal the result of its type's `new`, and frame metadata must be all
+/// zeros. The zonelists may hold any values.
 pub struct Tables<'a, P: Platform> {
     /// The zones. Each zone has its frame metadata.
     pub zones: Storage<'a, Zone<'a, P>>,

@@ -11,7 +11,8 @@ use crate::policy::DecayDrain;
 /// The result of a tick: whether the CPU needs another tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TickOutcome {
-    /// The tick changed something. Call [`PageAllocator::tick`] again after the interval.
+    /// The CPU has worked since its last tick, or this tick left work for the next one. Call
+    /// [`PageAllocator::tick`] again after the interval.
     Again,
     /// There is nothing to do until this CPU allocates or frees again.
     Idle,
@@ -40,8 +41,9 @@ pub const fn spread_tick_offset(cpu: CpuId, cpus: u32, interval: u64) -> u64 {
 }
 
 impl<P: Platform> PageAllocator<'_, P> {
-    /// Does one CPU's periodic work. Call this function once a second (Linux's `stat_interval`), on the CPU
-    /// or on its behalf. [`spread_tick_offset`] gives the moment within the second if ticks are spread.
+    /// Does one CPU's periodic work. Call this function for each CPU once a second (Linux's `stat_interval`).
+    /// Any CPU may make the call. [`spread_tick_offset`] gives the moment within the second if ticks are
+    /// spread.
     ///
     /// # Errors
     /// [`ConfigError::BadCpu`] for an unknown CPU.
@@ -92,7 +94,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         if decayed.is_unfinished { TickOutcome::Again } else { TickOutcome::Idle }
     }
 
-    /// Drains an idle page set of a remote node after some ticks.
+    /// Drains a batch from an idle page set of a remote node after some ticks.
     fn expire(self, place: Place, activity: Activity) -> TickOutcome {
         let ticks_left = self.pageset.with(|state| state.pcp.expire(place, activity));
         if ticks_left == Some(0) {

@@ -9,8 +9,8 @@ use crate::zone::{ListId, LockedZone};
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Claims a pageblock of another type and takes a block of `order` from it. Tries the largest free
-    /// blocks first.
+    /// Claims a pageblock of another type, and takes a block of the wanted order from this pageblock. Tries
+    /// the pageblocks with the largest free blocks first.
     pub(super) fn claim(&mut self, wanted: Wanted, flags: AllocFlags) -> Option<FrameIndex> {
         if let Some(rule) = self.body.rules.steering()
             && let Some(frame) = self.claim_in_tainted(rule, wanted, flags)
@@ -64,8 +64,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.take_smallest(wanted.order, wanted.migratetype)
     }
 
-    /// Takes the smallest block of another type that is large enough. The other type keeps the remainder of
-    /// the block and the pageblock.
+    /// Takes a block of the wanted order out of the smallest free block of another type that is large enough.
+    /// The other type keeps the remainder of the block and the pageblock.
     pub(super) fn take_one(&mut self, wanted: Wanted) -> Option<FrameIndex> {
         let mut sizes = wanted.order.and_above();
         let (size, found) =

@@ -1,4 +1,5 @@
-//! Chooses one block for a request. Falls back to another type when the wanted type has no block left.
+//! Chooses one block for a request. Falls back to another type when the wanted type has no block that is
+//! large enough.
 
 use crate::event::{Event, EventSink};
 use crate::frame::FrameIndex;

@@ -7,8 +7,8 @@ use crate::zone::LockedZone;
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Adds the pageblock of a block that an atomic high-order request got to the reserve, unless the reserve
-    /// is full.
+    /// Adds a pageblock to the reserve, unless the reserve is full. An atomic high-order request has just got
+    /// the block at `frame` in this pageblock.
     pub(crate) fn reserve_highatomic(&mut self, frame: FrameIndex, order: Order) {
         let pageblock = u64::from(PAGEBLOCK_FRAMES);
         let percent = self.body.managed.get() / 100;
@@ -41,8 +41,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         self.body.gauges.set_reserved_highatomic(reserved + added);
     }
 
-    /// Takes the first pageblock that has a free block out of the reserve, and gives the pageblock the type
-    /// `to`. Returns `false` if no block moved.
+    /// Removes the first pageblock with a free block from the reserve, and gives this pageblock the type
+    /// `to`. Returns `false` if no free block moved to another list.
     pub(crate) fn unreserve_highatomic(&mut self, to: MigrateType) -> bool {
         let to = self.grouped(to);
         for order in Order::ZERO.and_above() {

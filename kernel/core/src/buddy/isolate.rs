@@ -1,5 +1,5 @@
-//! Takes pageblocks out of service and returns them to service. While a pageblock is out of service, its free
-//! blocks are on the isolated lists (spec §1.8).
+//! Takes pageblocks out of service, and puts pageblocks back into service. While a pageblock is out of
+//! service, its free blocks are on the isolated lists (spec §1.8).
 
 use crate::event::EventSink;
 use crate::frame::{FrameIndex, State};
@@ -23,8 +23,9 @@ impl<E: EventSink> LockedZone<'_, E> {
         true
     }
 
-    /// Returns the frame's pageblock to service as type `to`, which must not be `Isolate`. The pageblock's
-    /// free blocks go to the tails of that type's lists. Returns `false` if the pageblock is not isolated.
+    /// Puts the frame's pageblock back into service with the type `to`, which must not be `Isolate`. The
+    /// pageblock's free blocks go to the tails of that type's lists. Returns `false` if the pageblock is not
+    /// isolated.
     pub(crate) fn unisolate_pageblock(&mut self, frame: FrameIndex, to: MigrateType) -> bool {
         debug_assert!(to != MigrateType::Isolate, "a pageblock returns to service as another type");
         if self.body.frames.pageblock_type(frame) != MigrateType::Isolate {

@@ -11,7 +11,7 @@ use crate::{MAX_ORDER, MigrateType, Order};
 pub(crate) enum Placement {
     /// A block that will probably merge soon enters at the tail, and any other block enters at the head.
     Likely,
-    /// The block enters at the tail: when a zone is filled, and when a pageblock returns from isolation.
+    /// The block enters at the tail, because new memory is added to the zone.
     Tail,
 }
 
@@ -62,7 +62,7 @@ impl<E: EventSink> LockedZone<'_, E> {
     }
 
     /// Whether a free of this block's buddy would merge twice: first the block with its buddy, and then the
-    /// merged block with a free buddy. If so, the block should not be allocated soon.
+    /// merged block with a free buddy. If so, the block should stay free for a while.
     #[inline]
     fn is_merge_likely(&self, frame: FrameIndex, order: Order) -> bool {
         if order.index() >= MAX_ORDER - 1 {
@@ -99,8 +99,8 @@ mod tests {
         assert_eq!(bench.list(10, MigrateType::Movable), [0, 1024, 2048, 3072]);
     }
 
-    /// The example of spec §1.4. If frames 0 and 1 are merged, frame 2 goes to the tail. If only frame 0 is
-    /// free, frame 2 goes to the head.
+    /// Tests the example of spec §1.4. If frames 0 and 1 are merged, frame 2 must go to the tail. If only
+    /// frame 0 is free, frame 2 must go to the head.
     #[test]
     fn a_block_about_to_merge_twice_goes_to_the_tail() {
         for (first, expected) in [(&[0, 1][..], [100, 2]), (&[0][..], [2, 100])] {

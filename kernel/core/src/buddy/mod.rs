@@ -3,8 +3,8 @@
 //! An allocation uses `fallback` (chooses a block and its type) and `split` (splits the block). If the wanted
 //! type has no block, `steal` (Linux 6.1) or `claim` (6.12) takes memory of another type. A free uses
 //! `merge`. `pageblock` moves and counts the blocks of a pageblock, `range` takes a block at a given place,
-//! and `populate` fills a zone. Other files treat special pageblocks: `isolate` (out of service),
-//! `highatomic` (reserved) and `ownership` (owned by CPUs).
+//! and `populate` fills a zone. Three files treat special pageblocks: `isolate` (out of service),
+//! `highatomic` (reserved) and `ownership` (owned by CPUs). `steering` chooses blocks by their unit of 1 GiB.
 
 mod claim;
 mod fallback;
@@ -46,7 +46,8 @@ pub(crate) mod tests {
         (body, buddy)
     }
 
-    /// A zone of free frames that begins at frame 0. The test holds the zone's lock all the time.
+    /// A zone of free frames that begins at frame 0. A test uses the zone as the holder of the zone's lock
+    /// does.
     pub(crate) struct Bench {
         pub(crate) body: ZoneBody<'static>,
         pub(crate) buddy: FreeLists,

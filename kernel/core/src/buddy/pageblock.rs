@@ -1,4 +1,5 @@
-//! Counts all free blocks of a pageblock, and moves all of these blocks to another type.
+//! Counts the free and the movable frames of a pageblock, and moves its free blocks to the lists of another
+//! type.
 
 use crate::event::EventSink;
 use crate::frame::{FrameIndex, State};
@@ -14,8 +15,8 @@ pub(crate) struct PageblockUse {
 }
 
 impl PageblockUse {
-    /// Number of frames that would suit type `wanted` if the pageblock changed to it from type `current`
-    /// (spec §1.6).
+    /// Number of the pageblock's frames that suit the type `wanted` (spec §1.6). `current` is the pageblock's
+    /// type.
     pub(crate) fn suits(self, wanted: MigrateType, current: MigrateType) -> u32 {
         let alike = match (wanted, current) {
             (MigrateType::Movable, _) => self.movable,
@@ -51,8 +52,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         }
     }
 
-    /// Counts the frames of a pageblock from `from` on. If a block begins before `from`, only its frames at
-    /// `from` and above count.
+    /// Counts the frames of a pageblock from `from` on. If a block begins before the pageblock, the block
+    /// covers the whole pageblock, so 512 of its frames count.
     pub(crate) fn pageblock_use(&mut self, from: FrameIndex) -> PageblockUse {
         let mut frames = PageblockUse::default();
         if let Some((head, state)) = self.body.frames.covering_block(from)

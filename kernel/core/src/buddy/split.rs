@@ -6,13 +6,13 @@ use crate::zone::{End, ListId, LockedZone};
 use crate::{MigrateType, Order};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Takes the head of `migratetype`'s first nonempty list, from `order` upwards, and splits it (spec
-    /// §1.3). One bit operation finds the list.
+    /// Takes the first block of `migratetype`'s first nonempty list, from `order` upwards, and splits the
+    /// block to `order` (spec §1.3). One bit operation finds the list.
     #[inline]
     pub(crate) fn take_smallest(&mut self, order: Order, migratetype: MigrateType) -> Option<FrameIndex> {
         let found = self.body.gauges.smallest(order, migratetype)?;
         let mut frame = self.buddy.list(found, migratetype).head()?;
-        // A policy with `steering` chooses the unit of 1 GiB only for blocks of at least a pageblock.
+        // Here, a policy with `steering` chooses the unit of 1 GiB only among blocks of at least a pageblock.
         if found >= Order::PAGEBLOCK
             && let Some(rule) = self.body.rules.steering()
         {
@@ -30,7 +30,7 @@ impl<E: EventSink> LockedZone<'_, E> {
         Some(frame)
     }
 
-    /// Splits a taken block. Keeps the lowest block of `order`, and returns the upper halves to the heads of
+    /// Splits a taken block. Keeps the lowest block of `order`, and puts the upper halves at the heads of
     /// `migratetype`'s lists, largest first.
     #[inline]
     pub(crate) fn split(&mut self, frame: FrameIndex, from: Order, order: Order, migratetype: MigrateType) {

@@ -9,8 +9,8 @@ use crate::zone::{ListId, LockedZone};
 use crate::{MigrateType, Order, PAGEBLOCK_FRAMES};
 
 impl<E: EventSink> LockedZone<'_, E> {
-    /// Moves at least one block of `order` or larger to `wanted`'s lists. Returns `false` if no other type
-    /// has such a block.
+    /// Moves at least one block of the wanted order or larger to the wanted type's lists. Returns `false` if
+    /// no other type has a block that is large enough.
     pub(super) fn steal(&mut self, wanted: Wanted, flags: AllocFlags) -> bool {
         let floor = Self::fallback_floor(wanted.order, flags);
         let mut chosen = None;
@@ -45,8 +45,9 @@ impl<E: EventSink> LockedZone<'_, E> {
     ) {
         let ListId { order: size, migratetype: list } = from;
         let current = self.body.frames.pageblock_type(frame);
-        // A bad block does not move with its pageblock. If the block stayed on its list, this search would
-        // never end. Move the block alone, so that the CPU that takes the block notices the fault.
+        // A bad block does not move with its pageblock. If the bad block stayed on its list, this search
+        // would never end. So move the bad block alone to the wanted type's list. The CPU that takes the
+        // block from there notices the fault.
         let is_bad = self.free_buddy(frame, size).is_none();
         if is_bad || current == MigrateType::HighAtomic {
             return self.retype(frame, size, list, wanted);

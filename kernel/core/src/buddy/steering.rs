@@ -26,7 +26,8 @@ impl Kind {
 
 impl<E: EventSink> LockedZone<'_, E> {
     /// Looks at the first blocks of a list of whole pageblocks. A movable request prefers clean units, and
-    /// any other request prefers tainted units. Returns the block in the fullest unit of the preferred kind.
+    /// any other request prefers tainted units. Returns the block in the fullest unit of the preferred kind,
+    /// or `None` if no block lies in a unit of this kind.
     #[cold]
     pub(super) fn steered_whole(
         &self,
@@ -39,8 +40,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         of_kind.min_by_key(|frame| self.free_pageblocks_around(*frame))
     }
 
-    /// Claims memory of another type in a tainted unit. Tries whole pageblocks first, and then smaller blocks
-    /// if the zone has many units.
+    /// Claims memory of another type in a tainted unit, for a request that is not movable. Tries whole
+    /// pageblocks first, and then smaller blocks if the zone has many units.
     #[cold]
     pub(super) fn claim_in_tainted(
         &mut self,
@@ -144,11 +145,12 @@ mod tests {
     fn a_fragment_in_a_tainted_unit_is_used_before_a_clean_unit_is_tainted() {
         for (rules, stays) in [(SUPERPAGEBLOCK_RFC.buddy, true), (BuddyRules::LINUX_6_12, false)] {
             let mut bench = bench(rules);
-            // The first unit is full. Its last two pageblocks hold memory that cannot be moved.
+            // The first unit is full. The last two pageblocks of the first unit hold memory that cannot be
+            // moved.
             let free: Vec<_> = (0..510).map(|_| take(&mut bench, MigrateType::Movable)).collect();
             let pinned = [0; 2].map(|_| take(&mut bench, MigrateType::Unmovable));
             assert!(free.iter().chain(&pinned).all(|frame| *frame < UNIT));
-            // Leave one free page in each other pageblock of the unit.
+            // In each of the first 510 pageblocks of the unit, leave one free page.
             for start in free {
                 bench.free(start, Order::PAGEBLOCK);
                 for frame in (start..start + PAGEBLOCK_FRAMES).filter(|frame| *frame != start + 7) {

@@ -33,7 +33,8 @@ impl List {
         (self.head != NIL).then_some(self.head)
     }
 
-    /// Whether `frame` is the first or last element. Removing such an element changes the list's ends.
+    /// Whether `frame` is the first or last element. The removal of the first or last element changes the
+    /// list's ends.
     pub(crate) fn ends_with(&self, frame: FrameIndex) -> bool {
         frame == self.head || frame == self.tail
     }

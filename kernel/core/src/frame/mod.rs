@@ -1,8 +1,9 @@
 //! Frame metadata: 8 bytes of links and 1 byte of state per frame, in memory that the caller provides.
 //!
-//! The frames' contents are never touched. Fields are atomics with relaxed ordering, because locks order the
-//! accesses. A frame's state decides which lock protects the frame's metadata. The zone lock protects a free
-//! frame, the page set's lock protects a cached frame, and no lock protects an allocated frame.
+//! The allocator never touches the contents of frames. The fields are atomics. Most accesses have relaxed
+//! ordering, because locks order the accesses. A frame's state decides which lock protects the frame's
+//! metadata. The zone lock protects a free frame, the page set's lock protects a cached frame, and no lock
+//! protects an allocated frame.
 
 mod list;
 mod memory;
@@ -133,7 +134,7 @@ impl FrameTables<'_> {
         State::is_allocated(self.states[frame as usize].0.load(Relaxed), order)
     }
 
-    /// Marks a block that was taken as allocated to a user that requested type `wanted`.
+    /// Marks a taken block as allocated. `wanted` is the type that the user requested.
     #[inline]
     pub(crate) fn mark_allocated(&self, frame: FrameIndex, order: Order, wanted: MigrateType) {
         let movable = wanted == MigrateType::Movable;
@@ -158,8 +159,7 @@ impl FrameTables<'_> {
         }
     }
 
-    /// Whether a block of this order starts at `frame`, and is in the page set of a CPU that does not own the
-    /// block's pageblock.
+    /// Whether a block of this order with the state `Cached` starts at `frame`.
     #[inline]
     pub(crate) fn is_cached(&self, frame: FrameIndex, order: Order) -> bool {
         State::is_cached_as(self.states[frame as usize].0.load(Relaxed), order)
@@ -209,8 +209,8 @@ impl FrameTables<'_> {
         for order in 0..=MAX_ORDER {
             let head = frame & !((1 << order) - 1);
             // Search from the smallest order up. Race: a CPU splits or merges the block in its page set
-            // meanwhile, without the zone's lock. That CPU writes the states in such an order that this
-            // search still finds a block.
+            // meanwhile, without the zone's lock. The splitting or merging CPU writes the states in an order
+            // that lets this search always find a block.
             match State::unpack(self.states[head as usize].0.load(Acquire)) {
                 State::Interior => {}
                 State::Hole => return None,

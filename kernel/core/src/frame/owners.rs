@@ -2,8 +2,8 @@
 //! on the zone's lists.
 //!
 //! Owners are read without a lock and written under the zone's lock. Each list is a ring that begins and ends
-//! at an entry for the CPU itself. Therefore code can unlink a pageblock without knowing its owner. The table
-//! holds the entries of pageblocks first, and then the entries of CPUs.
+//! at an entry for the CPU itself. Therefore a pageblock can be unlinked without a search for its owner. The
+//! table holds the entries of pageblocks first, and then the entries of CPUs.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -110,7 +110,7 @@ impl<'a> Owners<'a> {
         self.entry(self.entry_of(cpu)).owner.store(0, Relaxed);
     }
 
-    /// Ends the ownership of all pageblocks of a CPU that goes offline. O(pageblocks).
+    /// Ends a CPU's ownership of all its pageblocks, because the CPU goes offline. O(pageblocks).
     pub(crate) fn dismiss(&self, cpu: CpuId) {
         self.entry(self.entry_of(cpu)).owner.store(1, Relaxed);
         for pageblock in 0..self.pageblocks {

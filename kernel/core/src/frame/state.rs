@@ -1,5 +1,5 @@
-//! The states of a frame: the start of a block (free, cached, allocated or leaked), inside a block, or no
-//! memory.
+//! The states of a frame. A frame is the first frame of a block (free, cached, owned, allocated or leaked),
+//! lies inside a block, or is no memory.
 
 use crate::{MigrateType, Order};
 
@@ -7,7 +7,7 @@ use crate::{MigrateType, Order};
 ///
 /// # Invariants
 /// Only the first frame of a block carries the block's state. All other frames are `Interior`. A merge or a
-/// split writes one state for each order between the two sizes, so no operation walks all frames of a block.
+/// split writes one state for each order between the two sizes, so it does not walk all frames of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// The frame is inside a block, not at its start.
@@ -18,7 +18,7 @@ pub(crate) enum State {
     Allocated { order: Order, movable: bool },
     /// A block that is out of service starts here.
     Leaked { order: Order },
-    /// A block starts here that is on the zone's free list of this order and type.
+    /// A free block starts here. The block is on the zone's free list of this order and type.
     Free { order: Order, migratetype: MigrateType },
     /// A block in a per-CPU page set starts here. Linux 6.1 drains the block to the lists of the type that is
     /// stored in the state.
@@ -97,7 +97,7 @@ impl State {
         byte >> 4 >= CACHED && byte & 15 == order.get()
     }
 
-    /// Whether a block starts here that a page set holds, or that a free is about to put into a page set.
+    /// Whether the block that starts here is in a page set, or is about to enter one.
     #[inline]
     pub(crate) fn is_cached(self) -> bool {
         matches!(self, Self::Cached { .. } | Self::Owned { .. })

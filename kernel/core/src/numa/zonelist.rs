@@ -6,8 +6,8 @@ use crate::{NodeId, ZoneId, ZoneKind};
 /// Largest number of nodes: enough for an Altix with 512 CPUs, which has two CPUs per node.
 pub(crate) const MAX_NODES: usize = 256;
 
-/// Distances between nodes: the caller's matrix. Without a matrix, the distance is 10 within a node and 20
-/// between nodes, as firmware reports by default.
+/// The distances between nodes, from the caller's matrix. Without a matrix, the distance is 10 within a node
+/// and 20 between nodes, as firmware reports by default.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Distances<'c> {
     pub(crate) matrix: Option<&'c [u8]>,
@@ -28,7 +28,7 @@ impl Distances<'_> {
 pub(crate) trait Topology {
     /// Node and kind of each zone, in table order; `None` for a zone without memory.
     fn zones(&self) -> impl Iterator<Item = Option<(NodeId, ZoneKind)>>;
-    /// Whether a node has CPUs. Among equally near nodes, a node without CPUs comes first.
+    /// Whether a node has CPUs. Among equally near nodes, zonelists prefer nodes without CPUs.
     fn has_cpus(&self, node: NodeId) -> bool;
 }
 
@@ -36,8 +36,8 @@ pub(crate) trait Topology {
 /// memory come last.
 pub(crate) fn fill_zonelists(lists: &mut [ZoneId], distances: Distances<'_>, topology: &impl Topology) {
     let zones = topology.zones().count();
-    // For each node, how often the node was chosen among equally near nodes. The node that was chosen least
-    // often comes next, so that the memory of equally near nodes is used evenly.
+    // For each node, how often the node was chosen first among equally near nodes. The node that was chosen
+    // least often comes next, so that the memory of equally near nodes is used evenly.
     let mut load = [0_u16; MAX_NODES];
     for local in 0..distances.nodes {
         let row = &mut lists[local * zones..(local + 1) * zones];

@@ -14,7 +14,7 @@ impl Pcp {
         self.count -= order.frames() as i32;
     }
 
-    /// The blocks of a list, in order of allocation.
+    /// The blocks of a list, in the order that allocations take them.
     pub fn blocks<'f>(
         &self,
         frames: &'f FrameTables<'_>,
@@ -73,8 +73,8 @@ impl BlockList for BlockCount {
     }
 }
 
-/// A replay copies a page set in order to continue several times from one state. Only a page set that counts
-/// blocks can be copied, because a linked frame can be on only one list.
+/// A replay copies a page set to continue several times from one state. Only a page set that counts blocks
+/// can be copied, because a linked frame can be on only one list.
 impl Clone for Pcp<BlockCount> {
     fn clone(&self) -> Self {
         Self { ..*self }

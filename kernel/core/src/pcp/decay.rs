@@ -22,13 +22,13 @@ pub enum Place {
     Remote,
 }
 
-/// Number of ticks after which an idle page set of a remote node is drained. Source: spec §2.11.
+/// Number of ticks after which an idle page set of a remote node loses a batch. Source: spec §2.11.
 const REMOTE_EXPIRE_TICKS: u8 = 3;
 
 impl<L> Pcp<L> {
     /// Counts down to the drain of an idle page set that holds pages of a remote node (spec §2.11). Returns
     /// the number of ticks that are left. At 0 the caller drains a batch. Returns `None` if the page set is
-    /// local, empty or in use.
+    /// local or empty, or if the countdown has ended. Each use of the page set restarts the countdown.
     pub fn expire(&mut self, place: Place, activity: Activity) -> Option<u8> {
         if activity == Activity::Touched {
             self.expire = REMOTE_EXPIRE_TICKS;
@@ -57,7 +57,7 @@ impl<L> Pcp<L> {
         Some(Decayed { excess, is_unfinished: self.high > limits.high_min || excess > 0 })
     }
 
-    /// Ends a tick: records the current count for comparison at the next tick.
+    /// Ends a tick: records the current count, so that the next tick knows how many pages stayed unused.
     pub fn end_tick(&mut self) {
         self.count_min = self.count;
     }

@@ -17,7 +17,7 @@ pub(super) struct Leaving {
 }
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Drains part of the page set under the zone's lock. Returns the number of pages drained.
+    /// Drains part of the page set to the zone. Returns the number of pages that left the page set.
     pub(crate) fn drain(self, state: &mut PagesetState, from: DrainFrom, reason: DrainReason) -> u32 {
         self.pageset.touch();
         let (frames, order) = (&self.zone.body.frames, self.policy.drain_order);
@@ -38,7 +38,7 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         pages
     }
 
-    /// Takes blocks off the page set and gives them to the zone one by one.
+    /// Takes blocks off the page set and gives them to the zone one by one, under the zone's lock.
     fn pick_and_give(self, pcp: &mut Pcp, from: DrainFrom, reason: DrainReason) -> u32 {
         self.zone.with_lock(self.platform, self.cpu, |locked| {
             let passage = locked.begin_passage(pcp.count);
@@ -155,8 +155,8 @@ mod tests {
 
     const BATCH: usize = 4;
 
-    /// Runs one drain. Returns the events before the drain has the zone's lock, the later events, and the
-    /// blocks that the zone hands out after the drain.
+    /// Runs one drain. Returns the free's events before the drain has the zone's lock, the free's later
+    /// events, and the pages that the allocator hands out after all page sets were drained.
     fn one_drain(policy: Policy) -> (Vec<Event>, Vec<Event>, Vec<Pfn>) {
         let frames = [0..1024];
         let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..1024, regions: &frames }];

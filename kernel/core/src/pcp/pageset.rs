@@ -21,8 +21,8 @@ use crate::{CpuId, Order, Storage, ZoneId};
 #[repr(align(128))]
 pub struct Pageset<P: Platform> {
     // The limits of the page set: `batch` and the two fields after it. A CPU that changes the zone's limits
-    // writes these fields without the lock. The page set's CPU reads these fields in its next refill or drain
-    // (spec §2.4).
+    // writes these fields without the page set's lock. The next refill or free of the page set's CPU reads
+    // the new values (spec §2.4).
     batch: AtomicI32,
     high_min: AtomicI32,
     high_max: AtomicI32,
@@ -36,9 +36,9 @@ pub struct Pageset<P: Platform> {
 /// Whether a CPU has changed a zone's free pages since its last tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
-    /// The CPU has neither allocated nor freed.
+    /// The CPU has not changed the zone's free pages.
     None,
-    /// The CPU has allocated or freed.
+    /// The CPU has changed the zone's free pages, for example in a refill or drain.
     Touched,
 }
 
@@ -108,12 +108,14 @@ impl<P: Platform> Pageset<P> {
         pages
     }
 
-    /// Calls `visit` for the first frame of each block that another CPU freed and the page set has not taken in.
+    /// Calls `visit` for the first frame of each block that another CPU freed and the page set has not yet
+    /// taken in.
     pub(crate) fn remote_blocks(&self, frames: &FrameTables<'_>, visit: impl FnMut(FrameIndex)) {
         self.remote.for_each(frames, visit);
     }
 
-    /// Runs `work` with the lock held. Does nothing if the lock is taken.
+    /// Runs `work` with the page set's lock held. If the lock is taken, returns `None` and does not run
+    /// `work`.
     #[inline]
     pub(crate) fn try_with<T>(&self, work: impl FnOnce(&mut PagesetState) -> T) -> Option<T> {
         self.state.try_lock().map(|mut state| {
@@ -185,7 +187,7 @@ pub(crate) struct CpuZone<'z, 'a, P: Platform> {
     /// The CPU of the page set.
     pub(crate) owner: CpuId,
     /// The CPU that runs the operation. This CPU differs from `owner` if the operation drains another CPU's
-    /// page set or frees into it.
+    /// page set, or frees into another CPU's page set.
     pub(crate) cpu: CpuId,
     pub(crate) policy: &'z Policy,
     pub(crate) platform: &'z P,
@@ -270,8 +272,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         });
     }
 
-    /// Takes a block whose state is not `Cached`. If this CPU owns the block's pageblock, the state is right.
-    /// Otherwise the block is bad and goes out of service.
+    /// Takes a block whose state is not `Cached`. If the state is `Owned`, the block is sound. Otherwise the
+    /// block is bad and goes out of service.
     #[cold]
     fn pop_uncached(self, state: &mut PagesetState, frame: FrameIndex, wanted: Wanted) -> Option<FrameIndex> {
         let frames = &self.zone.body.frames;
@@ -293,8 +295,9 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         emit(self.platform.events(), self.cpu, || Event::BadPage { pfn, order, found: FoundAt::Alloc });
     }
 
-    /// Adds a freed block to the page set, and does the drain that is due, or its first slice. Returns the
-    /// rest of the drain. The caller takes the lock again before it continues with the rest.
+    /// Adds a freed block to the page set. If a drain is due, does the whole drain or its first slice.
+    /// Returns the rest of the drain. To continue with the rest of the drain, the caller takes the lock
+    /// again.
     // The function is inlined in its two callers, which are both on the path of a free. A call would cost
     // more than a second copy of the code.
     #[inline(always)]
@@ -312,10 +315,10 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         self.drain_if_due(state, list, due)
     }
 
-    /// Does the drain that is due, or its first slice. Returns the rest of the drain. A policy may compare
-    /// another count with the limit, such as the number of blocks. If that count is below the limit, does
-    /// nothing.
-    // This function makes that comparison, and not its caller, so that a free below the limit does not pay
+    /// Does the whole drain that is due, or its first slice. Returns the rest of the drain. A policy may
+    /// compare another count with the limit, such as the number of blocks. If that count is below the limit,
+    /// does nothing.
+    // This function compares the other count, and not its caller, so that a free below the limit does not pay
     // for the comparison.
     #[cold]
     #[inline(never)]

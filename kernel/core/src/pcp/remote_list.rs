@@ -11,8 +11,8 @@ use crate::policy::HAS_LAB;
 /// A list of blocks that CPUs other than the owner freed.
 ///
 /// In the RFC "superpageblocks" the list has no lock, and a CPU adds a block by one atomic exchange. In this
-/// crate each list has its own lock, because a list without a lock would need unsafe code. To add a block or
-/// to take the whole list, a CPU takes the lock, which also costs one atomic exchange.
+/// crate each list has its own lock, because a list without a lock would need unsafe code. A CPU takes the
+/// lock to add a block or to take the whole list. The lock also costs one atomic exchange.
 pub(super) struct RemoteList<P: Platform> {
     blocks: Lock<P, List>,
     has_any: AtomicBool,

@@ -22,13 +22,14 @@ pub enum ListScheme {
     /// Orders 0 to 3: one list per type for order 0, one list for each other order (the 2016 high-order
     /// series, v5).
     HighOrderV5,
-    /// Like `HighOrderV5`, but for orders 0 to 5 (a request in the review of that series).
+    /// Like `HighOrderV5`, but for orders 0 to 5 (a request in the review of the 2016 series).
     HighOrderToFive,
     /// Orders 0 to 3: one list for each order and type.
     LowOrders,
-    /// The lists of `LowOrders`, and one list of huge pages: Linux 5.13 to 6.6.
+    /// The lists of `LowOrders`, and one list of huge pages: Linux 5.14 to 6.7, except stable 6.1.
     OneHugeList,
-    /// The lists of `LowOrders`, a list of movable huge pages, and a list of other huge pages: Linux 6.12.
+    /// The lists of `LowOrders`, a list of movable huge pages, and a list of other huge pages: Linux 6.12 and
+    /// later, and stable 6.1.
     TwoHugeLists,
     /// All orders up to a pageblock's: one list for each order and type, for page sets that split and merge
     /// blocks themselves. Needs the feature `lab`.
@@ -107,7 +108,7 @@ impl ListScheme {
         if list < TYPES { 0..TYPES } else { TYPES..self.lists() }
     }
 
-    /// The order of all blocks on a list, which must be one of the [`lists`](Self::lists).
+    /// The order of all blocks on a list. The index must be below the number of [`lists`](Self::lists).
     #[inline]
     pub fn order(self, list: ListIndex) -> Order {
         debug_assert!(list < self.lists(), "{self:?} has no list {list}");
@@ -126,7 +127,7 @@ impl ListScheme {
 /// An allocator must know which blocks are on a list, so its lists are linked through the frames' metadata
 /// ([`List`]). A replay needs only the number of blocks (`BlockCount`).
 pub trait BlockList: Copy {
-    /// The name of a block.
+    /// The value that names a block on a list.
     type Block: Copy;
     /// The tables that hold the links of the lists.
     type Frames<'f>;
@@ -165,13 +166,13 @@ pub struct Pcp<L = List> {
     /// Smallest number of pages in the page set since the last tick. Used only if the policy's decay takes
     /// unused pages.
     pub count_min: i32,
-    /// The next drain takes `batch << free_factor` pages. Used only if the policy's free history is a factor.
+    /// The next drain wants `batch << free_factor` pages. Used only if the policy's free history is a factor.
     pub free_factor: u8,
-    /// The next refill of order 0 fetches `batch << alloc_factor` pages.
+    /// The next refill of order 0 wants `batch << alloc_factor` pages.
     pub alloc_factor: u8,
     /// The list where the last round-robin drain stopped.
     pub(super) last_drained: u8,
-    /// Number of ticks until a page set of a remote node is drained.
+    /// Number of ticks until an idle page set of a remote node loses a batch.
     pub expire: u8,
     /// Whether the last free was of order 1 to 3.
     pub previous_was_high_order: bool,
@@ -232,7 +233,7 @@ impl<L: BlockList> Pcp<L> {
         Some(frame)
     }
 
-    /// Takes the last block of a list, which was unused for the longest time (the coldest).
+    /// Takes the last block of a list (the coldest), which an allocation would take last.
     #[inline]
     pub(super) fn pop_cold(
         &mut self,

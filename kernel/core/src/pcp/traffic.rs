@@ -1,9 +1,10 @@
 //! Plays several allocations and frees in one step, on a page set that only counts its blocks.
 //!
-//! Between a refill and a drain, allocations and frees only change numbers. A [`Traffic`] is the sum of such
-//! changes. A program computes a sum once, and plays the sum on any number of page sets, under any policy
-//! whose lists hold these orders. If an allocation or free would refill a page set, drain it or change its
-//! limit, the sum must not be played. The caller then plays the allocations and frees one by one.
+//! Between a refill and a drain, allocations and frees only change numbers. A [`Traffic`] is the sum of these
+//! changes for several operations. A program computes a sum once, and plays the sum on any number of page
+//! sets, under any policy whose lists hold these orders. The program must not play a sum if one of its
+//! operations would refill or drain the page set, or change the page set's limit. The program then plays
+//! these operations one by one.
 
 use super::alone::BlockCount;
 use super::set::BlockList as _;
@@ -20,7 +21,7 @@ use crate::{COSTLY_ORDER, Order};
 /// so no field overflows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traffic {
-    /// The sum of the pages of all frees. The pages of a free are doubled once for each allocation before the
+    /// The pages of all frees, summed. Each free's pages are doubled once for each allocation before this
     /// free. A page set's history of `n` pages becomes `(n + history) >> halvings`, because `(n >> 1) + m`
     /// equals `(n + 2 * m) >> 1`.
     history: u64,
@@ -38,7 +39,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Nothing.
+    /// The sum of no operations.
     pub const NONE: Self = Self {
         history: 0,
         pages: 0,
@@ -52,7 +53,7 @@ impl Traffic {
     };
     /// Largest number of blocks in a sum.
     pub const BLOCKS_MAX: usize = 32;
-    /// The highest order.
+    /// The highest order of a block in a sum.
     pub const ORDER_MAX: usize = COSTLY_ORDER;
 
     /// Adds an allocation of a block.
@@ -85,7 +86,7 @@ impl Traffic {
         self.pages as i32
     }
 
-    /// Pages of all frees.
+    /// Number of pages of all frees together.
     #[must_use]
     pub const fn freed_pages(&self) -> u32 {
         self.freed_pages as u32
@@ -93,7 +94,7 @@ impl Traffic {
 }
 
 impl Pcp<BlockCount> {
-    /// Whether certainly no free of `traffic` drains this page set or changes its limit.
+    /// Returns `true` only if no free of `traffic` drains this page set or changes its limit.
     #[inline]
     #[must_use]
     pub fn has_room_for(
@@ -142,8 +143,9 @@ impl Pcp<BlockCount> {
         self.lists[list].len(&()) >= blocks
     }
 
-    /// Plays `traffic` on the page set's numbers. The caller has checked [`has_room_for`](Self::has_room_for)
-    /// and [`has_blocks`](Self::has_blocks), and changes the lists by [`gain`](Self::gain).
+    /// Plays `traffic` on the page set's numbers. Before this call, the caller must check
+    /// [`has_room_for`](Self::has_room_for) and [`has_blocks`](Self::has_blocks). This method does not change
+    /// the lists, so the caller must also call [`gain`](Self::gain).
     #[inline]
     pub fn pass(&mut self, policy: &Policy, limits: Limits, traffic: &Traffic) {
         match policy.free_history {
@@ -173,7 +175,7 @@ impl Pcp<BlockCount> {
     }
 }
 
-/// If the count of freed pages is at least this number, further frees do not raise the count.
+/// The cap on the count of freed pages: a free does not raise a count that has reached the cap.
 #[inline]
 fn count_cap(policy: &Policy, limits: Limits) -> i32 {
     scaled(limits.batch, policy.scale_max)

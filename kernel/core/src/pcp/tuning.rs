@@ -4,7 +4,7 @@
 //!
 //! Each allocation halves the history of frees, and each free halves the history of refills. Drains grow with
 //! the history of frees, and refills grow with the history of refills. Therefore a CPU that only frees, or
-//! only allocates, moves more pages each time.
+//! only allocates, moves more and more pages each time.
 
 use super::Pcp;
 use crate::event::DrainReason;
@@ -130,8 +130,8 @@ impl<L> Pcp<L> {
         })
     }
 
-    /// The reason for a drain, if this free may cause one. The reason is `FreeHigh` if the free continues a
-    /// run of high-order frees whose pages should not stay in the page set.
+    /// The reason that a drain by this free would have. The reason is `FreeHigh` if the free meets the
+    /// policy's conditions for free_high, which drains even below `high`.
     #[inline]
     fn drain_reason(&mut self, policy: &Policy, limits: Limits, order: Order) -> DrainReason {
         if !(1..=COSTLY_ORDER).contains(&order.index()) {

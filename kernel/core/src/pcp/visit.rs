@@ -17,9 +17,9 @@ pub struct DrainFrom {
 }
 
 impl<L: BlockList> Pcp<L> {
-    /// Removes at least this many pages, or all pages, from the cold ends of the lists. Passes each block to
-    /// `give`. Returns the number of pages removed, which may exceed the wanted number by a part of the last
-    /// block.
+    /// Removes at least `from.pages` pages from the cold ends of the lists, or all pages if the page set has
+    /// fewer. Passes each block to `give`. Returns the number of pages removed, which may exceed the wanted
+    /// number by a part of the last block.
     pub fn remove(
         &mut self,
         frames: &L::Frames<'_>,
@@ -82,8 +82,8 @@ impl<L: BlockList> Pcp<L> {
         self.remove_among(frames, 0..self.scheme().lists(), from, give)
     }
 
-    /// Visits only a range of lists, in the way of [`remove_list_by_list`](Self::remove_list_by_list). The
-    /// range includes the first list.
+    /// Visits only the lists of the range `lists`, in the way of
+    /// [`remove_list_by_list`](Self::remove_list_by_list). The range must contain `from.list`.
     fn remove_among(
         &mut self,
         frames: &L::Frames<'_>,
@@ -101,9 +101,9 @@ impl<L: BlockList> Pcp<L> {
         removed
     }
 
-    /// Takes one block more from each list than from the list before it, also counting empty lists. If a list
-    /// has too few blocks, the next list gives the rest as well. If only one list has blocks, this list gives
-    /// all blocks.
+    /// Takes up to one block from the first list, up to two blocks from the second list, and so on. Empty
+    /// lists count, too. If a list has too few blocks, the next list gives the missing blocks as well. If
+    /// only one list has blocks, this list gives all blocks.
     fn remove_in_turn(
         &mut self,
         frames: &L::Frames<'_>,
@@ -149,7 +149,8 @@ impl<L: BlockList> Pcp<L> {
         removed
     }
 
-    /// Takes blocks from lists that hold more than an equal share of `high`, from the fullest list first.
+    /// Takes blocks from the fullest list, until `pages` pages are removed or no list holds more than an
+    /// equal share of `high`.
     fn remove_excess(
         &mut self,
         frames: &L::Frames<'_>,
@@ -278,8 +279,8 @@ mod tests {
                 },
             );
             if cells[2] == "HANG" {
-                // If a drain asks for more pages than the page set has, the 2016 code never ends. The code
-                // here gives all pages.
+                // If a drain asks for more pages than the page set has, the drain of the 2016 series never
+                // ends. The drain here gives all pages.
                 assert!((0..6).all(|list| pcp.list(list).is_empty()), "{line}");
                 continue;
             }
@@ -304,7 +305,8 @@ mod tests {
             });
             taken
         };
-        // The list of order 3 has 8 of the 12 pages. Order 1 gives the rest, not the single pages.
+        // The drain wants 12 pages, and the list of order 3 has only 8. The list of order 1 gives the rest,
+        // and the lists of order 0 give nothing.
         assert_eq!(taken(&[9, 0, 0, 4, 0, 1], (12, 5)), [3, 1, 1]);
         assert_eq!(taken(&[1, 2, 0, 4, 0, 1], (3, 1)), [0, 0, 0]);
         // A drain goes on to the other class only if it wants more pages than the first class has.

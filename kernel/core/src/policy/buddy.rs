@@ -81,10 +81,12 @@ pub enum DrainType {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum HighAtomicRule {
-    /// The reserve has up to 1 % of the zone plus one pageblock. Watermark checks subtract whole pageblocks.
+    /// A pageblock joins the reserve while the reserve is smaller than 1 % of the zone plus one pageblock.
+    /// Watermark checks subtract all frames of the reserve.
     WholeBlocks,
-    /// The reserve has up to 1 % of the zone, rounded up to pageblocks; small zones have none. Watermark
-    /// checks subtract the reserve's free frames.
+    /// A pageblock joins the reserve while the reserve is smaller than 1 % of the zone, rounded up to
+    /// pageblocks. If 1 % of a zone is less than a pageblock, the zone has no reserve. Watermark checks
+    /// subtract the reserve's free frames.
     FreeFrames,
 }
 
@@ -106,8 +108,8 @@ pub enum BoostConsumer {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DivertedFrees {
-    /// `pgfree` does not count such frees.
+    /// `pgfree` does not count frees that bypass a page set for these reasons.
     Uncounted,
-    /// `pgfree` counts such frees.
+    /// `pgfree` counts frees that bypass a page set for these reasons.
     Counted,
 }

@@ -7,7 +7,7 @@ use crate::pcp::Limits;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum BatchRule {
-    /// A 4096th of the zone, but at most a quarter of `cap_bytes`. The result is reduced to the form 2^n − 1
+    /// A 4096th of the zone, but at most a quarter of `cap_bytes`. The result is rounded to the form 2^n − 1
     /// (spec §2.2).
     ZoneShare {
         /// Four times the largest batch, in bytes: 1 MiB since Linux 4.19, 512 KiB before.
@@ -32,11 +32,12 @@ impl BatchRule {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum HighRule {
-    /// One limit: the zone's low watermark divided among the CPUs. If the sysctl sets a fraction, this part
-    /// of the zone replaces the watermark.
+    /// One limit: the zone's low watermark divided among the CPUs, but at least four batches. If the sysctl
+    /// sets a fraction, this fraction of the zone replaces the watermark.
     Share,
     /// Two limits. The lower limit is the limit of `Share`. The upper limit is an eighth of the zone divided
-    /// among the CPUs. If the sysctl sets a fraction, both limits are the limit of `Share`.
+    /// among the CPUs, but at least four batches. If the sysctl sets a fraction, both limits are the limit of
+    /// `Share`.
     ShareToEighth,
     /// One limit: a number of batches. In a zone that is too small for a batch, page sets hold nothing (spec
     /// §4).
@@ -52,10 +53,10 @@ pub struct LimitInputs {
     pub managed: u64,
     /// The zone's low watermark in frames, including the boost.
     pub low_watermark: u64,
-    /// Number of CPUs of the zone's node, or of all CPUs if the node has none. While a CPU comes online, the
-    /// number is one higher.
+    /// Number of CPUs of the zone's node, or of all CPUs if the node has none. A CPU that is just coming
+    /// online counts too.
     pub sharers: u32,
-    /// `percpu_pagelist_high_fraction`, or 0 if it is not set.
+    /// `percpu_pagelist_high_fraction`, or 0 if this sysctl is not set.
     pub fraction: u32,
     /// Bytes per frame.
     pub page_bytes: u32,
@@ -65,7 +66,7 @@ pub struct LimitInputs {
 const MOST_PAGES: i32 = i32::MAX / 4;
 
 /// The smallest nonzero value of `percpu_pagelist_high_fraction`. If the sysctl is not set, `high_max` is
-/// this fraction of the zone. Source: spec §0.2.
+/// computed from an eighth of the zone. Source: spec §0.2.
 pub(crate) const MIN_HIGH_FRACTION: u32 = 8;
 
 impl HighRule {
@@ -94,8 +95,8 @@ impl HighRule {
     }
 }
 
-/// A zone's batch in pages. The batch has the form 2^n − 1, and is 0 for zones below 32 MiB (spec §2.2,
-/// vectors `batchsize.csv`).
+/// A zone's batch in pages. The batch has the form 2^n − 1, and is 0 for zones with less than 8192 pages
+/// (spec §2.2, vectors `batchsize.csv`).
 #[must_use]
 pub fn zone_batch(managed: u64, page_bytes: u32, cap_bytes: u32) -> i32 {
     let cap = u64::from(cap_bytes / page_bytes.max(1));
@@ -161,7 +162,7 @@ mod tests {
         }
     }
 
-    /// Worked example E1 of the specification, first three rows and the sysctl values.
+    /// Tests worked example E1 of the specification: its first three rows, and its values of the sysctl.
     #[test]
     fn example_e1_limits_of_two_cpus() {
         #[track_caller]

@@ -4,10 +4,10 @@ use super::*;
 
 /// Linux 6.18.44: runs of high-order frees drain only above a higher threshold.
 ///
-/// In later kernels a free drains in slices of `batch`, but in 6.18.44 it drains at once. Evidence:
-/// recordings of 6.18.44 show drains of 2016 pages of order 0. Where 2022 pages were due in blocks of order
-/// 3, the drain had 2024 pages, so only its last block exceeded the number. In slices, the last block of each
-/// slice would exceed the slice's number.
+/// In later kernels a free drains in slices of `batch`, but in 6.18.44 a free drains all due pages at once.
+/// Evidence: recordings of 6.18.44 show drains of 2016 pages of order 0. Where 2022 pages were due in blocks
+/// of order 3, the drain had 2024 pages, so only its last block exceeded the number. In slices, the last
+/// block of each slice would exceed the slice's number.
 pub const LINUX_6_18: Policy = Policy {
     name: "linux-6.18",
     kernel: "6.18.44",

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The base of the series: a 6.6 release candidate.
+/// The kernel that the 2023 series was based on: a 6.6 release candidate.
 pub const LINUX_6_6: Policy = Policy {
     name: "linux-6.6",
     kernel: "6.6",

@@ -1,12 +1,12 @@
 //! Policies: values that describe the decisions of kernel versions.
 //!
 //! A [`Policy`] has a rule, with its constants, for each mechanism of [`pcp`](crate::pcp) and of the buddy
-//! lists. A kernel version is one constant in a file of this folder and one line in [`POLICIES`]. The
-//! allocator reads most rules only in refills, drains and ticks, or when it computes limits. Every allocation
-//! and free reads three rules:
-//! - which orders page sets hold ([`lists`](Policy::lists)),
-//! - how the high watermark is checked ([`tuning`](Policy::tuning)),
-//! - how the history of frees changes ([`free_history`](Policy::free_history)).
+//! lists. A kernel version is one constant in a file of this folder, and one line in each of the two lists
+//! behind [`POLICIES`]. The allocator reads most rules only in refills, drains and ticks, or when it computes
+//! limits. Allocations and frees that a page set serves read only a few rules. Examples:
+//! - [`lists`](Policy::lists) says which orders page sets hold.
+//! - [`tuning`](Policy::tuning) says how an allocation checks the high watermark.
+//! - [`free_history`](Policy::free_history) says how the history of frees changes.
 
 mod buddy;
 #[cfg(feature = "lab")]
@@ -120,8 +120,7 @@ pub struct Policy {
     pub tuning: Option<Tuning>,
     /// How a page set remembers recent frees. After many frees, drains are larger.
     pub free_history: FreeHistory,
-    /// When consecutive high-order frees drain the page set. `None`: consecutive high-order frees cause no
-    /// drain.
+    /// When consecutive high-order frees drain the page set. `None`: these frees drain as all other frees do.
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub free_high: Option<FreeHighRule>,
     /// Whether a running reclaimer lowers the limit at which a free drains.
@@ -135,7 +134,7 @@ pub struct Policy {
     /// How the pages of a split block enter the page set if all these pages are freed at once.
     #[cfg_attr(feature = "serde", serde(default))]
     pub split_frees: SplitFrees,
-    /// Refills, the free history and decay multiply `batch` by at most `2^scale_max`.
+    /// Refills, drains, the free history and decay multiply `batch` by at most `2^scale_max`.
     pub scale_max: u8,
     /// How a periodic tick drains the pages above `high`.
     pub decay_drain: DecayDrain,
@@ -187,18 +186,18 @@ impl Policy {
     }
 }
 
-/// The number of blocks that a refill of order `o` fetches (spec §2.7.2, §3.5, §4.3). All rules give 1 for
-/// batch 1.
+/// The number of blocks that a refill of order `o` fetches (spec §2.7.2, §3.5, §4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum RefillRule {
     /// The number is `batch` for every order.
     BatchOfBlocks,
-    /// `max(batch >> o, 2)`.
+    /// The number is `max(batch >> o, 2)`, or 1 if `batch` is 1.
     Batch,
     /// As with `Batch`, but for order 0 the number doubles at each refill if no page was freed since the last
-    /// refill. The number is at most `batch << scale_max`, and at most the room that is left below `high`.
+    /// refill. The number is at most `batch << scale_max`, and at most the number of pages that are missing
+    /// to `high`, but usually at least `batch`.
     Doubling,
 }
 
@@ -215,7 +214,8 @@ pub struct Tuning {
     pub below_high: BelowHigh,
 }
 
-/// A refill raises `high` by the number of pages that it fetches, unless this condition holds.
+/// A refill raises `high` by the number of pages that it wants, at most to the upper limit, unless this
+/// condition holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -231,7 +231,7 @@ pub enum RaiseHigh {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum BelowHigh {
-    /// The policy has no such flag.
+    /// The policy does not have this flag.
     Ignored,
     /// The zone walk checks the high watermark each time, even if the flag is set (patch 8 as posted).
     CheckAlways,
@@ -283,18 +283,18 @@ pub enum Rounded {
     Up,
 }
 
-/// How a tick's drain takes the page set's lock (spec §2.11).
+/// How often a tick's drain takes the page set's lock (spec §2.11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DecayDrain {
     /// Once.
     Whole,
-    /// The tick takes the lock again for each `batch` pages.
+    /// The tick's drain takes the lock again for each `batch` pages.
     Slices,
 }
 
-/// How a drain on demand takes the page set's lock (spec §2.12).
+/// How often a drain on demand takes the page set's lock (spec §2.12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -312,15 +312,15 @@ pub enum DemandDrain {
 pub enum FreeHistory {
     /// There is no history. A drain always takes `batch` pages.
     None,
-    /// The history is a factor: the next drain takes `batch << factor` pages. Each drain that is smaller than
-    /// the room raises the factor by one. The room is the page set's limit minus `batch`.
+    /// The history is a factor: the next drain wants `batch << factor` pages. Each drain of fewer pages than
+    /// the page set's limit minus `batch` raises the factor by one.
     Factor {
         /// The cap on the factor.
         cap: FactorCap,
-        /// Whether a drain of exactly the room raises the factor too.
+        /// Whether a drain of exactly the page set's limit minus `batch` raises the factor too.
         grows: FactorGrows,
     },
-    /// The number of pages freed, up to about `batch << scale_max`.
+    /// The history is the number of pages freed lately, up to about `batch << scale_max`.
     Count {
         /// How much a free lowers `high` while memory is short.
         step: PressureStep,
@@ -332,20 +332,23 @@ pub enum FreeHistory {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FactorCap {
-    /// Only the room limits a drain (the base of the 2023 series).
+    /// The factor has no cap of its own. The page set's limit minus `batch` limits each drain (the base of
+    /// the 2023 series).
     Room,
-    /// The room limits a drain, and `scale_max` limits the factor (patch 4).
+    /// The factor is at most `scale_max` (patch 4). The page set's limit minus `batch` limits each drain,
+    /// too.
     ScaleMax,
 }
 
-/// Whether the free factor also grows if a drain fills the room exactly ([`FreeHistory::Factor`]).
+/// Whether the free factor also grows if a drain takes exactly the page set's limit minus `batch`
+/// ([`FreeHistory::Factor`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FactorGrows {
-    /// The factor grows only if the drain is smaller than the room (base to patch 6).
+    /// The factor grows only if the drain takes fewer pages than the limit minus `batch` (base to patch 6).
     Below,
-    /// The factor also grows if the drain equals the room (patches 7 to 9).
+    /// The factor also grows if the drain takes exactly the limit minus `batch` (patches 7 to 9).
     UpTo,
 }
 
@@ -377,11 +380,11 @@ pub enum ReclaimLimit {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum DrainOrder {
-    /// The drain begins with the list of the freed block, and empties each list before it visits the next
-    /// list.
+    /// The drain begins with the list of the freed block, or with list 0 if no free caused the drain. The
+    /// drain empties each list before it visits the next list.
     ListByList,
-    /// Round-robin: the drain takes one block more from each list than from the list before it. If only one
-    /// list has blocks, this list gives all blocks.
+    /// Round-robin: the drain takes up to one block from the first list, up to two blocks from the second
+    /// list, and so on. If only one list has blocks, this list gives all blocks.
     RoundRobin(FirstList),
     /// The drain begins with the lists that hold more than an equal share of `high`, the fullest first. Then
     /// the drain continues as with `ListByList`.
@@ -393,10 +396,10 @@ pub enum DrainOrder {
 
 /// The count that a free compares with `high`.
 ///
-/// All variants but `Pages` need the feature `lab`. A page set always counts only its pages. When this number
-/// reaches `high`, a free counts the blocks or the pages of the class, too. The free drains only if that
-/// count also reaches `high`. Therefore the policies of real kernels do not pay for counts that they do not
-/// use.
+/// All variants but `Pages` need the feature `lab`. A page set always counts only its pages. When the number
+/// of pages reaches `high`, a free counts the blocks, or the pages of the class, too. The free drains only if
+/// this second count also reaches `high`. Therefore the policies of real kernels do not pay for counts that
+/// they do not use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -435,20 +438,20 @@ pub enum DrainPicks {
     UnderLock,
     /// The drain takes all blocks before it asks for the zone's lock.
     BeforeLock {
-        /// Whether the drain also prefetches the metadata of each block's buddy, which a free to the zone
-        /// reads first.
+        /// Whether the drain also prefetches the metadata of each block's buddy. The zone reads this metadata
+        /// first when it merges the block.
         prefetches_buddies: bool,
     },
 }
 
-/// How a free takes the page set's lock for its drain (spec §3.13).
+/// How often a free takes the page set's lock for its drain (spec §3.13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 pub enum FreeDrain {
     /// Once.
     Whole,
-    /// The free takes the lock again for each `batch` pages. If another CPU holds the lock at that time, the
+    /// The free takes the lock again for each `batch` pages. If another CPU holds the lock then, the
     /// remaining pages stay in the page set.
     Slices(NextSlice),
 }
@@ -485,10 +488,10 @@ impl FreeDrain {
     }
 }
 
-/// How the pages of a split block enter the page set if all of these pages are freed at once. A task's stack
-/// is such a block: Linux allocates it whole, and then splits it. The allocator of this crate does not use
-/// this rule: its frees name whole blocks. Replays of recordings use this rule, because the kernel emits an
-/// event per page in both cases, so events do not show how the pages entered.
+/// How the pages of a split block enter the page set if all of these pages are freed at once. For example,
+/// Linux allocates a task's stack as one block, and then splits the block. The allocator of this crate does
+/// not use this rule: its frees name whole blocks. Replays of recordings use this rule, because the kernel
+/// emits an event per page whichever way the pages enter, so events do not show the way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -507,7 +510,8 @@ pub enum SplitFrees {
 pub struct FreeHighRule {
     /// Whether the previous free must have been of order 1 to 3 too (patch 1).
     pub previous: PreviousFree,
-    /// Whether a CPU with a large share of the data caches keeps up to `batch` pages (patches 2 and 3).
+    /// The rule that exempts CPUs with a large share of the data caches: free_high drains their page sets
+    /// only at `batch` pages or more (patches 2 and 3). `None`: no CPU is exempt.
     #[cfg_attr(feature = "serde", serde(with = "or_none"))]
     pub keep_batch: Option<SliceRule>,
     /// The number of recently freed pages that a drain needs, if the history is a count.
@@ -572,7 +576,8 @@ impl FreeHighThreshold {
     #[inline]
     pub(crate) fn is_reached(self, freed: i32, batch: i32, high_min: i32) -> bool {
         let (freed, batches) = (i64::from(freed), i64::from(batch) * i64::from(self.batches));
-        // Make the cheap comparison first, because most frees fail it and then need no division.
+        // Make the cheap comparison first, because most frees have too few pages for this comparison, and
+        // then need no division.
         freed >= batches && freed >= batches + i64::from(self.high_min_part.of(high_min))
     }
 }
@@ -589,7 +594,7 @@ pub struct FreeHighDrains {
 }
 
 impl FreeHighDrains {
-    /// All pages.
+    /// The drain takes all pages.
     pub const ALL: Self = Self { part: Part::ALL, capped: false };
     /// The drain takes at most `batch << scale_max` pages (patch 7).
     pub const CAPPED: Self = Self { part: Part::ALL, capped: true };

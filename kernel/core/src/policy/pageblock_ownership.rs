@@ -1,11 +1,11 @@
 //! The rules of policies under which CPUs own whole pageblocks.
 
 /// CPUs claim whole pageblocks from the zone, and split these pageblocks in their page sets. A freed page
-/// goes to the owner of its pageblock, whichever CPU frees the page. A drain merges the pages of owned
-/// pageblocks before it takes the zone's lock.
+/// usually goes to the owner of its pageblock, whichever CPU frees the page. A drain merges the pages of
+/// owned pageblocks before it takes the zone's lock.
 ///
-/// Source: the RFC "pcp buddy allocator" (posted in April 2026, not merged). Each point that the RFC's text
-/// leaves open is a field of this struct. Decision 0016 gives the reasons for the values.
+/// Source: the RFC "pcp buddy allocator" (posted in April 2026, not merged). This struct has a field for each
+/// point that the RFC's text leaves open. Decision 0016 gives the reasons for the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", default, deny_unknown_fields))]
@@ -17,8 +17,9 @@ pub struct PageblockOwnership {
     pub busy_owner: BusyOwner,
     /// A page set claims no pageblock beyond this number of pages.
     pub claims: ClaimLimit,
-    /// Largest number of the CPU's pageblocks that a refill searches for free blocks, with the zone's lock
-    /// held.
+    /// A refill takes free blocks from at most this number of pageblocks that the CPU owns. To find each of
+    /// these pageblocks, the refill looks at no more than this number of pageblocks on the CPU's list. The
+    /// CPU holds the zone's lock meanwhile.
     pub recovery_looks_max: u32,
 }
 

@@ -8,9 +8,9 @@ pub struct Part {
 }
 
 impl Part {
-    /// Nothing.
+    /// The fraction 0.
     pub const NONE: Self = Self { numerator: 0, denominator: 1 };
-    /// All of it.
+    /// The fraction 1.
     pub const ALL: Self = Self { numerator: 1, denominator: 1 };
 
     /// The fraction `numerator / denominator`.
@@ -26,7 +26,7 @@ impl Part {
         }
     }
 
-    /// The fraction `numerator / denominator`, or `None` if it exceeds 1 or the denominator is 0.
+    /// The fraction `numerator / denominator`. `None` if the fraction exceeds 1 or the denominator is 0.
     #[must_use]
     pub const fn checked(numerator: u16, denominator: u16) -> Option<Self> {
         if denominator == 0 || numerator > denominator { None } else { Some(Self { numerator, denominator }) }
@@ -44,7 +44,7 @@ impl Part {
         Self { numerator: self.denominator - self.numerator, ..self }
     }
 
-    /// This part of `pages`, rounded down.
+    /// The number `pages` multiplied by this fraction, rounded down.
     #[must_use]
     #[inline]
     pub const fn of(self, pages: i32) -> i32 {
@@ -52,7 +52,7 @@ impl Part {
     }
 }
 
-/// The form of a part in a policy file: a decimal number, or a text such as `"1/3"`.
+/// The form of a fraction in a policy file: a decimal number, or a text such as `"1/3"`.
 #[cfg(feature = "serde")]
 mod serde_form {
     use core::fmt;

@@ -20,7 +20,7 @@
 /// This crate does not model two parts of the RFC: the search of contiguous requests, and the worker that
 /// moves pages out of tainted units. The study `ageing` models this worker. The RFC's lists of pages that
 /// other CPUs freed are a separate rule, `PageblockOwnership::remote`. The RFC keeps counts for each unit.
-/// This code counts again at each request, which gives the same answers and takes longer.
+/// This crate counts again at each request, which gives the same answers but takes longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
@@ -29,8 +29,8 @@ pub struct UnitSteering {
     /// A search for a block in a suitable unit looks at this many blocks of a free list.
     pub looks_max: u32,
     /// If a zone has more units than this, a request for memory that cannot be moved also takes blocks
-    /// smaller than a pageblock from tainted units. The request does so before it claims a pageblock of a
-    /// clean unit.
+    /// smaller than a pageblock from tainted units. The request tries these blocks before it claims a
+    /// pageblock of a clean unit.
     pub fragments_above_units: u32,
 }
 

@@ -38,8 +38,8 @@ macro_rules! counters {
 counters! {
     /// Number of pages allocated (kernel: `pgalloc_<zone>`).
     pgalloc,
-    /// Number of pages freed (kernel: `pgfree`). Linux 6.1 does not count pages that went to the zone because
-    /// the page set was busy.
+    /// Number of pages freed (kernel: `pgfree`). Under the rules of Linux 6.1, pages that bypass a busy page
+    /// set do not count.
     pgfree,
     /// Number of allocations from this zone that preferred this zone's node.
     numa_hit,
@@ -61,7 +61,8 @@ counters! {
     direct_free,
     /// Pages that went from the zone to a user, or from a user to the zone, without a page set.
     direct_pages,
-    /// Refills of per-CPU page sets. Each refill takes the zone lock once.
+    /// Refills of per-CPU page sets. Each refill takes the zone lock once. If CPUs own pageblocks, two
+    /// refills may share one hold of the lock.
     refills,
     /// Blocks that refills fetched.
     refilled_blocks,
@@ -69,16 +70,16 @@ counters! {
     refilled_pages,
     /// Drains of per-CPU page sets. Each drain takes the zone lock once.
     drains,
-    /// Pages that drains returned.
+    /// Pages that left page sets in drains.
     drained_pages,
     /// Drains because of consecutive high-order frees: the 2023 series' *free_high*.
     free_high_drains,
     /// Number of times that an operation took the zone's lock.
     zone_lock_acquisitions,
     /// Number of times that an allocated block was split because a part of it was freed. Each split takes the
-    /// zone lock once. Linux has no such operation, and so no such counter.
+    /// zone lock once. Linux has neither this operation nor this counter.
     splits,
-    /// Operations that found the page set's lock taken and went to the free lists.
+    /// Operations that found the page set's lock taken, or had to bypass the page set.
     trylock_failures,
     /// Requests that could wait and found no memory (kernel: `allocstall_<zone>`).
     allocstall,

@@ -46,7 +46,7 @@ pub(crate) struct ZoneBody<'a> {
     pub(crate) mobility_grouping: AtomicBool,
     /// Number of allocations that preferred this zone's node, but were served by another node.
     pub(crate) numa_foreign: Count,
-    /// Number of allocations and frees that found the page set's lock taken.
+    /// Number of allocations and frees that found the page set's lock taken, or had to bypass the page set.
     pub(crate) trylock_failures: Count,
     /// Number of frees of blocks that were out of service.
     pub(crate) bad_frees: Count,
@@ -78,7 +78,7 @@ impl<'a> ZoneBody<'a> {
         }
     }
 
-    /// Raises the watermarks for a while, because a fallback mixes types in a pageblock (spec §1.6). The
+    /// Raises the watermarks for a while, because a fallback may mix types in a pageblock (spec §1.6). The
     /// caller holds the zone lock.
     pub(crate) fn boost_watermark(&self, flags: AllocFlags) {
         let factor = u64::from(self.boost_factor.load(Relaxed));

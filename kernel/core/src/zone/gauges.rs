@@ -1,7 +1,7 @@
 //! The values of a zone that CPUs read without the zone's lock: counts of free pages, nonempty lists, flags.
 //!
-//! A CPU changes these values only while it holds the zone's lock, except for flags. Any CPU may read them. A
-//! reader may see an old value for a moment, as in Linux.
+//! A CPU changes these values only while it holds the zone's lock, except for the flags. Any CPU may read all
+//! these values. A reader may see an old value for a moment, as in Linux.
 
 use core::sync::atomic::{AtomicIsize, AtomicU8, AtomicU16, Ordering::Relaxed};
 
@@ -27,7 +27,7 @@ pub(crate) struct Gauges {
 }
 
 /// For each type and order, a bit that says whether the list has a block. The bits have their own cache line,
-/// because nearly every split and merge writes them, and only requests of orders above 0 read them without
+/// because splits and merges often write the bits, and only requests of orders above 0 read the bits without
 /// the lock.
 #[derive(Debug)]
 #[repr(align(128))]

@@ -63,7 +63,7 @@ pub(crate) struct LockedZone<'z, E> {
     pub(crate) events: &'z E,
     pub(crate) cpu: CpuId,
     /// Number of free pages that are not yet added to the zone's gauge. Every allocation of every CPU reads
-    /// the gauge. So a CPU that holds the lock writes the gauge only once, at the end of the hold.
+    /// the gauge. So a CPU that holds the lock usually writes the gauge only once, at the end of the hold.
     uncounted_pages: i64,
 }
 
@@ -165,7 +165,7 @@ impl<E: EventSink> LockedZone<'_, E> {
         matches!(self.body.frames.state(frame), State::Free { .. }) || self.leak(frame, order, found)
     }
 
-    /// Takes a block that is on no list out of service. Always returns `false`, so that
+    /// Takes a block out of service. The block must be on no list. Always returns `false`, so that
     /// [`is_sound`](Self::is_sound) can return this result.
     #[cold]
     pub(crate) fn leak(&mut self, frame: FrameIndex, order: Order, found: FoundAt) -> bool {
@@ -175,8 +175,8 @@ impl<E: EventSink> LockedZone<'_, E> {
         false
     }
 
-    /// The type that a pageblock gets: with grouping by mobility off, every mergeable type becomes unmovable
-    /// (spec §1.6).
+    /// Returns the type that a pageblock gets instead of `migratetype`: if grouping by mobility is off, every
+    /// mergeable type becomes unmovable (spec §1.6).
     pub(crate) fn grouped(&self, migratetype: MigrateType) -> MigrateType {
         if migratetype.is_mergeable() && !self.is_grouped() { MigrateType::Unmovable } else { migratetype }
     }

@@ -3,13 +3,15 @@
 use crate::ZoneKind;
 use crate::count::Count;
 
-/// A zone's watermarks in frames, without boost. The watermarks are equally spaced. If a setting is so large
-/// that a watermark would overflow, the watermark is the largest number, which no zone reaches.
+/// A zone's watermarks in frames, without boost. The watermarks that the allocator computes are equally
+/// spaced. If a setting is so large that a watermark would overflow, the watermark is the largest number,
+/// which no zone reaches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Watermarks {
-    /// Below this number of free frames, only requests that may use reserves succeed.
+    /// If a request would leave this number of free frames or fewer, it succeeds only if it may use reserves.
     pub min: u64,
-    /// Below this number of free frames, a request wakes the reclaimer.
+    /// If a request would leave this number of free frames or fewer in each of its zones, it wakes the
+    /// reclaimer.
     pub low: u64,
     /// Above this number of free frames, the reclaimer stops.
     pub high: u64,
@@ -42,7 +44,7 @@ pub struct WatermarkSettings {
     pub pages_min: u64,
     /// `watermark_scale_factor`, in 10 000ths of the zone.
     pub scale_factor: u32,
-    /// Number of managed frames of all zones that count as low memory.
+    /// Number of managed frames of all zones except those of kind `HighMem` or `Movable`.
     pub lowmem: u64,
 }
 

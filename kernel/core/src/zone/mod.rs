@@ -1,4 +1,5 @@
-//! A zone: its frame numbers, flags and lock. Other files have free lists, watermarks and reserves.
+//! A zone: its frame numbers, flags and lock. The other files of this folder have the free lists, watermarks
+//! and reserves.
 
 mod assertions;
 mod body;
@@ -31,15 +32,15 @@ pub struct Zone<'a, P: Platform> {
 }
 
 impl<'a, P: Platform> Zone<'a, P> {
-    /// Makes a zone without frames. [`PageAllocator::new`](crate::PageAllocator::new) fills the zone.
-    /// `frames` must have the sizes that [`FrameCounts`](crate::FrameCounts) says.
+    /// Makes a zone without frames. [`PageAllocator::new`](crate::PageAllocator::new) fills the zone. Each
+    /// table of `frames` must have at least as many entries as [`FrameCounts`](crate::FrameCounts) says.
     #[must_use]
     pub const fn new(frames: FrameTables<'a>) -> Self {
         Self { body: ZoneBody::new(frames), buddy: Lock::<P, _>::new(FreeLists::EMPTY) }
     }
 
-    /// Returns the zone with a table of owners, which a policy with owners needs. The table has as many
-    /// entries as [`FrameCounts::owners`] says.
+    /// Returns the zone with a table of owners, which a policy with owners needs. The table must have at
+    /// least as many entries as [`FrameCounts::owners`] says.
     #[must_use]
     pub fn with_owners(mut self, owners: Storage<'a, PageblockOwner>) -> Self {
         self.body.owners = Owners::new(owners);
@@ -84,9 +85,9 @@ impl<P: Platform> fmt::Debug for Zone<'_, P> {
     }
 }
 
-/// A zone's frames. Indices count from `base`, which is a multiple of the largest block, so aligned frames
-/// have aligned indices. The tables extend to the next such multiple, so that a block's buddy always has an
-/// entry.
+/// A zone's frames. Indices count from `base`, which is a multiple of the largest block's size, so aligned
+/// frames have aligned indices. The tables end at a multiple of this size, so that a block's buddy always has
+/// an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     base: u64,
@@ -105,7 +106,7 @@ impl Span {
         }
         let base = pfns.start & !(LARGEST_BLOCK - 1);
         let table_end = pfns.end.checked_next_multiple_of(LARGEST_BLOCK)?;
-        // The last index is not a frame, because it marks the end of lists.
+        // No frame has the largest index, because this value marks the end of a list.
         FrameIndex::try_from(table_end - base).ok()?;
         let index = |pfn| FrameIndex::try_from(pfn - base).ok();
         Some(Self { base, start: index(pfns.start)?, end: index(pfns.end)? })
@@ -140,8 +141,9 @@ impl Span {
 }
 
 impl FrameCounts {
-    /// The table sizes for a zone with these frame numbers. `None` if the zone is empty or spans more than
-    /// 2^32 − 2^10 frames (16 TiB with 4 KiB frames).
+    /// The table sizes for a zone with these frame numbers. `None` if the zone is empty, or if its span,
+    /// rounded outwards to blocks of 1024 frames, has more than 2^32 − 2^10 frames (16 TiB with 4 KiB
+    /// frames).
     #[must_use]
     pub fn for_span(pfns: Range<u64>) -> Option<Self> {
         Some(Span::covering(pfns)?.counts())
@@ -187,7 +189,7 @@ impl ZoneBody<'_> {
         self.gauges.flags.fetch_or(flag as u8, Relaxed);
     }
 
-    /// Clears a flag. Returns whether this call cleared it.
+    /// Clears a flag. Returns whether the flag was set.
     pub(crate) fn clear(&self, flag: ZoneFlag) -> bool {
         self.gauges.flags.fetch_and(!(flag as u8), Relaxed) & flag as u8 != 0
     }

@@ -34,7 +34,8 @@ impl ZoneBody<'_> {
         ok(watermark) || flags.contains(AllocFlags::NO_WATERMARKS)
     }
 
-    /// After a drain, clears the zone's mark if its free memory has risen above the high watermark.
+    /// After a drain, clears the zone's below-high mark if the zone's free memory is above the high
+    /// watermark.
     pub(crate) fn clear_below_high(&self) {
         if self.has(ZoneFlag::BelowHigh) {
             let high = self.marks.boosted(Watermark::High);
@@ -44,8 +45,8 @@ impl ZoneBody<'_> {
         }
     }
 
-    /// Whether a request of `order` leaves `mark` frames free and finds a block (spec §1.11, the full check).
-    /// `highest` is the highest zone that the request may use.
+    /// Whether a request of `order` leaves more than `mark` frames free and finds a block (spec §1.11, the
+    /// full check). Some flags lower `mark`. `highest` is the highest zone that the request may use.
     pub(crate) fn is_watermark_ok(
         &self,
         order: Order,
@@ -176,7 +177,8 @@ mod tests {
         }
     }
 
-    /// Tests worked example E16: one comparison, with a reserve for requests that could use a higher zone.
+    /// Tests worked example E16: one free frame above the high watermark is enough, unless the zone keeps a
+    /// frame from requests that could use a higher zone.
     #[test]
     fn example_e16_fast_check_at_high() {
         let zone = free_left(20_480, 16_471);

@@ -21,8 +21,8 @@ pub(crate) fn program(bytes: &mut Unstructured<'_>) -> Result<(Machine, Vec<Oper
     Ok((machine, operations, 1 + frames as usize / 64))
 }
 
-/// Decodes a machine. The zones of a machine are small, so that many programs run. A few machines have room
-/// for a reserve of atomic blocks.
+/// Decodes a machine. The zones of a machine are small, so that many programs run. A few machines have a zone
+/// that is large enough for a reserve of atomic blocks.
 fn machine(bytes: &mut Unstructured<'_>) -> Result<Machine> {
     let layout = *bytes.choose(LAYOUTS)?;
     let mut at = u64::from(bytes.int_in_range(0..=2_u8)?) * 0x10_0001;
@@ -60,7 +60,7 @@ fn machine(bytes: &mut Unstructured<'_>) -> Result<Machine> {
     })
 }
 
-/// Decodes the number of a CPU. Sometimes no CPU has this number.
+/// Decodes the number of a CPU. The machine may have no CPU with this number.
 fn cpu(bytes: &mut Unstructured<'_>) -> Result<u32> {
     bytes.choose(&[0, 0, 0, 1, 1, 1, 2, 3, 4, u32::MAX]).copied()
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use pageset_core::{Config, NodeId, Order, ZoneConfig, ZoneKind};
 
-/// A machine that an allocator can be built for.
+/// The description of a machine. An allocator can be built for each machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     pub(crate) zones: Vec<ZoneShape>,

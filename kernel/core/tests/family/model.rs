@@ -131,7 +131,7 @@ impl Model {
             && (!matches!(request.nodes, NodeChoice::Only(_)) || zone.node == self.local_node(cpu, request))
     }
 
-    /// Whether a zone has a free block of this order in a pageblock that never had holes.
+    /// Whether a zone has a free block of this order, by the rules of [`is_block_free`](Self::is_block_free).
     pub(crate) fn has_free_block(&self, zone: &ZoneShape, order: Order) -> bool {
         zone.regions.iter().any(|region| {
             let size = u64::from(order.frames());
@@ -146,8 +146,8 @@ impl Model {
         })
     }
 
-    /// Whether the block at this frame is free, and lies in pageblocks that never had holes and are in
-    /// service.
+    /// Whether the block at this frame is free, and lies in pageblocks that are in service and never had
+    /// holes. A single frame may also lie in a pageblock that had holes.
     pub(crate) fn is_block_free(&self, pfn: u64, order: Order) -> bool {
         let range = pfn..pfn + u64::from(order.frames());
         let is_ragged = |pfn: u64| self.pageblock_of(pfn).is_none_or(|block| self.ragged.contains(&block));
@@ -155,7 +155,8 @@ impl Model {
         may_be && self.machine.are_memory(&range) && !self.overlaps(&range) && !self.is_isolated(&range)
     }
 
-    /// The error that an allocation must give in any state of memory.
+    /// The error that this request must get, whatever memory is free. `None` if only the lack of memory may
+    /// refuse the request.
     pub(crate) fn refusal(&self, cpu: u32, request: &Request) -> Option<AllocError> {
         if !self.knows(cpu) {
             return Some(AllocError::BadCpu(CpuId(cpu)));
@@ -199,7 +200,7 @@ impl Model {
         }
     }
 
-    /// The expected answer to frees and splits of a range.
+    /// The expected answer to a free or split of a range.
     pub(crate) fn range_answer(&self, cpu: u32, range: &Range<u64>) -> Result<(), FreeError> {
         let first_not_ours = range.clone().find(|pfn| self.around(*pfn).is_none());
         if !self.knows(cpu) {

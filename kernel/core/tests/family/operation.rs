@@ -117,7 +117,7 @@ pub(crate) enum Operation {
     },
 }
 
-/// The call that frees a block.
+/// The arguments of a free: right, with another order, inside the block, or right but twice.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum How {
     Right,
@@ -126,7 +126,7 @@ pub(crate) enum How {
     Twice,
 }
 
-/// A request.
+/// The parts of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish {
     pub(crate) order: u8,

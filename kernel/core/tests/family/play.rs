@@ -28,7 +28,7 @@ struct Run<S> {
     model: Model,
 }
 
-/// Returns a frame in a block, after the block or before the block.
+/// Returns a frame from 8 frames before `pfn` to 15 frames after `pfn`.
 fn near(pfn: u64, offset: u64) -> u64 {
     (pfn + offset % 24).saturating_sub(8)
 }
@@ -47,8 +47,8 @@ fn request(wish: &Wish) -> Request {
     request
 }
 
-/// Whether a request may use every frame of its zones. Only a request that may wait can use frames in page
-/// sets.
+/// Whether a request may use every frame of its zones. Only a request that may wait can use frames in the
+/// page sets of other CPUs.
 fn may_use_all(request: &Request) -> bool {
     let desperate = RequestTraits::NO_WATERMARKS | RequestTraits::MAY_WAIT;
     request.traits.contains(desperate) && !request.traits.contains(RequestTraits::NO_RESERVES)
@@ -143,7 +143,7 @@ impl<S: Subject> Run<S> {
         }
     }
 
-    /// Checks an allocation failure of a request that may use every frame.
+    /// Checks that a request that may use every frame failed for lack of memory.
     fn check_exhausted(&self, cpu: u32, request: &Request) {
         for (zone, shape) in self.model.machine.zones.iter().enumerate() {
             if !self.model.is_eligible(cpu, shape, request) {
@@ -302,11 +302,11 @@ impl<S: Subject> Run<S> {
         if drained {
             drain(self);
         }
-        // A frame that no caller uses goes out of service alone, or together with the block of a CPU that
-        // contains the frame.
+        // If no caller uses a frame, the frame goes out of service alone, or together with the whole block
+        // that a CPU keeps.
         let goes_with = self.subject.goes_with(Pfn(pfn));
         let outcome = self.allocator().mark_bad(CpuId(cpu), Pfn(pfn));
-        // A page set notices a bad block when the block leaves it.
+        // A page set notices a bad block when the block leaves the page set, so drain all page sets.
         drain(self);
         let model = &mut self.model;
         if !model.knows(cpu) {

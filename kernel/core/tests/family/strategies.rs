@@ -14,14 +14,13 @@ fn sizes() -> BoxedStrategy<u64> {
         3 => 1_u64..2000,
         4 => 2000_u64..6000,
         3 => 12_000_u64..26_000,
-        // This zone is large enough for a reserve of atomic blocks under Linux 6.12.
+        // A zone of this size is large enough for a reserve of atomic blocks under Linux 6.12.
         1 => 51_200_u64..53_000,
     ]
     .boxed()
 }
 
-/// Makes a span of about `size` frames with up to three regions. `gap` is the distance from the previous
-/// span.
+/// Makes the parts of a zone: the gap before its span, the number of its frames, and up to two holes.
 fn shape() -> impl Strategy<Value = (u64, u64, Vec<(u64, u64)>)> {
     let gaps = prop_oneof![Just(0_u64), 1_u64..5000, Just(1024_u64)];
     let holes = prop_oneof![
@@ -139,7 +138,7 @@ fn how() -> impl Strategy<Value = How> {
     ]
 }
 
-/// An operation that takes all memory.
+/// Makes an operation that allocates until no memory is left.
 fn fill() -> impl Strategy<Value = Operation> {
     let traits = RequestTraits::NO_WATERMARKS | RequestTraits::MAY_WAIT;
     let wish = Wish {
@@ -153,7 +152,7 @@ fn fill() -> impl Strategy<Value = Operation> {
     cpu().prop_map(move |cpu| Operation::Fill(cpu, wish))
 }
 
-/// A program that takes all memory before every operation.
+/// Makes a program that allocates all memory before every operation.
 pub(crate) fn dry_programs() -> impl Strategy<Value = Vec<Operation>> {
     let step = (fill(), operations()).prop_map(|(fill, operation)| [fill, operation]);
     prop::collection::vec(step, 1..30).prop_map(|steps| steps.into_iter().flatten().collect())

@@ -9,7 +9,7 @@ use pageset_core::{
 use super::model::Model;
 use super::operation::Operation;
 
-/// An allocator that is tested against the model.
+/// An allocator that the model tests.
 pub(crate) trait Subject {
     type Allocator: Administered;
 
@@ -36,13 +36,14 @@ pub(crate) trait Subject {
     /// Runs an operation that is not in `FrameAllocator`.
     fn own(&self, model: &Model, operation: &Operation);
 
-    /// Calls each query with a frame, a zone and a CPU that may not exist.
+    /// Calls each query of the allocator, and compares the answers with the model. The frame, the zone or the
+    /// CPU may not exist.
     fn look(&self, model: &Model, cpu: u32, zone: usize, pfn: u64);
 
-    /// Checks everything visible except the census.
+    /// Checks the allocator's visible state, except the numbers of frames in each state.
     fn check(&mut self, model: &Model);
 
-    /// Checks the state once all memory is free.
+    /// Checks the allocator's state after all memory was freed.
     fn finish(&self, model: &Model);
 }
 
@@ -103,14 +104,14 @@ pub(crate) use administered;
 /// Promises that some allocators make and other allocators do not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Promises {
-    /// The allocator reports every double free. Without this promise, programs free no block twice. All other
-    /// wrong frees are still reported.
+    /// The allocator reports every double free. Without this promise, programs free no block twice. The
+    /// allocator must still report all other wrong frees.
     pub(crate) tells_double_frees: bool,
     /// A request that ignores watermarks finds any free block of its order, except in pageblocks that have or
-    /// had holes. Without this promise, such a request still finds a free page, unless all free pages are in
-    /// contiguous areas.
+    /// had holes. Without this promise, a request for a single page that ignores watermarks still finds a
+    /// free page, unless all free pages are in contiguous areas.
     pub(crate) finds_blocks: bool,
     /// The allocator hands out no frame of a pageblock that is out of service. Without this promise, the
-    /// allocator may hand out frames of such a pageblock that were in page sets.
+    /// allocator may hand out frames that were in page sets when their pageblock went out of service.
     pub(crate) keeps_isolated: bool,
 }

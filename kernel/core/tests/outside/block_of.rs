@@ -17,7 +17,8 @@ impl Platform for Host {
     }
 }
 
-/// An allocator of one zone. The zone's span has a hole after these frames, unless the frames fill the span.
+/// An allocator of one zone. The zone's span has 4096 frames. The span ends with a hole if `frames` is
+/// smaller.
 fn allocator(frames: u64) -> PageAllocator<'static, Host> {
     let regions = [0..frames];
     let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..4096, regions: &regions }];

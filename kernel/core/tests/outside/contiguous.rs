@@ -1,4 +1,5 @@
-//! Tests allocations of more frames than a block has, with any alignment, and of any range at its address.
+//! Tests allocations of more frames than the largest block has, with any alignment, and allocations of a
+//! given range.
 
 use pageset_core::{
     AllocError, Config, CpuId, NodeChoice, NodeId, Order, Pfn, Request, RequestTraits, ZoneConfig, ZoneKind,
@@ -8,7 +9,7 @@ use crate::host::{Allocator, build};
 
 const CPU: CpuId = CpuId(0);
 
-/// Two nodes. The first has a hole of 700 frames.
+/// Makes a machine of two nodes. The first node has a hole of 700 frames.
 fn machine() -> Allocator {
     let (first, second) = ([0..3000, 3700..16_384], [16_384..32_768]);
     let zone = |node, span, regions| ZoneConfig { kind: ZoneKind::Normal, node: NodeId(node), span, regions };
@@ -82,7 +83,7 @@ fn a_range_that_is_not_free_stays_as_it_is() {
         Err(true)
     );
     assert_eq!(in_use(&allocator), 1);
-    // The block of 128 frames from here reaches into the hole.
+    // The block of 128 frames at frame 2944 reaches into the hole.
     assert_eq!(allocator.alloc_range(CPU, 2900..3100, &any()), Err(AllocError::NotFree(Pfn(2944))));
     assert_eq!(allocator.alloc_range(CPU, 3000..3100, &any()), Err(AllocError::Foreign(Pfn(3000))));
     assert_eq!(allocator.alloc_range(CPU, 40_000..40_001, &any()), Err(AllocError::Foreign(Pfn(40_000))));
@@ -104,8 +105,8 @@ fn wrong_arguments_have_errors() {
     }
 }
 
-/// Tests that the watermark stops a search at once, and that the frames that the search had taken are free
-/// again.
+/// Tests that the min watermark makes the allocation fail, and that the frames that the search had taken are
+/// free again.
 #[test]
 fn the_minimum_watermark_is_kept() {
     let allocator = machine();

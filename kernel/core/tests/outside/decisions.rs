@@ -16,7 +16,7 @@ use MigrateType::{Movable, Unmovable};
 /// Number of frames of a zone that is large enough for batch 63.
 const LARGE: u64 = 180_224;
 
-/// A request that takes from the free lists directly: it bypasses the page set and ignores watermarks.
+/// A request that bypasses the page set, takes its page from the free lists, and ignores watermarks.
 fn direct(migratetype: MigrateType) -> Request {
     let traits = RequestTraits::BYPASS_PCP | RequestTraits::NO_WATERMARKS | RequestTraits::WAKE_KSWAPD;
     Request::new(Order::ZERO).of_type(migratetype).with(traits)
@@ -32,8 +32,8 @@ fn wakes(events: &[Event]) -> usize {
     events.iter().filter(|event| matches!(event, Event::WakeKswapd { .. })).count()
 }
 
-/// Zones of 4096 frames each, one after another from frame 0, without `lowmem_reserve`. Each of two nodes
-/// has a CPU.
+/// Makes a machine with zones of 4096 frames each, one after another from frame 0, and with `min_free_kbytes`
+/// 0. Each of two nodes has one CPU.
 fn zones(policy: Policy, of: &[(ZoneKind, u16)]) -> Machine {
     let spans: Vec<_> = (0..of.len() as u64).map(|zone| zone * 4096..(zone + 1) * 4096).collect();
     let zones: Vec<_> = of
@@ -116,7 +116,7 @@ fn drains_on_demand_begin_at_list_0_and_go_in_chunks() {
         })
         .collect();
     assert_eq!(drained, [unmovable, movable.0]);
-    // The limit of the page set is larger than a chunk of batch << 5 pages.
+    // With these watermarks, the limit of the page set is larger than a chunk of batch << 5 pages.
     let most = Watermarks { min: 5000, low: 9000, high: 10_000 };
     machine.allocator.set_watermarks(ZONE, most).expect("it exists");
     machine.stock(0, 2020).into_iter().for_each(|block| machine.free(CPU, block));
@@ -184,7 +184,7 @@ fn fragmenting_is_better_than_another_node() {
         while machine.allocator.zones().next().is_some_and(|zone| zone.free > 0) {
             machine.allocator.alloc(CPU, &in_dma32).expect("free > 0");
         }
-        // One movable page in each pageblock of the preferred zone.
+        // Allocate one movable page in each pageblock of the preferred zone.
         for frame in (4096..8192).step_by(512) {
             machine.allocator.alloc_at(CPU, Pfn(frame), &direct(Movable)).expect("free");
         }
@@ -311,7 +311,7 @@ fn bulk_for_one_slot_is_an_ordinary_allocation() {
     }
 }
 
-/// Tests that only a request that may wait gets pages from another CPU's page set.
+/// Tests that a request gets pages from another CPU's page set only if the request may wait.
 #[test]
 fn all_page_sets_are_drained_before_a_waiting_request_fails() {
     for policy in POLICIES {
@@ -358,8 +358,8 @@ fn a_boosted_zone_wakes_the_reclaimer_once() {
         machine.allocator.alloc(CPU, &quiet).expect("32 are free");
         assert_eq!(wakes(&machine.events()), 0, "{}: it may not", policy.name);
         assert_eq!(machine.allocator.zones().next().map(|zone| zone.boost), Some(512));
-        // One wake-up comes because the zone fell below the low watermark. A second wake-up comes for the
-        // boost, if the request mixes types in a pageblock again.
+        // The next request wakes the reclaimer twice: first because the zone is below its low watermark, and
+        // then because the request mixes types in a pageblock and so boosts the watermark.
         while machine.allocator.alloc(CPU, &direct(Unmovable)).is_ok() {}
         give(&machine.allocator, 1024..1056);
         machine.events();
@@ -381,7 +381,7 @@ fn exactly_a_pageblock_of_each_type_is_enough_for_grouping() {
     }
 }
 
-/// Tests that a drain that leaves enough free memory clears the zone's below-high mark.
+/// Tests that a drain clears the zone's below-high mark if enough memory is free after the drain.
 #[test]
 fn a_drain_clears_the_mark_of_a_zone_that_is_above_high() {
     let machine = Machine::new(LINUX_6_12, LARGE);

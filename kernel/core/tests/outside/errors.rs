@@ -15,7 +15,7 @@ use pageset_core::{
 const CPU: CpuId = CpuId(0);
 const NOBODY: CpuId = CpuId(u32::MAX);
 
-/// 8 MiB from frame 1024 on, with a hole; two CPUs.
+/// Makes a machine of 8 MiB and two CPUs. The memory begins at frame 1024 and has a hole.
 fn machine() -> Allocator {
     let regions = [1024..2000, 2048..3072];
     let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 1024..3072, regions: &regions }];
@@ -44,7 +44,8 @@ fn frees_of_the_wrong_thing_are_told_apart() {
         }
         assert_eq!(allocator.free(CPU, pfn, size), Ok(()));
         assert_eq!(allocator.free(CPU, pfn, size), Err(FreeError::DoubleFree(pfn)));
-        // The error is a double free, whether the block is cached or has merged into a larger block.
+        // After the drain, the block may have merged into a larger block. The error must still be a double
+        // free.
         allocator.drain_all(CPU).expect("a CPU");
         assert_eq!(allocator.free(CpuId(1), pfn, size), Err(FreeError::DoubleFree(pfn)));
     }
@@ -129,7 +130,7 @@ fn a_given_place_must_be_free_aligned_and_ours() {
     let pfn = allocator.alloc(CpuId(1), &Request::new(Order::ZERO)).expect("memory enough");
     allocator.free(CpuId(1), pfn, Order::ZERO).expect("allocated");
     assert_eq!(allocator.alloc_at(CPU, pfn, &Request::new(Order::ZERO)), Ok(()));
-    // The allocation must leave as many free pages as the min watermark.
+    // `alloc_at` must leave more free pages than the min watermark.
     allocator.set_min_free_kbytes(8000);
     let out = AllocError::OutOfMemory { order: Order::ZERO };
     assert_eq!(allocator.alloc_at(CPU, Pfn(1500), &Request::new(Order::ZERO)), Err(out));
@@ -223,7 +224,7 @@ fn contradictory_configurations_are_refused() {
     assert_eq!(configure(&[(Normal, 0, 0..8, from_ref(&(0..8)))], &[most]), Ok(()));
 }
 
-/// Tests that `check` refuses impossible regions, so that a configuration that passes can be built.
+/// Tests that `check` refuses impossible regions before the caller makes tables.
 #[test]
 fn impossible_regions_are_refused_before_there_are_tables() {
     let of_second_zone = |regions: &[Range<u64>]| {
@@ -288,8 +289,8 @@ fn a_bad_fraction_is_refused_and_the_old_one_stays() {
     assert_eq!(allocator.pageset_info(ZoneId(0), CPU), before);
 }
 
-/// Tests a race of two threads that free the same block: one thread succeeds, and the other thread gets a
-/// double-free error.
+/// Tests a race of two threads that free the same block: one thread succeeds, the other thread gets an error,
+/// and no frame is freed twice.
 #[test]
 fn of_two_threads_that_free_a_block_one_wins() {
     let allocator = machine();
@@ -339,8 +340,8 @@ fn hostile_numbers_do_not_overflow() {
         let most = pageset_core::Watermarks { min: u64::MAX, low: u64::MAX, high: u64::MAX };
         assert_eq!(allocator.set_watermarks(ZoneId(0), most), Ok(()));
         assert!(allocator.alloc_at(CPU, Pfn(2048), &Request::new(order(4))).is_err());
-        // First set all bits, which include NO_RESERVES, so the request uses no reserves. After that, set a
-        // single bit.
+        // A request with all bits set has NO_RESERVES too, so the request must fail. A request with
+        // NO_WATERMARKS alone must succeed.
         assert!(
             allocator.alloc_at(CPU, Pfn(2048), &Request::new(order(4)).with(RequestTraits::all())).is_err()
         );

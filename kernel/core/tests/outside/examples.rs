@@ -10,8 +10,8 @@ use pageset_core::{
     Request, RequestTraits, Watermarks, ZoneConfig, ZoneKind,
 };
 
-/// A machine of one zone with two CPUs. The page sets have the limits of the first row of E1: 6862 and 90 112
-/// pages.
+/// Makes a machine of one zone with two CPUs. Under Linux 6.12, the page sets have the limits of the first
+/// row of E1: 6862 and 90 112 pages.
 fn e1_machine(policy: Policy) -> Machine {
     let machine = Machine::new(policy, 1_441_792);
     let marks = Watermarks { min: 10_980, low: 13_725, high: 16_470 };
@@ -19,7 +19,8 @@ fn e1_machine(policy: Policy) -> Machine {
     machine
 }
 
-/// The refills since the last call: blocks requested and obtained.
+/// The refills since the last call. Each pair has the number of blocks that the refill wanted, and the number
+/// that it got.
 fn refills(machine: &Machine) -> Vec<(u32, u32)> {
     let refill = |event: &Event| match *event {
         Event::PcpRefill { asked, got, .. } => Some((asked, got)),
@@ -182,7 +183,7 @@ fn e10_a_refill_of_huge_pages() {
     assert_eq!((machine.info(CPU).count, machine.info(CPU).high), (512, before + 63));
 }
 
-/// A request that takes from the free lists directly: it bypasses the page set and ignores watermarks.
+/// A request that bypasses the page set, takes its page from the free lists, and ignores watermarks.
 fn direct(migratetype: MigrateType) -> Request {
     let traits = RequestTraits::BYPASS_PCP | RequestTraits::NO_WATERMARKS | RequestTraits::WAKE_KSWAPD;
     Request::new(Order::ZERO).of_type(migratetype).with(traits)
@@ -207,7 +208,8 @@ fn fallbacks(machine: &Machine) -> Vec<(u64, u8, MigrateType, bool)> {
     machine.events().iter().filter_map(fallback).collect()
 }
 
-/// A zone of frames 0 to 4095, all allocated as `migratetype`, without `lowmem_reserve`.
+/// Makes a machine with one zone of 4096 frames and with `min_free_kbytes` 0. All frames are allocated as
+/// `migratetype`.
 fn full(policy: Policy, migratetype: MigrateType) -> Machine {
     let machine = Machine::new(policy, 4096);
     machine.allocator.set_min_free_kbytes(0);
@@ -242,7 +244,7 @@ fn e13_splitting_claiming_and_merging() {
     }
 }
 
-/// Tests E14: a movable request finds only small unmovable blocks.
+/// Tests E14: a movable request that finds only small unmovable blocks takes one of these blocks.
 #[test]
 fn e14_a_movable_request_takes_a_small_block() {
     use MigrateType::{Movable, Unmovable};
@@ -264,7 +266,8 @@ fn e14_a_movable_request_takes_a_small_block() {
     }
 }
 
-/// Tests E15: an unmovable request finds small blocks in a pageblock with mostly movable pages.
+/// Tests E15: an unmovable request that finds blocks only in a mostly movable pageblock does not claim this
+/// pageblock.
 #[test]
 fn e15_an_unmovable_request_meets_a_movable_pageblock() {
     use MigrateType::{Movable, Unmovable};
@@ -324,8 +327,8 @@ fn e19_v5_page_sets_hold_eleven_batches() {
     assert_eq!(machine.drains(), [Drained { reason: DrainReason::High, pages: 31 }]);
 }
 
-/// Tests the only difference between the last posted patch and the merged series: how much a free lowers
-/// `high` while memory is short.
+/// Tests how much a free lowers `high` while memory is short, under patch 10 as posted: by the number of
+/// pages freed. Under the merged series, a free lowers `high` by at least `batch`.
 #[test]
 #[cfg_attr(miri, ignore = "millions of frames")]
 fn e06_as_posted_high_falls_by_the_pages_freed() {

@@ -1,6 +1,6 @@
 //! Tests an interrupt that arrives while its CPU holds the lock of its page set. The interrupt handler may
-//! allocate and free, but must never wait for that lock, because the lock's holder cannot run until the
-//! handler returns.
+//! allocate and free, but must never wait for the page set's lock. The holder of the lock cannot run until
+//! the handler has ended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -11,11 +11,11 @@ use pageset_core::{
     RequestTraits, Tables, ZoneConfig, ZoneKind,
 };
 
-/// A lock for one thread. An attempt to take the lock while it is held panics, because a wait would never
-/// end.
+/// A lock for one thread. If the lock is held, `lock` panics, because a wait would never end, and `try_lock`
+/// fails.
 struct OneThread(AtomicBool);
 
-// SAFETY: only one caller's exchange finds false between two unlocks.
+// SAFETY: between two unlocks, `swap` returns `false` to only one caller, so only one caller holds the lock.
 unsafe impl RawMutex for OneThread {
     const INIT: Self = Self(AtomicBool::new(false));
     type Guard = GuardSend;
@@ -50,7 +50,7 @@ impl Platform for Host {
 
 type Handler = Box<dyn FnOnce(&PageAllocator<'static, Host>) + Send>;
 
-/// Runs its handler at the only event that is emitted with a page set's lock held.
+/// Runs its handler at an event that a free emits with the page set's lock held.
 struct Interrupt(Mutex<Option<Handler>>);
 
 impl EventSink for Interrupt {

@@ -1,9 +1,9 @@
-//! Tests the specification's invariants (§8.1). A test's name has the invariant's number. The invariants of
-//! every state are in `steady`, and the test with the model checks them too, after each operation.
+//! Tests the specification's invariants (§8.1). A test's name has the invariant's number. `steady` checks the
+//! invariants that hold in every state. The test with the model runs these checks too, after each operation.
 //!
 //! Two invariants have no test here. Invariant 37 is about bad pages that a refill finds by their contents,
-//! but the core cannot read the contents of frames. Invariant 40 is about clearing huge pages, which is not a
-//! part of the core.
+//! but the core cannot read the contents of frames. Invariant 40 is about the clearing of huge pages, but the
+//! core does not clear pages.
 
 use crate::host::{self, order};
 use crate::log::{CPU, Drained, Machine, OTHER, ZONE};
@@ -31,7 +31,8 @@ fn policies(wanted: impl Fn(&Policy) -> bool) -> Vec<Policy> {
     policies
 }
 
-/// The refills since the last call: blocks requested and obtained.
+/// The refills since the last call. Each pair has the number of blocks that the refill wanted, and the number
+/// that it got.
 fn refills(machine: &Machine) -> Vec<(u32, u32)> {
     let refill = |event: &Event| match *event {
         Event::PcpRefill { asked, got, .. } => Some((asked, got)),
@@ -154,7 +155,7 @@ fn i12_a_fraction_fixes_high() {
 #[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i13_high_stays_between_its_limits() {
     // If CPUs own pageblocks, a page set may hold far more pages than `high`. A tick may then raise `high`
-    // above the limit for a while.
+    // above its upper limit for a while.
     for policy in policies(|policy| policy.tuning.is_some() && policy.ownership.is_none()) {
         let machine = Machine::new(policy, 30_000);
         let info = machine.info(CPU);
@@ -191,7 +192,8 @@ fn i14_a_free_drains_exactly_at_the_limit() {
 #[cfg_attr(miri, ignore = "a zone too large for miri")]
 fn i15_histories_and_factors_are_bounded() {
     let capped = |policy: &Policy| match policy.free_history {
-        // Owned pageblocks move as a whole.
+        // If CPUs own pageblocks, refills and drains move whole pageblocks, so the bounds on their sizes do
+        // not hold.
         _ if policy.ownership.is_some() => false,
         FreeHistory::Count { .. } => true,
         FreeHistory::Factor { cap, .. } => cap == pageset_core::policy::FactorCap::ScaleMax,
@@ -223,7 +225,7 @@ fn pages_of_next_drain(machine: &Machine, stock: &mut Vec<(Pfn, Order)>) -> u32 
     }
 }
 
-/// Makes a page set with a fixed limit of 900 pages and a history of `freed` pages. The size of its next
+/// Makes a page set with a fixed limit of 901 pages and a history of `freed` pages. The size of its next
 /// drain shows how much history is left.
 fn with_history(freed: usize) -> (Machine, Vec<(Pfn, Order)>) {
     let machine = Machine::new(LINUX_6_12, LARGE);
@@ -249,8 +251,8 @@ fn i16_an_allocation_halves_the_free_history_once() {
         .allocator
         .alloc_bulk(CPU, &Request::new(Order::ZERO).movable(), &mut slots)
         .expect("memory enough");
-    // Without halving, the history has 300 + 621 pages; with halving, it would have 150 + 621. A drain takes
-    // at most the limit minus a batch.
+    // If the bulk allocation does not halve the history, the history has 300 + 621 pages. Otherwise the
+    // history would have 150 + 621 pages. A drain takes at most the limit minus a batch.
     assert_eq!(pages_of_next_drain(&machine, &mut stock), 901 - 63, "the bulk interface does not halve");
 }
 
@@ -370,11 +372,12 @@ fn i20_a_list_is_drained_from_its_cold_end_before_any_other() {
     assert_eq!(machine.drains(), []);
     eights.iter().for_each(|block| machine.free(CPU, *block));
     assert_eq!(before, 150);
-    // The seventh of eight blocks reaches the limit. The drain takes the three oldest blocks of that list,
-    // and no single page.
+    // The free of the seventh block of order 3 reaches the limit. The drain takes the three oldest blocks of
+    // order 3, and no single page.
     let oldest: Vec<_> = eights[..3].iter().map(|block| block.0.0).collect();
     assert_eq!(drained_frames(&machine), oldest);
-    // A drain on demand begins with list 0, oldest page first, then takes the next list.
+    // A drain on demand takes the single pages first, and then the blocks of order 3. Of each list, the drain
+    // takes the oldest block first.
     machine.allocator.drain_cpu(CPU, CPU).expect("it exists");
     let rest = singles.iter().chain(&eights[3..]).map(|block| block.0.0);
     assert_eq!(drained_frames(&machine), rest.collect::<Vec<_>>());
@@ -474,7 +477,8 @@ fn i25_a_large_cache_slice_keeps_a_batch() {
                 smallest = smallest.min(drain.pages);
             }
         }
-        // Spec example E4: 64 pages every 16 frees, or 4 at each free.
+        // By the spec's example E4, a drain takes 64 pages if the CPU has a large share of the caches, and
+        // otherwise 4 pages.
         assert_eq!(smallest, if large { 64 } else { 4 });
     }
 }
@@ -614,7 +618,7 @@ fn i34_while_the_reclaimer_works_page_sets_shrink_to_four_batches() {
         for block in more {
             machine.free(CPU, block);
             let drained: u32 = machine.drains().iter().map(|drain| drain.pages).sum();
-            // A block is drained together with its buddies in the page set.
+            // If CPUs own pageblocks, a drain takes a block together with its buddies in the page set.
             let merged = if policy.ownership.is_some() { 512 } else { 0 };
             assert!(drained <= 3 * 63 + merged, "{}: {drained} pages at one free", policy.name);
         }

@@ -1,6 +1,6 @@
 //! Tests the concerns of the reviewers of the 2016 high-order per-CPU series. The specification lists these
-//! concerns as R1 to R15 (§4.5). Each concern is a test of the `HIGH_ORDER_V5` policies. R4 has no test,
-//! because it needs an order that none of these policies has.
+//! concerns as R1 to R15 (§4.5). Each concern except R4 has a test of the `HIGH_ORDER_V5` policies. R4 needs
+//! an order that none of these policies has.
 
 use pageset_core::pcp::{DrainFrom, Limits, ListIndex, Pcp, Pressure};
 use pageset_core::policy::{
@@ -15,7 +15,7 @@ use pageset_core::{
 const LISTS: usize = 6;
 const IN_TURN: DrainOrder = DrainOrder::RoundRobin(FirstList::Zero);
 
-/// A page set whose blocks are invented for the test.
+/// A page set without an allocator. The test makes up the blocks of the page set.
 struct Set {
     policy: Policy,
     batch: i32,

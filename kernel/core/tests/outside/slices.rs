@@ -25,10 +25,10 @@ thread_local! {
 /// A lock for one thread. The test decides when the lock appears to be taken by another thread.
 struct Contended(Cell<bool>);
 
-// SAFETY: only one thread uses the lock, and takes it once between two unlocks.
+// SAFETY: only one thread uses the lock, so no two threads use the cell at once.
 unsafe impl Sync for Contended {}
 
-// SAFETY: as above.
+// SAFETY: only one thread uses the lock, and `replace` returns `false` only once between two unlocks.
 unsafe impl RawMutex for Contended {
     const INIT: Self = Self(Cell::new(false));
     type Guard = GuardSend;
@@ -68,8 +68,9 @@ impl Platform for Host {
     }
 }
 
-/// Frees pages of another CPU until a free drains more than a batch. Returns the number of pages in each
-/// slice of that free. In each free, `granted` attempts to take the lock succeed, and the next attempt fails.
+/// Frees pages of another CPU until a free drains more than a batch, or until an attempt to take the lock
+/// fails. Returns the number of pages in each slice of the last free. In each free, the first `granted`
+/// attempts to take a page set's lock succeed, and the next attempt fails.
 fn large_drain(policy: Policy, granted: Option<u32>) -> Vec<u32> {
     let span = 0..FRAMES;
     let zones = [ZoneConfig {

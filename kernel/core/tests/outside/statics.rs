@@ -45,8 +45,8 @@ impl Platform for Kernel {
 
 const CPUS: usize = 4;
 const ZONES: usize = 2;
-/// The zones have 4 MiB and 16 MiB. Each table is as long as the zone's span, rounded outwards to blocks of
-/// 1024 frames.
+/// Number of frames in each zone's tables. A table must have at least as many entries as the zone's span has
+/// frames, rounded outwards to blocks of 1024 frames.
 const FRAMES: [usize; ZONES] = [1024, 4096];
 
 static LOW: Once<FrameMemory<{ FRAMES[0] }, 2>> = Once::new(FrameMemory::new());
@@ -73,7 +73,7 @@ fn boot() -> PageAllocator<'static, Kernel> {
 #[test]
 fn static_tables_take_no_room_in_the_image() {
     unsafe extern "C" {
-        // The linker sets both symbols.
+        // The linker defines both symbols.
         static __bss_start: u8;
         static _end: u8;
     }

@@ -29,7 +29,7 @@ pub(crate) fn check_all<E: EventSink>(
     census
 }
 
-/// Checks invariants 1 to 8, by a `validate` that inspects every frame and every list.
+/// Checks invariants 1 to 8 by `validate`, which inspects every frame and every list.
 #[track_caller]
 pub(crate) fn conservation_1_to_8<E: EventSink>(allocator: &Allocator<E>) -> FrameCensus {
     let census = match allocator.validate() {
@@ -42,7 +42,8 @@ pub(crate) fn conservation_1_to_8<E: EventSink>(allocator: &Allocator<E>) -> Fra
     census
 }
 
-/// Checks invariant 2: the free blocks of all orders together have as many pages as are free.
+/// Checks invariant 2: the free blocks of all orders together have as many pages as the zone counts as free
+/// or isolated.
 #[track_caller]
 pub(crate) fn free_blocks_add_up_2(zone: &ZoneInfo) {
     let in_blocks: u64 =
@@ -82,7 +83,7 @@ pub(crate) fn limits_are_four_batches_11<E: EventSink>(allocator: &Allocator<E>)
     }
 }
 
-/// Invariant 31: no counter ever falls.
+/// Checks invariant 31: no counter ever falls.
 #[track_caller]
 pub(crate) fn counters_never_fall_31<E: EventSink>(allocator: &Allocator<E>, before: &mut Counters) {
     let now = allocator.counters();
@@ -93,7 +94,7 @@ pub(crate) fn counters_never_fall_31<E: EventSink>(allocator: &Allocator<E>, bef
 }
 
 /// Checks invariant 31: pages allocated minus pages freed equal `used`, the pages that users have or have
-/// lost. The numbers are equal only if `pgfree` counts frees that bypass a page set.
+/// lost. If `pgfree` does not count frees that bypass a page set, the difference may be larger than `used`.
 #[track_caller]
 pub(crate) fn allocations_less_frees_is_what_is_allocated_31<E: EventSink>(
     allocator: &Allocator<E>,
@@ -112,8 +113,8 @@ fn counts_diverted_frees(policy: &Policy) -> bool {
     policy.buddy.diverted_frees == DivertedFrees::Counted
 }
 
-/// Checks invariant 32: hits plus misses equal the number of allocations, and local plus other allocations
-/// equal this number, too. A miss in one zone counts as foreign in another zone.
+/// Checks invariant 32: hits plus misses equal local plus other allocations, and the misses equal the foreign
+/// allocations. Both hold for the sums over all zones.
 #[track_caller]
 pub(crate) fn numa_counters_agree_32<E: EventSink>(allocator: &Allocator<E>) {
     let counters = allocator.counters();

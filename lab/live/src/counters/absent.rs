@@ -7,15 +7,15 @@ use super::{CpuCounts, Cpus};
 pub enum Counters {}
 
 impl Counters {
-    /// Returns the reason: the feature is missing.
+    /// Returns the reason why nothing is counted: the feature `perf` is missing.
     ///
     /// # Errors
-    /// Always.
+    /// The function always returns an error.
     pub fn open(_cpus: &Cpus) -> Result<Self, String> {
         Err("pageset was built without its feature `perf`; the default build has it".to_owned())
     }
 
-    /// Never called.
+    /// No code can call this method, because no value of this type exists.
     #[must_use]
     pub fn read(&mut self, _cpus: &Cpus) -> Vec<CpuCounts> {
         match *self {}

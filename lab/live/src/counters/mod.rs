@@ -14,17 +14,17 @@ pub use perf::Counters;
 
 /// A counted tracepoint.
 ///
-/// Names are as in `/sys/kernel/tracing/events`.
+/// The variants have the names of `/sys/kernel/tracing/events`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tracepoint {
     /// A block leaves a zone's free lists, in a refill or in a request that bypasses the page sets.
     MmPageAllocZoneLocked,
     /// A block leaves a page set for the free lists.
     MmPagePcpuDrain,
-    /// A page set is refilled. Kernels up to 6.18 do not have it.
+    /// A page set is refilled. Kernels up to 6.18 do not have this tracepoint.
     MmPagePcpuRefill,
-    /// A CPU finds a spin lock taken and begins to wait. It may be any spin lock of the kernel: a counter
-    /// does not know the lock.
+    /// A CPU finds a spin lock taken and begins to wait. The lock may be any spin lock of the kernel, because
+    /// a counter does not see which lock it is.
     ContentionBegin,
 }
 
@@ -53,8 +53,8 @@ impl Tracepoint {
     }
 }
 
-/// Counts of one CPU since its counters began. `None`: the kernel does not have the tracepoint, or the CPU is
-/// gone.
+/// Counts of one CPU since its counters began. A count is `None` if the kernel does not have the tracepoint,
+/// or if the CPU is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuCounts {
     /// The CPU.
@@ -63,7 +63,7 @@ pub struct CpuCounts {
     pub counts: [Option<u64>; Tracepoint::COUNT],
 }
 
-/// CPUs that are counted.
+/// The CPUs whose tracepoints are counted.
 pub(crate) type Cpus = BTreeSet<u32>;
 
 #[cfg(test)]
@@ -75,7 +75,8 @@ mod tests {
         assert_eq!(Tracepoint::ALL.map(Tracepoint::index), [0, 1, 2, 3]);
     }
 
-    /// With privileges the counters rise. Without them, opening fails with a reason.
+    /// Tests that some counter has a value if the process has privileges. Without privileges, `open` must
+    /// fail with a reason.
     #[test]
     fn counters_count_or_say_why_not() {
         let cpus = Cpus::from([0]);
@@ -85,7 +86,7 @@ mod tests {
                 assert_eq!(read.len(), 1);
                 assert_eq!(read[0].cpu, 0);
                 assert!(read[0].counts.iter().any(Option::is_some));
-                // A CPU that does not exist has no counters. This is not an error.
+                // A CPU that does not exist has no counts, and the call does not fail.
                 let none = counters.read(&Cpus::from([u32::MAX]));
                 assert_eq!(none, [CpuCounts { cpu: u32::MAX, counts: [None; Tracepoint::COUNT] }]);
             }

@@ -13,8 +13,8 @@ use super::{CpuCounts, Cpus, Tracepoint};
 
 /// Mount points of tracefs, the newest convention first.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-/// The filter for contended locks: `flags` is `SPIN`, or with real-time locks `RT`. Waiters for other locks
-/// sleep.
+/// The filter selects spin locks: `flags` is `SPIN` (1), or `RT` (8) on a real-time kernel. All other locks,
+/// such as mutexes and read-write locks, have other flags.
 const SPIN: &std::ffi::CStr = c"flags == 1 || flags == 8";
 
 /// Running counters of some tracepoints on some CPUs.
@@ -34,7 +34,7 @@ impl Counters {
     /// Starts counting on these CPUs.
     ///
     /// # Errors
-    /// tracefs is not mounted, or the kernel refuses to count. The text includes a remedy.
+    /// An error if tracefs is not mounted, or if the kernel refuses to count. The text includes a remedy.
     pub fn open(cpus: &Cpus) -> Result<Self, String> {
         let mut counters = Self { events: events()?, running: BTreeMap::new() };
         for cpu in cpus {
@@ -44,7 +44,8 @@ impl Counters {
         Ok(counters)
     }
 
-    /// Counts of these CPUs. CPUs new in the set begin to count now. CPUs that are gone have no counts.
+    /// Reads the counts of these CPUs. If a CPU was not counted before, its counters begin now. A CPU that is
+    /// gone has no counts.
     #[must_use]
     pub fn read(&mut self, cpus: &Cpus) -> Vec<CpuCounts> {
         self.running.retain(|cpu, _| cpus.contains(cpu));
@@ -78,7 +79,7 @@ impl Counters {
     }
 }
 
-/// Ids of the tracepoints in this kernel.
+/// Reads the ids of the tracepoints that this kernel has.
 fn events() -> Result<[Option<u64>; Tracepoint::COUNT], String> {
     let mut found = [None; Tracepoint::COUNT];
     let mut reason = None;
@@ -102,7 +103,7 @@ fn events() -> Result<[Option<u64>; Tracepoint::COUNT], String> {
 }
 
 fn refused(cpu: u32, error: &io::Error) -> String {
-    // EMFILE has no error kind of its own.
+    // The error EMFILE (24) has no `ErrorKind` of its own.
     let remedy = if error.raw_os_error() == Some(24) {
         "allow more open files with `ulimit -n`: each CPU takes four"
     } else {

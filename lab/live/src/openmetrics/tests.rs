@@ -1,4 +1,5 @@
-//! The text follows the format's rules: metadata before samples, each metric once, escaped labels, `# EOF`.
+//! Tests that the text follows the format's rules: metadata before samples, each metric once, escaped labels,
+//! `# EOF`.
 
 use std::collections::BTreeSet;
 
@@ -93,7 +94,7 @@ fn the_text_keeps_the_rules() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
-    // A tracepoint that the kernel does not have gives no metric.
+    // There is no metric for a tracepoint that the kernel does not have.
     assert!(!text.contains("pageset_refills_per_second"), "{text}");
 }
 

@@ -1,4 +1,4 @@
-//! The CPUs that this program may use. Binds a thread to one of them.
+//! The CPUs that this program may use. A thread can bind itself to one CPU.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -11,8 +11,8 @@ pub fn usable_cpus() -> Vec<usize> {
     }
 }
 
-/// Binds this thread to a CPU, and returns whether that worked. If not, the thread may move, and measurements
-/// are less accurate.
+/// Binds this thread to a CPU. Returns `false` if the system refuses. The thread may then move to other CPUs,
+/// and measurements are less accurate.
 pub fn pin(cpu: usize) -> bool {
     let mut set = CpuSet::new();
     set.set(cpu);

@@ -1,4 +1,5 @@
-//! This machine: CPUs, memory, CPU time, settings, and all of it on one line.
+//! Facts about this machine: CPUs, memory, CPU time and settings. [`line()`] puts the CPUs, model, memory and
+//! kernel on one line.
 
 mod cpu_time;
 mod cpus;
@@ -12,7 +13,8 @@ pub use cpus::{pin, usable_cpus};
 pub use memory::Meminfo;
 pub use settings::{SettingError, Settings};
 
-/// CPUs, model, memory and kernel, as far as the system tells.
+/// Returns one line with the number of CPUs, the model, the memory and the kernel, as far as the system
+/// tells.
 #[must_use]
 pub fn line() -> String {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -20,14 +22,14 @@ pub fn line() -> String {
     describe(cpus, &cpuinfo, Meminfo::read(), &kernel().unwrap_or_default())
 }
 
-/// Release of the running kernel, as `uname -r`.
+/// Release of the running kernel, as `uname -r` prints it.
 #[must_use]
 pub fn kernel() -> Option<String> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
     Some(release.trim().to_owned()).filter(|release| !release.is_empty())
 }
 
-/// The CPU's model and family, or its implementer and part, as the system has them.
+/// The CPU's model and family, or its implementer and part, from `/proc/cpuinfo`.
 #[must_use]
 pub fn cpu_model() -> Option<String> {
     model(&fs::read_to_string("/proc/cpuinfo").ok()?)
@@ -38,7 +40,7 @@ fn model(cpuinfo: &str) -> Option<String> {
         let family = field(cpuinfo, "cpu family").map(|family| format!(" (family {family})"));
         return Some(format!("{name}{}", family.unwrap_or_default()));
     }
-    // On 64-bit ARM this file has no model names.
+    // On 64-bit ARM, `/proc/cpuinfo` has no model names.
     let (implementer, part) = (field(cpuinfo, "CPU implementer")?, field(cpuinfo, "CPU part")?);
     Some(format!("implementer {implementer}, part {part}"))
 }

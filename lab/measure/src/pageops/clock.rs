@@ -1,16 +1,16 @@
-//! Times of single operations, down to tens of nanoseconds.
+//! Measures the times of single operations, down to tens of nanoseconds.
 
 use std::hint::black_box;
 use std::time::Instant;
 
-/// A clock with the known cost of a reading.
+/// A clock that knows the cost of its own readings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     cost_ns: f64,
 }
 
 impl Clock {
-    /// Measures the clock: the median of many readings in a row.
+    /// Measures the cost of a reading: the median of many readings in a row.
     pub(crate) fn new() -> Self {
         let mut costs: Vec<_> = (0..1001).map(|_| Instant::now().elapsed().as_nanos()).collect();
         costs.sort_unstable();
@@ -23,14 +23,14 @@ impl Clock {
     }
 }
 
-/// Reads all bytes, as a program reads the data that it has asked for.
+/// Reads all bytes, as a program does after it has asked for a page.
 #[inline(never)]
 pub(crate) fn touch(bytes: &[u8]) -> u64 {
     let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
     black_box(words.fold(0, u64::wrapping_add))
 }
 
-/// Middle value; 0 if there is none.
+/// The median, or 0 if there are no values.
 pub fn median(values: &[f64]) -> f64 {
     pageset_report::Spread::of(values).map_or(0.0, |spread| spread.median)
 }

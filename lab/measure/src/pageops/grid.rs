@@ -1,4 +1,4 @@
-//! Measures huge pages: every way, target and size of touch, under a load.
+//! Measures the clearing and copying of huge pages: every way, target and size of touch, under one load.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -18,34 +18,34 @@ use super::rendezvous::{Member, Rendezvous};
 use super::way::{Operation, Way};
 use crate::host::pin;
 
-/// Number of huge pages that are used in turn, 192 MiB, and of sources. When a page's turn comes again, it is
-/// no longer in a third-level cache of 32 MiB.
+/// Number of huge pages that operations use one after the other (192 MiB), and also number of source pages.
+/// When an operation uses a page again, the page is no longer in a third-level cache of 32 MiB.
 pub(crate) const PAGES: usize = 96;
 
-/// Operations at the start of a block that are not counted. The block before has left dirty lines in the
-/// caches, and the first operations pay for writing them back. With 4 instead of 24, copies by streams took
-/// 135 us at the start of a block and 78 us at its end, on two CPUs at once. The 24 pages are more than a
-/// third-level cache of 32 MiB holds.
+/// Number of operations of a way that run before its samples and are not counted. The way that ran before has
+/// left dirty lines in the caches, and the first operations pay for writing these lines back. With 4 instead
+/// of 24 operations, copies by streams on two CPUs at once took 135 us for the first samples and 78 us for
+/// the last. The 24 pages are more than a third-level cache of 32 MiB holds.
 const WARM_UP: usize = 24;
 
-/// Sizes of the touch.
+/// The sizes of touches, in bytes.
 pub const TOUCHES: [usize; 3] = [4 << 10, 16 << 10, 64 << 10];
 
 /// The place in a page that the program reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Its first byte.
+    /// The first byte of the page.
     Start,
-    /// Its middle.
+    /// The middle of the page.
     Middle,
-    /// Its last byte.
+    /// The last byte of the page.
     End,
     /// A place drawn at random for each touch.
     Random,
 }
 
 impl Target {
-    /// All of them.
+    /// All targets.
     pub const ALL: [Self; 4] = [Self::Start, Self::Middle, Self::End, Self::Random];
 
     /// Name in results.
@@ -58,7 +58,7 @@ impl Target {
         }
     }
 
-    /// Its offset, if that is the same for all pages.
+    /// The target's offset in the page, if the offset is the same for all pages.
     pub const fn fixed_offset(self) -> Option<usize> {
         match self {
             Self::Start => Some(0),
@@ -73,15 +73,15 @@ impl Target {
     }
 }
 
-/// The bytes that a touch reads: `bytes` bytes around the base page at `offset`, as many on each side, as far
-/// as the page extends.
+/// The bytes that a touch reads: `bytes` bytes around the middle of the base page at `offset`. At an end of
+/// the page, the bytes are moved so that they lie inside the page.
 fn touched(page: &[u8], offset: usize, bytes: usize) -> &[u8] {
     let middle = offset / BASE_PAGE_BYTES * BASE_PAGE_BYTES + BASE_PAGE_BYTES / 2;
     let start = middle.saturating_sub(bytes / 2).min(page.len() - bytes);
     &page[start..start + bytes]
 }
 
-/// The pages of one CPU, used in turn.
+/// The pages of one CPU. Operations use the pages one after the other.
 pub(crate) struct Workspace {
     pages: HugeMemory,
     sources: HugeMemory,
@@ -105,7 +105,8 @@ impl Workspace {
         self.pages.is_huge() && self.sources.is_huge()
     }
 
-    /// Runs operations that are not counted, so that the next ones pay only for their own dirty lines.
+    /// Runs operations that are not counted, so that the operations after them pay only for their own dirty
+    /// lines.
     pub(crate) fn warm_up(&mut self, way: Way, operation: Operation) {
         for _ in 0..WARM_UP {
             self.sample(way, operation, 0, TOUCHES[0]);
@@ -132,7 +133,7 @@ impl Workspace {
     }
 }
 
-/// The amount of measuring.
+/// The number of rounds, and the seed of their random order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rounds {
     pub rounds: usize,
@@ -140,14 +141,14 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    /// Number of operations on each CPU, for one load.
+    /// Number of operations on each CPU, for one operation under one load.
     pub(crate) fn operations(self, operation: Operation) -> u64 {
         let block = WARM_UP + Target::ALL.len() * TOUCHES.len();
         (self.rounds * Way::all(operation).len() * block) as u64
     }
 }
 
-/// Times of one cell of the grid.
+/// The times of one way with one target and touch.
 #[derive(Clone, Debug, Default)]
 struct Samples {
     op_ns: Vec<f64>,
@@ -155,7 +156,8 @@ struct Samples {
     total_ns: Vec<f64>,
 }
 
-/// Measures all cells of one operation under one load. `done` counts operations of the first CPU.
+/// Measures all ways, targets and touches of one operation under one load. `done` counts the operations of
+/// the first CPU. Also returns whether huge pages back all memory.
 pub(crate) fn measure(
     operation: Operation,
     load: Load,
@@ -187,7 +189,7 @@ pub(crate) fn measure(
     Ok((rows(operation, load, &ways, samples), is_huge))
 }
 
-/// Measures on one CPU: blocks of one way each, in a shuffled order that is the same on all CPUs.
+/// Measures on one CPU. In each round, the ways come in a random order, which is the same on all CPUs.
 fn work(
     operation: Operation,
     ways: &[Way],
@@ -206,7 +208,7 @@ fn work(
             let way = ways[index];
             member.wait();
             workspace.warm_up(way, operation);
-            // The cells begin at a random one, so that each is first equally often.
+            // Begin with a random cell (a target with a touch), so that each cell is first equally often.
             let first = random.random_range(0..cells);
             for cell in (first..cells).chain(0..first) {
                 let offset = Target::ALL[cell / TOUCHES.len()].offset(&mut random);

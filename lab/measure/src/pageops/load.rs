@@ -5,7 +5,7 @@ use std::thread;
 
 use crate::host::{pin, usable_cpus};
 
-/// Memory that the other CPU sweeps through. It is larger than the shared third-level cache.
+/// Bytes that the other CPU sweeps through. These bytes are more than a third-level cache of 32 MiB holds.
 const THRASH_BYTES: usize = 64 << 20;
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
@@ -13,16 +13,16 @@ const LINE_BYTES: usize = 64;
 /// The load of the other CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// The other CPUs do nothing that this program has started.
+    /// This program gives the other CPUs no work.
     Alone,
     /// One other CPU sweeps through memory.
     Thrash,
-    /// All CPUs measure, each with pages of its own.
+    /// All CPUs measure. Each CPU has its own pages.
     EveryCpu,
 }
 
 impl Load {
-    /// All loads that this machine has CPUs for.
+    /// All loads that this machine can run. With one CPU, only `Alone`.
     pub fn all() -> Vec<Self> {
         if usable_cpus().len() > 1 {
             vec![Self::Alone, Self::Thrash, Self::EveryCpu]
@@ -40,7 +40,8 @@ impl Load {
         }
     }
 
-    /// The CPUs that measure. A single one is the last CPU, since interrupts prefer the first.
+    /// The CPUs that measure. If only one CPU measures, it is the last CPU, because interrupts prefer the
+    /// first CPU.
     pub fn measuring_cpus(self) -> Vec<usize> {
         let cpus = usable_cpus();
         match self {
@@ -65,7 +66,7 @@ impl Load {
     }
 }
 
-/// Sets the flag when it is dropped, also by a panic.
+/// Sets the flag when this value is dropped, even by a panic.
 pub(super) struct EndOnDrop<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for EndOnDrop<'_> {

@@ -1,8 +1,8 @@
-//! One row of the result.
+//! Defines one row of the result.
 
 use serde::Serialize;
 
-/// One way, with one target, touch and load.
+/// The result of one operation in one way, with one target, touch and load.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measurement {
     /// `clear` or `copy`.
@@ -11,17 +11,17 @@ pub struct Measurement {
     pub page_bytes: usize,
     /// Order of the visits to base pages.
     pub order: &'static str,
-    /// Instructions, or `libc`.
+    /// Name of the instructions, or `libc`.
     pub kernel: &'static str,
-    /// The place of the touch; `none` if nothing is touched.
+    /// The place of the touch, or `none` if nothing is touched.
     pub target: &'static str,
-    /// Bytes read around the target afterwards.
+    /// Number of bytes that the touch reads around the target after the operation.
     pub touch_bytes: usize,
     /// The load of the other CPUs.
     pub load: &'static str,
-    /// `cold`: no longer in the caches; `hot`: just used.
+    /// `cold` if the memory was no longer in the caches, and `hot` if it was just used.
     pub memory: &'static str,
-    /// Operations that were timed.
+    /// Number of operations that were timed.
     pub samples: usize,
     /// Median time of the operation.
     pub op_us: f64,
@@ -36,7 +36,7 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Memory that the operation writes, per second.
+    /// Gigabytes that the operation writes per second.
     pub fn gigabytes_per_s(&self) -> f64 {
         self.page_bytes as f64 / self.op_us / 1e3
     }

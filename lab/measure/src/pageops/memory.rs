@@ -1,5 +1,5 @@
-//! Memory for measurements. It consists of huge pages, so that neither the TLB nor page faults affect the
-//! times.
+//! Memory for measurements. If possible, huge pages back the memory, so that the TLB hardly affects the
+//! times. All memory is resident, so that page faults do not affect the times.
 
 use std::fs;
 
@@ -8,10 +8,10 @@ use memmap2::{Advice, MmapMut};
 
 use crate::host::Meminfo;
 
-/// Bytes of a huge page of x86-64, and of aarch64 with base pages of 4 KiB.
+/// Bytes of a huge page on x86-64, and on aarch64 with base pages of 4 KiB.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Resident memory, aligned to huge pages.
+/// Resident memory that is aligned to huge pages.
 #[derive(Debug)]
 pub struct HugeMemory {
     map: MmapMut,
@@ -20,18 +20,18 @@ pub struct HugeMemory {
 }
 
 impl HugeMemory {
-    /// Allocates memory of this many huge pages. If the system has no huge pages, base pages are used;
-    /// [`Self::is_huge`] tells.
+    /// Allocates memory of this many huge pages. If the system gives no huge pages, base pages back the
+    /// memory. [`Self::is_huge`] tells which pages the system gave.
     ///
     /// # Errors
     ///
-    /// There is too little memory.
+    /// An error if there is too little memory.
     pub fn new(pages: usize) -> Result<Self> {
         let bytes = pages * HUGE_PAGE_BYTES;
         refuse_what_does_not_fit(bytes)?;
         let map = MmapMut::map_anon(bytes + HUGE_PAGE_BYTES)
             .with_context(|| format!("cannot map {} MiB of memory", bytes >> 20))?;
-        // If this fails, `is_huge` says so.
+        // If the advice fails, `is_huge` returns `false`.
         let _ = map.advise(Advice::HugePage);
         let start = map.as_ptr().addr().next_multiple_of(HUGE_PAGE_BYTES) - map.as_ptr().addr();
         let mut memory = Self { map, start, bytes };
@@ -39,35 +39,35 @@ impl HugeMemory {
         Ok(memory)
     }
 
-    /// How many huge pages.
+    /// Number of huge pages in this memory.
     #[must_use]
     pub fn pages(&self) -> usize {
         self.bytes / HUGE_PAGE_BYTES
     }
 
-    /// One huge page.
+    /// The huge page with the number `index`.
     #[must_use]
     pub fn page(&self, index: usize) -> &[u8] {
         &self.map[self.start + index * HUGE_PAGE_BYTES..][..HUGE_PAGE_BYTES]
     }
 
-    /// One huge page.
+    /// The huge page with the number `index`.
     pub fn page_mut(&mut self, index: usize) -> &mut [u8] {
         &mut self.map[self.start + index * HUGE_PAGE_BYTES..][..HUGE_PAGE_BYTES]
     }
 
-    /// All of it.
+    /// All bytes of this memory.
     #[must_use]
     pub fn all(&self) -> &[u8] {
         &self.map[self.start..self.start + self.bytes]
     }
 
-    /// All of it.
+    /// All bytes of this memory.
     pub fn all_mut(&mut self) -> &mut [u8] {
         &mut self.map[self.start..self.start + self.bytes]
     }
 
-    /// Whether the system backs all of it with huge pages.
+    /// Whether the system backs all of this memory with huge pages.
     #[must_use]
     pub fn is_huge(&self) -> bool {
         let Ok(smaps) = fs::read_to_string("/proc/self/smaps") else { return false };
@@ -75,8 +75,8 @@ impl HugeMemory {
     }
 }
 
-/// Refuses more memory than there is. Otherwise the kernel would kill the process without a reason that the
-/// user sees.
+/// Returns an error if more memory is needed than is available. Without this check, the kernel might kill the
+/// process, and the user would see no reason.
 fn refuse_what_does_not_fit(bytes: usize) -> Result<()> {
     let Some(available) = Meminfo::read().available_bytes else { return Ok(()) };
     if bytes as u64 > available {
@@ -89,7 +89,7 @@ fn refuse_what_does_not_fit(bytes: usize) -> Result<()> {
     Ok(())
 }
 
-/// Bytes in huge pages of the mapping that contains `address`.
+/// Number of bytes that huge pages back in the mapping that contains `address`.
 fn huge_bytes(smaps: &str, address: usize) -> usize {
     let mut is_inside = false;
     for line in smaps.lines() {

@@ -1,8 +1,9 @@
-//! The cost of clearing and copying pages on this machine, and of touching them afterwards.
+//! Measures the cost of clearing and copying pages on this machine, and the cost of touching the pages
+//! afterwards.
 //!
-//! `way` has the ways that are compared, `load` the work of the other CPUs. `memory` and `clock` are the
-//! means of measuring. `grid` measures huge pages, on CPUs that wait for each other at a `rendezvous`;
-//! `sizes` measures the other sizes. `measurement` is the result.
+//! `way` has the ways that are compared, and `load` has the work of the other CPUs. `memory` and `clock` have
+//! the memory and the clock of the measurements. `grid` measures huge pages, on CPUs that wait for each other
+//! at a `rendezvous`. `sizes` measures the other sizes. `measurement` is the result.
 
 pub(crate) mod clock;
 pub(crate) mod grid;
@@ -31,19 +32,20 @@ pub use memory::{HUGE_PAGE_BYTES, HugeMemory};
 use pageset_report::{Cancelled, Progress};
 pub use way::Operation;
 
-/// Rounds of a full run: the number of samples for each median.
+/// Rounds of a full run. On one CPU, this is the number of samples for each median.
 const ROUNDS: usize = 100;
 /// Rounds of a quick run.
 const ROUNDS_QUICK: usize = 10;
-/// Rounds for single base pages. Each has 512 operations.
+/// Rounds for single base pages. In each round, each way does 512 operations.
 const ROUNDS_SMALL: usize = 600;
-/// Rounds of gigantic pages.
+/// Rounds for pages of 1 GiB.
 const ROUNDS_GIGANTIC: usize = 5;
 
-/// What is measured.
+/// The choices for a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BenchSpec {
-    /// A tenth of the rounds, and no page of 1 GiB: less than a minute.
+    /// Whether to measure less, in less than a minute: a tenth of the rounds for huge pages, a fifth of the
+    /// rounds for base pages, and no page of 1 GiB.
     pub is_quick: bool,
     /// Seed of the order of measurements and of random targets.
     pub seed: u64,
@@ -54,15 +56,17 @@ pub struct BenchSpec {
 pub struct Measurements {
     /// One row for each way, target, touch and load.
     pub rows: Vec<Measurement>,
-    /// Instructions for clearing and copying that this machine has or lacks.
+    /// Sentences about the chosen method, and about measurements that were skipped.
     pub notes: Vec<String>,
 }
 
-/// Clears and copies pages of all sizes, with every way, under every load.
+/// Measures the clearing and copying of pages of 4 KiB, 2 MiB and 1 GiB. Pages of 2 MiB are measured in every
+/// way, under every load.
 ///
 /// # Errors
 ///
-/// There is too little memory; [`Cancelled`], which ends it after the load that is being measured.
+/// An error if there is too little memory, or [`Cancelled`] if `progress` cancels. After a cancellation, the
+/// measurement under the present load still ends first.
 pub fn bench(spec: &BenchSpec, progress: &mut dyn Progress) -> Result<Measurements> {
     let mut notes = notes();
     let rounds = if spec.is_quick { ROUNDS_QUICK } else { ROUNDS };
@@ -103,7 +107,8 @@ pub fn bench(spec: &BenchSpec, progress: &mut dyn Progress) -> Result<Measuremen
     Ok(Measurements { rows, notes })
 }
 
-/// The machine's instructions for clearing and copying, and missing features.
+/// Returns sentences about the library's choice on this machine, and about instructions and loads that this
+/// machine does not have.
 fn notes() -> Vec<String> {
     let method = Method::chosen();
     let mut notes = vec![format!(
@@ -123,8 +128,8 @@ fn notes() -> Vec<String> {
     notes
 }
 
-/// Runs `work` while another thread reports progress, ten times a second. That is rare enough not to disturb
-/// the measurement.
+/// Runs `work` while another thread reports progress, ten times a second. This thread runs too rarely to
+/// disturb the measurement.
 fn with_progress<R>(
     done: &AtomicU64,
     progress: &mut dyn Progress,
@@ -140,7 +145,8 @@ fn with_progress<R>(
                 thread::park_timeout(Duration::from_millis(100));
             }
         });
-        // The scope waits for that thread, so it must end even if the work panics.
+        // The scope waits for the thread that reports progress, so this thread must end even if the work
+        // panics.
         let _end = EndOnDrop(is_over);
         work()
     });
@@ -153,8 +159,8 @@ mod tests {
 
     use super::*;
 
-    /// The thread that reports progress must learn of a panic of the work. Otherwise the scope would wait for
-    /// it for ever, as it once did.
+    /// Tests that the thread that reports progress ends if the work panics. Otherwise the scope would wait
+    /// for this thread for ever.
     #[test]
     fn work_that_panics_ends() {
         let done = AtomicU64::new(0);

@@ -2,8 +2,8 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A barrier. A thread that panics leaves it, so the other threads do not wait for ever, as they would at
-/// [`std::sync::Barrier`].
+/// A barrier. A thread that panics leaves the barrier, so the other threads do not wait for this thread for
+/// ever. At [`std::sync::Barrier`], the other threads would.
 #[derive(Debug)]
 pub(super) struct Rendezvous {
     state: Mutex<State>,
@@ -12,7 +12,7 @@ pub(super) struct Rendezvous {
 
 #[derive(Debug)]
 struct State {
-    /// Number of threads that have to arrive.
+    /// Number of threads that have to arrive before the barrier opens.
     members: usize,
     waiting: usize,
     /// How often the barrier has opened.
@@ -25,13 +25,13 @@ impl Rendezvous {
         Self { state: Mutex::new(state), opened: Condvar::new() }
     }
 
-    /// A thread's membership, which ends with the thread.
+    /// Makes a thread's membership, which ends when the thread drops the membership, even by a panic.
     pub(super) fn enter(&self) -> Member<'_> {
         Member(self)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic of another thread leaves no half-made change, since each change below is a single step.
+        // If another thread panicked with the lock held, the state is still valid.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,5 +1,5 @@
-//! Measures the smallest and the largest page: 4 KiB, where the call itself counts, and 1 GiB, where only
-//! bandwidth counts.
+//! Measures the smallest and the largest page: 4 KiB, where the cost of the call itself matters, and 1 GiB,
+//! where only the bandwidth matters.
 
 use std::time::Instant;
 
@@ -12,12 +12,12 @@ use super::memory::{HUGE_PAGE_BYTES, HugeMemory};
 use super::way::{Operation, Way};
 use crate::host::Meminfo;
 
-/// Huge pages in a gigantic one.
+/// Number of huge pages in a gigantic page (1 GiB).
 const GIGANTIC: usize = (1 << 30) / HUGE_PAGE_BYTES;
-/// Huge pages whose base pages are used in turn: 192 MiB.
+/// Number of huge pages that provide the base pages: 192 MiB.
 const SMALL: usize = 96;
 
-/// A row without a target.
+/// Makes a row for a measurement without a target.
 fn row(operation: Operation, page_bytes: usize, names: [&'static str; 3], times_us: Vec<f64>) -> Measurement {
     let [order, kernel, memory] = names;
     let op_us = median(&times_us);
@@ -39,7 +39,8 @@ fn row(operation: Operation, page_bytes: usize, names: [&'static str; 3], times_
     }
 }
 
-/// Measures single base pages: the library's choice, libc, and string instructions, in turn, `rounds` times.
+/// Measures single base pages, hot and cold, in `rounds` rounds. Each round measures three ways: the
+/// library's choice, libc, and string instructions.
 pub(super) fn small(operation: Operation, rounds: usize) -> Result<Vec<Measurement>> {
     let mut pages = HugeMemory::new(SMALL)?;
     let sources = HugeMemory::new(SMALL)?;
@@ -52,7 +53,7 @@ pub(super) fn small(operation: Operation, rounds: usize) -> Result<Vec<Measureme
         let mut times_us = vec![Vec::new(); ways.len()];
         for round in 0..rounds {
             for turn in 0..ways.len() {
-                // Each way is first equally often, and each works on every page.
+                // Rotate the ways, so that each way is first equally often.
                 let which = (turn + round) % ways.len();
                 let index = (round * ways.len() + turn) % SMALL;
                 let time =
@@ -67,8 +68,8 @@ pub(super) fn small(operation: Operation, rounds: usize) -> Result<Vec<Measureme
     Ok(rows)
 }
 
-/// Microseconds for a base page, averaged over the base pages of a huge page. If pages are to be hot, it is
-/// the same page each time.
+/// Returns the microseconds for a base page, as the average over the base pages of a huge page. If `is_hot`,
+/// all operations use the first base page.
 fn each_base_page(
     way: Way,
     operation: Operation,
@@ -83,15 +84,15 @@ fn each_base_page(
     for number in 0..count {
         let at = if is_hot { 0 } else { number * BASE_PAGE_BYTES };
         let bytes = at..at + BASE_PAGE_BYTES;
-        // Keeps the compiler from merging the loop or the call with its neighbours.
+        // `black_box` keeps the compiler from merging the operations.
         let page = std::hint::black_box(&mut page[bytes.clone()]);
         way.run(operation, page, &source[bytes], 0);
     }
     start.elapsed().as_nanos() as f64 / 1e3 / count as f64
 }
 
-/// Measures a page of 1 GiB: the bandwidth of a stream with each kind of instructions, and the library's own
-/// method, which works in parts. `None` without the memory for it.
+/// Measures a page of 1 GiB: a stream with each kind of instructions, the library's own method, and libc. The
+/// library's method works part by part. Returns `None` if less than 3 GiB of memory are available.
 pub(super) fn gigantic(operation: Operation, rounds: usize) -> Result<Option<Vec<Measurement>>> {
     if Meminfo::read().available_bytes.is_some_and(|bytes| bytes < 3 << 30) {
         return Ok(None);
@@ -116,7 +117,7 @@ pub(super) fn gigantic(operation: Operation, rounds: usize) -> Result<Option<Vec
 /// A way to clear or copy a gigantic page.
 #[derive(Clone, Copy)]
 enum Gigantic {
-    /// One straight stream: the most that the machine can do.
+    /// One stream over the whole page, which shows the bandwidth of the machine.
     Stream(Kernel),
     /// The library's method, part by part.
     Parts(Method),
@@ -141,8 +142,8 @@ impl Gigantic {
     }
 }
 
-/// Maximum length of a range in a stream that copies. Longer ranges are slower, since the instructions then
-/// copy in two places of the range at once.
+/// Maximum length of a range in a stream that copies. Longer ranges are slower, because the instructions copy
+/// at two places of a long range at once.
 const STREAM_BYTES: usize = 2 << 20;
 
 fn stream(operation: Operation, kernel: Kernel, page: &mut [u8], source: &[u8]) {

@@ -1,4 +1,4 @@
-//! The ways that are compared. A way is an operation with an order and instructions.
+//! The ways that are compared. A way is libc, or an order of visits together with instructions.
 
 use pageset_pageops::{Isa, Kernel, Method, VisitOrder};
 
@@ -24,18 +24,18 @@ impl Operation {
     }
 }
 
-/// One way to do an operation.
+/// One way to clear or copy a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// `memset` and `memcpy` of this system.
+    /// `memset` and `memcpy` of this system's libc.
     Libc,
-    /// A method of the library.
+    /// A method of `pageset-pageops`.
     Method(Method),
 }
 
 impl Way {
-    /// All orders with all instructions of this machine. Of combinations that are the same code, only one is
-    /// included.
+    /// Returns libc, and all orders with all instructions of this machine. If two combinations run the same
+    /// code, only one is included.
     pub(crate) fn all(operation: Operation) -> Vec<Self> {
         let mut all = vec![Self::Libc];
         for order in VisitOrder::ALL {
@@ -48,13 +48,14 @@ impl Way {
         all
     }
 
-    /// This order and these instructions, with the library's default neighbourhood on this machine.
+    /// Makes the way of this order and these instructions, with the library's default neighbourhood on this
+    /// machine.
     pub(crate) fn of(order: VisitOrder, kernel: Kernel) -> Self {
         let neighbourhood_bytes = Method::chosen().radius_pages() * 2 * pageset_pageops::BASE_PAGE_BYTES;
         Self::Method(Method::new(order, kernel, neighbourhood_bytes))
     }
 
-    /// The library's method, if it is one.
+    /// The method of `pageset-pageops`. `None` for libc.
     pub(crate) fn method(self) -> Option<Method> {
         match self {
             Self::Libc => None,
@@ -70,7 +71,7 @@ impl Way {
         }
     }
 
-    /// Name of the kernel in results.
+    /// Name of the instructions in results.
     pub(crate) fn kernel(self) -> &'static str {
         match self {
             Self::Libc => "libc",
@@ -97,8 +98,8 @@ impl Way {
     }
 }
 
-/// Whether another way is the same code. `portable` in one range is `libc`, and cannot stream. `clzero`
-/// differs from `rep` only in the streamed part of a clear.
+/// Whether another way runs the same code. `portable` in sequential order runs the code of `libc`, and
+/// `portable` cannot stream. `clzero` differs from `rep` only in the streamed part of a clear.
 fn is_same_as_another(operation: Operation, order: VisitOrder, isa: Isa) -> bool {
     match isa {
         Isa::Portable => matches!(order, VisitOrder::Sequential | VisitOrder::StreamTargetLast),

@@ -1,4 +1,4 @@
-//! Real memory behind the frames, so that clearing and touching a page take as long as they really do.
+//! Real memory behind the frames, so that the clearing and touching of a page take real time.
 
 use anyhow::{Context as _, Result};
 use memmap2::{Advice, MmapMut};
@@ -6,7 +6,7 @@ use pageset_core::{CpuId, Order, Pfn};
 use pageset_fault::{Memory, NoMemory};
 use parking_lot::Mutex;
 
-/// Contents of frames, which a thread can write to.
+/// Memory whose frames a thread can write to.
 pub(super) trait Contents: Memory + Send + Sync {
     /// Writes to the first byte of `lines` lines, as a program does after a fault.
     fn write(&self, pfn: Pfn, lines: u32, line_bytes: u64);
@@ -16,26 +16,26 @@ impl Contents for NoMemory {
     fn write(&self, _: Pfn, _: u32, _: u64) {}
 }
 
-/// Maps memory for `frames` frames. All of it is present beforehand, since the operating system's own faults
-/// must not be measured.
+/// Maps memory for `frames` frames, and makes all of the memory resident. So the test does not measure faults
+/// of the operating system.
 pub(super) fn map(frames: u64, page_bytes: u64) -> Result<MmapMut> {
     let bytes = usize::try_from(frames * page_bytes)?;
     let mut map =
         MmapMut::map_anon(bytes).with_context(|| format!("cannot map {bytes} bytes; use a smaller -g"))?;
-    // Ask for huge pages, as a pool would. Without them it is a little slower.
+    // Ask for huge pages, as a pool would. Without huge pages, the test is a little slower.
     #[cfg(target_os = "linux")]
     let _ = map.advise(Advice::HugePage);
     map.fill(1);
     Ok(map)
 }
 
-/// Clears a page of a mapping, by the best method for this CPU.
+/// Clears a page of a mapping by the method that `pageset-pageops` chooses for this CPU.
 pub(super) fn clear(page: &mut [u8]) {
     pageset_pageops::clear(page, Some(0)).expect("a page of a mapping is one");
 }
 
-/// Frames of a mapping, each with a lock. A bug of the engine might give one frame to two tasks. They would
-/// then wait for each other instead of racing. Without such a bug, no lock is ever contended.
+/// Frames of a mapping, each with a lock. If a bug of the engine gave one frame to two tasks, these tasks
+/// would wait for each other instead of racing. Without such a bug, no CPU waits for a lock.
 pub(super) struct Arena<'m>(Vec<Mutex<&'m mut [u8]>>);
 
 impl<'m> Arena<'m> {

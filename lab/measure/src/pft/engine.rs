@@ -1,5 +1,5 @@
-//! The fault engine on real threads. Pages come from a mapped arena, frames from the core's allocator, and
-//! each thread is one task.
+//! Runs the fault engine on real threads. The core's allocator chooses frames, a mapped arena is the memory
+//! of the frames, and each thread is one task.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,7 +21,7 @@ use super::threads::{self, Toucher, account};
 
 type Frames = PageAllocator<'static, Locks<parking_lot::RawMutex>>;
 
-/// The engine's view of this process: its threads, and memory behind the frames if there is any.
+/// The engine's view of this process: the threads, and the memory behind the frames, if there is any.
 struct ThreadWorld<M> {
     frames: Frames,
     memory: M,
@@ -49,7 +49,7 @@ impl<M: Contents> World for ThreadWorld<M> {
         &self.memory
     }
 
-    /// Yield, since the thread that holds the lock may need this CPU.
+    /// Yields, because the thread that holds the lock may need this CPU.
     fn relax(&self, _: CpuId) {
         std::thread::yield_now();
     }
@@ -69,7 +69,7 @@ pub enum Zero {
 ///
 /// # Errors
 ///
-/// The system gives no threads or memory.
+/// An error if the system gives no threads or no memory.
 pub fn run(shape: &Shape, strategy: Strategy, ahead: Ahead, zero: Zero) -> Result<Run> {
     match zero {
         Zero::Skip => run_over(shape, strategy, ahead, NoMemory),
@@ -86,7 +86,7 @@ pub fn run(shape: &Shape, strategy: Strategy, ahead: Ahead, zero: Zero) -> Resul
 ///
 /// # Errors
 ///
-/// The system gives no threads or memory.
+/// An error if the system gives no threads or no memory.
 pub fn run_clear(shape: &Shape) -> Result<Run> {
     let page_bytes = shape.geometry.page_bytes();
     let mut map = arena::map(shape.thread_pages * u64::from(shape.threads), page_bytes)?;
@@ -122,7 +122,7 @@ impl Toucher for Clear<'_> {
     }
 }
 
-/// The number of frames for pages and tables, with room for pages that page sets keep.
+/// The number of frames for pages and tables, plus frames that page sets may keep.
 fn frames_for(shape: &Shape) -> u64 {
     let needed = shape.pages() + u64::from(shape.tables());
     needed + needed / 8 + 2048 * u64::from(shape.threads)
@@ -134,7 +134,7 @@ fn allocator(shape: &Shape) -> Result<Frames> {
     let zones = [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span, regions: &regions }];
     let nodes = vec![NodeId(0); shape.threads as usize];
     let mut config = Config::new(&zones, &nodes);
-    // No reserve for emergencies is needed.
+    // The test needs no reserve for emergencies.
     config.min_free_kbytes = Some(0);
     config.page_bytes = shape.geometry.page_bytes() as u32;
     let tables = Tables::on_heap(&config)?;
@@ -172,7 +172,7 @@ fn run_over<M: Contents>(shape: &Shape, strategy: Strategy, ahead: Ahead, memory
     let mut stats = Stats::default();
     phases.left.iter().for_each(|left| stats += left);
     let census = engine.check(&[&space]).with_context(|| format!("{strategy}: after the run"))?;
-    // This is the last reference, so this thread frees everything here.
+    // `space` is the last reference, so this thread frees all pages and tables here.
     let (before, began) = (account()?, Instant::now());
     drop(space);
     run.teardown_s = began.elapsed().as_secs_f64();
@@ -212,8 +212,8 @@ impl<M: Contents> Toucher for Touch<'_, M> {
                     contents.write(pfn, lines, line_bytes);
                 }
             };
-            // Look first only if pages are mapped ahead, since a page can be there already only then.
-            // Otherwise each page is a fault, and looking would waste time.
+            // If pages are mapped ahead, a page may be there already, so look first. Otherwise each page
+            // needs a fault, and a look would waste time.
             if self.ahead.prefault_order > 0 {
                 self.task.access(address, Access::Write, write)?;
             } else {

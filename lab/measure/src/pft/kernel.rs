@@ -1,4 +1,4 @@
-//! The same test on the operating system's own page faults.
+//! Runs the page fault test on the operating system's own page faults.
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::time::Instant;
@@ -15,7 +15,7 @@ use super::threads::{self, Toucher, account};
 ///
 /// # Errors
 ///
-/// The system gives no threads or memory, or has pages of another size.
+/// An error if the system gives no threads or no memory, or if its pages have another size.
 pub fn run(shape: &Shape) -> Result<Run> {
     let page_bytes = rustix::param::page_size() as u64;
     if page_bytes != shape.geometry.page_bytes() {
@@ -34,7 +34,7 @@ pub fn run(shape: &Shape) -> Result<Run> {
     })?;
     let mut run = phases.run;
     run.start_s += mapped_s;
-    // One thread gives the memory back, as the last thread of a process does.
+    // One thread gives all memory back to the system, as the last thread of a process does.
     let (before, began) = (account()?, Instant::now());
     drop(phases.left);
     drop(shared);
@@ -43,7 +43,8 @@ pub fn run(shape: &Shape) -> Result<Run> {
     run.system_s += (after.cpu - before.cpu).as_secs_f64();
     run.pages_computed = shape.pages();
     run.pages_counted = match shape.regions {
-        // If several threads touch a page at once, each of them faults, and one of them gets the page.
+        // If several threads touch a page at once, each of these threads may count a fault, but the page is
+        // there once.
         Regions::Same => phases.minor_faults.min(run.pages_computed),
         _ => phases.minor_faults,
     };
@@ -54,8 +55,8 @@ fn map(shape: &Shape) -> Result<MmapMut> {
     let bytes = usize::try_from(shape.region_pages() * shape.geometry.page_bytes())?;
     let map =
         MmapMut::map_anon(bytes).with_context(|| format!("cannot map {bytes} bytes; use a smaller -g"))?;
-    // Huge pages must be off, so that each page is a fault. A kernel without huge pages refuses this call,
-    // which does no harm.
+    // Huge pages must be off, so that each page causes a fault. A kernel without huge pages refuses this
+    // call, but then huge pages are off anyway.
     #[cfg(target_os = "linux")]
     let _ = map.advise(Advice::NoHugePage);
     Ok(map)

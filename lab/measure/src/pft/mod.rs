@@ -1,8 +1,8 @@
 //! The page fault test on this machine: through the fault engine, and through the kernel.
 //!
-//! `shape` describes the memory that is touched, `ahead` the work before that, and `result` the result.
-//! `threads` runs the phases. `engine` is the fault engine, on the memory of `arena`. `kernel` is the
-//! operating system.
+//! `shape` describes the memory that threads touch, `ahead` describes the work before the touches, and
+//! `result` describes the result. `threads` runs the phases. `engine` is the fault engine, on the memory of
+//! `arena`. `kernel` runs the test on the operating system's page faults.
 
 mod ahead;
 mod arena;

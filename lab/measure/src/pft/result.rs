@@ -7,25 +7,25 @@ use pageset_fault::{Census, Stats};
 pub struct Run {
     /// From the beginning until every thread has its region: threads are created and memory is mapped.
     pub start_s: f64,
-    /// From then until the last thread has touched its last page.
+    /// From the end of `start_s` until the last thread has touched its last page.
     pub touch_s: f64,
-    /// From then until the last thread has ended.
+    /// From the end of `touch_s` until the last thread has ended.
     pub exit_s: f64,
-    /// One thread gives everything back, as the last thread of a process does.
+    /// Time of the teardown: one thread gives all memory back, as the last thread of a process does.
     pub teardown_s: f64,
     /// CPU time in the program.
     pub user_s: f64,
     /// CPU time in the kernel.
     pub system_s: f64,
-    /// CPU time of touching alone.
+    /// CPU time of the touches alone.
     pub touch_cpu_s: f64,
-    /// Time of the slowest thread's touching, divided by the average thread's.
+    /// The time that the slowest thread takes to touch its pages, divided by the average time of all threads.
     pub imbalance: f64,
     /// Pages present at the end, computed from the requested size.
     pub pages_computed: u64,
     /// Pages present at the end, counted by the engine or kernel that handled the faults.
     pub pages_counted: u64,
-    /// Pages present at the end that no thread has touched: the price of mapping ahead.
+    /// Pages present at the end that no thread has touched, because they were mapped ahead.
     pub pages_untouched: u64,
     /// The engine's counters; `None` without the engine.
     pub stats: Option<Stats>,
@@ -34,7 +34,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Time of all phases, as the original program measured it.
+    /// Time of all phases together, as the program of 2005 measured it.
     pub fn wall_s(&self) -> f64 {
         self.start_s + self.touch_s + self.exit_s + self.teardown_s
     }
@@ -49,18 +49,18 @@ impl Run {
         self.cpu_s() / self.wall_s()
     }
 
-    /// Time that a thread needs for a page.
+    /// Average time that a thread needs to touch a page.
     pub fn touch_ns_per_page(&self, threads: u32) -> f64 {
         self.touch_s * 1e9 * f64::from(threads) / self.pages_computed as f64
     }
 
-    /// CPU time of touching one page. It does not include time asleep, or time waiting for a CPU that other
-    /// programs use.
+    /// CPU time to touch one page. This time does not include sleep, or waits for a CPU that other programs
+    /// use.
     pub fn touch_cpu_ns_per_page(&self) -> f64 {
         self.touch_cpu_s * 1e9 / self.pages_computed as f64
     }
 
-    /// Pages touched per second, while pages are touched.
+    /// Pages that all threads together touch per second, from the first touch to the last.
     pub fn touch_pages_per_s(&self) -> f64 {
         self.pages_computed as f64 / self.touch_s
     }
@@ -70,12 +70,12 @@ impl Run {
         self.pages_computed as f64 / self.teardown_s
     }
 
-    /// Faults per second of CPU time over all phases, as the original program computes them.
+    /// Faults per second of CPU time over all phases, as the program of 2005 computes them.
     pub fn faults_per_cpu_s(&self) -> f64 {
         self.pages_computed as f64 / self.cpu_s()
     }
 
-    /// Faults per second of wall time over all phases, as the original program computes them.
+    /// Faults per second of wall time over all phases, as the program of 2005 computes them.
     pub fn faults_per_wall_s(&self) -> f64 {
         self.pages_computed as f64 / self.wall_s()
     }
@@ -86,12 +86,12 @@ impl Run {
 pub struct Series {
     /// "P1,V1,R1", "kernel", …
     pub name: String,
-    /// Its repetitions.
+    /// The repetitions of the test.
     pub runs: Vec<Run>,
 }
 
 impl Series {
-    /// Sums over all repetitions, as the original program adds them up.
+    /// Sums over all repetitions, as the program of 2005 adds them up.
     pub fn total(&self) -> Run {
         let mut total = Run::default();
         for run in &self.runs {
@@ -124,7 +124,7 @@ pub struct Quartiles {
 }
 
 impl Quartiles {
-    /// Computes the quartiles. Between two values, they are interpolated.
+    /// Computes the quartiles. A quartile that lies between two values is interpolated.
     fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let at = |share: f64| {
@@ -138,7 +138,7 @@ impl Quartiles {
         Self { first: at(0.25), median: at(0.5), third: at(0.75) }
     }
 
-    /// Distance of the two quartiles.
+    /// Distance from the first to the third quartile.
     pub fn range(&self) -> f64 {
         self.third - self.first
     }
@@ -158,7 +158,8 @@ mod tests {
 
     #[test]
     fn derived_columns_are_the_originals() {
-        // The first row of the 64 GB table: F = 64 GiB / 16 KiB x 3.
+        // The values are the first row of the 64 GB table of 2005. The number of faults is 64 GiB / 16 KiB x
+        // 3.
         let run = Run {
             touch_s: 222.40,
             user_s: 2.58,

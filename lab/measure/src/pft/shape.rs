@@ -12,21 +12,21 @@ pub enum Regions {
     /// Each thread maps a region of its own, as in the program of 2005, where each thread called malloc.
     #[serde(rename = "percore_malloc")]
     Percore,
-    /// There is one region, and each thread has a slice of it.
+    /// There is one region, and each thread touches one contiguous part of the region.
     #[serde(rename = "one_region_sliced")]
     Sliced,
     /// There is one region. Thread i touches pages i, i + threads, i + 2 threads, …
     Interleaved,
-    /// There is one region, and every thread touches all its pages.
+    /// There is one region, and every thread touches all pages of the region.
     #[serde(rename = "same_pages")]
     Same,
 }
 
 impl Regions {
-    /// All of them.
+    /// All modes.
     pub const ALL: [Self; 4] = [Self::Percore, Self::Sliced, Self::Interleaved, Self::Same];
 
-    /// Name in results, as the program of 2005 and its successors have it.
+    /// Name in results, as in the program of 2005 and its successors.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Percore => "percore_malloc",
@@ -47,27 +47,28 @@ impl Regions {
     }
 }
 
-/// One test. Engine and kernel run the same.
+/// One test. The fault engine and the kernel run the same test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Threads that touch.
+    /// Number of threads that touch pages.
     pub threads: u32,
-    /// Pages that each thread touches.
+    /// Number of pages that each thread touches.
     pub thread_pages: u64,
     /// How threads share the memory.
     pub regions: Regions,
     /// Size of pages and tables.
     pub geometry: Geometry,
-    /// Cache lines written in each page.
+    /// Number of cache lines that a thread writes in each page.
     pub lines: u32,
-    /// Frames that a thread fetches with one call of the allocator.
+    /// Number of frames that a thread fetches with one call of the allocator.
     pub magazine: u32,
-    /// Pages that stay untouched after each run of 48 touched pages, if threads have regions of their own.
+    /// Number of pages that a thread skips after each run of 48 touched pages, if threads have their own
+    /// regions.
     pub skipped: u64,
 }
 
-/// Length of a run of touched pages, if pages are skipped. Guess: the larger part of 1 MiB, in pages of 16
-/// KiB.
+/// Length of a run of touched pages, if pages are skipped. The length is a guess: 48 pages of 16 KiB are the
+/// larger part of 1 MiB.
 pub const RUN_PAGES: u64 = 48;
 
 /// Address of the first region. Any address would do.
@@ -116,8 +117,8 @@ impl Shape {
         }
     }
 
-    /// Addresses of the region that a thread touches. A region begins at a leaf table, and the gap to the
-    /// next region is one leaf table, so that the engine does not join them to one area.
+    /// Addresses of the region that a thread touches. A region begins where a leaf table begins. The gap to
+    /// the next region is at least one leaf table, so that the engine does not join two regions to one area.
     pub fn region(&self, thread: u32) -> Range<u64> {
         let bytes = self.region_pages() * self.geometry.page_bytes();
         let table = self.geometry.table_span(0);
@@ -131,8 +132,8 @@ impl Shape {
         self.region(thread).start + self.page(thread, step) * self.geometry.page_bytes()
     }
 
-    /// Number of tables that the engine may need at once. Threads that lose a race hold a spare one, which is
-    /// included.
+    /// Number of tables that the engine may need at once. The number includes spare tables, because a thread
+    /// that loses a race may hold a spare table.
     pub fn tables(&self) -> u32 {
         let regions = if self.regions.is_percore() { u64::from(self.threads) } else { 1 };
         let leaves = regions * self.region_pages().div_ceil(u64::from(self.geometry.entries()));

@@ -1,5 +1,5 @@
-//! The phases of a test on real threads. All threads are created and pinned; all are ready; all touch; all
-//! end.
+//! Runs the phases of a test on real threads. All threads are created and pinned, and wait until all are
+//! ready. Then all threads touch their pages, and end.
 
 use std::sync::Barrier;
 use std::thread;
@@ -12,22 +12,22 @@ use crate::host::{pin, thread_cpu, usable_cpus};
 
 /// A thread's work between the barriers.
 pub(super) trait Toucher {
-    /// The value that the thread leaves behind.
+    /// The value that the thread's work returns at its end.
     type Left: Send;
 
     /// Touches all pages of the thread.
     fn touch(&mut self) -> Result<()>;
 
-    /// Ends the work, still on the same thread.
+    /// Ends the work, on the thread that touched the pages.
     fn leave(self) -> Self::Left;
 }
 
-/// The operating system's account of a thread.
+/// The times and faults that the operating system counted for a thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Account {
     pub(super) cpu: Duration,
     pub(super) system: Duration,
-    /// Page faults that needed no file.
+    /// Page faults that needed no input from a disk.
     pub(super) minor_faults: u64,
 }
 
@@ -36,20 +36,20 @@ struct Report<L> {
     begin: Instant,
     end: Instant,
     touch_cpu: Duration,
-    /// Faults between the barriers.
+    /// Minor page faults between the barriers.
     touch_faults: u64,
     account: Account,
     outcome: Result<L>,
 }
 
-/// Times of the first three phases, and the values that the threads left behind.
+/// Times of the first three phases, and the values that the threads' work returned.
 pub(super) struct Phases<L> {
     pub(super) run: Run,
     pub(super) minor_faults: u64,
     pub(super) left: Vec<L>,
 }
 
-/// Runs `threads` threads. `make` runs on each of them, before the start barrier.
+/// Runs `threads` threads. Each thread first calls `make`, before the start barrier.
 pub(super) fn run<T: Toucher>(
     threads: u32,
     make: impl Fn(u32) -> Result<T> + Sync,
@@ -99,10 +99,10 @@ fn one_thread<T: Toucher>(
     done: &Barrier,
     make: impl FnOnce() -> Result<T>,
 ) -> Report<T::Left> {
-    // If the thread may not be pinned, it runs on any CPU.
+    // If the system refuses to pin the thread, the thread runs on any CPU.
     pin(cpu);
     let made = make();
-    // Read once before the barrier, so that opening the file is not measured.
+    // Read the account before the barrier, so that the time of reading it is not measured.
     let before = account();
     ready.wait();
     let (begin, cpu_begin) = (Instant::now(), thread_cpu());
@@ -129,8 +129,8 @@ pub(super) fn account() -> Result<Account> {
     parse_stat(&text, thread_cpu()).ok_or_else(|| anyhow!("{FILE}: not as documented in proc(5)"))
 }
 
-/// Fields of proc(5), counted from the one after the name in parentheses: 3 is `state`, 10 `minflt`, 15
-/// `stime`.
+/// Parses the text by the field numbers of proc(5). Field 3 (`state`) is the first field after the name in
+/// parentheses, 10 is `minflt`, and 15 is `stime`.
 fn parse_stat(text: &str, cpu: Duration) -> Option<Account> {
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();

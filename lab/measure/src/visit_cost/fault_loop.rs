@@ -1,4 +1,4 @@
-//! A thread that takes pages from the kernel and gives all of them back, again and again.
+//! A thread that takes pages from the kernel and gives all these pages back, again and again.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use memmap2::{Advice, MmapMut};
 use crate::host::thread_cpu;
 use crate::host::{pin, usable_cpus};
 
-/// Memory of one pass. It is many batches, and fits into a page set of the largest limit if the machine has a
-/// gibibyte for each CPU.
+/// Bytes of one pass. A pass has many batches of pages. Its pages fit into a page set of the largest limit if
+/// the machine has at least 1 GiB for each CPU.
 const BYTES: usize = 32 << 20;
-/// After this many passes, page sets are in the loop's steady state.
+/// Number of passes after which page sets are in the loop's steady state.
 pub(super) const PASSES_WARM: u32 = 3;
 
 /// A fault loop on one CPU.
@@ -21,17 +21,17 @@ pub struct FaultLoop {
 }
 
 impl FaultLoop {
-    /// The loop on the last CPU that this program may use. The first CPU has more interrupts.
+    /// Makes the loop for the last CPU that this program may use, because the first CPU has more interrupts.
     #[must_use]
     pub fn new() -> Self {
         Self { cpu: usable_cpus().last().copied() }
     }
 
-    /// Runs on the calling thread, which stays on the loop's CPU from then on. Returns the CPU time of each
-    /// pass.
+    /// Runs the loop on the calling thread, which stays on the loop's CPU afterwards. Returns the CPU time of
+    /// each pass.
     ///
     /// # Errors
-    /// There is no memory.
+    /// An error if the system gives no memory.
     pub fn run(self, passes: u32) -> Result<Vec<Duration>> {
         self.cpu.map(pin);
         (0..PASSES_WARM).try_for_each(|_| pass())?;
@@ -52,8 +52,8 @@ impl Default for FaultLoop {
 fn pass() -> Result<()> {
     let mut map = MmapMut::map_anon(BYTES)
         .with_context(|| format!("cannot map {} MiB for a fault loop", BYTES >> 20))?;
-    // Huge pages must be off, since they would bypass the lists of single pages. A kernel without huge pages
-    // refuses this call, which does no harm.
+    // Huge pages must be off, because they would bypass the lists of single pages. A kernel without huge
+    // pages refuses this call, but then huge pages are off anyway.
     #[cfg(target_os = "linux")]
     let _ = map.advise(Advice::NoHugePage);
     map.iter_mut().step_by(rustix::param::page_size()).for_each(|byte| *byte = 1);

@@ -1,4 +1,5 @@
-//! Runs the loop under both limits in turn, and divides the difference.
+//! Runs the fault loop under a small and a large limit of page sets, alternately. The cost of a visit is the
+//! difference of the times, divided by the difference of the numbers of visits.
 
 use std::thread;
 use std::time::Duration;
@@ -13,38 +14,40 @@ use crate::host::{self, Settings};
 
 /// The setting that differs between the two runs of a pair.
 const SETTING: &str = "vm.percpu_pagelist_high_fraction";
-/// The value that makes page sets as small as possible. The kernel keeps them at four batches at least.
+/// The value of the setting that makes page sets as small as possible. The kernel's smallest limit is four
+/// batches.
 const SMALL: u32 = 100_000;
-/// The value that makes page sets as large as possible.
+/// The value of the setting that makes page sets as large as possible.
 const LARGE: u32 = 8;
-/// Number of pairs of runs. The range goes from the least to the most of their differences.
+/// Number of pairs of runs. The range of the cost goes from the smallest to the largest difference of these
+/// pairs.
 const ROUNDS: u32 = 7;
-/// Each run is cut into this many parts. The parts of the two runs of a pair alternate, so that other work on
-/// the machine affects both.
+/// Number of parts of each run. The parts of the two runs of a pair alternate, so that other work on the
+/// machine affects both.
 const PARTS: u32 = 8;
-/// Passes in a part. They take less than 0.1 s.
+/// Number of passes in a part. All these passes take less than 0.1 s.
 const PASSES: u32 = 8;
-/// Passes whose visits are counted.
+/// Number of passes of the run that counts visits.
 const PASSES_COUNTED: u32 = 8;
-/// Under the small limit, a pass must make at least this many visits more. Otherwise there is no difference
-/// to divide.
+/// Under the small limit, a pass must make at least this many visits more than under the large limit.
+/// Otherwise the difference is too small to divide by.
 const VISITS_MIN: f64 = 20.0;
 
-/// The caller's part: settings and a recorder.
+/// The settings and the recorder that the caller provides.
 #[expect(missing_debug_implementations, reason = "a closure has no Debug")]
 pub struct Measuring<'a> {
     /// The kernel's settings.
     pub settings: &'a Settings,
-    /// Name of this command. Other processes that find the settings changed print it.
+    /// Name of this command. If another process finds the settings changed, it prints this name.
     pub command: &'a str,
-    /// Records this machine until the given work is done.
+    /// Records this machine while the given work runs.
     pub record: &'a mut dyn FnMut(Work) -> Result<Box<dyn TraceReader>>,
 }
 
 /// Work that runs on a thread of its own, while a recorder records.
 pub type Work = Box<dyn FnOnce() -> Result<()> + Send>;
 
-/// Visits in a pass, and the pages that they moved.
+/// Average number of visits in a pass, and of pages that these visits moved.
 #[derive(Clone, Copy, Debug)]
 struct Visits {
     visits: f64,
@@ -54,8 +57,8 @@ struct Visits {
 /// Measures the cost of a visit on this machine. Puts the settings back before it returns.
 ///
 /// # Errors
-/// The setting cannot be changed, the machine cannot be recorded, the setting makes no difference, or
-/// `progress` ended it.
+/// An error if the setting cannot be changed, the machine cannot be recorded, the setting makes no
+/// difference, other work hides the cost, or `progress` cancels.
 pub fn measure(measuring: Measuring<'_>, progress: &mut dyn Progress) -> Result<VisitCost> {
     let Measuring { settings, command, record } = measuring;
     settings.check(&assignment(SMALL))?;
@@ -122,7 +125,7 @@ pub fn measure(measuring: Measuring<'_>, progress: &mut dyn Progress) -> Result<
     Ok(cost)
 }
 
-/// The median pass. It is hardly affected by passes that other work has disturbed.
+/// Time of the median pass. Passes that other work has disturbed hardly affect the median.
 fn median_ns(mut passes: Vec<Duration>) -> f64 {
     passes.sort();
     passes.get(passes.len() / 2).map_or(0.0, |pass| pass.as_secs_f64() * 1e9)
@@ -132,14 +135,14 @@ fn assignment(fraction: u32) -> String {
     format!("{SETTING}={fraction}")
 }
 
-/// Does the work on another thread. The work binds its thread to a CPU, and the caller's thread must stay
-/// free.
+/// Runs the work on another thread. The work binds its thread to a CPU, and the caller's thread must not be
+/// bound.
 fn on_thread<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     thread::scope(|scope| scope.spawn(work).join()).map_err(|_| anyhow!("the fault loop panicked"))?
 }
 
-/// Counts the visits of the loop's own thread in a pass. This needs a recording, and timed runs must not be
-/// recorded, so it is a separate run.
+/// Counts the visits that the loop's own thread makes in a pass. The count needs a recording, but a recording
+/// would change the times. So this run is separate from the timed runs.
 fn count(record: &mut dyn FnMut(Work) -> Result<Box<dyn TraceReader>>) -> Result<Visits> {
     let (sender, receiver) = std::sync::mpsc::channel();
     let mut reader = record(Box::new(move || {

@@ -1,9 +1,9 @@
-//! The CPU time that a visit to a zone costs this machine's kernel.
+//! Measures the CPU time that a zone visit costs this machine's kernel.
 //!
 //! A thread maps memory, touches each page and unmaps it, again and again: `fault_loop`. Under the smallest
-//! limit of page sets, nearly every page comes from the zone and goes back to it. Under the largest limit,
-//! hardly any page does. `measure` runs both in turn and divides the difference. `store` keeps the result for
-//! later recordings.
+//! limit of page sets, nearly every page comes from the zone and goes back to the zone. Under the largest
+//! limit, hardly any page does. `measure` runs the loop under both limits, and divides the difference of the
+//! times by the number of visits. `store` keeps the result for later recordings.
 
 mod fault_loop;
 mod measure;

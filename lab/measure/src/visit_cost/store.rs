@@ -12,8 +12,8 @@ use tempfile::NamedTempFile;
 
 use crate::host;
 
-/// `$XDG_STATE_HOME/pageset/visit-cost.json`, below `~/.local/state` where the variable is not set. `None`
-/// without a home.
+/// The path `$XDG_STATE_HOME/pageset/visit-cost.json`. If the variable is not set, `~/.local/state` takes its
+/// place. `None` if `HOME` is not set either.
 #[must_use]
 pub fn path() -> Option<PathBuf> {
     let state = env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
@@ -24,7 +24,7 @@ pub fn path() -> Option<PathBuf> {
 /// Keeps a cost for later recordings. The file appears whole or not at all.
 ///
 /// # Errors
-/// It cannot be written.
+/// An error if the file cannot be written.
 pub fn keep(cost: &VisitCost, path: &Path) -> Result<()> {
     let cannot = || format!("{}: the cost of a visit cannot be kept", path.display());
     let directory = path.parent().unwrap_or(Path::new("/"));
@@ -36,7 +36,7 @@ pub fn keep(cost: &VisitCost, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The cost that was kept, if it was measured with this CPU and kernel.
+/// The cost that was kept. `None` if there is no cost for this CPU and this kernel.
 #[must_use]
 pub fn kept() -> Option<VisitCost> {
     read(&path()?, &host::cpu_model()?, &host::kernel()?)
@@ -47,7 +47,7 @@ fn read(path: &Path, cpu: &str, kernel: &str) -> Option<VisitCost> {
     (cost.is_sound() && cost.cpu == cpu && cost.kernel == kernel).then_some(cost)
 }
 
-/// Today, by UTC.
+/// The date of today, in UTC.
 #[must_use]
 pub fn date() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());

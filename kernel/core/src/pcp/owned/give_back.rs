@@ -1,4 +1,5 @@
-//! Puts a freed block into the page set of the CPU that owns the block's pageblock, or on that CPU's list.
+//! Gives a freed block to the CPU that owns its pageblock. The policy chooses the owner's page set or the
+//! owner's list of blocks that other CPUs freed.
 
 use crate::frame::State;
 use crate::pcp::pageset::PagesetState;
@@ -8,13 +9,13 @@ use crate::policy::{BusyOwner, RemoteFrees};
 use crate::{MigrateType, Order};
 
 impl<P: Platform> CpuZone<'_, '_, P> {
-    /// Whether this page set takes a freed block, because its CPU owns the pageblock or frees the block
-    /// itself. The caller holds the page set's lock.
+    /// Whether this page set takes a freed block: its CPU owns the pageblock, or frees the block itself. If
+    /// the CPU owns the pageblock, marks the block as `Owned`. The caller holds the page set's lock.
     ///
-    /// Race: the owner goes offline while another CPU frees a block. The owner first gives up its pageblocks,
-    /// and then empties its page set under the lock. A free that gets the lock after the owner gave up the
-    /// pageblocks finds no owner, and goes to another page set. A free that gets the lock earlier adds its
-    /// block before the page set is emptied. So no block stays behind.
+    /// Race: the owner goes offline while another CPU frees a block. `cpu_offline` first ends the owner's
+    /// ownership of pageblocks, and then empties the owner's page set under the lock. A free that gets the
+    /// lock after the end of the ownership finds no owner, and goes to another page set. A free that gets the
+    /// lock earlier adds its block before the page set is emptied. So no block stays in the page set.
     #[cold]
     pub(crate) fn takes_back(self, block: Claimed, migratetype: MigrateType) -> bool {
         let Claimed { frame, order } = block;
@@ -28,16 +29,16 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         self.owner == self.cpu
     }
 
-    /// Whether a freed block may go to the freeing CPU's page set while the owner's page set (this one) is
-    /// locked.
+    /// Whether a freed block may go to the freeing CPU's page set, because the owner's page set is locked.
+    /// `self` has the owner's page set.
     #[cold]
     pub(crate) fn may_try_own(self) -> bool {
         let busy_owner = self.policy.ownership().map(|rule| rule.busy_owner);
         self.owner != self.cpu && busy_owner == Some(BusyOwner::FreeingCpu)
     }
 
-    /// Adds a freed block to the owner's list. Returns `false` if the policy has no such lists, or if the
-    /// owner frees the block itself.
+    /// Adds a freed block to the owner's list of remote frees. Returns `false` if the policy has no lists of
+    /// remote frees, or if the owner frees the block itself.
     #[cold]
     pub(crate) fn gives_to_list(self, block: Claimed) -> bool {
         let remote = self.policy.ownership().map(|rule| rule.remote);
@@ -48,7 +49,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
         gives
     }
 
-    /// Moves the blocks of the owner's list into the owner's page set. The caller holds the page set's lock.
+    /// Moves all blocks from the owner's list of remote frees into the owner's page set. The caller holds the
+    /// page set's lock.
     #[cold]
     pub(crate) fn take_in(self, state: &mut PagesetState) {
         let frames = &self.zone.body.frames;

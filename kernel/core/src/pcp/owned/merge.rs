@@ -7,7 +7,8 @@ use crate::policy::DrainOrder;
 use crate::{MigrateType, Order};
 
 impl Pcp {
-    /// Takes at least `from.pages` pages off the lists. Merges each block with its buddies in the page set.
+    /// Takes at least `from.pages` pages off the lists, or all pages if the page set has fewer. Merges each
+    /// block with its buddies in the page set.
     pub(in crate::pcp) fn remove_merged(
         &mut self,
         frames: &FrameTables<'_>,

@@ -79,7 +79,8 @@ impl<P: Platform> CpuZone<'_, '_, P> {
 }
 
 impl Pcp {
-    /// Runs phases 0 to 2 until enough pages are fetched.
+    /// Runs phase 0. If more pages are wanted, runs phase 1. If no fetched block is large enough yet, runs
+    /// phase 2.
     fn fetch<E: EventSink>(&mut self, zone: &mut LockedZone<'_, E>, fetch: Fetch) -> Fetched {
         let passage = zone.begin_passage(self.count);
         let mut fetched = Fetched::default();
@@ -138,7 +139,8 @@ impl Pcp {
         }
     }
 
-    /// Phase 1 takes whole pageblocks, as long as the page set has room.
+    /// Phase 1 takes whole pageblocks, until enough pages are fetched or the page set may hold no further
+    /// pageblock.
     fn claim_pageblocks<E: EventSink>(
         &mut self,
         zone: &mut LockedZone<'_, E>,
@@ -170,8 +172,8 @@ impl Pcp {
         }
     }
 
-    /// Phase 2 takes blocks smaller than a pageblock, the largest first. No block is larger than the number
-    /// of pages that are still wanted.
+    /// Phase 2 takes blocks smaller than a pageblock, the largest first. Takes no block that has more pages
+    /// than the refill wants, rounded up to a power of two.
     fn take_chunks<E: EventSink>(
         &mut self,
         zone: &mut LockedZone<'_, E>,

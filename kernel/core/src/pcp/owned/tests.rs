@@ -89,8 +89,8 @@ fn a_drain_gives_back_merged_blocks_and_ends_ownership() {
     let allocator = allocator(PCP_BUDDY_RFC, 65_536);
     let held = pages(&allocator, OWNER, 512);
     let drained = || std::mem::take(&mut *allocator.platform().0.0.lock().unwrap());
-    // Free all but one page of the lower half. The zone then has a block of each order, and the CPU still
-    // owns the pageblock.
+    // Free all but one page of the lower half. The drain then gives the zone one block of each order from 0
+    // to 7, and the CPU still owns the pageblock.
     free(&allocator, OTHER, &held[1..256]);
     drained();
     allocator.drain_cpu(OTHER, OWNER).unwrap();

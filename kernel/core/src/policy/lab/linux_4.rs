@@ -79,7 +79,8 @@ pub const LINUX_4_15_PICKS: Policy = Policy {
     ..LINUX_4_9
 };
 
-/// Linux 4.15 with both of these patches: the drain also prefetches the metadata of the blocks' buddies.
+/// Linux 4.15 with both patches that shorten a drain's hold of the zone's lock. By the second patch, the
+/// drain also prefetches the metadata of the blocks' buddies.
 pub const LINUX_4_15_PREFETCH: Policy = Policy {
     name: "linux-4.15-prefetch",
     kernel: "4.15 + free_pcppages_bulk v1, patches 1-2",

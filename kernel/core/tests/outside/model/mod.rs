@@ -4,8 +4,8 @@
 //! The fuzz target `allocator_operations` also compiles these files: `page_allocator`, `owners`, the
 //! directory `tests/family`, and `host` and `steady` beside this directory.
 //!
-//! `PROPTEST_CASES` sets the number of machines per policy. Each failure becomes a named test in
-//! `regressions`.
+//! `PROPTEST_CASES` sets the number of machines per policy. For each failure that was found, `regressions`
+//! has a named test.
 
 mod owners;
 mod page_allocator;
@@ -24,7 +24,7 @@ fn cases() -> ProptestConfig {
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     match std::env::var("PROPTEST_CASES") {
         Ok(_) => config,
-        // Miri is about a hundred times slower.
+        // A test under Miri takes about a hundred times longer.
         Err(_) => ProptestConfig { cases: if cfg!(miri) { 1 } else { 20 }, ..config },
     }
 }
@@ -56,7 +56,7 @@ fn every_policy_agrees_with_the_model() {
 #[cfg_attr(miri, ignore = "hours")]
 fn every_policy_agrees_with_the_model_when_memory_is_used_up() {
     for policy in pageset_core::POLICIES {
-        // Each program takes all memory many times.
+        // Each program allocates all memory many times, so run fewer programs.
         let few = ProptestConfig { cases: cases().cases.div_ceil(10), ..cases() };
         run(*policy, strategies::dry_programs(), few);
     }

@@ -5,7 +5,7 @@ use pageset_core::{BlockUse, CpuId, FreeTraits, MigrateType, Order, PAGEBLOCK_FR
 use crate::family::model::Model;
 use crate::host::Allocator;
 
-/// Checks that apply if CPUs own pageblocks.
+/// Checks for policies under which CPUs own pageblocks.
 pub(crate) struct Owners;
 
 /// The page set that must receive a freed block. The page set's count of frees must then rise by one.

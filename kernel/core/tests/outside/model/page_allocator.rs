@@ -1,4 +1,4 @@
-//! Lets the model drive the core's allocator.
+//! The interface between the model and the core's allocator.
 
 use std::ops::Range;
 
@@ -67,7 +67,8 @@ impl Subject for PageSubject {
         Promises { tells_double_frees: true, finds_blocks: false, keeps_isolated: false }
     }
 
-    /// The block goes to the page set of the pageblock's owner.
+    /// Frees the block, and checks that the right page set receives the block: the page set of the
+    /// pageblock's owner, or else of the freeing CPU.
     fn free(&mut self, cpu: CpuId, pfn: Pfn, order: Order, traits: FreeTraits) -> Result<(), FreeError> {
         let receiver = Owners::receiver(&self.allocator, cpu, pfn, order, traits);
         let outcome = self.allocator.free_with(cpu, pfn, order, traits);
@@ -81,7 +82,7 @@ impl Subject for PageSubject {
         !matches!(migratetype, MigrateType::Isolate | MigrateType::HighAtomic)
     }
 
-    /// Pages of contiguous areas do not count, because they only serve movable requests.
+    /// Returns 0 if the machine has contiguous areas, because their free pages serve only movable requests.
     fn free_in(&self, zone: usize) -> u64 {
         if self.has_cma() {
             return 0;

@@ -90,8 +90,8 @@ fn a_request_that_may_use_all_reserves_finds_the_atomic_one() {
     assert_eq!(allocator.zones().next().map(|zone| zone.free), Some(0));
 }
 
-/// Tests that a request finds a block of the atomic reserve that a page set returned after the reserve was
-/// given up.
+/// Tests that a request finds a block that a page set gave back to the lists of the atomic reserve after the
+/// reserve had ended.
 #[test]
 fn a_request_that_may_use_all_finds_what_is_left_of_a_reserve() {
     for policy in POLICIES {
@@ -138,7 +138,8 @@ fn an_atomic_request_served_by_a_page_set_reserves_its_pageblock_too() {
     let allocator = machine(0..20_000, &[0..20_000]).build(LINUX_6_1);
     let pair = Request::new(order(1));
     allocator.alloc(CPU, &pair).expect("memory enough");
-    // The first attempt of an atomic request does not have the flag. The second attempt has it.
+    // Only later attempts of an atomic request have the flag `HIGH_ATOMIC`. The high watermarks make the
+    // first attempt fail.
     allocator.set_min_free_kbytes(72_000);
     allocator.alloc(CPU, &pair.atomic()).expect("a quarter of the watermark is enough for it");
     assert_eq!(allocator.zones().next().map(|zone| zone.reserved_highatomic), Some(512));

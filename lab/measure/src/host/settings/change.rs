@@ -1,5 +1,5 @@
-//! One change: a setting with its values before and after. If the kernel also resets another setting, that
-//! one with its values.
+//! A change of a setting: its values before and after. If the kernel also resets another setting, the change
+//! has the values of this setting too.
 
 use std::path::Path;
 
@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use super::{SettingError, read, write};
 
-/// Each pair is two settings for one limit. When one is written, the kernel sets the other to 0. The first is
-/// in bytes or KiB, the second in percent. Source: the kernel's documentation of `vm` sysctls; every setting
-/// of `vm` was tried on Linux 6.18.
+/// Each pair has two settings for one limit. If a program writes one setting of a pair, the kernel sets the
+/// other setting to 0. The first setting is in bytes or KiB, and the second is in percent. Source: the
+/// kernel's documentation of `vm` sysctls; every setting of `vm` was tried on Linux 6.18.
 const PAIRS: [(&str, &str); 3] = [
     ("vm.dirty_bytes", "vm.dirty_ratio"),
     ("vm.dirty_background_bytes", "vm.dirty_background_ratio"),
     ("vm.overcommit_kbytes", "vm.overcommit_ratio"),
 ];
 
-/// Settings without a value: the kernel acts when they are written.
+/// Settings without a value: the kernel acts when a program writes these settings.
 const ACTS: [&str; 3] = ["vm.compact_memory", "vm.drop_caches", "vm.stat_refresh"];
 
-/// A setting and its new value, as `sysctl` takes them.
+/// A setting and its new value, in the form that `sysctl` takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Assignment {
     key: String,
@@ -39,7 +39,7 @@ pub(super) struct Values {
 pub(super) struct Change {
     /// The setting that is written.
     pub(super) written: Values,
-    /// The other setting of the pair, which the kernel resets when this one is written.
+    /// The other setting of the pair, which the kernel resets when `written` is written.
     pub(super) reset: Option<Values>,
 }
 
@@ -50,12 +50,12 @@ pub(super) enum Now {
     After,
     /// The settings have the values before the change.
     Before,
-    /// The settings have other values, since another process wrote them. Holds these values.
+    /// The settings have other values, because another process wrote the settings. Holds these values.
     Other(String),
 }
 
 impl Assignment {
-    /// Reads a text like `vm.stat_interval=5`.
+    /// Parses a text such as `vm.stat_interval=5`.
     pub(super) fn parse(text: &str) -> Result<Self, SettingError> {
         let not_a_setting = || SettingError::NotASetting(text.to_owned());
         let (key, value) = text.split_once('=').ok_or_else(not_a_setting)?;
@@ -81,7 +81,7 @@ impl Assignment {
         &self.value
     }
 
-    /// The change that this setting would make below `root`.
+    /// Returns the change that this assignment would make below `root`.
     pub(super) fn change(&self, root: &Path) -> Result<Change, SettingError> {
         let written =
             Values { key: self.key.clone(), before: read(root, &self.key)?, after: self.value.clone() };
@@ -100,7 +100,7 @@ impl Assignment {
 }
 
 impl Change {
-    /// The written setting, and the one that is reset.
+    /// The written setting, and the setting that is reset, if there is one.
     pub(super) fn all(&self) -> impl Iterator<Item = &Values> {
         [Some(&self.written), self.reset.as_ref()].into_iter().flatten()
     }
@@ -109,7 +109,8 @@ impl Change {
     pub(super) fn now(&self, root: &Path) -> Result<Now, SettingError> {
         let now = self.all().map(|values| read(root, &values.key)).collect::<Result<Vec<_>, _>>()?;
         let are = |wanted: fn(&Values) -> &String| self.all().map(wanted).eq(&now);
-        // A change that changes nothing is undone already.
+        // If the values before and after are equal, the change counts as undone. So compare the present
+        // values with the values before the change first.
         Ok(if are(|values| &values.before) {
             Now::Before
         } else if are(|values| &values.after) {
@@ -125,8 +126,8 @@ impl Change {
         write(root, &self.written.key, &self.written.after)
     }
 
-    /// The setting to write in order to undo the change. Of a pair, it is the one that was in force; the
-    /// kernel then sets the other to 0.
+    /// The setting to write in order to undo the change. For a pair, this is the setting that was in force.
+    /// The kernel then sets the other setting to 0.
     pub(super) fn undoing(&self) -> &Values {
         let Some(reset) = &self.reset else { return &self.written };
         let [bytes, percent] = if PAIRS.iter().any(|(bytes, _)| *bytes == self.written.key) {
@@ -141,7 +142,8 @@ impl Change {
     pub(super) fn undo(&self, root: &Path) -> Result<(), SettingError> {
         let Values { key, before, .. } = self.undoing();
         write(root, key, before)?;
-        // The kernel should have reset the other setting of the pair now. If it has not, write that one too.
+        // The kernel should have reset the other setting of the pair now. If the kernel has not, write the
+        // other setting too.
         let others = self.all().filter(|values| values.key != *key);
         others
             .filter(|values| read(root, &values.key).is_ok_and(|now| now != values.before))

@@ -1,4 +1,4 @@
-//! Changed settings, until they are put back.
+//! Changes settings, and puts the old values back.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,13 @@ use super::change::{Assignment, Change, Now};
 use super::record::Record;
 use super::told::PutBack;
 
-/// Changed settings. Dropping this value puts them back. While it exists, no other process changes settings.
+/// Changed settings. Dropping this value puts the old values back. While this value exists, no other process
+/// can change settings through this crate.
 #[derive(Debug)]
 pub struct Changes {
     root: PathBuf,
     record: Record,
-    /// The oldest first.
+    /// The changes that were made, the oldest first.
     made: Vec<Change>,
 }
 
@@ -21,11 +22,12 @@ impl Changes {
         Self { root, record, made: Vec::new() }
     }
 
-    /// Changes a setting of `vm`, written as `sysctl` takes it: `vm.percpu_pagelist_high_fraction=64`. Writes
-    /// the change down first.
+    /// Changes a setting of `vm`. `text` has the form that `sysctl` takes:
+    /// `vm.percpu_pagelist_high_fraction=64`. Writes the change down first.
     ///
-    /// # Errors `text` is no setting of `vm`, or the kernel refuses the value or stores another value. Then
-    /// nothing is changed.
+    /// # Errors
+    /// `text` is no setting of `vm`, the change cannot be written down, or the kernel refuses the value or
+    /// stores another value. In all these cases, the setting has its old value again.
     pub fn set(&mut self, text: &str) -> Result<(), SettingError> {
         let assignment = Assignment::parse(text)?;
         let change = assignment.change(&self.root)?;
@@ -52,13 +54,14 @@ impl Changes {
     /// Leaves the settings as they are now.
     ///
     /// # Errors
-    /// The file of changes cannot be written: the next command would take a killed process for their owner.
+    /// The file of changes cannot be emptied. The next command would then report that a killed process had
+    /// left these changes.
     pub fn keep(mut self) -> Result<(), SettingError> {
         self.made.clear();
         self.record.clear()
     }
 
-    /// Puts back each setting that still has its changed value, and reports on each.
+    /// Puts back each setting that still has its changed value. Returns a report for each setting.
     #[must_use]
     pub fn put_back(mut self) -> Vec<PutBack> {
         self.undo()
@@ -68,8 +71,8 @@ impl Changes {
         let made = std::mem::take(&mut self.made);
         let told: Vec<_> = made.iter().rev().map(|change| PutBack::try_on(&self.root, change)).collect();
         if told.iter().all(PutBack::is_settled) {
-            // If the file cannot be emptied, it lists changes that are undone. The next command sees that
-            // they are.
+            // If the file cannot be emptied, the file lists changes that are undone. The next command sees
+            // that these changes are undone.
             drop(self.record.clear());
         }
         told

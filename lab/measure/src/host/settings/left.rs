@@ -8,7 +8,7 @@ use super::change::{Change, Now};
 use super::record::{Content, Owner, Record};
 use super::told::PutBack;
 
-/// Settings that a killed process did not put back. They are put back only on request.
+/// Settings that a killed process did not put back. A later command puts these settings back only on request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
     /// The killed process.
@@ -37,10 +37,11 @@ impl Left {
         self.changes.iter().rev().map(Change::way_back).collect()
     }
 
-    /// Puts back each setting that still has the value that was left, and reports on each.
+    /// Puts back each setting that still has the value that the killed process left. Returns a report for
+    /// each setting.
     ///
     /// # Errors
-    /// Another process changes settings now, or this one may not.
+    /// Another process changes settings now, or this process may not change settings.
     pub fn put_back(self) -> Result<Vec<PutBack>, SettingError> {
         let mut record = Record::lock(&[self.record])?;
         let changes = record.content().changes;
@@ -51,10 +52,10 @@ impl Left {
         Ok(told)
     }
 
-    /// Leaves the settings as they are now, and forgets that they were changed.
+    /// Leaves the settings as they are now, and empties the file of changes.
     ///
     /// # Errors
-    /// Another process changes settings now, or this one may not.
+    /// Another process changes settings now, or this process may not change settings.
     pub fn keep(self) -> Result<(), SettingError> {
         Record::lock(&[self.record])?.clear()
     }

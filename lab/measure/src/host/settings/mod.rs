@@ -1,11 +1,13 @@
-//! Changes settings of the running kernel for a while, and puts them back however the program ends.
+//! Changes settings of the running kernel for a while, and puts the old values back when the program ends,
+//! even by a panic. If the program is killed, a later command reports the changes that are left.
 //!
 //! Code that changes a setting goes through [`Settings::begin`]. `record` is the file where changes are
 //! written down first. `change` is a setting with its values before and after. `changes` makes and undoes
-//! them. `left` has the changes that a killed process did not undo. `told` has the sentences about them.
+//! changes. `left` has the changes that a killed process did not undo. `told` has the sentences about changed
+//! settings.
 //!
 //! A setting below `/proc/sys` lasts until the machine stops. So the file of changes is not flushed to the
-//! disk: it only has to outlive processes, and after a boot it means nothing.
+//! disk. The file only has to outlive processes, and means nothing after a boot.
 
 mod change;
 mod changes;
@@ -29,33 +31,33 @@ pub use told::{PutBack, Undone};
 use change::Assignment;
 use record::{Content, Record};
 
-/// Where the kernel has its settings.
+/// The directory of the kernel's settings.
 const ROOT: &str = "/proc/sys";
-/// Files for writing changes down. The first one whose directory can be made is used.
+/// Places for the file of changes. The first place that can be written is used.
 const RECORDS: [&str; 2] = ["/run/pageset/settings", "/var/lib/pageset/settings"];
 
-/// The kernel's settings, and the file where changes of them are written down.
+/// The kernel's settings, and the file of changes, where each change of a setting is written down.
 #[derive(Clone, Debug)]
 pub struct Settings {
     root: PathBuf,
-    /// Places of the file, the preferred one first.
+    /// Places for the file of changes, the preferred place first.
     records: Vec<PathBuf>,
 }
 
-/// A setting cannot be read or changed.
+/// The reason why a setting cannot be read or changed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SettingError {
-    /// The text is not a setting as `sysctl` takes it.
+    /// The text is not a setting in the form that `sysctl` takes.
     #[error("`{0}` is not a setting: write it like vm.percpu_pagelist_high_fraction=64")]
     NotASetting(String),
-    /// The kernel acts when this file is written, so there is no value to put back.
+    /// The kernel acts when a program writes this setting, so there is no value to put back.
     #[error("{0} is no value: the kernel acts when it is written, and nothing puts that back")]
     AnAct(String),
-    /// The kernel has no such setting, or does not show it.
+    /// The kernel does not have the setting, or does not show its value.
     #[error("{path}: cannot read this setting: {source}")]
     Unreadable {
-        /// Its file.
+        /// The setting's file.
         path: PathBuf,
         /// The system's reason.
         source: io::Error,
@@ -69,9 +71,9 @@ pub enum SettingError {
     /// The kernel refuses the value.
     #[error("{path}: the kernel does not take {value}: {source}")]
     Refused {
-        /// Its file.
+        /// The setting's file.
         path: PathBuf,
-        /// The value that it refuses.
+        /// The value that the kernel refuses.
         value: String,
         /// The system's reason.
         source: io::Error,
@@ -90,13 +92,13 @@ pub enum SettingError {
     /// the other's value.
     #[error("another process changes settings now: {owner}; wait until it has ended")]
     Busy {
-        /// That process.
+        /// The other process.
         owner: Owner,
     },
-    /// A process was killed before it put its settings back.
+    /// A process was killed before it put the old values back.
     #[error("{0}")]
     Left(Box<Left>),
-    /// Changes cannot be written down, so nothing is changed.
+    /// The file of changes cannot be written, so nothing is changed.
     #[error("{path}: cannot write down which setting changes: {source}; nothing was changed")]
     NoRecord {
         /// The file.
@@ -114,16 +116,16 @@ impl Settings {
         Self { root: ROOT.into(), records: RECORDS.map(PathBuf::from).to_vec() }
     }
 
-    /// The settings below `root`, a directory like `/proc/sys`. Changes are written down in `record`.
+    /// The settings below `root`, a directory like `/proc/sys`. `record` is the path of the file of changes.
     #[must_use]
     pub fn at(root: impl Into<PathBuf>, record: impl Into<PathBuf>) -> Self {
         Self { root: root.into(), records: vec![record.into()] }
     }
 
-    /// Whether `text`, as in `vm.stat_interval=5`, could be written now.
+    /// Checks that this process could now make the change in `text`, such as `vm.stat_interval=5`.
     ///
     /// # Errors
-    /// It is no setting of `vm`, or this process may not write it.
+    /// `text` is no setting of `vm`, or this process may not write the setting.
     pub fn check(&self, text: &str) -> Result<(), SettingError> {
         let assignment = Assignment::parse(text)?;
         assignment.change(&self.root)?;
@@ -134,15 +136,16 @@ impl Settings {
         })
     }
 
-    /// Locks the file of changes. No other process can then change settings until the result is dropped.
-    /// `command` names this process in messages of other processes.
+    /// Locks the file of changes. No other process can then change settings through this crate until the
+    /// result is dropped. `command` names this process in messages of other processes.
     ///
     /// # Errors
-    /// Another process has the file, one that was killed left settings changed, or the file cannot be
+    /// Another process has locked the file, a killed process has left settings changed, or the file cannot be
     /// written.
     pub fn begin(&self, command: &str) -> Result<Changes, SettingError> {
         let mut record = Record::lock(&self.records)?;
-        // Lock the file before reading it. If it were read first, its owner could be killed in between.
+        // Lock the file before reading it. If this process read the file first, the file's owner could be
+        // killed before this process has the lock.
         if let Some(left) = Left::of(record.content(), &self.root, record.path()).or_else(|| self.left()) {
             return Err(SettingError::Left(Box::new(left)));
         }
@@ -150,8 +153,8 @@ impl Settings {
         Ok(Changes::new(self.root.clone(), record))
     }
 
-    /// Changes that a killed process did not put back; `None` if there are none, or if they are undone
-    /// already. Needs no privileges.
+    /// Returns the changes that a killed process did not put back. `None` if there are no such changes, or if
+    /// all of them are undone already. The call needs no privileges.
     #[must_use]
     pub fn left(&self) -> Option<Left> {
         self.records.iter().find_map(|path| Left::of(Content::of_killed(path)?, &self.root, path))
@@ -171,7 +174,7 @@ fn read(root: &Path, key: &str) -> Result<String, SettingError> {
     }
 }
 
-/// Writes a setting. A missing file is not created: it is no setting.
+/// Writes a setting. A missing file is not created, because the kernel has no such setting.
 fn write(root: &Path, key: &str, value: &str) -> Result<(), SettingError> {
     let path = path_of(root, key);
     let written = fs::OpenOptions::new()

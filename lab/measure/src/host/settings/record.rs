@@ -1,9 +1,9 @@
-//! The file where changes are written down before they are made.
+//! The file of changes. Each change is written down in this file before the change is made.
 //!
 //! The first line, in JSON, names the process that uses the file. Each further line is a change. The process
-//! holds a lock on the file as long as it lives, and the kernel releases the lock of a killed process. So
-//! lines in an unlocked file come from a killed process. A process that has put everything back leaves the
-//! file empty. A line without its end was not written completely, and its change was not made.
+//! holds a lock on the file while it may change settings, and the kernel releases the lock of a killed
+//! process. So lines in an unlocked file come from a killed process. A process that has put everything back
+//! leaves the file empty. A line without its end was not written completely, and its change was not made.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -19,25 +19,25 @@ use serde::{Deserialize, Serialize};
 use super::SettingError;
 use super::change::Change;
 
-/// This file's content differs for each start of the machine.
+/// The content of this file of the kernel differs for each start of the machine.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
-/// Maximum bytes that are read. A change has less than 300.
+/// Maximum number of bytes that are read from the file of changes. A change has less than 300 bytes.
 const BYTES_MAX: u64 = 64 << 10;
-/// Number of attempts to lock the file, with this pause in between. A process that only looks for changes
-/// holds the lock for a moment.
+/// Number of attempts to lock the file, with a pause of `PAUSE` between them. A process that only looks for
+/// changes holds the lock for a moment.
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The process that changes settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// Its number.
+    /// The number of the process.
     pub pid: u32,
-    /// Its command line.
+    /// The command line of the process.
     pub command: String,
-    /// When it began, in seconds since 1970.
+    /// The time when the process began to change settings, in seconds since 1970.
     began_s: u64,
-    /// The id of the boot during which it ran.
+    /// The kernel's `boot_id` while the process ran.
     boot: String,
 }
 
@@ -46,12 +46,12 @@ impl Owner {
         Self { pid: std::process::id(), command: command.to_owned(), began_s: now_s(), boot: boot() }
     }
 
-    /// Whether the machine still runs since then. A restart resets all settings.
+    /// Whether the machine has not restarted since then. A restart resets all settings.
     pub(super) fn is_of_this_boot(&self) -> bool {
         self.boot == boot()
     }
 
-    /// The time since the process began, whether it still runs or not.
+    /// The time since the process began to change settings, whether the process still runs or not.
     #[must_use]
     pub fn age(&self) -> Duration {
         Duration::from_secs(now_s().saturating_sub(self.began_s))
@@ -66,7 +66,7 @@ fn boot() -> String {
     fs::read_to_string(BOOT).unwrap_or_default().trim().to_owned()
 }
 
-/// The file, locked by this process.
+/// The file of changes, which this process has locked.
 #[derive(Debug)]
 pub(super) struct Record {
     file: File,
@@ -74,7 +74,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Clears the file, and writes its owner.
+    /// Empties the file, and writes the owner's line.
     pub(super) fn begin(&mut self, owner: &Owner) -> Result<(), SettingError> {
         self.clear()?;
         self.append(owner)
@@ -84,7 +84,7 @@ impl Record {
         &self.path
     }
 
-    /// Locks the first of `paths` whose directory can be written.
+    /// Locks the first file of `paths` that can be opened for writing.
     pub(super) fn lock(paths: &[PathBuf]) -> Result<Self, SettingError> {
         let mut refused = None;
         for path in paths {
@@ -113,14 +113,15 @@ impl Record {
         Err(SettingError::Busy { owner: owner.unwrap_or(unknown) })
     }
 
-    /// Writes a line in a single call, so that a killed process leaves all of it or nothing.
+    /// Appends a line in a single call, so that a killed process leaves either the whole line or no complete
+    /// line.
     pub(super) fn append(&mut self, line: &impl Serialize) -> Result<(), SettingError> {
         let mut text = serde_json::to_string(line).map_err(|error| self.refused(error.into()))?;
         text.push('\n');
         self.file.write_all(text.as_bytes()).map_err(|error| self.refused(error))
     }
 
-    /// Empties the file, since everything is put back.
+    /// Empties the file, because no change is left to put back.
     pub(super) fn clear(&mut self) -> Result<(), SettingError> {
         let cleared = self.file.set_len(0).and_then(|()| self.file.rewind());
         cleared.map_err(|error| self.refused(error))
@@ -137,7 +138,8 @@ impl Record {
 
 fn open(path: &Path) -> io::Result<File> {
     if let Some(directory) = path.parent() {
-        // The mode does not depend on the umask: only root may write a file that root reads.
+        // Even if the umask is 0, only the owner may write the directory and the file, because root trusts
+        // the file.
         DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
     }
     OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o644).open(path)
@@ -151,10 +153,11 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// The lines of a process that has ended; `None` if it still lives.
+    /// Reads the lines of a process that has ended. `None` if the process still lives.
     pub(super) fn of_killed(path: &Path) -> Option<Self> {
         let file = File::open(path).ok()?;
-        // A living process holds the lock. This one is released with the file.
+        // If the file's owner lives, it holds the lock, and this attempt fails. The lock of this attempt ends
+        // when `file` is dropped.
         flock(&file, FlockOperation::NonBlockingLockShared).ok()?;
         Self::read(&file).ok()
     }

@@ -1,5 +1,6 @@
 //! Tests on a directory that stands for `/proc/sys`. A killed process leaves the lines that are in the file
-//! at that moment. So a copy of the file, which no process has locked, stands for a kill.
+//! when it is killed. So the tests copy the file. No process has locked the copy, so it looks like the file
+//! of a killed process.
 
 use std::path::Path;
 
@@ -34,7 +35,7 @@ impl Machine {
         fs::read_to_string(path_of(self.root(), key)).unwrap()
     }
 
-    /// The machine as a later command sees it if this process is killed now.
+    /// Returns the settings as a later command sees them if this process is killed now.
     fn killed(&self) -> Settings {
         fs::copy(self.root().join("run/settings"), self.root().join("left")).unwrap();
         Settings::at(self.root(), self.root().join("left"))
@@ -149,21 +150,21 @@ fn fault_07_what_a_killed_process_left_can_be_kept() {
 fn fault_07_a_change_is_written_down_before_it_is_made() {
     let machine = one();
     let mut changes = machine.settings().begin("test").unwrap();
-    // A setting that cannot be written, so that the change is not made.
+    // A directory in place of a setting cannot be written, so the change is not made.
     fs::create_dir(machine.root().join("vm/a_directory")).unwrap();
     assert!(changes.set("vm.a_directory=1").is_err());
     changes.set("vm.stat_interval=7").unwrap();
     let written = fs::read_to_string(machine.root().join("run/settings")).unwrap();
-    // Killed after the line was written and before the setting was: the line is there, and the setting is
-    // unchanged.
+    // The process is killed after it wrote the line and before it wrote the setting. So the line is in the
+    // file, and the setting is unchanged.
     machine.put("vm.stat_interval", "1\n");
     assert_eq!(machine.killed().left(), None);
-    // Killed while the line was written: nothing was changed yet.
+    // The process is killed while it writes the line. So nothing was changed yet.
     fs::write(machine.root().join("torn"), &written[..written.len() - 1]).unwrap();
     machine.put("vm.stat_interval", "7\n");
     let torn = Settings::at(machine.root(), machine.root().join("torn"));
     assert_eq!(torn.left(), None);
-    // A record that cannot be written: nothing is changed.
+    // If the file of changes cannot be written, nothing must change.
     fs::create_dir(machine.root().join("blocked")).unwrap();
     let error = Settings::at(machine.root(), machine.root().join("blocked")).begin("test").unwrap_err();
     assert!(error.to_string().contains("nothing was changed"), "{error}");
@@ -184,7 +185,7 @@ fn fault_07_settings_of_an_earlier_start_of_the_machine_are_none_that_were_left(
     later.begin("test").unwrap();
 }
 
-/// Writes one of a pair, and resets the other, as the kernel does.
+/// Sets a setting to 0, as the kernel does with the other setting of a pair.
 fn reset(machine: &Machine, key: &str) {
     machine.put(key, "0\n");
 }
@@ -194,7 +195,7 @@ fn fault_07_a_setting_and_the_one_that_is_reset_by_it_are_put_back_as_a_pair() {
     for (bytes, percent) in
         [("vm.dirty_bytes", "vm.dirty_ratio"), ("vm.overcommit_kbytes", "vm.overcommit_ratio")]
     {
-        // The percentage was in force, and the bytes are set.
+        // The percentage was in force, and the test sets the bytes.
         let machine = Machine::new(&[(bytes, "0\n"), (percent, "20\n")]);
         let mut changes = machine.settings().begin("test").unwrap();
         assert!(changes.set(&format!("{bytes}=100000000")).is_err(), "a kernel without the reset");
@@ -211,7 +212,7 @@ fn fault_07_a_setting_and_the_one_that_is_reset_by_it_are_put_back_as_a_pair() {
         assert!(left.put_back().unwrap().iter().all(PutBack::is_settled));
         assert_eq!((machine.now(bytes).as_str(), machine.now(percent).as_str()), ("0", "20"));
 
-        // The bytes were in force, and the percentage is set.
+        // The bytes were in force, and the test sets the percentage.
         let machine = Machine::new(&[(bytes, "50000000\n"), (percent, "0\n")]);
         let mut changes = machine.settings().begin("test").unwrap();
         assert!(changes.set(&format!("{percent}=30")).is_err());

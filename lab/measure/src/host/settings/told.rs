@@ -7,14 +7,14 @@ use std::time::Duration;
 use super::change::{Change, Now};
 use super::record::Owner;
 
-/// The final state of a changed setting.
+/// The report on a changed setting that was to be put back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PutBack {
     /// The setting that was written to undo the change.
     pub key: String,
-    /// Its value before the change.
+    /// The value before the change.
     pub before: String,
-    /// Whether it has that value again.
+    /// Whether the setting has its value before the change again.
     pub outcome: Undone,
     way_back: String,
 }
@@ -22,21 +22,21 @@ pub struct PutBack {
 /// Whether a changed setting has its old value again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undone {
-    /// It has its old value again.
+    /// The setting has its old value again.
     Done,
-    /// Another process gave it its old value already.
+    /// The setting had its old value already, so nothing was written.
     WasDone,
-    /// It has neither the changed nor the old value, since another process wrote it. So it is left alone.
-    /// Holds its value.
+    /// The setting has neither the changed nor the old value, because another process wrote it. So the
+    /// setting is left alone. Holds the present value.
     ChangedByAnother(String),
     /// The kernel refuses the old value. Holds the reason.
     Refused(String),
 }
 
 impl PutBack {
-    /// Undoes a change that is still in force. Race: another process may write the setting after it was
-    /// compared and before it is written. That write is lost, since the kernel offers no way to do both at
-    /// once.
+    /// Undoes a change that is still in force. Race: another process may write the setting after this process
+    /// has compared the value and before this process writes it. The other process's write is lost, because
+    /// the kernel offers no way to compare and write at once.
     pub(super) fn try_on(root: &Path, change: &Change) -> Self {
         let refused = |error: super::SettingError| Undone::Refused(error.to_string());
         let outcome = match change.now(root) {
@@ -54,7 +54,8 @@ impl PutBack {
         Self { key: values.key.clone(), before: values.before.clone(), outcome, way_back: change.way_back() }
     }
 
-    /// Whether nothing is left to do: the setting has its old value, or another process has written it.
+    /// Whether nothing is left to do: the setting has its old value, or another process has written the
+    /// setting.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         !matches!(self.outcome, Undone::Refused(_))
@@ -87,7 +88,7 @@ impl fmt::Display for Owner {
     }
 }
 
-/// A time in its largest unit.
+/// Returns a time as a whole number of seconds, minutes, hours or days.
 fn span(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
