@@ -125,8 +125,9 @@ pub struct Config {
     /// Frees pages, for example by evicting from a cache, when an allocation finds none or the capacity is
     /// used up. The allocating thread calls it with shortage_context and the number of wanted bytes. No lock
     /// of the pool is held, so it may call the pool. Another result than 0 says that it freed something; then
-    /// the allocation tries again. Allocations in it may fail. It must return, without longjmp or a C++
-    /// exception. (NULL)
+    /// the allocation tries again. Allocations in it, also from other pools, may fail, and call no such
+    /// function. It must not wait for a lock that its thread holds during an allocation: it would wait for
+    /// ever. It must return, without longjmp or a C++ exception. (NULL)
     pub on_shortage: ShortageCallback,
     /// Passed to on_shortage. (NULL)
     pub shortage_context: *mut c_void,
