@@ -110,6 +110,7 @@ with_cmake() {
 clients() {
     more=-ljemalloc program jemalloc $capi/examples/jemalloc.c gcc -std=gnu99 "$capi/examples/jemalloc_hooks.c"
     "$work/jemalloc"
+    "$work/jemalloc" memfd
     PAGESET_RSEQ=0 "$work/jemalloc"
     # Programs whose malloc is replaced from outside, by whichever library the package installed.
     local preload name
