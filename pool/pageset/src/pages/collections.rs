@@ -11,8 +11,8 @@ use super::span::Span;
 use crate::pool::Pool;
 use crate::sys::{PAGE_BYTES, PAGE_SHIFT};
 
-/// A pool as the allocator of collections. Each allocation is a block of at least 4 KiB, or a run if it is
-/// larger than 4 MiB.
+/// A pool as the allocator of collections. Each allocation is a block of at least 4 KiB, or a run if its size
+/// or its alignment is larger than 4 MiB.
 ///
 /// ```
 /// use allocator_api2::vec::Vec;
