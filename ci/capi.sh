@@ -113,6 +113,7 @@ with_cmake() {
 clients() {
     more=-ljemalloc program jemalloc $capi/examples/jemalloc.c gcc -std=gnu99 "$capi/examples/jemalloc_hooks.c"
     "$work/jemalloc"
+    "$work/jemalloc" memfd
     PAGESET_RSEQ=0 "$work/jemalloc"
     # Run programs whose malloc is replaced from outside, by the library that the package installed.
     local preload name

@@ -1,6 +1,7 @@
 /*
  * An arena of jemalloc whose memory is a pool. Build:
  *     cc jemalloc.c jemalloc_hooks.c $(pkg-config --cflags --libs pageset jemalloc) -pthread -o jemalloc
+ * `./jemalloc memfd` takes a pool whose memory is a file.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include "jemalloc_hooks.h"
 
 #define POOL_BYTES ((size_t)256 << 20)
+#define LARGE_BYTES ((size_t)9 << 20)
 #define LIVE 5000
 
 static int failed(const char *what, int error) {
@@ -16,7 +18,7 @@ static int failed(const char *what, int error) {
     return 1;
 }
 
-int main(void) {
+int main(int argument_count, char **arguments) {
     static unsigned char *objects[LIVE];
     static size_t sizes[LIVE];
     struct pool_hooks hooks;
@@ -24,21 +26,20 @@ int main(void) {
     pageset_config config;
     pageset_pool *pool;
     pageset_stats stats;
+    unsigned char *large;
     void *start;
-    size_t size = sizeof(unsigned), limit = (size_t)4 << 20, wrong = 0, outside = 0, index, round;
+    size_t size = sizeof(unsigned), wrong = 0, outside = 0, index, round;
     unsigned arena, random = 1;
     char name[64];
     int error;
 
     pageset_config_init(&config, sizeof config);
     config.bytes = POOL_BYTES;
+    if (argument_count > 1 && strcmp(arguments[1], "memfd") == 0) config.backing = PAGESET_BACKING_MEMFD;
     if ((error = pageset_create(&config, &pool)) != 0) return failed("create", error);
     if ((error = pool_hooks_open(&hooks, pool)) != 0) return failed("hooks", error);
     error = mallctl("arenas.create", &arena, &size, &extent_hooks, sizeof extent_hooks);
     if (error != 0) return failed("arenas.create", error);
-    /* The largest block of the pool has 4 MiB, so jemalloc need not request more. */
-    snprintf(name, sizeof name, "arena.%u.retain_grow_limit", arena);
-    if ((error = mallctl(name, NULL, NULL, &limit, sizeof limit)) != 0) return failed(name, error);
     pageset_get_start(pool, &start);
 
     /* Objects of 16 bytes to 64 KiB come and go; each keeps what was written to it, and lies in the pool. */
@@ -59,8 +60,19 @@ int main(void) {
     printf("%lu objects are wrong, %lu outside of the pool\n", (unsigned long)wrong, (unsigned long)outside);
     if (wrong != 0 || outside != 0 || stats.nr_used == 0) return 1;
 
-    /* Larger than a block. */
-    if (mallocx((size_t)9 << 20, MALLOCX_ARENA(arena) | MALLOCX_TCACHE_NONE) == NULL) return failed("mallocx", ENOMEM);
+    /* Larger than a block. After a purge, the memory is zero again. */
+    for (round = 0; round < 3; round++) {
+        large = (unsigned char *)mallocx(LARGE_BYTES, MALLOCX_ARENA(arena) | MALLOCX_TCACHE_NONE | MALLOCX_ZERO);
+        if (large == NULL) return failed("mallocx", ENOMEM);
+        outside += (size_t)((char *)large - (char *)start) >= POOL_BYTES;
+        for (index = 0; index < LARGE_BYTES; index += 1024) wrong += large[index] != 0;
+        memset(large, 1, LARGE_BYTES);
+        dallocx(large, MALLOCX_ARENA(arena) | MALLOCX_TCACHE_NONE);
+        snprintf(name, sizeof name, "arena.%u.purge", arena);
+        if ((error = mallctl(name, NULL, NULL, NULL, 0)) != 0) return failed(name, error);
+    }
+    printf("%lu bytes are not zero, %lu large objects outside of the pool\n", (unsigned long)wrong, (unsigned long)outside);
+    if (wrong != 0 || outside != 0) return 1;
 
     /* The end of the arena is the end of its objects. */
     snprintf(name, sizeof name, "arena.%u.destroy", arena);

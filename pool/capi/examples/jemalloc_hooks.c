@@ -1,102 +1,59 @@
 /*
  * Extents of jemalloc from a pool. jemalloc keeps them until its arena is destroyed, as it does with memory of
- * mmap on Linux (opt.retain). It splits and merges extents, and purges idle ones. So the hooks note the blocks
- * that they handed out.
+ * mmap on Linux (opt.retain). It splits and merges extents, and purges idle ones. So the hooks note the runs that
+ * they handed out.
  *
  * The rules of hooks: jemalloc(3), "arena.<i>.extent_hooks". A hook that returns `true` refuses.
  */
 #define _DEFAULT_SOURCE
 #include "jemalloc_hooks.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#define PAGE ((size_t)4096)
-#define BLOCK_BYTES_MAX ((size_t)4 << 20)
-#define BLOCKS_PER_PAGE 254
-
-struct pool_hooks_block {
-    void *start;
-    size_t bytes;
-};
+#define RUNS_PER_PAGE 510
 
 /* One page of the pool. */
 struct pool_hooks_list {
     struct pool_hooks_list *next;
     size_t count;
-    struct pool_hooks_block blocks[BLOCKS_PER_PAGE];
+    void *runs[RUNS_PER_PAGE];
 };
 
-/* Notes a block. 0, or a number of errno.h. */
-static int note(struct pool_hooks *hooks, void *start, size_t bytes) {
+/* Notes a run. 0, or a number of errno.h. */
+static int note(struct pool_hooks *hooks, void *start) {
     int error = 0;
     pthread_mutex_lock(&hooks->lock);
-    if (hooks->blocks == NULL || hooks->blocks->count == BLOCKS_PER_PAGE) {
+    if (hooks->lists == NULL || hooks->lists->count == RUNS_PER_PAGE) {
         void *page;
         error = pageset_alloc(hooks->pool, 0, &page);
         if (error == 0) {
             struct pool_hooks_list *list = (struct pool_hooks_list *)page;
-            list->next = hooks->blocks;
+            list->next = hooks->lists;
             list->count = 0;
-            hooks->blocks = list;
+            hooks->lists = list;
         }
     }
-    if (error == 0) {
-        struct pool_hooks_block *block = &hooks->blocks->blocks[hooks->blocks->count++];
-        block->start = start;
-        block->bytes = bytes;
-    }
+    if (error == 0) hooks->lists->runs[hooks->lists->count++] = start;
     pthread_mutex_unlock(&hooks->lock);
     return error;
-}
-
-/* Allocates pages of exactly `size` bytes. alloc_exact aligns them to a page. For a larger alignment, they are
- * the beginning of a block, whose rest is freed. */
-static void *from_pool(pageset_pool *pool, size_t size, size_t alignment) {
-    const size_t whole = size < alignment ? alignment : size;
-    unsigned order = 0;
-    void *pages;
-    if (whole > BLOCK_BYTES_MAX) return NULL;
-    if (alignment <= PAGE) return pageset_alloc_exact(pool, size / PAGE, &pages) == 0 ? pages : NULL;
-    while (((size_t)PAGE << order) < whole) order++;
-    if (pageset_alloc(pool, order, &pages) != 0) return NULL;
-    if (((size_t)PAGE << order) > size) pageset_shrink(pool, pages, (size_t)1 << order, 0, size / PAGE, NULL);
-    return pages;
-}
-
-/* Requests larger than a block: some of jemalloc's own records, and objects of more than 4 MiB. */
-static void *from_system(size_t size, size_t alignment) {
-    const size_t whole = size + alignment;
-    char *start, *aligned;
-    if (whole < size) return NULL;
-    start = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (start == MAP_FAILED) return NULL;
-    aligned = start + (-(size_t)start & (alignment - 1));
-    if (aligned > start) munmap(start, (size_t)(aligned - start));
-    if (aligned + size < start + whole) munmap(aligned + size, (size_t)(start + whole - (aligned + size)));
-    return aligned;
-}
-
-static int give_back(pageset_pool *pool, void *start, size_t bytes) {
-    if (bytes > BLOCK_BYTES_MAX) return munmap(start, bytes) == 0 ? 0 : errno;
-    return pageset_free_exact(pool, start, bytes / PAGE);
 }
 
 static void *hook_alloc(extent_hooks_t *extent_hooks, void *new_addr, size_t size, size_t alignment, bool *zero, bool *commit,
                         unsigned arena) {
     struct pool_hooks *hooks = (struct pool_hooks *)extent_hooks;
     void *pages;
+    int error;
     (void)arena;
     /* An address that jemalloc chooses may be in use. */
     if (new_addr != NULL) return NULL;
-    pages = size > BLOCK_BYTES_MAX ? from_system(size, alignment) : from_pool(hooks->pool, size, alignment);
-    if (pages == NULL) return NULL;
-    if (note(hooks, pages, size) != 0) {
-        give_back(hooks->pool, pages, size);
+    error = *zero ? pageset_alloc_run_aligned_zeroed(hooks->pool, size, alignment, &pages)
+                  : pageset_alloc_run_aligned(hooks->pool, size, alignment, &pages);
+    if (error != 0) return NULL;
+    if (note(hooks, pages) != 0) {
+        pageset_free_run(hooks->pool, pages);
         return NULL;
     }
-    if (*zero) memset(pages, 0, size);
     *commit = true;
     return pages;
 }
@@ -107,15 +64,19 @@ static bool hook_dalloc(extent_hooks_t *extent_hooks, void *addr, size_t size, b
     return true;
 }
 
-/* The arena ends: pool_hooks_close frees whole blocks. */
+/* The arena ends: pool_hooks_close frees whole runs. */
 static void hook_destroy(extent_hooks_t *extent_hooks, void *addr, size_t size, bool committed, unsigned arena) {
     (void)extent_hooks, (void)addr, (void)size, (void)committed, (void)arena;
 }
 
-/* Idle memory goes back to the system; it is zero when it is used again. */
+/* Idle memory goes back to the system. jemalloc expects zeros when it is used again: in a file, only a hole
+ * makes them. */
 static bool hook_purge(extent_hooks_t *extent_hooks, void *addr, size_t size, size_t offset, size_t length, unsigned arena) {
-    (void)extent_hooks, (void)size, (void)arena;
-    return madvise((char *)addr + offset, length, MADV_DONTNEED) != 0;
+    struct pool_hooks *hooks = (struct pool_hooks *)extent_hooks;
+    int memfd;
+    (void)size, (void)arena;
+    return madvise((char *)addr + offset, length,
+                   pageset_get_memfd(hooks->pool, &memfd) == 0 ? MADV_REMOVE : MADV_DONTNEED) != 0;
 }
 
 static bool hook_split(extent_hooks_t *extent_hooks, void *addr, size_t size, size_t size_a, size_t size_b, bool committed,
@@ -124,7 +85,7 @@ static bool hook_split(extent_hooks_t *extent_hooks, void *addr, size_t size, si
     return false;
 }
 
-/* Neighbours may be merged: the hooks free only the blocks that they allocated. */
+/* Neighbours may be merged: the hooks free only the runs that they allocated. */
 static bool hook_merge(extent_hooks_t *extent_hooks, void *addr_a, size_t size_a, void *addr_b, size_t size_b, bool committed,
                        unsigned arena) {
     (void)extent_hooks, (void)addr_a, (void)size_a, (void)addr_b, (void)size_b, (void)committed, (void)arena;
@@ -145,15 +106,15 @@ int pool_hooks_open(struct pool_hooks *hooks, pageset_pool *pool) {
 
 int pool_hooks_close(struct pool_hooks *hooks) {
     int first = 0;
-    while (hooks->blocks != NULL) {
-        struct pool_hooks_list *list = hooks->blocks;
+    while (hooks->lists != NULL) {
+        struct pool_hooks_list *list = hooks->lists;
         size_t index;
         int error;
         for (index = 0; index < list->count; index++) {
-            error = give_back(hooks->pool, list->blocks[index].start, list->blocks[index].bytes);
+            error = pageset_free_run(hooks->pool, list->runs[index]);
             if (first == 0) first = error;
         }
-        hooks->blocks = list->next;
+        hooks->lists = list->next;
         error = pageset_free(hooks->pool, list, 0);
         if (first == 0) first = error;
     }

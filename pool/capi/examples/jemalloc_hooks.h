@@ -1,6 +1,7 @@
 /*
  * jemalloc over a pool: extent hooks whose memory is pages of libpageset. An arena with these hooks has the
- * pool's huge pages, hard capacity, NUMA node, or shared file. Requests larger than a block (4 MiB) use mmap.
+ * pool's huge pages, capacity, NUMA node, or shared file.
+ * A purge changes the pages behind addresses, so the pool must not be pinned.
  *
  *     pool_hooks_open(&hooks, pool);
  *     extent_hooks_t *extent_hooks = &hooks.extent_hooks;
@@ -22,7 +23,7 @@ struct pool_hooks {
     extent_hooks_t extent_hooks; /* First, since jemalloc passes its address to the hooks. */
     pageset_pool *pool;
     pthread_mutex_t lock;
-    struct pool_hooks_list *blocks; /* What the arena got. Pages of the pool, too. */
+    struct pool_hooks_list *lists; /* What the arena got. Pages of the pool, too. */
 };
 
 /* Prepares hooks for the pool. Returns 0 or a number of errno.h. */

@@ -273,11 +273,12 @@ typedef struct pageset_config {
    */
   uint64_t part_bytes;
   /*
-   A function of the program that frees pages, for example from a cache. The pool calls it before an
-   allocation would fail because no pages are free or the capacity is used up. The allocating thread
-   calls the function with shortage_context and the number of wanted bytes, and holds no lock of the
-   pool. If the result is not 0, the allocation tries again. The function may call the pool, but its
-   allocations may fail. The function must return, without longjmp or a C++ exception. (NULL)
+   Frees pages, for example by evicting from a cache, when an allocation finds none or the capacity is
+   used up. The allocating thread calls it with shortage_context and the number of wanted bytes. No lock
+   of the pool is held, so it may call the pool. Another result than 0 says that it freed something; then
+   the allocation tries again. Allocations in it, also from other pools, may fail, and call no such
+   function. It must not wait for a lock that its thread holds during an allocation: it would wait for
+   ever. It must return, without longjmp or a C++ exception. (NULL)
    */
   pageset_shortage on_shortage;
   /*
@@ -531,6 +532,23 @@ int pageset_alloc_gib(struct pageset_pool *pool, void **pages);
  Errors: as pageset_alloc_run.
  */
 int pageset_alloc_run_zeroed(struct pageset_pool *pool, size_t bytes, void **pages);
+
+/*
+ Does what pageset_alloc_run does, at an address that is a multiple of align bytes, a power of two. A pool
+ begins at a multiple of 4 MiB. If align is more, the pool looks for a run that is longer by align, and frees
+ its ends.
+
+ Errors: EINVAL (align is no power of two); otherwise as pageset_alloc_run.
+ */
+int pageset_alloc_run_aligned(struct pageset_pool *pool, size_t bytes, size_t align, void **pages);
+
+/*
+ Does what pageset_alloc_run_aligned does, with all bytes zero. Memory that is known to be zero is not
+ cleared again.
+
+ Errors: as pageset_alloc_run_aligned.
+ */
+int pageset_alloc_run_aligned_zeroed(struct pageset_pool *pool, size_t bytes, size_t align, void **pages);
 
 /*
  Allocates the block of 4 KiB << order that begins `frame` pages of 4 KiB after the pool's start, if all

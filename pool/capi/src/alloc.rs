@@ -110,6 +110,35 @@ pub extern "C" fn pageset_alloc_run_zeroed(
     hand_out(pool, pages, |pool| pool.alloc_run_zeroed(bytes).map_err(Failure::from))
 }
 
+/// Does what pageset_alloc_run does, at an address that is a multiple of align bytes, a power of two. A pool
+/// begins at a multiple of 4 MiB. If align is more, the pool looks for a run that is longer by align, and frees
+/// its ends.
+///
+/// Errors: EINVAL (align is no power of two); otherwise as pageset_alloc_run.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_alloc_run_aligned(
+    pool: *mut PoolHandle,
+    bytes: usize,
+    align: usize,
+    pages: Option<&mut MaybeUninit<*mut c_void>>,
+) -> c_int {
+    hand_out(pool, pages, |pool| pool.alloc_run_aligned(bytes, align).map_err(Failure::from))
+}
+
+/// Does what pageset_alloc_run_aligned does, with all bytes zero. Memory that is known to be zero is not
+/// cleared again.
+///
+/// Errors: as pageset_alloc_run_aligned.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_alloc_run_aligned_zeroed(
+    pool: *mut PoolHandle,
+    bytes: usize,
+    align: usize,
+    pages: Option<&mut MaybeUninit<*mut c_void>>,
+) -> c_int {
+    hand_out(pool, pages, |pool| pool.alloc_run_aligned_zeroed(bytes, align).map_err(Failure::from))
+}
+
 /// Allocates the block of 4 KiB << order that begins `frame` pages of 4 KiB after the pool's start, if all
 /// its pages are free. If some are not, it empties all caches and tries again, which is slow.
 ///

@@ -125,11 +125,12 @@ pub struct Config {
     /// are in use. 4096 returns single pages, and 0 returns no such parts. Each returned part costs about a
     /// microsecond, and each of its pages that is used again costs a page fault. (0)
     pub part_bytes: u64,
-    /// A function of the program that frees pages, for example from a cache. The pool calls it before an
-    /// allocation would fail because no pages are free or the capacity is used up. The allocating thread
-    /// calls the function with shortage_context and the number of wanted bytes, and holds no lock of the
-    /// pool. If the result is not 0, the allocation tries again. The function may call the pool, but its
-    /// allocations may fail. The function must return, without longjmp or a C++ exception. (NULL)
+    /// Frees pages, for example by evicting from a cache, when an allocation finds none or the capacity is
+    /// used up. The allocating thread calls it with shortage_context and the number of wanted bytes. No lock
+    /// of the pool is held, so it may call the pool. Another result than 0 says that it freed something; then
+    /// the allocation tries again. Allocations in it, also from other pools, may fail, and call no such
+    /// function. It must not wait for a lock that its thread holds during an allocation: it would wait for
+    /// ever. It must return, without longjmp or a C++ exception. (NULL)
     pub on_shortage: ShortageCallback,
     /// The first argument of on_shortage. (NULL)
     pub shortage_context: *mut c_void,

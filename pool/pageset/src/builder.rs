@@ -172,12 +172,15 @@ impl Builder {
         self
     }
 
-    /// Sets a function of the program that frees pages, for example from a cache. The pool calls it before an
-    /// allocation would fail because no pages are free or the capacity is used up. The allocating thread
-    /// calls the function with the number of wanted bytes, after it has emptied the pool's own caches. The
-    /// thread holds no lock of the pool, so the function may use the pool. If the function returns `true`,
-    /// the allocation tries again. Otherwise the allocation fails. Allocations inside the function may fail.
-    /// [`Pool::alloc_bulk`] calls the function only if not a single page is free.
+    /// Sets the function that frees pages, for example by evicting from a cache, when an allocation finds
+    /// none or the capacity is used up. The allocating thread calls it with the number of wanted bytes, after
+    /// the pool emptied its own caches. No lock of the pool is held, so the function may use the pool. If it
+    /// returns `true`, the allocation tries again; otherwise it fails. Allocations inside the function, also
+    /// from other pools, may fail, and call no such function. [`Pool::alloc_bulk`] calls it only if there is
+    /// not a single page.
+    ///
+    /// If the program holds a lock while it allocates, and the function waits for that lock, the thread waits
+    /// for ever. So allocate before you lock your cache, as below, or let the function use `try_lock`.
     ///
     /// ```
     /// use std::sync::{Arc, Mutex};

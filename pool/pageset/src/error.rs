@@ -31,8 +31,10 @@ pub enum AllocError {
     BadFrame,
     /// The caller asked for 0 pages.
     BadCount,
-    /// No run of this many contiguous pages is free, even after every cache was emptied. Runs that are larger
-    /// than the largest block get this error instead of `OutOfMemory`.
+    /// The alignment is no power of two.
+    BadAlign,
+    /// No run of this many contiguous pages is free, even after every cache was emptied. This error is for
+    /// counts larger than the largest block.
     NoRun {
         /// The wanted number of pages.
         page_count: usize,
@@ -58,13 +60,16 @@ impl fmt::Display for AllocError {
             Self::OutOfMemory { order } => {
                 write!(f, "the pool has no free block of order {order} ({} KiB)", 4 << order.get())
             }
-            Self::OverCapacity => f.write_str("all pages of the pool's hard capacity are handed out"),
+            Self::OverCapacity => {
+                f.write_str("this would exceed the pool's capacity: free pages, or raise it by set_capacity")
+            }
             Self::Forked => {
                 f.write_str("the pool belongs to the parent process: a child cannot allocate from it")
             }
             Self::NotFree => f.write_str("the pages are not all free"),
             Self::BadFrame => f.write_str("no block of this order begins at this page of the pool"),
             Self::BadCount => f.write_str("a count must be 1 page or more"),
+            Self::BadAlign => f.write_str("an alignment must be a power of two, in bytes"),
             Self::NoRun { page_count } => {
                 write!(f, "the pool has no {page_count} contiguous free pages")
             }

@@ -121,8 +121,11 @@ class Pool:
         """
     def alloc_exact(self, count: int, *, timeout: float | None = None) -> Pages:
         """Allocates exactly ``count`` pages that lie side by side, up to all of the pool."""
-    def alloc_run(self, nbytes: int, *, zeroed: bool = False, timeout: float | None = None) -> Pages:
-        """Allocates ``nbytes`` that lie side by side, rounded up to pages, up to all of the pool."""
+    def alloc_run(self, nbytes: int, *, align: int = 4096, zeroed: bool = False, timeout: float | None = None) -> Pages:
+        """Allocates ``nbytes`` that lie side by side, rounded up to pages, up to all of the pool.
+
+        Their address is a multiple of ``align`` bytes, a power of two.
+        """
     def alloc_gib(self, *, timeout: float | None = None) -> Pages:
         """Allocates 1 GiB that begins at a multiple of 1 GiB from the pool's start. ``backing()`` tells its page size, and how
         much of the pool is in huge pages; ``collapse()`` asks for transparent ones.

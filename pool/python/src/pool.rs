@@ -134,22 +134,24 @@ impl Pool {
         self.waited(py, timeout, || self.0.alloc_exact(count.0))
     }
 
-    /// Allocates contiguous memory of `nbytes`, rounded up to pages, up to the whole pool.
+    /// Allocates contiguous `nbytes`, rounded up to pages, up to all of the pool. Their address is a multiple of
+    /// `align` bytes, a power of two.
     #[pyo3(
-        signature = (nbytes, *, zeroed=false, timeout=None),
-        text_signature = "($self, nbytes, *, zeroed=False, timeout=None)"
+        signature = (nbytes, *, align=Whole(PAGE_BYTES), zeroed=false, timeout=None),
+        text_signature = "($self, nbytes, *, align=4096, zeroed=False, timeout=None)"
     )]
     fn alloc_run(
         &self,
         py: Python<'_>,
         nbytes: Whole<usize>,
+        align: Whole<usize>,
         zeroed: bool,
         timeout: Option<f64>,
     ) -> PyResult<Pages> {
-        let Whole(bytes) = nbytes;
+        let (Whole(bytes), Whole(align)) = (nbytes, align);
         self.waited(py, timeout, || match zeroed {
-            true => self.0.alloc_run_zeroed(bytes),
-            false => self.0.alloc_run(bytes),
+            true => self.0.alloc_run_aligned_zeroed(bytes, align),
+            false => self.0.alloc_run_aligned(bytes, align),
         })
     }
 

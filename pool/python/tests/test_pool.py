@@ -138,7 +138,7 @@ def test_an_empty_pool_is_a_memory_error() -> None:
     pool = pageset.Pool(16 * MIB, capacity=8 * MIB)
     held = pool.alloc_bulk(1 << 40)
     assert len(held) == 2048
-    with pytest.raises(pageset.OutOfMemoryError, match="hard capacity") as raised:
+    with pytest.raises(pageset.OutOfMemoryError, match="exceed the pool's capacity") as raised:
         pool.alloc()
     assert isinstance(raised.value, MemoryError) and isinstance(raised.value, pageset.Error)
 
@@ -253,6 +253,17 @@ def test_populated_memory_is_resident_until_it_is_trimmed(pool: pageset.Pool) ->
         pool.populate(threads=0)
 
 
+def test_a_run_begins_at_a_multiple_of_its_alignment(pool: pageset.Pool) -> None:
+    for zeroed in (False, True):
+        with pool.alloc_run(5 * MIB, align=16 * MIB, zeroed=zeroed) as run:
+            assert (pool.start + run.offset) % (16 * MIB) == 0
+            assert run.nbytes == 5 * MIB
+            assert not zeroed or bytes(memoryview(run)[:: 1 << 12]) == bytes(5 * MIB >> 12)
+            memoryview(run)[:: 1 << 12] = b"x" * (5 * MIB >> 12)
+    with pytest.raises(pageset.Error, match="power of two"):
+        pool.alloc_run(5 * MIB, align=3)
+
+
 def test_a_pool_shrinks_and_grows_again(pool: pageset.Pool) -> None:
     assert pool.resize(32 * MIB) == 32 * MIB
     held = pool.alloc_bulk(1 << 20)
@@ -268,7 +279,7 @@ def test_help_shows_what_may_be_given() -> None:
     shown = {
         "": "(size=1073741824, *, capacity=None, backing='thp', node=None, interleave=None, fork=None, locked=False, pinned=False, returns=None)",
         "alloc": "(self, /, order=0, *, zeroed=False, timeout=None)",
-        "alloc_run": "(self, /, nbytes, *, zeroed=False, timeout=None)",
+        "alloc_run": "(self, /, nbytes, *, align=4096, zeroed=False, timeout=None)",
         "alloc_gib": "(self, /, *, timeout=None)",
         "alloc_bulk": "(self, /, count, *, timeout=None)",
         "populate": "(self, /, size=None, *, threads=None, progress=None)",

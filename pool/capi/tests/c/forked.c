@@ -20,6 +20,7 @@ static void child(pageset_pool *pool, void *page) {
     CHECK(pageset_alloc_zeroed(pool, 0, &other) == EPERM);
     CHECK(pageset_alloc_exact(pool, 3, &other) == EPERM);
     CHECK(pageset_alloc_run(pool, 3, &other) == EPERM && pageset_alloc_run_zeroed(pool, 3, &other) == EPERM);
+    CHECK(pageset_alloc_run_aligned(pool, 5 << 20, 8 << 20, &other) == EPERM);
     CHECK(pageset_free_run(pool, page) == EPERM && pageset_discard(pool, page, 1, &count) == EPERM);
     CHECK(pageset_split(pool, page, 2, 1, &other) == EPERM);
     CHECK(pageset_alloc_at(pool, 0, 0, &other) == EPERM);

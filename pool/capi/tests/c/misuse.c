@@ -146,6 +146,10 @@ static void wrong_requests(pageset_pool *pool) {
     CHECK(pageset_alloc_exact(pool, (size_t)-1, &page) == ENOMEM);
     CHECK(pageset_alloc_run(pool, 0, &page) == EINVAL && pageset_alloc_run(pool, (size_t)-1, &page) == ENOMEM);
     CHECK(pageset_alloc_run_zeroed(pool, 0, &page) == EINVAL && pageset_alloc_run(pool, 1, NULL) == EINVAL);
+    CHECK(pageset_alloc_run_aligned(pool, 1, 0, &page) == EINVAL && strstr(pageset_message(), "power of two"));
+    CHECK(pageset_alloc_run_aligned_zeroed(pool, 1, 12288, &page) == EINVAL);
+    CHECK(pageset_alloc_run_aligned(pool, 0, 4096, &page) == EINVAL);
+    CHECK(pageset_alloc_run_aligned(pool, 4096, ((size_t)-1 >> 1) + 1, &page) == ENOMEM);
     CHECK(pageset_alloc_at(pool, 1, 1, &page) == EINVAL);
     CHECK(pageset_alloc_at(pool, 16384, 0, &page) == EINVAL);
     CHECK(pageset_alloc_at(pool, (size_t)-1, 0, &page) == EINVAL);

@@ -71,6 +71,15 @@ static void runs(pageset_pool *pool) {
         CHECK(pageset_free_run(pool, run) == EINVAL);
         CHECK(pageset_get_page_count(pool, &all) == 0);
     }
+    for (bytes = 4096; bytes <= (size_t)16 << 20; bytes *= 2) {
+        CHECK(pageset_alloc_run_aligned(pool, 5 << 20, bytes, &rest) == 0 && (size_t)rest % bytes == 0);
+        CHECK(pageset_alloc_run_aligned_zeroed(pool, 3 * 4096, bytes, &inner) == 0 && (size_t)inner % bytes == 0);
+        CHECK(set_bytes((char *)inner, 3 * 4096) == 0);
+        memset(rest, 1, 5 << 20);
+        memset(inner, 1, 3 * 4096);
+        CHECK(pageset_find(rest, NULL, &all) == 0 && all == 5 << 20);
+        CHECK(pageset_free_exact(pool, rest, (5 << 20) / 4096) == 0 && pageset_free_exact(pool, inner, 3) == 0);
+    }
     CHECK(pageset_find(&bytes, &found, &bytes) == EINVAL && bytes == 0);
     CHECK(pageset_find(NULL, &found, NULL) == EINVAL);
     /* A balloon. */

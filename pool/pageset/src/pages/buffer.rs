@@ -98,24 +98,28 @@ impl<P: DerefMut<Target = [u8]>> io::Write for PageBuffer<P> {
 impl<P: Deref<Target = [u8]>> Deref for PageBuffer<P> {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         &self.pages[..self.len]
     }
 }
 
 impl<P: DerefMut<Target = [u8]>> DerefMut for PageBuffer<P> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.pages[..self.len]
     }
 }
 
 impl<P: Deref<Target = [u8]>> AsRef<[u8]> for PageBuffer<P> {
+    #[inline]
     fn as_ref(&self) -> &[u8] {
         self
     }
 }
 
 impl<P: DerefMut<Target = [u8]>> AsMut<[u8]> for PageBuffer<P> {
+    #[inline]
     fn as_mut(&mut self) -> &mut [u8] {
         self
     }

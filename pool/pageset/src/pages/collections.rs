@@ -11,8 +11,8 @@ use super::span::Span;
 use crate::pool::Pool;
 use crate::sys::{PAGE_BYTES, PAGE_SHIFT};
 
-/// Makes a pool the allocator of a collection. Each allocation takes a block of at least 4 KiB. An allocation
-/// of more than 4 MiB takes a run of contiguous pages.
+/// A pool as the allocator of collections. Each allocation is a block of at least 4 KiB, or a run if its size
+/// or its alignment is larger than 4 MiB.
 ///
 /// ```
 /// use allocator_api2::vec::Vec;
@@ -42,9 +42,9 @@ impl<'p> PageCollections<'p> {
         Order::for_bytes(layout.size().max(layout.align()).max(1))
     }
 
-    /// Whether a run can serve a layout. A run is aligned only to a page.
-    fn is_run(layout: Layout) -> bool {
-        layout.align() <= PAGE_BYTES
+    /// The bytes of a run for a layout that no block serves. Only its alignment may be large.
+    fn run_bytes(layout: Layout) -> usize {
+        layout.size().max(1)
     }
 
     fn leave(pages: Pages<'p>) -> NonNull<[u8]> {
@@ -60,8 +60,7 @@ unsafe impl Allocator for PageCollections<'_> {
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
         let pages = match Self::order(layout) {
             Some(order) => self.pool.alloc(order),
-            None if Self::is_run(layout) => self.pool.alloc_run(layout.size()),
-            None => return Err(AllocError),
+            None => self.pool.alloc_run_aligned(Self::run_bytes(layout), layout.align()),
         };
         pages.map(Self::leave).map_err(|_| AllocError)
     }
@@ -69,8 +68,7 @@ unsafe impl Allocator for PageCollections<'_> {
     fn allocate_zeroed(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
         let pages = match Self::order(layout) {
             Some(order) => self.pool.alloc_zeroed(order),
-            None if Self::is_run(layout) => self.pool.alloc_run_zeroed(layout.size()),
-            None => return Err(AllocError),
+            None => self.pool.alloc_run_aligned_zeroed(Self::run_bytes(layout), layout.align()),
         };
         pages.map(Self::leave).map_err(|_| AllocError)
     }
@@ -79,7 +77,7 @@ unsafe impl Allocator for PageCollections<'_> {
         let first = ((start.addr().get() - self.pool.start().addr()) >> PAGE_SHIFT) as u32;
         let pages = match Self::order(layout) {
             Some(order) => Span::block(first, order),
-            None => Span::of(first, layout.size().div_ceil(PAGE_BYTES) as u32),
+            None => Span::of(first, Self::run_bytes(layout).div_ceil(PAGE_BYTES) as u32),
         };
         // SAFETY: the caller promises that this allocator allocated the block with a layout that fits, and
         // that nothing uses the block any more.

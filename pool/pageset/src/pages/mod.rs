@@ -78,9 +78,7 @@ impl RawPages {
     pub fn bytes(self, pool: &Pool) -> NonNull<[u8]> {
         let inner = pool.inner();
         assert!(self.may_be_of(inner), "{self:?} do not belong to {pool:?}");
-        // SAFETY: the pool does not begin at address zero, nor does a page in it.
-        let start = unsafe { NonNull::new_unchecked(inner.address(self.span.frame())) };
-        NonNull::slice_from_raw_parts(start, self.page_count() * PAGE_BYTES)
+        NonNull::slice_from_raw_parts(first_byte(inner, self.span), self.page_count() * PAGE_BYTES)
     }
 
     /// Whether these pages can lie in this pool. The pages may be allocated or free.
@@ -109,6 +107,13 @@ impl fmt::Debug for RawPages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RawPages").field("frame", &self.frame()).field("count", &self.page_count()).finish()
     }
+}
+
+/// The address of the first byte of these pages of this pool.
+#[inline(always)]
+fn first_byte(pool: &Inner, span: Span) -> NonNull<u8> {
+    // SAFETY: the pool does not begin at address zero, nor does a page in it.
+    unsafe { NonNull::new_unchecked(pool.address(span.frame())) }
 }
 
 impl<'p> Pages<'p> {
@@ -149,8 +154,7 @@ impl<'p> Pages<'p> {
     #[must_use]
     #[inline]
     pub fn as_ptr(&self) -> NonNull<u8> {
-        // SAFETY: the pool does not begin at address zero, nor does a page in it.
-        unsafe { NonNull::new_unchecked(self.pool.address(self.span.frame())) }
+        first_byte(self.pool, self.span)
     }
 
     /// The frames.

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut, Range};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use pageset_core::Pfn;
 
-use super::{Pages, Span};
+use super::{Pages, Span, first_byte};
 use crate::pool::Pool;
 use crate::sys::PAGE_BYTES;
 
@@ -38,12 +39,20 @@ use crate::sys::PAGE_BYTES;
 /// [`Fork`](crate::Fork).
 ///
 /// # Invariants
-/// A `Pages` value of `pool` gave up `pages`, and this value is their only owner.
+/// `pages` were given up by a `Pages` value of `pool`, and this value is their only owner. `start` is the address
+/// of their first byte.
 #[must_use = "pages that are dropped are free again"]
 pub struct OwnedPages {
     pages: Span,
+    // Each owner counts itself next to the pool. So on another CPU, a look at the pool would wait for the count.
+    start: NonNull<u8>,
     pool: Arc<Pool>,
 }
+
+// SAFETY: the value is the only owner of its bytes, and `&self` gives no way to change them.
+unsafe impl Send for OwnedPages {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for OwnedPages {}
 
 impl Pages<'_> {
     /// Replaces the borrow of the pool by a clone of the [`Arc`]. Costs one atomic addition.
@@ -52,7 +61,8 @@ impl Pages<'_> {
     /// If these are pages of another pool.
     pub fn into_owned(self, pool: &Arc<Pool>) -> OwnedPages {
         assert!(std::ptr::eq(self.pool, pool.inner()), "{self:?} do not belong to {pool:?}");
-        OwnedPages { pages: self.give_up(), pool: Arc::clone(pool) }
+        let start = self.as_ptr();
+        OwnedPages { pages: self.give_up(), start, pool: Arc::clone(pool) }
     }
 }
 
@@ -78,8 +88,9 @@ impl OwnedPages {
 
     /// Address of the first byte. The address stays the same when this value moves.
     #[must_use]
-    pub fn as_ptr(&self) -> *mut u8 {
-        self.pool.start().cast_mut().wrapping_add(self.offset())
+    #[inline]
+    pub const fn as_ptr(&self) -> *mut u8 {
+        self.start.as_ptr()
     }
 
     /// Does the same as [`Pages::shrink_to`].
@@ -89,6 +100,7 @@ impl OwnedPages {
     pub fn shrink_to(&mut self, keep: Range<usize>) {
         // INVARIANT: the pages that remain are still ours.
         self.pool.inner().shrink(&mut self.pages, keep);
+        self.start = first_byte(self.pool.inner(), self.pages);
     }
 
     /// Does the same as [`Pages::split_off`]. Each part keeps the pool alive.
@@ -98,7 +110,7 @@ impl OwnedPages {
     pub fn split_off(&mut self, at: usize) -> Self {
         // INVARIANT: each page is in exactly one of the two values.
         let rest = self.pool.inner().split(&mut self.pages, at);
-        Self { pages: rest, pool: Arc::clone(&self.pool) }
+        Self { pages: rest, start: first_byte(self.pool.inner(), rest), pool: Arc::clone(&self.pool) }
     }
 
     /// Does the same as [`Pages::discard`].
@@ -135,6 +147,7 @@ impl Drop for OwnedPages {
 impl Deref for OwnedPages {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         // SAFETY: the pool is mapped as long as this value lives. Its bytes are initialised, by the system or
         // by an earlier owner. By the invariant, this value is the only owner of these pages.
@@ -143,6 +156,7 @@ impl Deref for OwnedPages {
 }
 
 impl DerefMut for OwnedPages {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as for `deref`, and `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.page_count() * PAGE_BYTES) }
@@ -150,12 +164,14 @@ impl DerefMut for OwnedPages {
 }
 
 impl AsRef<[u8]> for OwnedPages {
+    #[inline]
     fn as_ref(&self) -> &[u8] {
         self
     }
 }
 
 impl AsMut<[u8]> for OwnedPages {
+    #[inline]
     fn as_mut(&mut self) -> &mut [u8] {
         self
     }

@@ -40,37 +40,50 @@ impl Pool {
     /// # Errors
     /// The errors of `alloc_run`.
     pub fn alloc_run_zeroed(&self, bytes: usize) -> Result<Pages<'_>, AllocError> {
-        let count = bytes.div_ceil(PAGE_BYTES);
-        if let Some(order) = block_order(count) {
-            return self.alloc_zeroed(order);
-        }
-        let mut pages = self.run_of(count, 1)?;
-        let inner = self.inner();
-        let frames = pages.frames();
-        for part in pageblocks_of(frames.clone()) {
-            if inner.ledger.hand_out(part.clone()) == ZeroState::Unknown {
-                inner.counts.note_cleared(part.end - part.start);
-                pages.clear_part((part.start - frames.start) as usize..(part.end - frames.start) as usize);
-            } else {
-                inner.percpu.note_zero(part.start, part.end - part.start);
-            }
-        }
-        Ok(pages)
+        self.zeros(bytes.div_ceil(PAGE_BYTES), 1)
     }
 
-    /// Allocates exactly `count` contiguous pages, up to the whole pool. The run may begin at any page. If
-    /// all runs have the same length, up to 128 pages, they fill nearly the whole pool. A longer run begins
-    /// in a whole pageblock if there is one, so runs of 300 pages fill only 59 % of the pool. To get aligned
-    /// pages, allocate a block with [`alloc`](Self::alloc), and [shrink](Pages::shrink_to) it.
+    /// Does the same as [`alloc_run`](Self::alloc_run). The run's address is a multiple of `align` bytes, a
+    /// power of two.
+    ///
+    /// A pool begins at a multiple of 4 MiB, and a pool of 1 GiB or more at a multiple of 1 GiB if there is
+    /// enough address space. If `align` is more than that, the pool looks for a run that is longer by `align`,
+    /// and frees its ends.
+    ///
+    /// ```
+    /// use pageset::Pool;
+    ///
+    /// let pool = Pool::builder().size(64 << 20).build()?;
+    /// let heap = pool.alloc_run_aligned(5 << 20, 2 << 20)?;
+    /// assert_eq!(heap.as_ptr().addr().get() % (2 << 20), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`AllocError::BadAlign`] if `align` is no power of two; otherwise the errors of `alloc_run`.
+    pub fn alloc_run_aligned(&self, bytes: usize, align: usize) -> Result<Pages<'_>, AllocError> {
+        self.unspecified(bytes.div_ceil(PAGE_BYTES), align_pages(align)?)
+    }
+
+    /// Does the same as [`alloc_run_aligned`](Self::alloc_run_aligned), and makes all bytes zero. Pageblocks
+    /// that are known to be zero are not cleared again.
+    ///
+    /// # Errors
+    /// The errors of `alloc_run_aligned`.
+    pub fn alloc_run_aligned_zeroed(&self, bytes: usize, align: usize) -> Result<Pages<'_>, AllocError> {
+        self.zeros(bytes.div_ceil(PAGE_BYTES), align_pages(align)?)
+    }
+
+    /// Allocates exactly `count` contiguous pages, up to the whole pool. The run may begin at any page. Runs of
+    /// one length up to 128 pages fill the pool nearly to the last page. Longer runs begin in a pageblock of
+    /// their own while one is whole: runs of 300 pages fill 59 % of the pool. For aligned pages, call
+    /// [`alloc_run_aligned`](Self::alloc_run_aligned).
     ///
     /// # Errors
     /// [`AllocError::BadCount`] for 0 pages. [`AllocError::NoRun`] if `count` is more than 1024 and no such
     /// run is free. Otherwise the errors of [`alloc`](Self::alloc).
     pub fn alloc_exact(&self, count: usize) -> Result<Pages<'_>, AllocError> {
-        if let Some(order) = block_order(count) {
-            return self.alloc(order);
-        }
-        Ok(self.handed_out(self.run_of(count, 1)?))
+        self.unspecified(count, 1)
     }
 
     /// Allocates 1 GiB that begins at a multiple of 1 GiB from the pool's start. Its contents are
@@ -98,7 +111,34 @@ impl Pool {
     /// [`AllocError::NoRun`] if no such 1 GiB is free. Otherwise the errors of [`alloc`](Self::alloc).
     pub fn alloc_gib(&self) -> Result<Pages<'_>, AllocError> {
         let frames = HugePageSize::Gib1.bytes() / PAGE_BYTES;
-        Ok(self.handed_out(self.run_of(frames, frames as u32)?))
+        Ok(self.handed_out(self.run_of(frames, frames)?))
+    }
+
+    /// Allocates pages whose contents are unspecified, at an address that is a multiple of `align` pages.
+    fn unspecified(&self, count: usize, align: usize) -> Result<Pages<'_>, AllocError> {
+        match block_order(count) {
+            Some(order) if align <= count => self.alloc(order),
+            _ => Ok(self.handed_out(self.run_at(count, align)?)),
+        }
+    }
+
+    /// Allocates pages of zeros at an address that is a multiple of `align` pages.
+    fn zeros(&self, count: usize, align: usize) -> Result<Pages<'_>, AllocError> {
+        if let Some(order) = block_order(count).filter(|_| align <= count) {
+            return self.alloc_zeroed(order);
+        }
+        let mut pages = self.run_at(count, align)?;
+        let inner = self.inner();
+        let frames = pages.frames();
+        for part in pageblocks_of(frames.clone()) {
+            if inner.ledger.hand_out(part.clone()) == ZeroState::Unknown {
+                inner.counts.note_cleared(part.end - part.start);
+                pages.clear_part((part.start - frames.start) as usize..(part.end - frames.start) as usize);
+            } else {
+                inner.percpu.note_zero(part.start, part.end - part.start);
+            }
+        }
+        Ok(pages)
     }
 
     /// Notes in the ledger that a user gets this run.
@@ -109,13 +149,45 @@ impl Pool {
         pages
     }
 
+    /// Allocates a run without telling the ledger, at an address that is a multiple of `align` pages.
+    fn run_at(&self, count: usize, align: usize) -> Result<Pages<'_>, AllocError> {
+        let start = self.start().addr() / PAGE_BYTES;
+        if count == 0 || start.is_multiple_of(align) {
+            return self.run_of(count, align);
+        }
+        // Multiples of this from the pool's start on are the nearest to what is wanted.
+        let nearest = 1 << start.trailing_zeros();
+        let longer = self.run_of(count.saturating_add(align - nearest), nearest);
+        let mut pages = longer.map_err(|error| if error.is_shortage() { none_of(count) } else { error })?;
+        let before = (start + pages.frames().start as usize).wrapping_neg() % align;
+        pages.shrink_to(before..before + count);
+        Ok(pages)
+    }
+
     /// Allocates a run without telling the ledger. The run begins at a multiple of `align` pages from the
     /// pool's start.
-    fn run_of(&self, count: usize, align: u32) -> Result<Pages<'_>, AllocError> {
+    fn run_of(&self, count: usize, align: usize) -> Result<Pages<'_>, AllocError> {
+        // No page has a higher number, so a larger alignment means the first page, too.
+        let align = align.min(1 << 30) as u32;
         self.inner().or_reclaimed(count, || {
             let (inner, _inside) = self.enter()?;
             inner.alloc_run(count, align)
         })
+    }
+}
+
+/// The pages of an alignment in bytes.
+fn align_pages(align: usize) -> Result<usize, AllocError> {
+    let pages = align.is_power_of_two().then(|| align.div_ceil(PAGE_BYTES));
+    pages.ok_or(AllocError::BadAlign)
+}
+
+/// The error if no run of this length is free.
+fn none_of(count: usize) -> AllocError {
+    match Order::holding(count as u64) {
+        _ if count == 0 => AllocError::BadCount,
+        Some(order) => AllocError::OutOfMemory { order },
+        None => AllocError::NoRun { page_count: count },
     }
 }
 
@@ -127,13 +199,11 @@ fn block_order(count: usize) -> Option<Order> {
 impl Inner {
     /// Does the same as [`Pool::run_of`]. The calling thread is inside of the pool.
     fn alloc_run(&self, count: usize, align: u32) -> Result<Pages<'_>, AllocError> {
-        let none = match Order::holding(count as u64) {
-            _ if count == 0 => return Err(AllocError::BadCount),
-            Some(order) => AllocError::OutOfMemory { order },
-            None => AllocError::NoRun { page_count: count },
-        };
-        // A count above `u32::MAX` is larger than any pool. Charging `u32::MAX` frames fails too, so the
-        // caller gets the right error.
+        let none = none_of(count);
+        if count == 0 {
+            return Err(none);
+        }
+        // A count above `u32::MAX` is larger than any pool, so charging `u32::MAX` frames fails as well.
         let frames = u32::try_from(count).unwrap_or(u32::MAX);
         let first = self.charged_run(frames, align, none).or_else(|_| {
             self.drain_arrays();

@@ -2,6 +2,7 @@
 
 mod buffer;
 mod changed;
+mod collections;
 mod cpus;
 mod examples;
 mod giveback;

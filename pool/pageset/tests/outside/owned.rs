@@ -86,6 +86,24 @@ fn pages_are_found_in_their_pool() {
 }
 
 #[test]
+fn parts_of_owned_pages_keep_their_bytes_and_addresses() {
+    let pool = pool();
+    let mut first = pool.alloc_exact(9).unwrap().into_owned(&pool);
+    for (number, page) in (0..).zip(first.chunks_mut(PAGE_BYTES)) {
+        page.fill(number);
+    }
+    let mut last = first.split_off(5);
+    last.shrink_to(1..3); // pages 6 and 7 of the nine
+    first.shrink_to(2..4);
+    for (pages, numbers) in [(&first, [2, 3]), (&last, [6, 7])] {
+        assert_eq!(pages.as_ptr().addr(), pool.start().addr() + pages.offset());
+        let bytes: Vec<u8> =
+            pages.chunks(PAGE_BYTES).flat_map(|page| [page[0], page[PAGE_BYTES - 1]]).collect();
+        assert_eq!(bytes, numbers.map(|number| [number; 2]).concat());
+    }
+}
+
+#[test]
 #[should_panic(expected = "do not belong to")]
 fn pages_of_one_pool_cannot_own_another() {
     let (one, other) = (pool(), pool());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use pageset::{
     AllocError, Backing, BuildError, Builder, CachedOrder, FastPath, HugePageSize, Numa, Order, PAGE_BYTES,
-    PageCollections, Pages, Pool, Populated, Prezero, RawPages, Residency, ReturnPolicy, Worker,
+    Pages, Pool, Populated, Prezero, RawPages, Residency, ReturnPolicy, Worker,
 };
 
 const MIB: usize = 1 << 20;
@@ -248,40 +248,6 @@ fn raw_pages_come_back_and_a_second_time_is_refused() {
         let _ = pool.trim();
         assert!(pool.stats().bad_frees >= 1);
     });
-}
-
-#[test]
-fn collections_live_on_pages() {
-    let pool = builder(64).build().unwrap();
-    let mut numbers = allocator_api2::vec::Vec::new_in(PageCollections::new(&pool));
-    numbers.extend(0..200_000_u64);
-    assert!(numbers.iter().copied().eq(0..200_000));
-    assert_eq!(numbers.as_ptr().addr() % PAGE_BYTES, 0);
-    assert_eq!(pool.stats().nr_used, 512);
-    drop(numbers);
-    assert_eq!(pool.stats().nr_used, 0);
-    let mut large = allocator_api2::vec::Vec::<u8, _>::new_in(PageCollections::new(&pool));
-    large.resize(5 * MIB + 1, 7);
-    large.reserve_exact(30 * MIB);
-    assert!(large.iter().all(|byte| *byte == 7));
-    assert!(large.try_reserve(70 * MIB).is_err());
-    drop(large);
-    assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
-}
-
-#[test]
-fn a_map_lives_on_pages_while_it_grows_and_shrinks() {
-    let pool = builder(64).build().unwrap();
-    let mut squares = hashbrown::HashMap::new_in(PageCollections::new(&pool));
-    squares.extend((0..50_000_u64).map(|number| (number, number * number)));
-    assert!((0..50_000).all(|number| squares[&number] == number * number));
-    let full = pool.stats().nr_used;
-    assert!(full >= 256, "{full} pages hold 50 000 pairs of 16 bytes");
-    squares.retain(|number, _| *number < 10);
-    squares.shrink_to_fit();
-    assert_eq!((squares[&9], pool.stats().nr_used), (81, 1));
-    drop(squares);
-    assert_eq!(pool.stats().nr_used, 0);
 }
 
 #[test]

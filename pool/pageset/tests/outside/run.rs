@@ -1,5 +1,6 @@
 //! Tests runs of contiguous pages, and parts of runs.
 
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use pageset::{
@@ -120,6 +121,43 @@ fn a_run_that_is_not_there_is_an_error() {
     assert_eq!(pool.alloc_run(9 * MIB).unwrap_err(), AllocError::OverCapacity);
     assert_eq!(pool.alloc_run(usize::MAX).unwrap_err(), AllocError::OverCapacity);
     assert!(pool.alloc_run(8 * MIB).is_ok());
+}
+
+/// The pool begins at a multiple of 4 MiB, and at no multiple of 8 MiB.
+#[test]
+fn an_aligned_run_begins_at_a_multiple_of_its_alignment() {
+    let mut memory = vec![0xa5_u8; 60 * MIB];
+    let start = memory.as_mut_ptr().map_addr(|start| start.next_multiple_of(8 * MIB) + 4 * MIB);
+    // SAFETY: the memory outlives the pool, is initialised, and is not used otherwise.
+    let pool = unsafe { builder(48 * MIB).region(NonNull::new(start).unwrap(), 48 * MIB) }.build().unwrap();
+    let between = pool.alloc_exact(3).unwrap();
+    for align in [1, 512, PAGE_BYTES, 8 * PAGE_BYTES, 2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB] {
+        for bytes in [1, 3 * PAGE_BYTES, 8 * PAGE_BYTES, 4 * MIB, 5 * MIB + 1, 9 * MIB] {
+            let mut run = pool.alloc_run_aligned(bytes, align).unwrap();
+            let mut zeros = pool.alloc_run_aligned_zeroed(bytes, align).unwrap();
+            let pages = bytes.div_ceil(PAGE_BYTES);
+            for pages_of in [&run, &zeros] {
+                assert!(pages_of.as_ptr().addr().get().is_multiple_of(align), "{pages_of:?} at {align}");
+                assert_eq!(pages_of.page_count(), pages);
+            }
+            assert_eq!(pool.stats().nr_used, 3 + 2 * pages as u64, "the ends are free again");
+            assert!(zeros.iter().all(|byte| *byte == 0));
+            run.fill(1);
+            zeros.fill(1);
+        }
+    }
+    for (align, error) in [
+        (0, AllocError::BadAlign),
+        (3 * PAGE_BYTES, AllocError::BadAlign),
+        (usize::MAX / 2 + 1, AllocError::NoRun { page_count: 2304 }),
+    ] {
+        assert_eq!(pool.alloc_run_aligned(9 * MIB, align).unwrap_err(), error);
+        assert_eq!(pool.alloc_run_aligned_zeroed(9 * MIB, align).unwrap_err(), error);
+    }
+    assert_eq!(pool.alloc_run_aligned(0, 8 * MIB).unwrap_err(), AllocError::BadCount);
+    drop(between);
+    assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
+    pool.validate().unwrap();
 }
 
 #[test]
