@@ -35,6 +35,13 @@ pub fn median(values: &[f64]) -> f64 {
     pageset_report::Spread::of(values).map_or(0.0, |spread| spread.median)
 }
 
+/// The value below which this many tenths of the values lie, in any order. 0 for no values.
+pub(super) fn tenth(values: &[f64], tenths: usize) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() * tenths / 10).copied().unwrap_or(0.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,6 +52,13 @@ mod tests {
         bytes[63] = 1;
         bytes[0] = 3;
         assert_eq!(touch(&bytes), u64::from_ne_bytes([3, 0, 0, 0, 0, 0, 0, 1]));
+    }
+
+    #[test]
+    fn tenths_are_those_of_sorted_values() {
+        let values = [9.0, 0.0, 8.0, 1.0, 7.0, 2.0, 6.0, 3.0, 5.0, 4.0];
+        assert_eq!((tenth(&values, 1), tenth(&values, 9)), (1.0, 9.0));
+        assert_eq!((tenth(&[], 1), tenth(&[2.0], 9)), (0.0, 2.0));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::clock::{Clock, median, touch};
+use super::clock::{Clock, median, tenth, touch};
 use super::load::Load;
 use super::measurement::Measurement;
 use super::memory::{HUGE_PAGE_BYTES, HugeMemory};
@@ -249,8 +249,8 @@ fn rows(operation: Operation, load: Load, ways: &[Way], cpus: Vec<Vec<Samples>>)
             op_us: median(&all(|samples| &samples.op_ns)) / 1e3,
             touch_ns: median(&all(|samples| &samples.touch_ns)),
             total_us: median(&total_ns) / 1e3,
-            total_us_low: total_ns[total_ns.len() / 10] / 1e3,
-            total_us_high: total_ns[total_ns.len() * 9 / 10] / 1e3,
+            total_us_low: tenth(&total_ns, 1) / 1e3,
+            total_us_high: tenth(&total_ns, 9) / 1e3,
         });
     }
     rows

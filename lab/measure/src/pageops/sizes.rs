@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::Result;
 use pageset_pageops::{BASE_PAGE_BYTES, Kernel, Method, Store, VisitOrder};
 
-use super::clock::median;
+use super::clock::{median, tenth};
 use super::measurement::Measurement;
 use super::memory::{HUGE_PAGE_BYTES, HugeMemory};
 use super::way::{Operation, Way};
@@ -34,8 +34,8 @@ fn row(operation: Operation, page_bytes: usize, names: [&'static str; 3], times_
         op_us,
         touch_ns: 0.0,
         total_us: op_us,
-        total_us_low: times_us[times_us.len() / 10],
-        total_us_high: times_us[times_us.len() * 9 / 10],
+        total_us_low: tenth(&times_us, 1),
+        total_us_high: tenth(&times_us, 9),
     }
 }
 
