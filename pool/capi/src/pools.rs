@@ -39,8 +39,8 @@ pub(crate) fn find(handle: *mut PoolHandle) -> Option<&'static Entry> {
     let handle = handle.addr();
     let entry = SLOT[handle % SLOTS].load(Acquire);
     // SAFETY: the pointer is null, or points to the entry of a box that `insert` gave up. `remove` clears the
-    // slot before the entry is dropped, and by the header no other thread uses a pool that is being
-    // destroyed.
+    // slot before it drops the entry. The header forbids other threads to use a pool while a thread destroys
+    // it.
     let entry = unsafe { entry.as_ref() }?;
     (entry.handle == handle).then_some(entry)
 }
@@ -58,8 +58,8 @@ pub(crate) fn find_address(address: usize) -> Option<&'static Entry> {
         start.load(Relaxed) <= address && address < end.load(Relaxed)
     };
     let slot = (first..first + SLOTS).map(|slot| slot % SLOTS).find(has)?;
-    // SAFETY: as for `find`. By the header, no other thread destroys the pool while the caller has pages of
-    // it.
+    // SAFETY: as for `find`. The header forbids other threads to destroy a pool while the caller has pages of
+    // this pool.
     unsafe { SLOT[slot].load(Acquire).as_ref() }
 }
 
