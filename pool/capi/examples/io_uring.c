@@ -3,8 +3,8 @@
  * write. Needs no privileges, but room in `ulimit -l` for the buffers. Build:
  *     cc io_uring.c $(pkg-config --cflags --libs pageset) -o io_uring
  *
- * A registered page stays allocated until the ring is closed: the pool returns only free pages to the system.
- * Source of the calls: io_uring(7), io_uring_setup(2), io_uring_register(2), io_uring_enter(2).
+ * A registered page stays allocated until the program closes the ring. The pool gives only free pages back to
+ * the system. Source of the calls: io_uring(7), io_uring_setup(2), io_uring_register(2), io_uring_enter(2).
  */
 #define _GNU_SOURCE
 #include <errno.h>

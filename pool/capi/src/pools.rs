@@ -30,10 +30,11 @@ pub struct PoolHandle {
 static SLOT: [AtomicPtr<Entry>; SLOTS] = [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS];
 static MADE: AtomicUsize = AtomicUsize::new(0);
 /// The start and the end of the memory of each slot's pool. This table is separate from the entries, because
-/// a search for an address must not read the entry of a pool that is being destroyed.
+/// another thread may destroy a pool during a search for an address. The search must not read the entry of
+/// such a pool.
 static MEMORY: [[AtomicUsize; 2]; SLOTS] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; SLOTS];
 
-/// The entry of a handle, if it names a pool.
+/// Returns the entry of a handle, if the handle names a pool.
 #[inline(always)]
 pub(crate) fn find(handle: *mut PoolHandle) -> Option<&'static Entry> {
     let handle = handle.addr();
@@ -107,7 +108,7 @@ fn number(made: usize) -> usize {
     (first + made) % NUMBERS + 1
 }
 
-/// Removes a pool from its slot. From then on, its handle is refused.
+/// Removes a pool from its slot. From then on, all calls refuse its handle.
 pub(crate) fn remove(entry: &'static Entry) -> Result<Box<[Entry; 1]>, Failure> {
     let raw = ptr::from_ref(entry).cast_mut();
     let slot = &SLOT[entry.handle % SLOTS];
