@@ -41,7 +41,8 @@ int main(void) {
     if ((error = mallctl(name, NULL, NULL, &limit, sizeof limit)) != 0) return failed(name, error);
     pageset_get_start(pool, &start);
 
-    /* Objects of 16 bytes to 64 KiB come and go; each keeps what was written to it, and lies in the pool. */
+    /* Allocate and free objects of 16 bytes to 64 KiB. Each object must keep its contents, and lie in the
+     * pool. */
     for (round = 0; round < 200000; round++) {
         random = random * 1664525u + 1013904223u;
         index = (random >> 8) % LIVE;
@@ -59,10 +60,10 @@ int main(void) {
     printf("%lu objects are wrong, %lu outside of the pool\n", (unsigned long)wrong, (unsigned long)outside);
     if (wrong != 0 || outside != 0 || stats.nr_used == 0) return 1;
 
-    /* Larger than a block. */
+    /* Allocate an object that is larger than a block. */
     if (mallocx((size_t)9 << 20, MALLOCX_ARENA(arena) | MALLOCX_TCACHE_NONE) == NULL) return failed("mallocx", ENOMEM);
 
-    /* The end of the arena is the end of its objects. */
+    /* The end of the arena also frees its objects. */
     snprintf(name, sizeof name, "arena.%u.destroy", arena);
     if ((error = mallctl(name, NULL, NULL, NULL, 0)) != 0) return failed(name, error);
     if ((error = pool_hooks_close(&hooks)) != 0) return failed("close", error);

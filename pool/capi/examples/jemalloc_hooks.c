@@ -28,7 +28,7 @@ struct pool_hooks_list {
     struct pool_hooks_block blocks[BLOCKS_PER_PAGE];
 };
 
-/* Notes a block. 0, or a number of errno.h. */
+/* Notes a block. Returns 0, or a number of errno.h. */
 static int note(struct pool_hooks *hooks, void *start, size_t bytes) {
     int error = 0;
     pthread_mutex_lock(&hooks->lock);
@@ -51,8 +51,8 @@ static int note(struct pool_hooks *hooks, void *start, size_t bytes) {
     return error;
 }
 
-/* Allocates pages of exactly `size` bytes. alloc_exact aligns them to a page. For a larger alignment, they are
- * the beginning of a block, whose rest is freed. */
+/* Allocates pages of exactly `size` bytes. alloc_exact aligns them to a page. For a larger alignment, the
+ * function allocates a block, keeps its beginning, and frees its rest. */
 static void *from_pool(pageset_pool *pool, size_t size, size_t alignment) {
     const size_t whole = size < alignment ? alignment : size;
     unsigned order = 0;
@@ -112,7 +112,7 @@ static void hook_destroy(extent_hooks_t *extent_hooks, void *addr, size_t size, 
     (void)extent_hooks, (void)addr, (void)size, (void)committed, (void)arena;
 }
 
-/* Idle memory goes back to the system; it is zero when it is used again. */
+/* Gives idle memory back to the system. The memory is zero at its next use. */
 static bool hook_purge(extent_hooks_t *extent_hooks, void *addr, size_t size, size_t offset, size_t length, unsigned arena) {
     (void)extent_hooks, (void)size, (void)arena;
     return madvise((char *)addr + offset, length, MADV_DONTNEED) != 0;
@@ -124,7 +124,7 @@ static bool hook_split(extent_hooks_t *extent_hooks, void *addr, size_t size, si
     return false;
 }
 
-/* Neighbours may be merged: the hooks free only the blocks that they allocated. */
+/* Allows jemalloc to merge adjacent extents, because the hooks free only whole blocks that they allocated. */
 static bool hook_merge(extent_hooks_t *extent_hooks, void *addr_a, size_t size_a, void *addr_b, size_t size_b, bool committed,
                        unsigned arena) {
     (void)extent_hooks, (void)addr_a, (void)size_a, (void)addr_b, (void)size_b, (void)committed, (void)arena;
