@@ -1,5 +1,5 @@
-//! Areas are ranges of addresses with the same rights (Linux's VMAs). An area map holds all areas of an
-//! address space.
+//! Areas and area maps. An area is a range of addresses with the same rights (Linux's VMA). An area map holds
+//! all areas of an address space.
 //!
 //! An area map never changes, so readers need no lock. A writer makes a new map, which shares the unchanged
 //! areas with the old map.
@@ -83,8 +83,8 @@ impl Area {
     }
 }
 
-/// All areas in ascending order. Areas do not overlap. Two adjacent areas have different rights, because
-/// adjacent areas with the same rights are joined.
+/// All areas in ascending order. Areas do not overlap. Two adjacent areas have different rights, because a
+/// change joins adjacent areas with the same rights.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AreaMap {
     areas: Vec<Arc<Area>>,

@@ -33,7 +33,7 @@ pub struct Census {
 pub enum Violation {
     /// A page is mapped outside of all areas, or has more rights than its area.
     Stray(u64, Pte),
-    /// A word is marked "busy", although no task is changing it.
+    /// A word has the mark "busy", although no task is changing it.
     Busy(u64, Pte),
     /// A page with several users is writable.
     SharedWritable(u64, Pte),
@@ -78,10 +78,10 @@ type Blocks = BTreeMap<u64, (Order, u32)>;
 
 impl<W: World> Engine<W> {
     /// Checks the invariants, by reading every word of every table:
-    /// - Each page lies in an area that allows it.
+    /// - Each page lies in an area, and its word has no more rights than the area.
     /// - Each block's count equals the number of its mappings.
-    /// - Each address space's counts are right.
-    /// - Each allocated frame is in use.
+    /// - Each address space's counts equal the pages and tables in its page table.
+    /// - The number of allocated frames equals the number of frames in use.
     ///
     /// `spaces` must be all address spaces of the engine. All tasks must have ended, because the counts are
     /// exact only after each task has folded its own counts.

@@ -142,7 +142,7 @@ impl<W: World> Engine<W> {
         self.free_tasks.lock().push(slot);
     }
 
-    /// Allocates a frame and a table that occupies it.
+    /// Allocates a frame, and a table that occupies this frame.
     pub(crate) fn take_table(&self, cpu: CpuId) -> Option<TableId> {
         let frame = self.world.frames().alloc(cpu, Order::ZERO, FrameUse::Table)?;
         match self.tables.take(frame) {

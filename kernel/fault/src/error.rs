@@ -10,7 +10,7 @@ pub enum FaultError {
     NoArea(u64),
     /// The area does not allow this access: a segmentation fault.
     NotAllowed(u64),
-    /// No frame or table is left for this address. Nothing was changed.
+    /// No frame or table is left for this address. The fault mapped no page, but it may have added tables.
     OutOfMemory(u64),
     /// The task and the address space belong to different engines. Nothing was changed.
     OtherMachine(u64),
@@ -44,15 +44,16 @@ pub enum SpaceError {
     Occupied,
     /// A part of the range belongs to no area.
     NoArea,
-    /// No frame or table is left. Nothing was changed, with one exception. A failed fork may leave pages
-    /// without the right to write, and the next store to such a page copies it or makes it writable again.
+    /// No frame or table is left. The areas and the contents of all pages are unchanged. But a failed fork
+    /// may have made pages read-only. The next store to such a page copies the page, or makes it writable
+    /// again. A failed unmap or protect may have split a huge page.
     OutOfMemory,
     /// The engine has as many tasks as it was built for.
     TooManyTasks,
     /// The engine has no such CPU.
     BadCpu,
-    /// The operation is not possible for this page, because the page is not mapped, is shared, is part of a
-    /// larger block, or is being moved.
+    /// The operation is not possible for this page. Either the page is not mapped, is shared, is part of a
+    /// larger block, or is being moved. Or no single area covers the range.
     NotEligible,
     /// The host cannot keep the contents of reclaimed pages.
     NoSwap,

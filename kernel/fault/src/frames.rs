@@ -1,4 +1,5 @@
-//! The sources of an engine's frames: any page-frame allocator, or [`Bump`], which hands out each frame once.
+//! The sources of an engine's frames: any page-frame allocator, or [`Bump`]. A `Bump` hands out each frame
+//! once.
 
 use core::ops::Range;
 
@@ -57,7 +58,8 @@ pub trait FrameSource {
     /// Takes many blocks back.
     ///
     /// # Errors
-    /// If the source refuses blocks, the error of the first refused block. All other blocks are free.
+    /// If the source refuses blocks, the error of the first refused block. The source still takes all other
+    /// blocks back.
     fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), FreeError> {
         blocks.iter().map(|(pfn, order)| self.free(cpu, *pfn, *order)).fold(Ok(()), Result::and)
     }
@@ -99,8 +101,8 @@ impl<A: FrameAllocator> FrameSource for A {
     }
 }
 
-/// The cheapest possible source. The source hands out frames in ascending order, each frame once, and only
-/// counts freed frames.
+/// A source for tests and measurements, at the lowest cost. The source hands out frames in ascending order,
+/// each frame once. It only counts freed frames.
 #[derive(Debug)]
 pub struct Bump {
     next: AtomicU64,

@@ -1,9 +1,10 @@
 //! Grace periods, as in RCU. A writer unlinks a table, an area or a page, and then waits until no task can
 //! still use it (orderings E5 and E6 of spec §1.3).
 //!
-//! Each task has a counter on its own cache line. The counter is odd while the task is inside a section. Only
-//! inside a section may the task use table numbers, areas or translations that it has read. A writer waits
-//! until every counter that was odd has changed. Decision 0007 says why this is not crossbeam-epoch.
+//! Each task has a counter on its own cache line. The counter is odd while the task is inside a section. A
+//! task that reads a table number, an area or a translation may use it only until the section ends. Under V1
+//! and V2, a lock that keeps writers out also suffices. A writer waits until every counter that was odd has
+//! changed. Decision 0007 says why this is not crossbeam-epoch.
 
 use alloc::boxed::Box;
 

@@ -7,7 +7,7 @@
 //! - P: [`TableSync`] protects the page table, by one lock, a lock per table, or compare-exchange.
 //! - V: [`Stabilise`] keeps an area unchanged during a fault: by mmap_sem, a lock per area, a second look at
 //!   the area, or an epoch.
-//! - R: [`Account`] counts resident pages, in atomics, in each task, or in each CPU.
+//! - R: [`Account`] counts resident pages: in shared counters, or first in counters of each task.
 //!
 //! A program can compare the strategies of different kernels on threads, in virtual time, or under a model
 //! checker.
@@ -21,10 +21,10 @@
 //! - *Write*: a change of an address space's areas. While a write goes on, the areas that it changes are
 //!   *closed*: no fault may use them.
 //!
-//! - *Section*: the part of a fault during which the task may use tables, areas and translations. A writer
-//!   waits for a *grace period* before it frees them, as in RCU.
+//! - *Section*: a part of a fault or access. Inside a section, the task may use tables, areas and
+//!   translations that it has read. A writer waits for a *grace period* before it frees them, as in RCU.
 //!
-//! - *Fold*: to add the counts of a task or a CPU to the counters of the address space.
+//! - *Fold*: to add the counts of a task to the counters of the address space.
 //!
 //! - *Gang*: a block of several pages that one fault maps into adjacent words (Linux's mTHP).
 //!
@@ -102,7 +102,7 @@ mod table;
 mod task;
 mod world;
 
-// Re-exported because types of `pageset_core` appear in this crate's signatures.
+// This crate exports `pageset_core` again, because types of `pageset_core` appear in this crate's signatures.
 pub use pageset_core;
 
 pub use account::Account;

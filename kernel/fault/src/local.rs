@@ -50,8 +50,8 @@ impl Local {
     }
 }
 
-/// A task's own reference to the area map. With it, a task finds areas without writing a shared cache line,
-/// not even a reference count.
+/// A task's own reference to the area map. With this reference, a task finds areas and writes no shared cache
+/// line, not even a reference count.
 #[derive(Default)]
 pub(crate) struct KnownAreas {
     /// The address space and the number of the map. `None` before the first use.

@@ -1,13 +1,14 @@
-//! Lists of blocks in use, newest first, each with a lock. Tasks add blocks in batches. Linux has such lists
-//! for each node (LRU), and calls the batches pagevecs. This crate never searches the lists for pages to
-//! reclaim. The lists exist because a fault in Linux pays for their locks.
+//! Lists of blocks in use, newest first, each with a lock. A task collects new blocks in its *batch*, and
+//! adds a full batch to a list at once. Linux has such lists for each node (LRU), and calls the batches
+//! pagevecs. This crate never searches the lists for pages to reclaim. The crate keeps the lists only so that
+//! its faults take the same locks as faults in Linux.
 //!
 //! Each block has a mark: 0 if the block is not listed, 1 if it is in a task's batch, 2 or more if it is on a
 //! list. A task that frees a block clears the mark, but does not search the batches of other tasks. So a
 //! batch may have old entries for blocks that are free or have a new user. Only blocks with mark 1 move from
 //! a batch to a list. If a block with a new user has mark 1 again, an old entry may move the block to a list,
-//! even before a word maps the block. This move is safe, because the new user would soon add the block to a
-//! list anyway, and a free takes the block off its list.
+//! even before a word maps the block. This move is safe for two reasons. The new user would soon add the
+//! block to a list anyway, and a free takes the block off its list.
 
 use alloc::boxed::Box;
 
@@ -59,7 +60,7 @@ impl<R: lock_api::RawMutex> Lru<R> {
         self.lists.iter().map(|list| list.0.lock().blocks).sum()
     }
 
-    /// Marks a block that is about to be mapped.
+    /// Marks a block that a task is about to map.
     #[inline]
     pub(crate) fn mark(frame: &Frame) {
         debug_assert_eq!(frame.listed.load(Relaxed), UNLISTED, "a freed block has no mark");
@@ -98,8 +99,8 @@ impl<R: lock_api::RawMutex> Lru<R> {
         batch.len = 0;
     }
 
-    /// Takes blocks that are about to be freed off their lists. Takes a list's lock only once for consecutive
-    /// blocks on the same list.
+    /// Takes blocks off their lists before the caller frees them. Takes a list's lock only once for
+    /// consecutive blocks on the same list.
     pub(crate) fn remove(&self, frames: &FrameTable, blocks: &[(Pfn, Order)]) {
         let mut held = None;
         for (pfn, _) in blocks {

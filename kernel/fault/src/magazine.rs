@@ -11,7 +11,7 @@ use crate::frames::{FrameSource, FrameUse};
 /// The largest size of a magazine. The number is small, because a sleeping task keeps its frames.
 const FRAMES_MAX: usize = 32;
 
-/// Frames of one task. The allocator returned them in this order.
+/// Frames of one task, in the order of the allocator's answer.
 #[derive(Default)]
 pub(crate) struct Magazine {
     frames: [Option<Pfn>; FRAMES_MAX],

@@ -24,11 +24,13 @@ pub(crate) struct Mm<W: World> {
     map_number: AtomicU64,
     /// Number of the write in progress, or of the next write.
     write_number: AtomicU64,
-    /// mmap_sem: a reader-writer lock that lets in one writer at a time. Under V1, faults are its readers.
+    /// mmap_sem: a reader-writer lock with one writer at a time. Under V1, every fault is a reader. Under
+    /// another V, only a fault that looks for its area again is a reader.
     mmap_lock: Padded<RwSem>,
     /// Linux's page_table_lock.
     pub(crate) page_table_lock: Padded<Mutex<W::RawLock, ()>>,
-    /// The lock under which strategy R4 adds a CPU's counts to the shared counters.
+    /// The lock of the shared counters under strategy R4. A task takes it to add its slot to the shared
+    /// counters.
     pub(crate) fold_lock: Padded<Mutex<W::RawLock, ()>>,
 }
 
@@ -127,7 +129,7 @@ impl<W: World> Mm<W> {
         Arc::clone(&self.areas.lock())
     }
 
-    /// Replaces the map. Only the writer calls this.
+    /// Replaces the map. Only the writer calls this function.
     pub(crate) fn publish(&self, map: Arc<AreaMap>) {
         let mut current = self.areas.lock();
         *current = map;

@@ -3,8 +3,8 @@
 
 use crate::geometry::Geometry;
 
-/// The largest order of a run, even if the caller asks for more. Source: spec §1.9, the largest order that
-/// was measured in 2004.
+/// The largest order of a run, even if the caller asks for more. Source: spec §1.9, the largest order in the
+/// measurements of 2004.
 pub(crate) const ORDER_MAX: u8 = 5;
 
 /// The page where a task's next fault is expected, and the length of the next run.

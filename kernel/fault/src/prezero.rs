@@ -22,7 +22,7 @@ impl<W: World> Engine<W> {
         room
     }
 
-    /// Takes a cleared frame from the pool.
+    /// Takes a cleared frame from the stack of the task's CPU.
     #[inline]
     pub(crate) fn take_prezeroed(&self, local: &mut Local) -> Option<Pfn> {
         if self.prezeroed_max == 0 {
@@ -33,8 +33,8 @@ impl<W: World> Engine<W> {
         Some(pfn)
     }
 
-    /// Frees the cleared frames of a CPU. Call it if the CPU will handle no more faults. Returns the number
-    /// of frames.
+    /// Frees the cleared frames of a CPU. Call this function if the CPU will handle no more faults. Returns
+    /// the number of frames.
     pub fn empty_prezeroed(&self, cpu: CpuId) -> usize {
         let frames = core::mem::take(&mut *self.prezeroed[cpu.index()].0.lock());
         for pfn in &frames {
@@ -44,7 +44,7 @@ impl<W: World> Engine<W> {
         frames.len()
     }
 
-    /// The number of cleared frames in the pools of all CPUs.
+    /// The number of cleared frames in the stacks of all CPUs.
     pub fn prezeroed_frames(&self) -> u64 {
         self.prezeroed.iter().map(|pool| pool.0.lock().len() as u64).sum()
     }

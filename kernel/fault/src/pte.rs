@@ -53,9 +53,10 @@ impl Pte {
     const NUMBER_SHIFT: u32 = 12;
     const NUMBER: u64 = ((1 << 40) - 1) << Self::NUMBER_SHIFT;
 
-    /// The value of a word in a table that leaves the tree. No fault may fill such a word.
+    /// The value of a word in a table that a collapse takes out of the tree. No fault may fill such a word.
     pub(crate) const POISON: Self = Self(Self::POISONED);
-    /// The value of a word whose table is being replaced by a huge page.
+    /// The value of a word during a collapse of its table, or during a reclaim of its page. A fault on this
+    /// word must wait.
     pub(crate) const MIGR: Self = Self(Self::MIGRATING);
 
     #[inline]
@@ -186,7 +187,8 @@ impl Pte {
     }
 
     /// Whether a task may change this word to `new` in one step. An empty word may get a page or a table. A
-    /// writable page must not be replaced directly by another page. Debug builds check every change.
+    /// writable page must not be replaced directly by another page. In debug builds, `AnySync::replace`
+    /// checks this for each change.
     pub(crate) fn may_become(self, new: Self) -> bool {
         let is_page = |word: Self| word.0 & (Self::ANON | Self::ZERO_PAGE) != 0;
         let is_table = |word: Self| word.is_present() && !is_page(word);

@@ -8,8 +8,9 @@ macro_rules! stats {
         /// Counters of a task since its start. The counters only grow.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Stats {
-            /// Acquisitions of the engine's locks: page tables, areas, the address space. The frame
-            /// allocator's locks are not counted.
+            /// How often the task took the engine's locks: of page tables, and as a reader those of areas and
+            /// of the address space. Locks that it took as a writer, or in the frame allocator, are not in
+            /// this count.
             pub locks: LockStats,
             $($(#[$doc])* pub $name: u64,)*
         }
@@ -50,7 +51,7 @@ pub struct LockStats {
 }
 
 stats! {
-    /// Faults handled, successful or not.
+    /// Faults that the task handled, successful or not.
     faults,
     /// Pages that this task mapped into empty words, as small pages or as parts of larger blocks.
     installed,
@@ -64,26 +65,26 @@ stats! {
     retries,
     /// Read faults that got the shared zero page.
     zero_pages,
-    /// Pages copied on write.
+    /// Pages that the task copied because of a store.
     cow_copied,
     /// Pages that became writable without a copy, because no other task used them.
     cow_reused,
-    /// Huge pages mapped by one word.
+    /// Huge pages that the task mapped, each by one word.
     huge,
     /// Faults that wanted a huge page and mapped small pages, because no block was free or another task had
     /// filled the word.
     huge_fallback,
-    /// Gangs mapped.
+    /// Gangs that the task mapped.
     gangs,
-    /// Pages brought back after a reclaim.
+    /// Reclaimed pages that the task brought back.
     restored,
-    /// Tables put into the tree.
+    /// Tables that the task put into the tree.
     tables_alloc,
-    /// Tables taken out of the tree.
+    /// Tables that the task took out of the tree.
     tables_freed,
-    /// Faults that found their area without the address space's lock.
+    /// How often a fault found its area without the address space's lock.
     vma_fast,
-    /// Faults that had to take the address space's lock.
+    /// How often a fault had to take the address space's lock.
     vma_fallback,
     /// How often the task folded its counts.
     rss_flush,
@@ -91,18 +92,20 @@ stats! {
     prefault_extra,
     /// Pages that prefaulting prepared but could not map.
     prefault_lost,
-    /// Pages that prefaulting mapped and that were unmapped without being touched.
+    /// Pages that prefaulting mapped, and that this task unmapped before any task touched them.
     prefault_wasted,
-    /// Frames taken from the pool of cleared frames.
+    /// Frames that the task took from its CPU's stack of cleared frames.
     prezeroed,
     /// Blocks that the frame allocator refused to take back. A number above 0 means a bug, which `check`
     /// finds too.
     refused_frees,
-    /// Nanoseconds spent in the frame allocator. 0 if [`World::TIMED`](crate::World::TIMED) is `false`.
+    /// Nanoseconds that the task spent in the frame allocator. 0 if [`World::TIMED`](crate::World::TIMED) is
+    /// `false`.
     alloc_ns,
-    /// Nanoseconds spent clearing pages. 0 if [`World::TIMED`](crate::World::TIMED) is `false`.
+    /// Nanoseconds that the task spent to clear pages. 0 if [`World::TIMED`](crate::World::TIMED) is `false`.
     zero_ns,
-    /// Nanoseconds spent changing page-table words. 0 if [`World::TIMED`](crate::World::TIMED) is `false`.
+    /// Nanoseconds that the task spent to change page-table words. 0 if [`World::TIMED`](crate::World::TIMED)
+    /// is `false`.
     install_ns,
 }
 

@@ -51,7 +51,7 @@ impl Strategy {
         })
     }
 
-    /// How page-table words are changed: a value of the P axis.
+    /// How a task changes a page-table word: a value of the P axis.
     #[must_use]
     pub const fn sync(self) -> TableSync {
         self.sync
@@ -63,15 +63,15 @@ impl Strategy {
         self.stabilise
     }
 
-    /// How resident pages are counted: a value of the R axis.
+    /// How the engine counts resident pages: a value of the R axis.
     #[must_use]
     pub const fn account(self) -> Account {
         self.account
     }
 
     /// Whether areas may change while faults run. If not (V0 without P3), the caller must change areas only
-    /// while no fault runs. Otherwise a fault could map a page into an area that is being removed, and only
-    /// `check` would find the page.
+    /// while no fault runs. Otherwise a fault could map a page into an area while a writer removes this area.
+    /// Only `check` would find the page.
     #[must_use]
     pub const fn areas_may_change(self) -> bool {
         !matches!(self.stabilise, Stabilise::V0) || matches!(self.sync, TableSync::P3)
@@ -113,7 +113,8 @@ pub enum StrategyError {
     UnknownAccount,
     /// The text has more than three names. A strategy has three, such as `P0,V1,R0`.
     TooManyNames,
-    /// V3 must check the area again while it holds a table's lock, but P2 takes no lock.
+    /// With V3, a fault must check its area again while it holds a table's lock. But with P2, a fault fills
+    /// its word without a lock.
     NeedsLock,
     /// R0 counts in plain numbers, which the lock over the whole page table must protect. Only P0 and P0n
     /// take that lock.
@@ -137,7 +138,7 @@ impl fmt::Display for StrategyError {
             Self::UnknownAccount => list(f, "the third name of a strategy is one of", Account::ALL),
             Self::TooManyNames => f.write_str("a strategy has three names, as in P1,V1,R1"),
             Self::NeedsLock => f.write_str(
-                "V3 checks an area again under a table's lock, and P2 takes no lock: use V2 or V7 with P2",
+                "V3 checks an area again under a table's lock, and P2 fills a word without a lock: use V2 or V7 with P2",
             ),
             Self::NeedsWholeLock => f.write_str(
                 "R0's plain numbers need the lock over the whole page table: use R0 with P0 or P0n",

@@ -71,8 +71,8 @@ impl<W: World> Task<W> {
     }
 
     /// Handles a page fault. Afterwards the page at `va` is mapped and allows the access, unless another task
-    /// has already removed it. The result is valid until a task unmaps, reclaims or copies the page. If
-    /// another task may do this while you use the page, call [`access`](Self::access).
+    /// has already removed it. The result is valid until a task unmaps, reclaims, collapses or copies the
+    /// page. If another task may do this while you use the page, call [`access`](Self::access).
     ///
     /// # Errors
     /// [`FaultError`]. After an error, the fault has mapped no page.
@@ -178,9 +178,9 @@ impl<W: World> Task<W> {
         self.space.account.on_schedule(&self.space.mm, &mut self.local);
     }
 
-    /// Clears up to `frames` frames in advance for later faults on this CPU. Call it while the CPU is idle.
-    /// Returns the number of cleared frames, which is lower than `frames` if the pool is full or memory is
-    /// short.
+    /// Clears up to `frames` frames in advance for later faults on this CPU. Call this function while the CPU
+    /// is idle. Returns the number of cleared frames. The number is lower than `frames` if the CPU's stack is
+    /// full or memory is short.
     pub fn prezero(&mut self, frames: usize) -> usize {
         self.space.engine().prezero(&mut self.local, frames)
     }

@@ -25,32 +25,32 @@ pub trait World: Platform + Sized {
     /// The contents of frames.
     fn memory(&self) -> &Self::Memory;
 
-    /// Called when `cpu` is about to change `line` with an atomic operation. The engine does not report
-    /// operations on the platform's locks. A simulator can charge the time of the cache-line transfer. A
-    /// model checker can run another thread first.
+    /// The engine calls this when `cpu` is about to change `line` with an atomic operation. The engine does
+    /// not report operations on the platform's locks. A simulator can charge the time of the cache-line
+    /// transfer. A model checker can run another thread first.
     #[inline]
     fn shares(&self, cpu: CpuId, line: Line) {
         let _ = (cpu, line);
     }
 
-    /// Called again and again while `cpu` waits for another CPU, except in a platform lock. Spins once, or
-    /// lets other CPUs run. The calling task holds no platform lock.
+    /// The engine calls this again and again while `cpu` waits for another CPU, except in a platform lock.
+    /// Spins once, or lets other CPUs run. The calling task holds no platform lock.
     #[inline]
     fn relax(&self, cpu: CpuId) {
         let _ = cpu;
         core::hint::spin_loop();
     }
 
-    /// Called when `cpu` makes all CPUs drop their translations. A simulator can charge the cost of the
-    /// interrupts.
+    /// The engine calls this when `cpu` makes all CPUs drop their translations. A simulator can charge the
+    /// cost of the interrupts.
     #[inline]
     fn shoot_down(&self, cpu: CpuId) {
         let _ = cpu;
     }
 
-    /// Called after a leaf table was put into the tree of address space `space`. `start` is the first address
-    /// that the table covers. The table's words begin at `words` in the host's memory, in x86-64's format.
-    /// Use this hook if the host's processor walks the leaf tables itself.
+    /// The engine calls this after a task put a leaf table into the tree of address space `space`. `start` is
+    /// the first address that the table covers. The table's words begin at `words` in the host's memory, in
+    /// x86-64's format. Use this hook if the host's processor walks the leaf tables itself.
     ///
     /// No hook reports huge pages, so such a host must not use them. Another CPU may fill words before the
     /// processor sees the table. In that case, the access of that CPU faults once more. The engine calls this
@@ -61,8 +61,8 @@ pub trait World: Platform + Sized {
         let _ = (cpu, space, start, words);
     }
 
-    /// Called after the leaf table whose first address is `start` was taken out of the tree. The engine calls
-    /// [`shoot_down`](Self::shoot_down) before it reuses the table.
+    /// The engine calls this after a task took a leaf table out of the tree. `start` is the first address
+    /// that the table covers. The engine calls [`shoot_down`](Self::shoot_down) before it reuses the table.
     #[inline]
     fn unlink_leaf(&self, cpu: CpuId, space: u32, start: u64) {
         let _ = (cpu, space, start);

@@ -145,8 +145,8 @@ fn check(test: impl Fn() + Send + Sync + 'static) {
     model.check(test);
 }
 
-/// Handles a fault, then reads the frame. By the orderings E1 and E2, the read comes after the clearing of
-/// the page, even if another task has mapped it.
+/// Handles a fault, then reads the frame. The read must see the cleared page, even if another task mapped it
+/// (orderings E1 and E2, spec §1.3).
 fn fault_and_read(task: &mut Task<LoomWorld>, va: u64) {
     if let Ok(Backing::Frame(pfn)) = task.fault(va, Access::Write) {
         let engine = std::sync::Arc::clone(task.space().engine());

@@ -1,6 +1,6 @@
-//! The race catalogue: a test for each row of the table of races in spec §1.7, under every strategy. The
-//! model checker shuttle decides at every lock and hook which thread runs next. With `--cfg shuttle` (`cargo
-//! xtask ci night shuttle`) it also decides at every atomic operation of the engine.
+//! The race catalogue: a test for each row of the table of races in spec §1.7, under each strategy of
+//! `host::strategies`. The model checker shuttle decides at every lock and hook which thread runs next. With
+//! `--cfg shuttle` (`cargo xtask ci night shuttle`) it also decides at every atomic operation of the engine.
 //!
 //! `SHUTTLE_ITERATIONS` sets the number of schedules of the whole catalogue. `SHUTTLE_ROW` (such as "9 ")
 //! selects rows by the beginning of their names. A failure prints its schedule, which `shuttle::replay`
@@ -109,7 +109,7 @@ fn same_word_of_a_copy(options: Options) {
     assert_eq!(scene.finish().pages, 2);
 }
 
-/// Row 2: two faults need the same missing table.
+/// Row 2: two faults need the same missing table. Both stores must succeed, and no table may leak.
 fn same_table(options: Options) {
     let scene = Scene::new(options);
     scene.race(|task| add(task, 8, 1).expect("mapped"), |task| add(task, 9, 2).expect("mapped"));
@@ -117,7 +117,7 @@ fn same_table(options: Options) {
     assert_eq!(scene.finish().tables, 3);
 }
 
-/// Row 3: a task faults in an area while another task unmaps the area.
+/// Row 3: a task faults in an area while another task unmaps the area. No page may stay mapped there.
 fn unmap_of_the_area(options: Options) {
     let scene = Scene::new(options);
     scene.race(
@@ -132,7 +132,8 @@ fn unmap_of_the_area(options: Options) {
     assert_eq!(scene.finish().pages, 0);
 }
 
-/// Row 4: a task faults in an area while another task unmaps the next area of the same leaf table.
+/// Row 4: a task faults in an area while another task unmaps the next area of the same leaf table. The fault
+/// must succeed.
 fn unmap_of_the_neighbour(options: Options) {
     let scene = Scene::new(options);
     let mut task = scene.task(0);
@@ -148,7 +149,8 @@ fn unmap_of_the_neighbour(options: Options) {
     assert_eq!(scene.finish().pages, 1);
 }
 
-/// Row 5: a task faults while another task frees and reuses the fault's table.
+/// Row 5: a task faults while another task frees and reuses the fault's table. No store may be lost, and no
+/// other page may change.
 fn table_goes_away(options: Options) {
     let scene = Scene::new(options);
     add(&mut scene.task(0), 12, 7).expect("mapped");
@@ -163,7 +165,8 @@ fn table_goes_away(options: Options) {
     scene.finish();
 }
 
-/// Row 6: a task stores to small pages while another task collapses them into a huge page.
+/// Row 6: a task stores to small pages while another task collapses them into a huge page. No store may be
+/// lost.
 fn collapse(options: Options) {
     let scene = Scene::new(options);
     (0..3).for_each(|page| add(&mut scene.task(0), page, 100).expect("mapped"));
@@ -183,7 +186,8 @@ fn collapse(options: Options) {
     scene.finish();
 }
 
-/// Row 7: one fault maps a huge page while another fault maps a small page in the same range.
+/// Row 7: two faults on an empty range each try to map a huge page. If one finds the range in use, it maps a
+/// small page. No store may be lost.
 fn huge_and_small(options: Options) {
     let scene = Scene::new(Options { huge: Huge::Always, ..options });
     scene.race(
@@ -198,7 +202,8 @@ fn huge_and_small(options: Options) {
     assert!(pages == 8 || pages == 2, "{pages}");
 }
 
-/// Row 7 again: one fault maps a gang or a run while another fault maps one of its pages.
+/// Row 7 again: one fault maps a gang or a run while another fault maps one of its pages. No store may be
+/// lost.
 fn gang_and_small(options: Options) {
     let gang = thread_rng().gen_range(0..2) == 0;
     let scene = Scene::new(Options {
@@ -236,7 +241,7 @@ fn protect(options: Options) {
     scene.finish();
 }
 
-/// Row 9: a task writes to a page while another task reclaims it.
+/// Row 9: a task writes to a page while another task reclaims it. No store may be lost.
 fn reclaim(options: Options) {
     let scene = Scene::new(options);
     scene.race(
@@ -251,7 +256,7 @@ fn reclaim(options: Options) {
     assert_eq!(scene.finish().pages, 1);
 }
 
-/// Row 9 again: two faults restore a page while a task reclaims it again.
+/// Row 9 again: two faults restore a page while a task reclaims it again. No store may be lost.
 fn reclaim_and_two_faults(options: Options) {
     let scene = Scene::new(options);
     add(&mut scene.task(0), 2, 1).expect("mapped");
@@ -268,7 +273,8 @@ fn reclaim_and_two_faults(options: Options) {
     scene.finish();
 }
 
-/// Row 10: the last task of an address space exits while a debugger's task reads the pages.
+/// Row 10: the last task of an address space exits while a debugger's task faults on its pages. The counts
+/// must be right afterwards.
 fn late_foreign_access(options: Options) {
     let scene = Scene::new(options);
     let engine = StdArc::clone(&scene.engine);
@@ -287,7 +293,7 @@ fn late_foreign_access(options: Options) {
     engine.check(&[&debugger_space]).expect("the invariants");
 }
 
-/// Row 11: tasks fold their counts and exit.
+/// Row 11: tasks fold their counts and exit. The address space's counts must then be exact.
 fn counters_at_exit(options: Options) {
     let scene = Scene::new(options);
     scene.race(
@@ -306,7 +312,7 @@ fn counters_at_exit(options: Options) {
 }
 
 /// Row 12: a task stores through a translation while another task removes it. The store must not change the
-/// next page in the frame.
+/// page that gets the frame next.
 fn stale_translation(options: Options) {
     let scene = Scene::new(options);
     add(&mut scene.task(0), 1, 1).expect("mapped");
@@ -328,7 +334,8 @@ fn stale_translation(options: Options) {
     scene.finish();
 }
 
-/// Row 13: memory runs out during the faults of two tasks.
+/// Row 13: memory runs out during the faults of two tasks. The faults may fail, but must lose no frame and no
+/// table.
 fn out_of_memory(options: Options) {
     let scene = Scene::new(options);
     scene.engine.world().frames.fail_after(thread_rng().gen_range(0..6));
@@ -342,7 +349,8 @@ fn out_of_memory(options: Options) {
     scene.finish();
 }
 
-/// Row 14: a task forks while another task stores to page 0, then to page 1, again and again.
+/// Row 14: a task forks while another task stores to page 0, then to page 1, again and again. The child must
+/// see the stores in their order.
 fn fork(options: Options) {
     let scene = Scene::new(options);
     let copies = StdArc::new(std::sync::Mutex::new(Vec::new()));

@@ -72,8 +72,8 @@ impl Iterator for Parts {
 
 impl FusedIterator for Parts {}
 
-/// A page that is being cleared in parts. Keep this value to continue the work. Dropping the value leaves the
-/// rest of the page unchanged.
+/// Clears a page in parts. Keep this value to continue the work. If you drop the value, the rest of the page
+/// stays unchanged.
 ///
 /// ```
 /// # use pageset_pageops::{BASE_PAGE_BYTES, Method};
@@ -96,7 +96,7 @@ pub struct Clearing<'p> {
     parts: Parts,
 }
 
-/// A page that is being copied in parts. See [`Clearing`].
+/// Copies a page in parts. See [`Clearing`].
 #[derive(Debug)]
 pub struct Copying<'p, 's> {
     method: Method,
@@ -106,7 +106,7 @@ pub struct Copying<'p, 's> {
 }
 
 impl Method {
-    /// Prepares to clear a page in parts of [`Parts::PART_BYTES`]. Nothing is written yet.
+    /// Prepares to clear a page in parts of [`Parts::PART_BYTES`]. This call itself writes nothing.
     ///
     /// Under [`VisitOrder::StreamTargetLast`], the part with the hint comes last. The other orders ignore the
     /// hint.
@@ -125,7 +125,7 @@ impl Method {
         Ok(Clearing { method: self.for_parts(), page, parts })
     }
 
-    /// Prepares to copy a page in parts of [`Parts::PART_BYTES`]. Nothing is written yet.
+    /// Prepares to copy a page in parts of [`Parts::PART_BYTES`]. This call itself writes nothing.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
-//! Clears and copies pages of 4 KiB to 1 GiB. The part that the program will touch next is processed last.
+//! Clears and copies pages of 4 KiB to 1 GiB. The part that the program will touch next comes last.
 //!
 //! An operating system clears or copies a huge page because a program has touched one place of it, the
-//! *hint*. The part that is processed last is in the CPU's cache afterwards. This crate has the visit orders
-//! that Linux has used, and a faster order.
+//! *hint*. The part that comes last is in the CPU's cache afterwards. This crate has the visit orders that
+//! Linux has used, and a faster order.
 //!
 //! ```
 //! let mut memory = vec![1_u8; 3 << 20];
@@ -18,12 +18,12 @@
 //! An operation uses these types, in this order:
 //!
 //! - A [`Method`] is a visit order, a kernel, and the size of the neighbourhood around the hint. The
-//!   functions [`clear`] and [`copy`] use the method that you chose, or otherwise the best method for the
-//!   CPU.
+//!   functions [`clear`] and [`copy`] use the method that you chose, or otherwise the method that this crate
+//!   prefers for the CPU's features.
 //! - A [`VisitOrder`] says which part of a page comes next. Orders are pure iterators.
 //! - A [`Clearing`] or a [`Copying`] processes a gigantic page in parts. Between parts you can do other work,
 //!   or stop.
-//! - A [`Source`] may fail half way. In this case a [`CopyError`] says how much was copied.
+//! - A [`Source`] may fail half way. In this case a [`CopyError`] says how much the operation copied.
 //! - A [`Kernel`] has the loops that clear and copy, with one instruction set ([`Isa`]). Kernels and
 //!   [`Page`] have the only unsafe code.
 //!
@@ -35,8 +35,8 @@
 //! kernel passes pages by [`Page::from_raw`].
 //!
 //! When a function returns, all its stores are ordered before every later store of the same CPU. The order
-//! includes stores that were streamed past the cache, and holds even if a [`Source`] panics. So the caller
-//! may publish the page by an ordinary release store.
+//! includes streamed stores, which go past the cache. The order holds even if a [`Source`] panics. So the
+//! caller may publish the page by an ordinary release store.
 #![no_std]
 
 mod arch;

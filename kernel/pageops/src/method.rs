@@ -40,7 +40,7 @@ impl Method {
         Self { order, kernel, radius_pages }
     }
 
-    /// The best method for the features of this CPU.
+    /// The method that this crate prefers for the features of this CPU.
     ///
     /// Each call asks the CPU, which takes microseconds in a virtual machine. [`Method::chosen`] keeps the
     /// answer.
@@ -163,7 +163,8 @@ impl Method {
     ///
     /// # Errors
     ///
-    /// [`CopyError::Poisoned`] says how much was copied. After [`CopyError::BadPage`], nothing was written.
+    /// [`CopyError::Poisoned`] says how much this call copied. After [`CopyError::BadPage`], it has written
+    /// nothing.
     pub fn copy_from<'p>(
         self,
         page: impl Into<Page<'p>>,

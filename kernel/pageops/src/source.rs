@@ -15,8 +15,8 @@ pub trait Source {
     ///
     /// # Errors
     ///
-    /// An error if a byte of the source is damaged. The error says how many good bytes were copied to the
-    /// start of `target`.
+    /// An error if a byte of the source is damaged. The error says how many good bytes the source has copied
+    /// to the start of `target`.
     fn read(&mut self, offset: usize, target: Target<'_>) -> Result<(), Poisoned>;
 }
 
@@ -59,7 +59,7 @@ impl<'p> Target<'p> {
     }
 }
 
-/// The error if a base page of a source could not be read completely.
+/// The error if a source could not read a base page completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Poisoned {
     /// The number of good bytes before the damaged byte.
@@ -69,14 +69,15 @@ pub struct Poisoned {
 /// The reason why a copy ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyError {
-    /// The destination is not a page. Nothing was written.
+    /// The destination is not a page, or the hint is not inside it. The operation has written nothing.
     BadPage(BadPage),
-    /// The source is damaged. Only the base pages that [`VisitOrder::steps`](crate::VisitOrder::steps) visits
-    /// first were copied, `copied_bytes` bytes in all. The other base pages are unchanged.
+    /// The source is damaged. The operation copied the base pages that
+    /// [`VisitOrder::steps`](crate::VisitOrder::steps) visits before the damaged one, and the good bytes that
+    /// the source reported of the damaged one. Later base pages are unchanged.
     Poisoned {
-        /// The offset of the first unreadable byte in the source.
+        /// The offset in the source of the first byte that was not copied.
         offset: usize,
-        /// The number of bytes that were copied before the failure.
+        /// The number of bytes that the operation copied in all.
         copied_bytes: usize,
     },
 }

@@ -36,7 +36,7 @@ pub struct Step {
     pub store: Store,
 }
 
-/// The order of the base pages of a larger page when they are cleared or copied.
+/// The order of an operation's visits to the base pages of a larger page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VisitOrder {
     /// Ascending, one base page at a time. Linux used this order before 2017, and still uses it for gigantic
@@ -55,13 +55,14 @@ pub enum VisitOrder {
     /// neighbourhood. Without a hint, the target is the first base page.
     RangesTargetLast,
     /// This project's order. One ascending pass streams all base pages outside the target's neighbourhood
-    /// past the cache. After that, the neighbourhood is stored through the cache, and the target comes last.
-    /// Without a hint, the whole page is streamed, unless it is not larger than a neighbourhood.
+    /// past the cache. After that, the order stores the neighbourhood through the cache, and the target comes
+    /// last. Without a hint, the order streams the whole page, unless the page is not larger than a
+    /// neighbourhood.
     StreamTargetLast,
 }
 
 impl VisitOrder {
-    /// All orders, from the oldest kernel to the newest. This project's own order comes last.
+    /// All orders, from the oldest Linux version to the newest. This project's own order comes last.
     pub const ALL: [Self; 5] = [
         Self::PageByPage,
         Self::Converge2018,
@@ -88,7 +89,8 @@ impl VisitOrder {
         Self::ALL.into_iter().find(|order| order.name() == name)
     }
 
-    /// The steps for a page of `pages` base pages. `target` is the base page that will be touched.
+    /// The steps for a page of `pages` base pages. `target` is the base page that the program will touch
+    /// next.
     ///
     /// `radius` is half the neighbourhood that [`VisitOrder::StreamTargetLast`] keeps in the cache: the
     /// number of base pages on each side of the target. Near an end of the page, the neighbourhood has more

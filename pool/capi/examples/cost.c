@@ -1,4 +1,4 @@
-/* Measured by cost.rs: pairs of allocation and free, as in a C program. */
+/* Loops that cost.rs measures: pairs of an allocation and a free, as in a C program. */
 #include <stddef.h>
 
 #include <pageset.h>
@@ -15,7 +15,7 @@ pageset_pool *cost_pool(void) {
     return pool;
 }
 
-/* One page at a time. */
+/* Allocates and frees one page at a time. */
 int cost_pairs(pageset_pool *pool, size_t pairs) {
     int errors = 0;
     while (pairs-- > 0) {
@@ -26,7 +26,8 @@ int cost_pairs(pageset_pool *pool, size_t pairs) {
     return errors;
 }
 
-/* Many pages at a time, so that neither the pool nor the C library's table has the page in the cache. */
+/* Holds many pages at a time. So neither the pool's data nor the C library's table of a page is in the
+ * cache. */
 int cost_held(pageset_pool *pool, size_t rounds) {
     void *pages[HELD];
     int errors = 0, index;
@@ -37,7 +38,7 @@ int cost_held(pageset_pool *pool, size_t rounds) {
     return errors;
 }
 
-/* The same number of pages by one call. */
+/* Allocates the same number of pages by one call. */
 int cost_bulk(pageset_pool *pool, size_t rounds) {
     void *pages[HELD];
     size_t count;

@@ -1,9 +1,9 @@
 //! Compares the cost of a page in C with its cost in Rust: `cargo run --profile dist -p pageset-capi
 //! --example cost`. Needs a C compiler.
 //!
-//! One process measures Rust, C with libpageset.a, and C with libpageset.so in turns. Prints medians and
-//! quartiles of the rounds, in nanoseconds for each page that is allocated and freed. Also prints the
-//! differences between C and Rust in the same round.
+//! In each round, one process measures four ways: two loops in Rust, C with libpageset.a, and C with
+//! libpageset.so. The example prints the medians and quartiles of the rounds, in nanoseconds to allocate and
+//! free a page. It also prints the differences between C and Rust in the same round.
 //!
 //! In the row `Rust`, the pool is inlined into the loop. The row `Rust, called` calls functions that do not
 //! know the order in advance. C cannot be faster than this row.
@@ -189,7 +189,7 @@ fn per_page(begun: Instant) -> f64 {
     begun.elapsed().as_secs_f64() * 1e9 / PAGES as f64
 }
 
-/// Measures all four programs in turns, and prints a table.
+/// In each round, measures the four ways one after the other. Then prints a table of their times.
 fn table(name: &str, mut run: impl FnMut(usize) -> f64) {
     (0..4).map(&mut run).for_each(drop);
     let rounds: Vec<_> = (0..ROUNDS).map(|_| [run(0), run(1), run(2), run(3)]).collect();

@@ -1,4 +1,4 @@
-/* A pool that is made before daemon(3), and used in the daemon. Build it like blocks.c. */
+/* Makes a pool before daemon(3), and uses the pool in the daemon. Build it like blocks.c. */
 #define _DEFAULT_SOURCE
 #include <pageset.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * write. Needs no privileges, but room in `ulimit -l` for the buffers. Build:
  *     cc io_uring.c $(pkg-config --cflags --libs pageset) -o io_uring
  *
- * A registered page stays allocated until the ring is closed: the pool returns only free pages to the system.
- * Source of the calls: io_uring(7), io_uring_setup(2), io_uring_register(2), io_uring_enter(2).
+ * A registered page stays allocated until the program closes the ring. The pool gives only free pages back to
+ * the system. Source of the calls: io_uring(7), io_uring_setup(2), io_uring_register(2), io_uring_enter(2).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,7 +31,8 @@ struct ring {
     struct io_uring_cqe *completions;
 };
 
-/* 0, or a number of errno.h; ENOSYS and EPERM where the system has no io_uring for this program. */
+/* Returns 0, or a number of errno.h. ENOSYS and EPERM mean that the system refuses io_uring to this
+ * program. */
 static int open_ring(struct ring *ring, unsigned entries) {
     struct io_uring_params parameters;
     size_t bytes, completion_bytes;
@@ -115,7 +116,7 @@ int main(void) {
 
     file = memfd_create("pages", MFD_CLOEXEC);
     if (file < 0) return failed("memfd_create", errno);
-    /* The first half of the buffers is written, and read again into the second half. */
+    /* Write the first half of the buffers to the file, and read the file into the second half. */
     for (index = 0; index < BUFFERS / 2; index++) {
         memset(buffers[index].iov_base, (int)index + 1, BUFFER_BYTES);
         count = transfer(&ring, IORING_OP_WRITE_FIXED, file, buffers[index].iov_base, (unsigned)index, index * BUFFER_BYTES);
@@ -129,7 +130,7 @@ int main(void) {
     }
     printf("%d buffers of %lu KiB, %lu wrong\n", BUFFERS / 2, (unsigned long)(BUFFER_BYTES >> 10), (unsigned long)wrong);
 
-    /* The kernel releases the pages; after that they may be freed. */
+    /* The kernel releases the pages. After that, the program may free them. */
     if (syscall(SYS_io_uring_register, ring.file, IORING_UNREGISTER_BUFFERS, NULL, 0) < 0) return failed("unregister", errno);
     close(ring.file);
     close(file);

@@ -42,7 +42,8 @@ int main(int argument_count, char **arguments) {
     if (error != 0) return failed("arenas.create", error);
     pageset_get_start(pool, &start);
 
-    /* Objects of 16 bytes to 64 KiB come and go; each keeps what was written to it, and lies in the pool. */
+    /* Allocate and free objects of 16 bytes to 64 KiB. Each object must keep its contents, and lie in the
+     * pool. */
     for (round = 0; round < 200000; round++) {
         random = random * 1664525u + 1013904223u;
         index = (random >> 8) % LIVE;
@@ -74,7 +75,7 @@ int main(int argument_count, char **arguments) {
     printf("%lu bytes are not zero, %lu large objects outside of the pool\n", (unsigned long)wrong, (unsigned long)outside);
     if (wrong != 0 || outside != 0) return 1;
 
-    /* The end of the arena is the end of its objects. */
+    /* The end of the arena also frees its objects. */
     snprintf(name, sizeof name, "arena.%u.destroy", arena);
     if ((error = mallctl(name, NULL, NULL, NULL, 0)) != 0) return failed(name, error);
     if ((error = pool_hooks_close(&hooks)) != 0) return failed("close", error);

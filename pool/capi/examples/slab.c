@@ -88,7 +88,7 @@ static void cache_free(struct cache *cache, void *pointer) {
     object->next = slab->free;
     slab->free = object;
     if (--slab->used == 0) {
-        /* The pool keeps it for the next slab, or returns it to the system when it is idle. */
+        /* The pool keeps the memory for the next slab, or gives it back to the system when it is idle. */
         unlink_slab(cache, at);
         pageset_free(cache->pool, cache->start + at * SLAB_BYTES, SLAB_ORDER);
     }

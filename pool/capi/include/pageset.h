@@ -6,14 +6,14 @@
  * error. After an error nothing has changed, unless the function's description says otherwise. A function
  * writes its results to variables, and the caller passes their addresses. EBADF means that there is no such
  * pool, or that it belongs to another copy of the library. EPERM means that this process is a child of fork,
- * and the pool belongs to its parent. ENOTRECOVERABLE means a mistake in pageset itself.
+ * and the pool belongs to its parent. ENOTRECOVERABLE means that pageset itself has a bug.
  *
  * Promises. The caller promises that a pointer to a variable, struct, array or string is NULL or valid, and
  * that no other thread changes the data during the call. Handles and pages may be any pointer: the library
  * looks them up, and returns an error for a wrong pointer.
  *
- * Threads. Any thread may call every function at any time, with two exceptions. While a pool is destroyed, no
- * other thread may be inside of a call on it. Two threads must not free the same pages at the same moment.
+ * Threads. Any thread may call every function at any time, with two exceptions. While a thread destroys a
+ * pool, no other thread may be inside of a call on the pool. Two threads must not free the same pages at the same moment.
  * Pages belong to no thread.
  *
  * Signal handlers. A handler may call pageset_alloc, pageset_alloc_zeroed and pageset_free, and no other
@@ -21,9 +21,9 @@
  * allocation may get EAGAIN. A free returns 0, and the pages are freed a little later. The pool's thread
  * blocks all signals.
  *
- * The heap. Only pageset_create, pageset_get_backing and pageset_get_nodes use the heap. They return ENOMEM if
- * it is exhausted. A free never uses the heap. To start a thread, the system's libraries use the heap, and end
- * the program if it is exhausted. pageset_create with PAGESET_WORKER_THREAD starts a thread, and so does
+ * The heap. Only pageset_create, pageset_get_backing and pageset_get_nodes use the heap. If the heap is
+ * exhausted, they return ENOMEM. A free never uses the heap. To start a thread, the system's libraries use the
+ * heap. If the heap is exhausted, they end the program. pageset_create with PAGESET_WORKER_THREAD starts a thread, and so does
  * pageset_populate with more than one thread.
  *
  * Unloading. The shared library stays in memory after dlclose, because threads may have been interrupted in
@@ -91,9 +91,10 @@ extern "C" {
 #define PAGESET_BACKING_PLAIN 3
 
 /*
- PAGESET_BACKING_HUGETLB if the system has enough such pages for the whole pool and fork is
- PAGESET_FORK_HIDE or PAGESET_FORK_COPY, otherwise PAGESET_BACKING_THP. page_bytes of pageset_get_backing
- tells what the pool got. With hugetlb, children share the parent's memory.
+ PAGESET_BACKING_HUGETLB if the system has enough such pages for the whole pool, otherwise
+ PAGESET_BACKING_THP. Also PAGESET_BACKING_THP if any other error prevents hugetlb, or if fork is neither
+ PAGESET_FORK_HIDE nor PAGESET_FORK_COPY. page_bytes of pageset_get_backing tells what the pool got. With
+ hugetlb, children share the parent's memory.
  */
 #define PAGESET_BACKING_HUGETLB_OR_THP 4
 
@@ -135,7 +136,8 @@ extern "C" {
 #define PAGESET_RESIDENCY_PAGEABLE 0
 
 /*
- Making the pool makes all its memory resident and locks it. No memory is returned to the system.
+ pageset_create makes all memory of the pool resident, and locks it. The pool gives no memory back to the
+ system.
  */
 #define PAGESET_RESIDENCY_LOCKED 1
 
@@ -146,12 +148,12 @@ extern "C" {
 #define PAGESET_FAST_PATH_AUTO 0
 
 /*
- A lock for each CPU. No allocation or free waits for this lock.
+ A lock for each CPU. Only a thread that empties the arrays of all CPUs waits for this lock.
  */
 #define PAGESET_FAST_PATH_LOCKS 1
 
 /*
- A thread of the pool returns idle memory, and sleeps while no memory is idle.
+ A thread of the pool gives idle memory back to the system, and sleeps while no memory is idle.
  */
 #define PAGESET_WORKER_THREAD 0
 
@@ -247,7 +249,8 @@ typedef struct pageset_config {
    */
   uint64_t return_interval_ns;
   /*
-   The most bytes that go back to the system in one second. (4 GiB)
+   The most bytes of whole pageblocks that the pool gives back to the system in one second. Each scan may
+   give back at least one pageblock. The limit applies again to parts (part_bytes). (4 GiB)
    */
   uint64_t return_bytes_per_second;
   /*
@@ -261,15 +264,15 @@ typedef struct pageset_config {
    */
   uint32_t prezero_blocks;
   /*
-   With 1, every address keeps its page until the pool is destroyed, and no memory is returned to the
-   system. Use 1 if you register the whole pool: as buffers of io_uring, or memory of RDMA, AF_XDP, vhost
-   or VFIO. Otherwise use 0. (0)
+   With 1, every address keeps its page until the pool is destroyed, and the pool gives no memory back to
+   the system. Use 1 if you register the whole pool: as buffers of io_uring, or memory of RDMA, AF_XDP,
+   vhost or VFIO. Otherwise use 0. (0)
    */
   uint32_t pinned;
   /*
-   The smallest number of contiguous free bytes that scans return although other pages of the pageblock
-   are in use. 4096 returns single pages, and 0 returns no such parts. Each returned part costs about a
-   microsecond, and each of its pages that is used again costs a page fault. (0)
+   Scans give back parts of at least this number of contiguous free bytes, although other pages of the
+   pageblock are in use. With 4096 they give back single pages, and with 0 they give back no parts. To
+   give a part back costs about a microsecond. Each of its pages costs a page fault at its next use. (0)
    */
   uint64_t part_bytes;
   /*
@@ -312,11 +315,11 @@ typedef struct pageset_stats {
    */
   int32_t largest_free_order;
   /*
-   Pages allocated since the pool was made (kernel: pgalloc_normal).
+   Pages that the program has allocated since it made the pool (kernel: pgalloc_normal).
    */
   uint64_t pgalloc;
   /*
-   Pages freed (kernel: pgfree).
+   Pages that the program has freed (kernel: pgfree).
    */
   uint64_t pgfree;
   /*
@@ -344,7 +347,7 @@ typedef struct pageset_stats {
    */
   uint64_t array_refills;
   /*
-   How often blocks went to the allocator behind the arrays because an array was full.
+   How often blocks went to the allocator behind the arrays because an array had no room.
    */
   uint64_t array_flushes;
   /*
@@ -356,33 +359,33 @@ typedef struct pageset_stats {
    */
   uint64_t rseq_restarts;
   /*
-   Frees that the pool refused late, when it emptied an array. The cause is that two threads freed the
-   same pages at the same moment.
+   Frees that the pool refused late, when it emptied an array. The cause: two threads freed the same
+   pages at the same moment.
    */
   uint64_t bad_frees;
   /*
-   Bytes cleared by pageset_alloc_zeroed.
+   Bytes that allocations of zeroed memory have cleared.
    */
   uint64_t cleared_bytes;
   /*
-   Bytes cleared in idle time.
+   Bytes that the pool has cleared in idle time.
    */
   uint64_t prezeroed_bytes;
   /*
-   Bytes returned to the system.
+   Bytes that the pool gave back to the system.
    */
   uint64_t returned_bytes;
   /*
-   Returned bytes that were used again.
+   Bytes that the pool gave back and then used again.
    */
   uint64_t refaulted_bytes;
   /*
-   Nanoseconds spent in returning memory.
+   Nanoseconds that the pool spent to give memory back.
    */
   uint64_t return_time_ns;
   /*
    Bytes of mapped metadata, without the C library's own table of 2 bytes for each page. Only the used
-   part is resident.
+   part of the metadata is resident.
    */
   uint64_t metadata_bytes;
   /*
@@ -463,13 +466,13 @@ int pageset_config_init(struct pageset_config *config, size_t struct_bytes);
 
 /*
  Makes a pool with this configuration, or with the defaults of pageset_config_init if config is NULL.
- Writes the pool's handle to *pool. A page takes memory when it is first touched. The pool's tables take
- some 30 KiB, and at most 140 KiB for each GiB that is used.
+ Writes the pool's handle to *pool. A page takes memory when the program first touches it. The pool's
+ tables take some 30 KiB, and at most 140 KiB for each GiB that is used.
 
  Errors: EINVAL (a field of config; pageset_message names it), E2BIG (config has set fields that this
  library does not know), or EMFILE (4096 pools). If address space, heap or huge pages are short, the error
- is ENOMEM. If a limit of file sizes is too low, it is EFBIG. All other errors are the system's. After an
- error, *pool is NULL.
+ is ENOMEM. If a limit of file sizes is too low, the error is EFBIG. All other errors are the system's.
+ After an error, *pool is NULL.
  */
 int pageset_create(const struct pageset_config *config, struct pageset_pool **pool);
 
@@ -491,8 +494,8 @@ int pageset_destroy(struct pageset_pool *pool);
 int pageset_alloc(struct pageset_pool *pool, unsigned int order, void **pages);
 
 /*
- Does the same as pageset_alloc, and makes all bytes zero. Memory that is known to be zero is not cleared
- again.
+ Does the same as pageset_alloc, and makes all bytes zero. If the pool knows that memory is zero, the call
+ does not clear it again.
 
  Errors: as pageset_alloc.
  */
@@ -526,8 +529,8 @@ int pageset_alloc_run(struct pageset_pool *pool, size_t bytes, void **pages);
 int pageset_alloc_gib(struct pageset_pool *pool, void **pages);
 
 /*
- Does the same as pageset_alloc_run, and makes all bytes zero. Memory that is known to be zero is not
- cleared again.
+ Does the same as pageset_alloc_run, and makes all bytes zero. If the pool knows that memory is zero, the
+ call does not clear it again.
 
  Errors: as pageset_alloc_run.
  */
@@ -552,7 +555,8 @@ int pageset_alloc_run_aligned_zeroed(struct pageset_pool *pool, size_t bytes, si
 
 /*
  Allocates the block of 4 KiB << order that begins `frame` pages of 4 KiB after the pool's start, if all
- its pages are free. If some are not, it empties all caches and tries again, which is slow.
+ its pages are free. If some pages are not free, the call empties all caches and tries again, which is
+ slow.
 
  Errors: EBUSY (a page of the block is in use), EINVAL (order is above 10, no block begins at this frame,
  or pages is NULL), EDQUOT, EBADF, EPERM.
@@ -594,21 +598,21 @@ int pageset_free_exact(struct pageset_pool *pool, void *pages, size_t page_count
 int pageset_free_run(struct pageset_pool *pool, void *pages);
 
 /*
- Frees page_count contiguous pages like pageset_free_exact, and returns their memory to the system at once.
- Use it for pages that you do not need again soon, such as the pages of a balloon. The pool then knows that
- the pages are zero. *returned_bytes (may be NULL) is the number of returned bytes. The number is 0 if the
- pool returns no memory (see pageset_trim), or if the system keeps the pages. Discarding 2 MiB takes about
- 20 us.
+ Frees page_count contiguous pages like pageset_free_exact, and gives their memory back to the system at
+ once. Use it for pages that you do not need again soon, such as the pages of a balloon. The pool then
+ knows that the pages are zero. *returned_bytes (may be NULL) is the number of bytes that the call gave
+ back. The number is 0 if the pool gives no memory back (see pageset_trim), or if the system refuses the
+ pages. To discard 2 MiB takes about 20 us.
 
  Errors: the errors of pageset_free. An error changes nothing.
  */
 int pageset_discard(struct pageset_pool *pool, void *pages, size_t page_count, size_t *returned_bytes);
 
 /*
- Returns the memory of count of page_count contiguous pages to the system, beginning at index first. The
- program keeps all pages. Those that went back read as zeros, and take memory again when they are written.
- *returned_bytes (may be NULL) is the number of returned bytes. It is 0, and nothing has changed, where nothing
- goes back (see pageset_trim), and if the system keeps the pages.
+ Gives the memory of count of page_count contiguous pages back to the system, beginning at index first. The
+ program keeps all pages. The pages that went back then read as zeros, and take memory again at the next
+ write. *returned_bytes (may be NULL) is the number of bytes that the call gave back. The number is 0, and
+ nothing has changed, if the pool gives no memory back (see pageset_trim) or the system refuses the pages.
 
  Errors: EINVAL (the program does not have page_count pages here, or the part reaches beyond them), EBADF,
  EPERM. An error changes nothing.
@@ -653,14 +657,14 @@ int pageset_shrink(struct pageset_pool *pool,
 
 /*
  Makes the first `bytes` of the pool resident, with `threads` threads. The memory stays resident until the
- next pageset_trim. The call does not change contents, so the pool may be in use.
- progress (may be NULL) is called with context about every 32 MiB. *done_bytes (may be NULL) is the number
- of resident bytes.
+ next pageset_trim. The call does not change contents, so the pool may be in use. After about every 32 MiB,
+ a thread calls progress (may be NULL) with context. *done_bytes (may be NULL) is the number of resident
+ bytes.
 
  Errors: EINVAL (threads is 0), ECANCELED (progress ended the work), ENOMEM or another error of the system,
- EBADF, EPERM. After an error, memory that is resident stays resident. If a thread cannot be started, the
- other threads do its work. To start a thread, the system's libraries use the heap, and end the program if
- it is exhausted. With 1 thread, the call starts none.
+ EBADF, EPERM. After an error, memory that is resident stays resident. If the system starts no thread, the
+ other threads do its work. To start a thread, the system's libraries use the heap. If the heap is
+ exhausted, they end the program. With 1 thread, the call starts none.
  */
 int pageset_populate(struct pageset_pool *pool,
                      size_t bytes,
@@ -672,27 +676,28 @@ int pageset_populate(struct pageset_pool *pool,
 /*
  Asks the system to replace the pool's small pages by huge pages. The call also works if the system gives
  no huge pages on its own, for example for a memfd. The call does not change contents, so the pool may be
- in use. Each pageblock of 2 MiB that was used becomes resident as a whole. *huge_bytes (may be NULL) is
- the number of bytes that are now in huge pages. The number is 0 before Linux 6.1, and 0 for a pinned pool,
- because its pages must not be replaced. The call takes about 100 us for each 2 MiB.
+ in use. Each pageblock of 2 MiB with resident pages becomes resident as a whole. *huge_bytes (may be NULL)
+ is the number of bytes that are now in huge pages. The number is 0 before Linux 6.1. It is also 0 for a
+ pinned pool of small pages, because every address must keep its page. The call takes about 100 us for each
+ 2 MiB.
 
  Errors: EBADF, EPERM.
  */
 int pageset_collapse(struct pageset_pool *pool, uint64_t *huge_bytes);
 
 /*
- Returns free memory to the system now: whole pageblocks, and free parts of 64 KiB or more. A pinned pool,
- hugetlb, locked memory and a region return nothing. *returned_bytes (may be NULL) is the number of
- returned bytes. The call takes about 20 us for each 2 MiB.
+ Gives free memory back to the system now: whole pageblocks, and free parts of 64 KiB or more. A pool that
+ is pinned, or made of hugetlb, locked memory or a region, gives nothing back. *returned_bytes (may be
+ NULL) is the number of bytes that the call gave back. The call takes about 20 us for each 2 MiB.
 
  Errors: EBADF, EPERM.
  */
 int pageset_trim(struct pageset_pool *pool, uint64_t *returned_bytes);
 
 /*
- Scans once for idle memory, as the pool's thread does. Use it for pools that were made with
- PAGESET_WORKER_NONE. *returned_bytes (may be NULL) is the number of returned bytes. *more (may be NULL) is
- 1 if a later scan may return more memory, and otherwise 0.
+ Scans once for idle memory, as the pool's thread does. Use this call for pools with PAGESET_WORKER_NONE.
+ *returned_bytes (may be NULL) is the number of bytes that the scan gave back. *more (may be NULL) is 1 if
+ a later scan may give back more memory, and otherwise 0.
 
  Errors: EBADF, EPERM.
  */
@@ -702,19 +707,19 @@ int pageset_tick(struct pageset_pool *pool, uint64_t *returned_bytes, int *more)
  Takes free memory out of service until at most `bytes` are in service, or puts memory back into service,
  up to the size that the pool was made with. *bytes_in_service (may be NULL) is the number of bytes in
  service afterwards. If too little memory is free, the number is more than `bytes`, although the capacity
- falls to `bytes`. In this case, call pageset_resize again after pages were freed.
+ falls to `bytes`. In this case, call pageset_resize again after the program has freed pages.
 
  Errors: EBADF, EPERM.
  */
 int pageset_resize(struct pageset_pool *pool, size_t bytes, size_t *bytes_in_service);
 
 /*
- Makes this process, a child of fork, the owner of its parent's pool, when the parent has ended. Use it in
- a program that makes its pool before daemon(3). Waits up to wait_ns nanoseconds for the end of the parent.
- From then on, the pool works as it did in the parent. The child has the pages that the forking thread had.
- The pages of the parent's other threads stay in use for ever. A child can also take over its grandparent's
- pool, if its parent did not. If the pool was registered with a device, register it again. In the process
- that owns the pool, the call does nothing.
+ Makes this process, a child of fork, the owner of its parent's pool, when the parent has ended. Use this
+ call in a program that makes its pool before daemon(3). The call waits up to wait_ns nanoseconds for the
+ end of the parent. From then on, the pool works as it did in the parent. The child has the pages that the
+ forking thread had. The pages of the parent's other threads stay in use for ever. A child can also take
+ over its grandparent's pool, if its parent did not. If the pool was registered with a device, register it
+ again. In the process that owns the pool, the call does nothing.
 
  Errors: EBUSY (the owner of the pool is alive), EINVAL (the pool was not made with
  PAGESET_FORK_HAND_OVER), EPERM, EBADF, and the system's error if the pool's thread cannot be started.
@@ -736,7 +741,7 @@ int pageset_set_returns(struct pageset_pool *pool, const struct pageset_config *
  Limits the bytes that the program and the pool's caches may have together, up to the size of the pool. For
  a pool that can grow, make a larger pool with a smaller capacity_bytes, and raise the capacity later.
  Unused address space costs nearly nothing, and the pool uses its lowest pages first. If more memory is in
- use than the new capacity, allocations get EDQUOT until enough is freed. O(1).
+ use than the new capacity, allocations get EDQUOT until the program has freed enough. O(1).
 
  Errors: EBADF, EPERM.
  */
@@ -832,9 +837,9 @@ int pageset_get_start(struct pageset_pool *pool, void **start);
 
 /*
  *memfd is the file of a pool that was made with PAGESET_BACKING_MEMFD or PAGESET_BACKING_HUGETLB. Other
- processes can map the file. A mapping of huge pages must consist of whole huge pages. The pool closes the
- descriptor when it is destroyed, so pass a dup of it to other processes. No process may change the bytes
- of free pages through the file, because the pool remembers which of them are zero.
+ processes can map the file. A mapping of huge pages must consist of whole huge pages. pageset_destroy
+ closes the descriptor, so pass a dup of it to other processes. No process may change the bytes of free
+ pages through the file, because the pool remembers which free pages are zero.
 
  Errors: ENOTSUP (another backing), EINVAL (memfd is NULL), EBADF.
  */

@@ -31,8 +31,8 @@ pub extern "C" fn pageset_alloc(
     }
 }
 
-/// Allocates a block that this CPU's array cannot provide, and reports every error. (It uses C's calling
-/// convention, so that the fast path can end with a jump to this function.)
+/// Allocates a block if this CPU's array is empty, and reports every error. (It uses C's calling convention,
+/// so that the fast path can end with a jump to this function.)
 #[cold]
 #[inline(never)]
 extern "C" fn alloc_slow(
@@ -43,8 +43,8 @@ extern "C" fn alloc_slow(
     hand_out(pool, pages, |pool| pool.alloc(order_of(order)?).map_err(Failure::from))
 }
 
-/// Does the same as pageset_alloc, and makes all bytes zero. Memory that is known to be zero is not cleared
-/// again.
+/// Does the same as pageset_alloc, and makes all bytes zero. If the pool knows that memory is zero, the call
+/// does not clear it again.
 ///
 /// Errors: as pageset_alloc.
 #[unsafe(no_mangle)]
@@ -97,8 +97,8 @@ pub extern "C" fn pageset_alloc_gib(
     hand_out(pool, pages, |pool| pool.alloc_gib().map_err(Failure::from))
 }
 
-/// Does the same as pageset_alloc_run, and makes all bytes zero. Memory that is known to be zero is not
-/// cleared again.
+/// Does the same as pageset_alloc_run, and makes all bytes zero. If the pool knows that memory is zero, the
+/// call does not clear it again.
 ///
 /// Errors: as pageset_alloc_run.
 #[unsafe(no_mangle)]
@@ -140,7 +140,8 @@ pub extern "C" fn pageset_alloc_run_aligned_zeroed(
 }
 
 /// Allocates the block of 4 KiB << order that begins `frame` pages of 4 KiB after the pool's start, if all
-/// its pages are free. If some are not, it empties all caches and tries again, which is slow.
+/// its pages are free. If some pages are not free, the call empties all caches and tries again, which is
+/// slow.
 ///
 /// Errors: EBUSY (a page of the block is in use), EINVAL (order is above 10, no block begins at this frame,
 /// or pages is NULL), EDQUOT, EBADF, EPERM.

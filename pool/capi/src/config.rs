@@ -29,9 +29,10 @@ pub const PAGESET_BACKING_HUGETLB: u32 = 1;
 pub const PAGESET_BACKING_MEMFD: u32 = 2;
 /// Private memory in pages of 4 KiB.
 pub const PAGESET_BACKING_PLAIN: u32 = 3;
-/// PAGESET_BACKING_HUGETLB if the system has enough such pages for the whole pool and fork is
-/// PAGESET_FORK_HIDE or PAGESET_FORK_COPY, otherwise PAGESET_BACKING_THP. page_bytes of pageset_get_backing
-/// tells what the pool got. With hugetlb, children share the parent's memory.
+/// PAGESET_BACKING_HUGETLB if the system has enough such pages for the whole pool, otherwise
+/// PAGESET_BACKING_THP. Also PAGESET_BACKING_THP if any other error prevents hugetlb, or if fork is neither
+/// PAGESET_FORK_HIDE nor PAGESET_FORK_COPY. page_bytes of pageset_get_backing tells what the pool got. With
+/// hugetlb, children share the parent's memory.
 pub const PAGESET_BACKING_HUGETLB_OR_THP: u32 = 4;
 
 /// Memory comes from the node of the CPU that touches it first.
@@ -52,16 +53,17 @@ pub const PAGESET_FORK_HAND_OVER: u32 = 2;
 
 /// The memory may be swapped out.
 pub const PAGESET_RESIDENCY_PAGEABLE: u32 = 0;
-/// Making the pool makes all its memory resident and locks it. No memory is returned to the system.
+/// pageset_create makes all memory of the pool resident, and locks it. The pool gives no memory back to the
+/// system.
 pub const PAGESET_RESIDENCY_LOCKED: u32 = 1;
 
 /// Restartable sequences if the system has them and the environment variable PAGESET_RSEQ is not 0, otherwise
 /// locks.
 pub const PAGESET_FAST_PATH_AUTO: u32 = 0;
-/// A lock for each CPU. No allocation or free waits for this lock.
+/// A lock for each CPU. Only a thread that empties the arrays of all CPUs waits for this lock.
 pub const PAGESET_FAST_PATH_LOCKS: u32 = 1;
 
-/// A thread of the pool returns idle memory, and sleeps while no memory is idle.
+/// A thread of the pool gives idle memory back to the system, and sleeps while no memory is idle.
 pub const PAGESET_WORKER_THREAD: u32 = 0;
 /// The pool has no thread. The program calls pageset_tick.
 pub const PAGESET_WORKER_NONE: u32 = 1;
@@ -109,7 +111,8 @@ pub struct Config {
     /// Nanoseconds between two scans for idle memory. A pageblock of 2 MiB goes back when two scans in a row
     /// found it free. (100 ms)
     pub return_interval_ns: u64,
-    /// The most bytes that go back to the system in one second. (4 GiB)
+    /// The most bytes of whole pageblocks that the pool gives back to the system in one second. Each scan may
+    /// give back at least one pageblock. The limit applies again to parts (part_bytes). (4 GiB)
     pub return_bytes_per_second: u64,
     /// The bytes of whole free pageblocks that scans leave resident, or PAGESET_KEEP_DEFAULT.
     /// (PAGESET_KEEP_DEFAULT)
@@ -117,13 +120,13 @@ pub struct Config {
     /// Each scan clears up to this many free pageblocks of 2 MiB, so that pageset_alloc_zeroed need not clear
     /// them. (0)
     pub prezero_blocks: u32,
-    /// With 1, every address keeps its page until the pool is destroyed, and no memory is returned to the
-    /// system. Use 1 if you register the whole pool: as buffers of io_uring, or memory of RDMA, AF_XDP, vhost
-    /// or VFIO. Otherwise use 0. (0)
+    /// With 1, every address keeps its page until the pool is destroyed, and the pool gives no memory back to
+    /// the system. Use 1 if you register the whole pool: as buffers of io_uring, or memory of RDMA, AF_XDP,
+    /// vhost or VFIO. Otherwise use 0. (0)
     pub pinned: u32,
-    /// The smallest number of contiguous free bytes that scans return although other pages of the pageblock
-    /// are in use. 4096 returns single pages, and 0 returns no such parts. Each returned part costs about a
-    /// microsecond, and each of its pages that is used again costs a page fault. (0)
+    /// Scans give back parts of at least this number of contiguous free bytes, although other pages of the
+    /// pageblock are in use. With 4096 they give back single pages, and with 0 they give back no parts. To
+    /// give a part back costs about a microsecond. Each of its pages costs a page fault at its next use. (0)
     pub part_bytes: u64,
     /// Frees pages, for example by evicting from a cache, when an allocation finds none or the capacity is
     /// used up. The allocating thread calls it with shortage_context and the number of wanted bytes. No lock

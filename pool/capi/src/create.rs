@@ -9,13 +9,13 @@ use crate::failure::{FORKED, Failure, NULL_OUTPUT, number};
 use crate::pools::{self, PoolHandle, open};
 
 /// Makes a pool with this configuration, or with the defaults of pageset_config_init if config is NULL.
-/// Writes the pool's handle to *pool. A page takes memory when it is first touched. The pool's tables take
-/// some 30 KiB, and at most 140 KiB for each GiB that is used.
+/// Writes the pool's handle to *pool. A page takes memory when the program first touches it. The pool's
+/// tables take some 30 KiB, and at most 140 KiB for each GiB that is used.
 ///
 /// Errors: EINVAL (a field of config; pageset_message names it), E2BIG (config has set fields that this
 /// library does not know), or EMFILE (4096 pools). If address space, heap or huge pages are short, the error
-/// is ENOMEM. If a limit of file sizes is too low, it is EFBIG. All other errors are the system's. After an
-/// error, *pool is NULL.
+/// is ENOMEM. If a limit of file sizes is too low, the error is EFBIG. All other errors are the system's.
+/// After an error, *pool is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_create(
     config: *const Config,

@@ -185,8 +185,8 @@ impl Entry {
     }
 }
 
-/// Reports a mistake in the pool. (The function uses C's calling convention, so that the fast path needs no
-/// stack frame to call it.)
+/// Panics, because pageset has a bug: the pool handed out a page that it does not have. (The function uses
+/// C's calling convention, so that the fast path needs no stack frame to call it.)
 #[cold]
 #[inline(never)]
 extern "C" fn beyond_table() -> ! {

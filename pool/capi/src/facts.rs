@@ -82,9 +82,9 @@ pub extern "C" fn pageset_get_start(
 }
 
 /// *memfd is the file of a pool that was made with PAGESET_BACKING_MEMFD or PAGESET_BACKING_HUGETLB. Other
-/// processes can map the file. A mapping of huge pages must consist of whole huge pages. The pool closes the
-/// descriptor when it is destroyed, so pass a dup of it to other processes. No process may change the bytes
-/// of free pages through the file, because the pool remembers which of them are zero.
+/// processes can map the file. A mapping of huge pages must consist of whole huge pages. pageset_destroy
+/// closes the descriptor, so pass a dup of it to other processes. No process may change the bytes of free
+/// pages through the file, because the pool remembers which free pages are zero.
 ///
 /// Errors: ENOTSUP (another backing), EINVAL (memfd is NULL), EBADF.
 #[unsafe(no_mangle)]

@@ -1,5 +1,5 @@
 //! The failure of a call: a number for the program, and a message for its log. Neither uses the heap, because
-//! the heap may be exhausted, or may itself be built on a pool.
+//! the heap may be exhausted, or a pool may be the heap's own memory.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int};

@@ -35,7 +35,7 @@ extern "C" fn free_slow(pool: *mut PoolHandle, pages: *mut c_void, order: c_uint
     })
 }
 
-/// Frees a block that this CPU's array has no room for.
+/// Frees a block if this CPU's array has no room for it.
 #[cold]
 #[inline(never)]
 extern "C" fn free_unpushed(pool: *mut PoolHandle, pages: *mut c_void, order: c_uint) -> c_int {
@@ -68,11 +68,11 @@ pub extern "C" fn pageset_free_run(pool: *mut PoolHandle, pages: *mut c_void) ->
     })
 }
 
-/// Frees page_count contiguous pages like pageset_free_exact, and returns their memory to the system at once.
-/// Use it for pages that you do not need again soon, such as the pages of a balloon. The pool then knows that
-/// the pages are zero. *returned_bytes (may be NULL) is the number of returned bytes. The number is 0 if the
-/// pool returns no memory (see pageset_trim), or if the system keeps the pages. Discarding 2 MiB takes about
-/// 20 us.
+/// Frees page_count contiguous pages like pageset_free_exact, and gives their memory back to the system at
+/// once. Use it for pages that you do not need again soon, such as the pages of a balloon. The pool then
+/// knows that the pages are zero. *returned_bytes (may be NULL) is the number of bytes that the call gave
+/// back. The number is 0 if the pool gives no memory back (see pageset_trim), or if the system refuses the
+/// pages. To discard 2 MiB takes about 20 us.
 ///
 /// Errors: the errors of pageset_free. An error changes nothing.
 #[unsafe(no_mangle)]
@@ -90,10 +90,10 @@ pub extern "C" fn pageset_discard(
     })
 }
 
-/// Returns the memory of count of page_count contiguous pages to the system, beginning at index first. The
-/// program keeps all pages. Those that went back read as zeros, and take memory again when they are written.
-/// *returned_bytes (may be NULL) is the number of returned bytes. It is 0, and nothing has changed, where nothing
-/// goes back (see pageset_trim), and if the system keeps the pages.
+/// Gives the memory of count of page_count contiguous pages back to the system, beginning at index first. The
+/// program keeps all pages. The pages that went back then read as zeros, and take memory again at the next
+/// write. *returned_bytes (may be NULL) is the number of bytes that the call gave back. The number is 0, and
+/// nothing has changed, if the pool gives no memory back (see pageset_trim) or the system refuses the pages.
 ///
 /// Errors: EINVAL (the program does not have page_count pages here, or the part reaches beyond them), EBADF,
 /// EPERM. An error changes nothing.

@@ -1,4 +1,5 @@
-//! Calls on the whole memory of a pool: they make it resident, return it to the system, or resize the pool.
+//! Calls on the whole memory of a pool: they make the memory resident, give it back to the system, or resize
+//! the pool.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
@@ -26,14 +27,14 @@ pub(crate) fn own(pool: *mut PoolHandle) -> Result<&'static Entry, Failure> {
 }
 
 /// Makes the first `bytes` of the pool resident, with `threads` threads. The memory stays resident until the
-/// next pageset_trim. The call does not change contents, so the pool may be in use.
-/// progress (may be NULL) is called with context about every 32 MiB. *done_bytes (may be NULL) is the number
-/// of resident bytes.
+/// next pageset_trim. The call does not change contents, so the pool may be in use. After about every 32 MiB,
+/// a thread calls progress (may be NULL) with context. *done_bytes (may be NULL) is the number of resident
+/// bytes.
 ///
 /// Errors: EINVAL (threads is 0), ECANCELED (progress ended the work), ENOMEM or another error of the system,
-/// EBADF, EPERM. After an error, memory that is resident stays resident. If a thread cannot be started, the
-/// other threads do its work. To start a thread, the system's libraries use the heap, and end the program if
-/// it is exhausted. With 1 thread, the call starts none.
+/// EBADF, EPERM. After an error, memory that is resident stays resident. If the system starts no thread, the
+/// other threads do its work. To start a thread, the system's libraries use the heap. If the heap is
+/// exhausted, they end the program. With 1 thread, the call starts none.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_populate(
     pool: *mut PoolHandle,
@@ -70,9 +71,10 @@ pub extern "C" fn pageset_populate(
 
 /// Asks the system to replace the pool's small pages by huge pages. The call also works if the system gives
 /// no huge pages on its own, for example for a memfd. The call does not change contents, so the pool may be
-/// in use. Each pageblock of 2 MiB that was used becomes resident as a whole. *huge_bytes (may be NULL) is
-/// the number of bytes that are now in huge pages. The number is 0 before Linux 6.1, and 0 for a pinned pool,
-/// because its pages must not be replaced. The call takes about 100 us for each 2 MiB.
+/// in use. Each pageblock of 2 MiB with resident pages becomes resident as a whole. *huge_bytes (may be NULL)
+/// is the number of bytes that are now in huge pages. The number is 0 before Linux 6.1. It is also 0 for a
+/// pinned pool of small pages, because every address must keep its page. The call takes about 100 us for each
+/// 2 MiB.
 ///
 /// Errors: EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -87,9 +89,9 @@ pub extern "C" fn pageset_collapse(
     })
 }
 
-/// Returns free memory to the system now: whole pageblocks, and free parts of 64 KiB or more. A pinned pool,
-/// hugetlb, locked memory and a region return nothing. *returned_bytes (may be NULL) is the number of
-/// returned bytes. The call takes about 20 us for each 2 MiB.
+/// Gives free memory back to the system now: whole pageblocks, and free parts of 64 KiB or more. A pool that
+/// is pinned, or made of hugetlb, locked memory or a region, gives nothing back. *returned_bytes (may be
+/// NULL) is the number of bytes that the call gave back. The call takes about 20 us for each 2 MiB.
 ///
 /// Errors: EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -104,9 +106,9 @@ pub extern "C" fn pageset_trim(
     })
 }
 
-/// Scans once for idle memory, as the pool's thread does. Use it for pools that were made with
-/// PAGESET_WORKER_NONE. *returned_bytes (may be NULL) is the number of returned bytes. *more (may be NULL) is
-/// 1 if a later scan may return more memory, and otherwise 0.
+/// Scans once for idle memory, as the pool's thread does. Use this call for pools with PAGESET_WORKER_NONE.
+/// *returned_bytes (may be NULL) is the number of bytes that the scan gave back. *more (may be NULL) is 1 if
+/// a later scan may give back more memory, and otherwise 0.
 ///
 /// Errors: EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -126,7 +128,7 @@ pub extern "C" fn pageset_tick(
 /// Takes free memory out of service until at most `bytes` are in service, or puts memory back into service,
 /// up to the size that the pool was made with. *bytes_in_service (may be NULL) is the number of bytes in
 /// service afterwards. If too little memory is free, the number is more than `bytes`, although the capacity
-/// falls to `bytes`. In this case, call pageset_resize again after pages were freed.
+/// falls to `bytes`. In this case, call pageset_resize again after the program has freed pages.
 ///
 /// Errors: EBADF, EPERM.
 #[unsafe(no_mangle)]
@@ -142,12 +144,12 @@ pub extern "C" fn pageset_resize(
     })
 }
 
-/// Makes this process, a child of fork, the owner of its parent's pool, when the parent has ended. Use it in
-/// a program that makes its pool before daemon(3). Waits up to wait_ns nanoseconds for the end of the parent.
-/// From then on, the pool works as it did in the parent. The child has the pages that the forking thread had.
-/// The pages of the parent's other threads stay in use for ever. A child can also take over its grandparent's
-/// pool, if its parent did not. If the pool was registered with a device, register it again. In the process
-/// that owns the pool, the call does nothing.
+/// Makes this process, a child of fork, the owner of its parent's pool, when the parent has ended. Use this
+/// call in a program that makes its pool before daemon(3). The call waits up to wait_ns nanoseconds for the
+/// end of the parent. From then on, the pool works as it did in the parent. The child has the pages that the
+/// forking thread had. The pages of the parent's other threads stay in use for ever. A child can also take
+/// over its grandparent's pool, if its parent did not. If the pool was registered with a device, register it
+/// again. In the process that owns the pool, the call does nothing.
 ///
 /// Errors: EBUSY (the owner of the pool is alive), EINVAL (the pool was not made with
 /// PAGESET_FORK_HAND_OVER), EPERM, EBADF, and the system's error if the pool's thread cannot be started.
@@ -188,7 +190,7 @@ pub extern "C" fn pageset_set_returns(pool: *mut PoolHandle, config: *const Conf
 /// Limits the bytes that the program and the pool's caches may have together, up to the size of the pool. For
 /// a pool that can grow, make a larger pool with a smaller capacity_bytes, and raise the capacity later.
 /// Unused address space costs nearly nothing, and the pool uses its lowest pages first. If more memory is in
-/// use than the new capacity, allocations get EDQUOT until enough is freed. O(1).
+/// use than the new capacity, allocations get EDQUOT until the program has freed enough. O(1).
 ///
 /// Errors: EBADF, EPERM.
 #[unsafe(no_mangle)]

@@ -30,17 +30,18 @@ pub struct PoolHandle {
 static SLOT: [AtomicPtr<Entry>; SLOTS] = [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS];
 static MADE: AtomicUsize = AtomicUsize::new(0);
 /// The start and the end of the memory of each slot's pool. This table is separate from the entries, because
-/// a search for an address must not read the entry of a pool that is being destroyed.
+/// another thread may destroy a pool during a search for an address. The search must not read the entry of
+/// such a pool.
 static MEMORY: [[AtomicUsize; 2]; SLOTS] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; SLOTS];
 
-/// The entry of a handle, if it names a pool.
+/// Returns the entry of a handle, if the handle names a pool.
 #[inline(always)]
 pub(crate) fn find(handle: *mut PoolHandle) -> Option<&'static Entry> {
     let handle = handle.addr();
     let entry = SLOT[handle % SLOTS].load(Acquire);
     // SAFETY: the pointer is null, or points to the entry of a box that `insert` gave up. `remove` clears the
-    // slot before the entry is dropped, and by the header no other thread uses a pool that is being
-    // destroyed.
+    // slot before it drops the entry. The header forbids other threads to use a pool while a thread destroys
+    // it.
     let entry = unsafe { entry.as_ref() }?;
     (entry.handle == handle).then_some(entry)
 }
@@ -58,8 +59,8 @@ pub(crate) fn find_address(address: usize) -> Option<&'static Entry> {
         start.load(Relaxed) <= address && address < end.load(Relaxed)
     };
     let slot = (first..first + SLOTS).map(|slot| slot % SLOTS).find(has)?;
-    // SAFETY: as for `find`. By the header, no other thread destroys the pool while the caller has pages of
-    // it.
+    // SAFETY: as for `find`. The header forbids other threads to destroy a pool while the caller has pages of
+    // this pool.
     unsafe { SLOT[slot].load(Acquire).as_ref() }
 }
 
@@ -107,7 +108,7 @@ fn number(made: usize) -> usize {
     (first + made) % NUMBERS + 1
 }
 
-/// Removes a pool from its slot. From then on, its handle is refused.
+/// Removes a pool from its slot. From then on, all calls refuse its handle.
 pub(crate) fn remove(entry: &'static Entry) -> Result<Box<[Entry; 1]>, Failure> {
     let raw = ptr::from_ref(entry).cast_mut();
     let slot = &SLOT[entry.handle % SLOTS];

@@ -27,9 +27,9 @@ pub struct Stats {
     pub version: u32,
     /// The largest order of a free block, or -1 if no page is free.
     pub largest_free_order: i32,
-    /// Pages allocated since the pool was made (kernel: pgalloc_normal).
+    /// Pages that the program has allocated since it made the pool (kernel: pgalloc_normal).
     pub pgalloc: u64,
-    /// Pages freed (kernel: pgfree).
+    /// Pages that the program has freed (kernel: pgfree).
     pub pgfree: u64,
     /// Free pages that are in no array (kernel: nr_free_pages).
     pub nr_free_pages: u64,
@@ -43,27 +43,27 @@ pub struct Stats {
     pub capacity_pages: u64,
     /// How often an array fetched blocks from the allocator behind the arrays.
     pub array_refills: u64,
-    /// How often blocks went to the allocator behind the arrays because an array was full.
+    /// How often blocks went to the allocator behind the arrays because an array had no room.
     pub array_flushes: u64,
     /// How often the pool emptied the arrays of all CPUs.
     pub array_drains: u64,
     /// The number of restarted sequences, in all pools of the process.
     pub rseq_restarts: u64,
-    /// Frees that the pool refused late, when it emptied an array. The cause is that two threads freed the
-    /// same pages at the same moment.
+    /// Frees that the pool refused late, when it emptied an array. The cause: two threads freed the same
+    /// pages at the same moment.
     pub bad_frees: u64,
-    /// Bytes cleared by pageset_alloc_zeroed.
+    /// Bytes that allocations of zeroed memory have cleared.
     pub cleared_bytes: u64,
-    /// Bytes cleared in idle time.
+    /// Bytes that the pool has cleared in idle time.
     pub prezeroed_bytes: u64,
-    /// Bytes returned to the system.
+    /// Bytes that the pool gave back to the system.
     pub returned_bytes: u64,
-    /// Returned bytes that were used again.
+    /// Bytes that the pool gave back and then used again.
     pub refaulted_bytes: u64,
-    /// Nanoseconds spent in returning memory.
+    /// Nanoseconds that the pool spent to give memory back.
     pub return_time_ns: u64,
     /// Bytes of mapped metadata, without the C library's own table of 2 bytes for each page. Only the used
-    /// part is resident.
+    /// part of the metadata is resident.
     pub metadata_bytes: u64,
     /// How often a drain failed because the system refused membarrier(2). The cause is a filter of system
     /// calls that was installed after the pool was made. Pages in arrays then neither form larger blocks nor

@@ -36,7 +36,7 @@ pub(crate) fn read<T: Grows>(at: *const T, mut value: T) -> Result<T, Failure> {
     if at.is_null() || !at.is_aligned() {
         return bad(libc::EINVAL, format_args!("not the address of such a struct"));
     }
-    // SAFETY: the pointer is not null and is aligned. By the header, the caller promises that a size is
+    // SAFETY: the pointer is not null and is aligned. The header makes the caller promise that a size is
     // there.
     let bytes = unsafe { at.cast::<usize>().read() };
     if bytes < HEAD_BYTES {

@@ -49,7 +49,7 @@ fn median(mut run: impl FnMut() -> f64) -> f64 {
     middle((0..RUNS).map(|_| run()))
 }
 
-/// Prints the median of several runs, and the best run for machines that have other load.
+/// Prints the median and the best of several runs. On a machine with other load, read the best run.
 fn row(name: &str, run: impl FnMut() -> f64) {
     let mut values: Vec<_> = std::iter::repeat_with(run).take(RUNS).collect();
     values.sort_by(f64::total_cmp);

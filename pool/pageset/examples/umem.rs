@@ -1,6 +1,6 @@
-//! Uses a pool as the frames of a network ring. AF_XDP needs such frames: a contiguous area, and frames that
-//! their offset names. The receiving thread allocates frames, and the sending thread frees them. `cargo run
-//! --release -p pageset --example umem`
+//! Uses a pool as the frames of a network ring. AF_XDP needs frames in one contiguous area, and names each
+//! frame by its offset in the area. One thread receives into frames that it allocates, and another thread
+//! sends the frames and frees them. `cargo run --release -p pageset --example umem`
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;

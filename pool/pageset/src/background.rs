@@ -10,8 +10,9 @@ use crate::pool::Inner;
 use crate::sys::share::Shared;
 use crate::sys::thread::{be_ordinary, without_signals};
 
-/// The thread sleeps for this time when no memory is idle but users hold pages. The sleep must have an end,
-/// because a user may free pages into arrays without waking the thread.
+/// While no memory is idle but users or arrays have pages, the thread sleeps for this time, or for one
+/// interval if that is longer. The sleep must have an end, because a user may free pages into arrays without
+/// waking the thread.
 const SLEEP_WITH_USERS: Duration = Duration::from_secs(1);
 
 /// The running thread.
@@ -49,8 +50,8 @@ impl Background {
         let Self { thread, inner } = self;
         // Do not join or detach the thread, because it does not exist in the child.
         std::mem::forget(thread);
-        // SAFETY: the thread owned a share of `inner`. The thread does not exist in this child, so nothing
-        // else drops the share.
+        // SAFETY: the parent's thread had a counted reference to `inner`. The child of the fork does not have
+        // this thread, so only this call drops the thread's reference.
         unsafe { inner.drop_lost() };
     }
 
@@ -83,7 +84,8 @@ fn run(inner: &Inner) {
             has_rung = bell.wake_up();
         }
         if has_rung && !bell.ends.load(SeqCst) {
-            // A user has allocated pages, so memory can become idle: scan again after the interval.
+            // The number of charged frames or the policy has changed, so memory can become idle: scan again
+            // after the interval.
             thread::park_timeout(interval());
         }
     }

@@ -1,5 +1,5 @@
 //! The base: the allocator behind the arrays, and the only module that uses `pageset-blocks`. The base has
-//! every frame that neither a user nor an array has.
+//! all frames that no user and no array has.
 //!
 //! The pool numbers its frames from its start, with 32 bits. The allocator's numbers have 64 bits.
 
@@ -21,7 +21,7 @@ use crate::lock::Lock;
 use crate::passed::Passed;
 use crate::tables::Allocator;
 
-/// Blocks that were just allocated.
+/// The blocks that one fetch has allocated. Each word has blocks of one row of frames.
 pub(crate) type Words = [Option<RowBlocks>; WORDS];
 
 /// The zone of all frames.
@@ -55,7 +55,8 @@ pub(crate) struct Held<'a>(#[expect(dead_code, reason = "only held")] MutexGuard
 struct Apart<T>(T);
 
 /// The fields that every refill and flush of single pages changes come first, so that they share few cache
-/// lines. When two CPUs take turns, they transfer each of these lines.
+/// lines. If two CPUs use the base in turn, each of these lines moves from one CPU's cache to the other's
+/// each time.
 #[repr(C)]
 struct Frames {
     exchanges: Exchanges,
@@ -64,15 +65,15 @@ struct Frames {
     allocator: Allocator,
 }
 
-/// The number of refills and of flushes of half an array.
+/// How often blocks went from the base to an array (refills), and from an array to the base (flushes).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Exchanges {
     pub(crate) refills: u64,
     pub(crate) flushes: u64,
 }
 
-/// A request for a block that may use the last free frames. All memory of a pool has one migratetype, so no
-/// request falls back to another migratetype.
+/// Makes a request for a block. The request may use the last free frames. All memory of a pool has one
+/// migratetype, so no request falls back to another migratetype.
 #[inline]
 const fn request(order: Order) -> Request {
     Request::new(order).movable().with(RequestTraits::NO_WATERMARKS)
@@ -137,8 +138,8 @@ impl Base {
         Some(first.0 as u32)
     }
 
-    /// Fetches up to `wanted` blocks for an array. Moves blocks that flushes passed on into the empty batch.
-    /// If these are too few, allocates blocks and returns them as words.
+    /// Fetches up to `wanted` blocks for an array. If the batch is empty, first moves blocks into it that
+    /// flushes passed on. If these are too few, allocates further blocks and returns them as words.
     #[inline]
     pub(crate) fn fetch(&self, cpu: usize, class: Class, wanted: usize, batch: &mut Batch) -> Words {
         let cpu = self.cpu(cpu);
@@ -180,8 +181,9 @@ impl Base {
         self.lock().allocator.get().free(self.cpu(cpu), pfn(frame), order)
     }
 
-    /// Passes blocks of an array on to the next fetch. If there is no room, or if `to_pass` is `false`, frees
-    /// the blocks instead. Returns the number of double frees: blocks that were free already.
+    /// Passes blocks of an array on to the next fetch. If the list for the class has no room for all of them,
+    /// or if `to_pass` is `false`, frees the blocks instead. Returns the number of double frees: blocks that
+    /// were free already.
     #[inline]
     pub(crate) fn flush(
         &self,
@@ -207,8 +209,8 @@ impl Base {
         self.lock().passed.frames()
     }
 
-    /// Frees some blocks that were passed on. Returns their number, and the number of those that were free
-    /// already.
+    /// Frees blocks of this class that were passed on, as many as a batch holds. Returns the number of these
+    /// blocks, and the number of blocks among them that were free already.
     pub(crate) fn free_passed(&self, class: Class, ledger: &Ledger) -> (usize, usize) {
         let batch: &mut Batch = &mut Batch::new();
         let mut frames = self.lock();
@@ -256,8 +258,8 @@ impl Base {
         self.lock().allocator.get().alloc_range(CpuId(0), pfns, &request(Order::ZERO)).is_ok()
     }
 
-    /// Returns a bit for each frame of a pageblock. The bit is set if the frame is free in the allocator, so
-    /// it is not set for blocks that were passed on.
+    /// Returns a bit for each frame of a pageblock. The bit is set if the frame is free in the allocator.
+    /// Frames of blocks that were passed on are not free there.
     pub(crate) fn free_bits(&self, frames: Range<u32>) -> [u64; FRAME_WORDS] {
         let state = self.lock();
         let mut bits = [0; FRAME_WORDS];
@@ -299,7 +301,7 @@ impl Base {
         self.lock().allocator.get().largest_free_order()
     }
 
-    /// The number of refills from the base and of flushes to it.
+    /// The numbers of refills from the base and of flushes to the base.
     pub(crate) fn exchanges(&self) -> Exchanges {
         self.lock().exchanges
     }

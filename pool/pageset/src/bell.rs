@@ -17,7 +17,8 @@ const LISTENING: u8 = 1;
 /// The thread sleeps until a thread rings.
 const ASLEEP: u8 = 2;
 
-/// Wakes the pool's thread when a slow path has changed something.
+/// Wakes the pool's thread when a slow path has changed the number of charged frames, or the policy for idle
+/// memory.
 ///
 /// Race: a slow path changes the number of charged frames, then rings. The pool's thread begins to listen,
 /// then scans, then falls asleep unless a ring came since it began to listen. Either the scan sees the

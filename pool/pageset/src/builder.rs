@@ -22,7 +22,7 @@ use crate::sys::share::Shared;
 use crate::sys::{BLOCK_BYTES, MapStep, PAGE_BYTES, PAGE_SHIFT, cpu, environment, membarrier};
 use memory::refused;
 
-/// The most bytes of a pool. The limit is that frame numbers in arrays have 30 bits.
+/// The most bytes of a pool: 4 TiB. So a frame number fits into 30 bits.
 const BYTES_MAX: usize = 1 << (30 + PAGE_SHIFT);
 
 /// The origin of the memory.
@@ -73,7 +73,8 @@ impl Builder {
     /// Sets the pool's size in bytes, a multiple of the backing's page size. Default: 1 GiB. The pool maps
     /// address space of this size, plus [`metadata_bytes`](crate::Stats::metadata_bytes) for tables. To align
     /// the memory, building reserves 4 MiB more for a moment (1 GiB more for a pool of at least 1 GiB, if
-    /// there is room). A page uses memory when it is first touched, except for [`Backing::Hugetlb`].
+    /// there is room). A page takes memory when it is first touched. With [`Backing::Hugetlb`] or
+    /// [`Residency::Locked`], building takes all memory at once.
     #[must_use]
     pub fn size(mut self, bytes: usize) -> Self {
         self.bytes = bytes;
@@ -96,8 +97,8 @@ impl Builder {
         self
     }
 
-    /// Uses the caller's memory instead of the system's. The pool never unmaps this memory or returns it to
-    /// the system, and does not rely on its contents. When the pool is dropped, it undoes
+    /// Uses the caller's memory instead of the system's. The pool never unmaps this memory or gives it back
+    /// to the system, and does not rely on its contents. When the pool is dropped, it undoes
     /// [`Self::residency`], [`Self::numa`] and [`Self::fork`]: the memory is unlocked, bound to no node, and
     /// visible to children again.
     ///
@@ -120,8 +121,8 @@ impl Builder {
         self
     }
 
-    /// Sets how children of `fork` see the memory. Default for private memory: [`Fork::Copy`]. By default,
-    /// children share the parent's memory if it is a memfd or hugetlb.
+    /// Sets how children of `fork` see the memory. Default for private memory: [`Fork::Copy`]. Default for a
+    /// memfd and for hugetlb: children share the parent's memory.
     #[must_use]
     pub fn fork(mut self, fork: Fork) -> Self {
         self.fork = Some(fork);
@@ -154,14 +155,15 @@ impl Builder {
     /// registered as a whole: buffers of io_uring, a memory region of RDMA, the UMEM of AF_XDP, memory of
     /// vhost or VFIO.
     ///
-    /// The registration pins the pages that the pool has at that moment. When a pool returns memory and uses
-    /// the addresses again, the system puts other pages there. The device still uses the pinned pages: it
-    /// reports success and the right length, but the program reads other bytes.
+    /// The registration pins the pages that the pool has at that moment. When a pool gives memory back and
+    /// uses the addresses again, the system puts other pages there. The device still uses the pinned pages:
+    /// the device reports success and the right length, but the program reads other bytes.
     ///
-    /// A pinned pool returns no memory: not by its thread, not by [`Pool::tick`], [`Pool::trim`] or
-    /// [`Pool::resize`], and not when memory is short. A pinned pool has a thread only for
-    /// [`Prezero`](crate::Prezero). Pinning a pool locks no memory, so it needs nothing of the limit `ulimit
-    /// -l`. The registration may need it. [`Pool::populate`] may run before or after the registration.
+    /// A pinned pool gives no memory back: not by its thread, not by [`Pool::tick`], [`Pool::trim`],
+    /// [`Pool::resize`] or [`Pages::discard`](crate::Pages::discard), and not when memory is short. A pinned
+    /// pool has a thread only for [`Prezero`](crate::Prezero). Pinning a pool locks no memory, so pinning
+    /// does not count towards the limit `ulimit -l`. The registration may count towards this limit.
+    /// [`Pool::populate`] may run before or after the registration.
     ///
     /// The program itself must do two things. First, set [`Fork::Hide`], because before Linux 5.12 the
     /// parent's first write after a fork may put a copy of the page behind its address. Second, free pages
@@ -208,8 +210,9 @@ impl Builder {
     /// Builds the pool. Building makes some system calls. The pool's tables take about 200 KiB at first, and
     /// grow to at most 140 KiB for each GiB that is used.
     ///
-    /// To start the pool's thread, the standard library asks the heap for memory, and ends the program if
-    /// there is none. With [`Worker::None`], an exhausted heap is the error [`BuildError::HeapExhausted`].
+    /// To start the pool's thread, the standard library allocates on the heap, and ends the program if the
+    /// heap is exhausted. With [`Worker::None`], an exhausted heap is the error
+    /// [`BuildError::HeapExhausted`].
     ///
     /// # Errors
     /// See [`BuildError`]. After an error nothing stays mapped.
@@ -281,12 +284,12 @@ impl Builder {
         })
     }
 
-    /// How free memory goes back.
+    /// The system call that gives free memory back, or `Never`.
     fn giveback(&self, backing: Backing) -> Giveback {
         match (self.source, backing) {
             _ if self.residency == Residency::Locked => Giveback::Never,
-            // Do not return hugetlb pages. Another program could take a returned page, and the pool could not
-            // get it back.
+            // Do not give hugetlb pages back. Another program could take such a page, and the pool could not
+            // get it again.
             (Source::Caller(_), _) | (_, Backing::Hugetlb(_)) => Giveback::Never,
             (_, Backing::Memfd) => Giveback::PunchHole,
             _ => Giveback::DontNeed,

@@ -1,4 +1,4 @@
-//! Errors as values: why a pool could not be built, or an allocation failed.
+//! The errors of building a pool, of allocations, and of `validate`.
 
 use std::{fmt, io};
 
@@ -15,7 +15,8 @@ const NODES_ONLINE: &str = "see /sys/devices/system/node/online";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AllocError {
-    /// No block of this order is free, even after every cache was emptied. Smaller blocks may be free.
+    /// No block of this order is free, even after the arrays of all CPUs were emptied. Smaller blocks may be
+    /// free.
     OutOfMemory {
         /// The wanted order.
         order: Order,
@@ -27,7 +28,8 @@ pub enum AllocError {
     Forked,
     /// Some pages of the wanted block are in use. (Only from `alloc_at`.)
     NotFree,
-    /// The page is not in the pool, or its number is not a multiple of the block's size.
+    /// The wanted block does not lie in the pool, or its first page's number is not a multiple of the block's
+    /// size.
     BadFrame,
     /// The caller asked for 0 pages.
     BadCount,
@@ -42,8 +44,8 @@ pub enum AllocError {
     /// The program's heap has no memory for a list of pages.
     HeapExhausted,
     /// A signal handler asked for pages, and its thread was interrupted inside an operation of the same pool.
-    /// The interrupted operation may hold a lock, so the handler would wait for ever. Only signal handlers
-    /// get this error.
+    /// The interrupted operation may hold a lock, and the handler would wait for this lock for ever. Only
+    /// signal handlers get this error.
     WouldBlock,
 }
 
@@ -83,7 +85,8 @@ impl fmt::Display for AllocError {
 
 impl std::error::Error for AllocError {}
 
-/// A violation that [`Pool::validate`](crate::Pool::validate) found.
+/// The reason why [`Pool::validate`](crate::Pool::validate) failed: a violation, or a caller that cannot
+/// check the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ValidateError {
@@ -94,7 +97,8 @@ pub enum ValidateError {
     WouldBlock,
     /// The check of the base, the allocator behind the arrays, found a violation.
     Base(Violation),
-    /// A block in a CPU's array is not allocated in the base, or it also waits there for the next refill.
+    /// A block in a CPU's array is not an allocated block of this order in the base, or the base keeps the
+    /// same block for the next refill.
     NotAllocated {
         /// The block's first page, counted from the pool's start.
         page: u32,
@@ -146,8 +150,8 @@ pub enum BuildError {
         /// The size must be a multiple of this many bytes.
         multiple_of: usize,
     },
-    /// There is not enough address space. The cause is the process's limit (`ulimit -v`), the number of its
-    /// mappings (`vm.max_map_count`), or the address space of the system.
+    /// The system cannot reserve the address space, or cannot map memory there. Usual causes are the
+    /// process's limit (`ulimit -v`) and the number of its mappings (`vm.max_map_count`).
     AddressSpace {
         /// The wanted size, in bytes.
         bytes: usize,
@@ -170,9 +174,9 @@ pub enum BuildError {
         /// The system's error.
         source: io::Error,
     },
-    /// The system reserved enough huge pages for the mapping, but this process cannot have them. Either the
-    /// pages are on other nodes than the builder or its cpuset allows, or the process's cgroup has a limit
-    /// (`hugetlb.*.max`).
+    /// The system reserved enough huge pages for the mapping, but could not make them resident. Usually the
+    /// free pages are on nodes that the builder or the process's cpuset does not allow, or the process's
+    /// cgroup has a limit (`hugetlb.*.max`).
     HugetlbOutOfReach {
         /// The wanted size, in bytes.
         bytes: usize,
@@ -188,29 +192,31 @@ pub enum BuildError {
     /// [`Backing::Plain`](crate::Backing::Plain) work if the memory is neither locked nor a caller's region.
     /// See [`Fork::HandOver`](crate::Fork::HandOver).
     HandOverOfShared,
-    /// The pool's file in memory cannot be made: no file descriptor is left, or the file is too large.
+    /// The system cannot make the pool's file in memory, for example because no file descriptor is left or
+    /// the file is too large.
     Memfd {
         /// The file's size, in bytes.
         bytes: usize,
         /// The system's error.
         source: io::Error,
     },
-    /// The system denies this call to the process. A filter of system calls (seccomp) forbids it, a container
-    /// withholds a right (`CAP_SYS_NICE` for mbind), or the kernel was built without it.
+    /// The system denies this call to the process. Usually a filter of system calls (seccomp) forbids the
+    /// call, a container withholds a right (`CAP_SYS_NICE` for mbind), or the kernel was built without the
+    /// call.
     Denied {
         /// The call's name.
         call: &'static str,
         /// The system's error.
         source: io::Error,
     },
-    /// The memory cannot be locked: the limit (`ulimit -l`, in bytes) is too low.
+    /// The system cannot lock the memory, usually because the limit (`ulimit -l`) is too low.
     LockLimit {
         /// The bytes to lock.
         bytes: usize,
         /// The system's error.
         source: io::Error,
     },
-    /// The memory cannot come from these nodes.
+    /// The system has no memory for this pool on these nodes, or the nodes do not exist.
     BadNodes {
         /// The wanted nodes.
         numa: Numa,
@@ -231,7 +237,7 @@ pub enum BuildError {
         /// The system's error.
         source: io::Error,
     },
-    /// The page-frame allocator below the arrays refused the configuration.
+    /// The base, the allocator behind the arrays, refused the configuration.
     Config(ConfigError),
 }
 

@@ -1,6 +1,6 @@
 //! Tracks which pools each thread is inside of. A signal handler may interrupt its thread while an operation
-//! of a pool holds a lock, and then call the same pool. The handler would wait for that lock for ever, so its
-//! call is refused.
+//! of a pool holds a lock, and then call the same pool. The handler would wait for the lock for ever, so the
+//! pool refuses the handler's call.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, compiler_fence};
@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, compil
 /// handlers that interrupt operations enter more.
 const DEPTH: usize = 8;
 
-/// The addresses of the pools that this thread is inside of. Only this thread and its signal handlers use it.
+/// The addresses of the pools that this thread is inside of. Only this thread and its signal handlers use
+/// this value.
 struct Place {
     depth: AtomicUsize,
     pools: [AtomicUsize; DEPTH],
@@ -26,14 +27,15 @@ thread_local! {
 pub(crate) struct Inside {
     depth: usize,
     /// The content of the slot before this thread entered the pool. A signal handler may interrupt the thread
-    /// between its write of the slot and its change of `depth`. The handler then uses the same slot, and
+    /// after it has written the slot and before it changes `depth`. The handler then uses the same slot, and
     /// restores the content when it leaves its pool.
     before: usize,
     on_this_thread: PhantomData<*const ()>,
 }
 
 impl Inside {
-    /// Enters the pool with this address. `None` if this thread is inside of that pool already.
+    /// Enters the pool with this address. `None` if this thread is inside of the pool already, or is inside
+    /// of [`DEPTH`] pools.
     pub(crate) fn of(pool: usize) -> Option<Self> {
         PLACE.with(|place| {
             let depth = place.depth.load(Relaxed);

@@ -1,7 +1,8 @@
-//! Facts that the base does not need: which frames are zero, and which pageblocks are resident.
+//! The ledger notes facts that the base does not need: which frames are zero, and which pageblocks are
+//! resident.
 //!
-//! The ledger changes only when blocks move between the base and the arrays or users. So the fast path never
-//! reads it.
+//! The fast path neither reads nor changes the ledger. The ledger changes when blocks leave or enter the
+//! base, and when the pool clears memory, populates memory or gives memory back to the system.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -27,11 +28,12 @@ pub(crate) enum Contents {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum ReturnState {
-    /// No frame of the pageblock was ever handed out.
+    /// No frame of the pageblock was ever handed out or populated.
     Fresh = 0,
-    /// Frames of the pageblock were handed out.
+    /// Frames of the pageblock were handed out or populated.
     Resident = 1,
-    /// Frames of the pageblock were handed out, and a scan saw that all of them are free.
+    /// Frames of the pageblock were handed out or populated, and the last scan found the whole pageblock
+    /// free.
     Idle = 2,
     /// The pageblock's memory went back to the system.
     Returned = 3,
@@ -51,7 +53,7 @@ impl ReturnState {
     }
 }
 
-/// The ledger: one bit per frame, two bytes per pageblock.
+/// The ledger: one bit per frame, and two bytes and one bit per pageblock.
 pub(crate) struct Ledger {
     /// A bit for each frame. The bit is clear if the frame is known to be zero.
     dirty: Box<[AtomicU64]>,

@@ -14,9 +14,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An allocation calls these modules in turn. `pool` chooses the path. `percpu`, with `arrays` and `rseq`,
-//! takes a block from this CPU's array, by a restartable sequence or under a lock. If the array is empty,
-//! `base` provides many blocks at once. Only `base` uses the allocator `pageset-blocks`.
+//! An allocation uses these modules in this order. `pool` chooses the path. `percpu`, with `arrays` and
+//! `rseq`, takes a block from this CPU's array, by a restartable sequence or under a lock. If the array is
+//! empty, `base` provides many blocks at once. Only `base` uses the allocator `pageset-blocks`.
 //!
 //! Other modules: `ledger` notes zero frames and resident pageblocks, `pool::giveback` and `background`
 //! return idle memory, `inside` protects signal handlers, and `sys` calls the operating system.
@@ -28,7 +28,7 @@
 //! - A free costs the same on any thread and CPU. Blocks belong to no thread, so a thread that ends loses no
 //!   memory.
 //! - CPUs may go online and offline, and CPU ids may have gaps (cpusets). Threads that glibc did not register
-//!   for restartable sequences use the base.
+//!   for restartable sequences use the base instead of an array.
 //! - A child of `fork` may read pages. Its other calls do nothing, unless the child takes the pool over. See
 //!   [`Fork`].
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -15,7 +15,7 @@ pub enum Backing {
     /// finds a page missing. The pages belong to a file, as with [`Backing::Memfd`]. So children of `fork`
     /// share the parent's memory, and [`Fork::Copy`] is refused.
     Hugetlb(HugePageSize),
-    /// [`Hugetlb`](Self::Hugetlb) if the system has enough such pages for the whole pool, otherwise
+    /// [`Hugetlb`](Self::Hugetlb) if the pool can be built with such pages only. After any error with them,
     /// [`Thp`](Self::Thp). [`BackingReport::page_bytes`](crate::BackingReport::page_bytes) tells what the
     /// pool got. A pool with [`Fork::Copy`] or [`Fork::HandOver`] always gets `Thp`.
     HugetlbOrThp(HugePageSize),
@@ -60,10 +60,10 @@ pub enum Numa {
 /// How a child of `fork` sees the pool's memory.
 ///
 /// # What a child may do
-/// A child, and its own children, can only read a pool. No operation in a child waits for a lock, because the
-/// parent's thread that holds the lock does not exist in the child. No operation in a child changes memory,
-/// because the child has only a copy of the metadata: a page that is free in the copy may be in use in the
-/// parent. The rules are:
+/// A child, and its own children, can only read a pool. No operation in a child waits for a lock, because a
+/// thread of the parent may have held the lock at the fork, and this thread does not exist in the child. No
+/// operation in a child changes memory, because the child has only a copy of the metadata: a page that is
+/// free in the copy may be in use in the parent. The rules are:
 ///
 /// - Pages can be read as the variants below say. Pages of a memfd and of hugetlb are the parent's own
 ///   memory. The program answers for its child's writes to them. [`Pool::memfd`](crate::Pool::memfd) gives
@@ -72,10 +72,10 @@ pub enum Numa {
 ///   [`AllocError::Forked`](crate::AllocError::Forked).
 /// - Dropping [`Pages`](crate::Pages), or giving up a part of them, does nothing.
 ///   [`from_raw_checked`](crate::Pages::from_raw_checked) returns `None`, because a child cannot check pages.
-/// - [`Pool::trim`](crate::Pool::trim) and [`Pool::tick`](crate::Pool::tick) give nothing back.
+/// - [`Pool::trim`](crate::Pool::trim) and [`Pool::tick`](crate::Pool::tick) give no memory back.
 ///   [`Pool::resize`](crate::Pool::resize) changes nothing, and returns the size that the pool was built
-///   with. [`Pool::stats`](crate::Pool::stats) are all zero. [`Pool::validate`](crate::Pool::validate)
-///   returns an error.
+///   with. All counters of [`Pool::stats`](crate::Pool::stats) are zero.
+///   [`Pool::validate`](crate::Pool::validate) returns an error.
 /// - [`Pool::backing`](crate::Pool::backing) describes the child's own memory.
 /// - Dropping the [`Pool`](crate::Pool) does nothing. The pool's memory stays mapped in the child until the
 ///   child ends or runs another program.
@@ -102,22 +102,22 @@ pub enum Fork {
 pub enum Residency {
     /// The system may swap the memory out.
     Pageable,
-    /// Building the pool makes all of its memory resident and locks it. Idle memory is never returned. The
-    /// pool's own tables are not locked.
+    /// Building the pool makes all of its memory resident and locks it. Idle memory never goes back to the
+    /// system. The pool's own tables are not locked.
     Locked,
 }
 
 /// The protection of the CPUs' arrays, which only one thread at a time may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FastPath {
-    /// Restartable sequences if the system has them and the environment variable `PAGESET_RSEQ` is not `0`,
-    /// otherwise locks.
+    /// Restartable sequences if the system has them, the environment variable `PAGESET_RSEQ` is not `0`, and
+    /// no memory checker (AddressSanitizer, ThreadSanitizer, valgrind) watches the process. Otherwise locks.
     Auto,
-    /// A lock for each CPU. No allocation or free waits for this lock.
+    /// A lock for each CPU. Only a thread that empties the arrays of all CPUs waits for this lock.
     Locks,
 }
 
-/// How idle memory goes back to the system, and which thread returns it.
+/// How idle memory goes back to the system, and which thread gives it back.
 ///
 /// Start from the default, and change it by its methods or field by field:
 ///
@@ -133,30 +133,33 @@ pub struct ReturnPolicy {
     /// Time between two scans for idle memory. A pageblock goes back when two scans in a row found it free.
     /// Default: 100 ms.
     pub interval: Duration,
-    /// The number of bytes that may go back in one second. Default: 4 GiB.
+    /// The most bytes of whole pageblocks that scans give back in one second. But each scan may give back at
+    /// least one pageblock. The same limit applies once more to free parts
+    /// ([`part_bytes`](Self::part_bytes)). Default: 4 GiB.
     pub bytes_per_second: u64,
     /// The bytes of whole free pageblocks (2 MiB) that scans leave resident, so that the next allocations
     /// need not wait for the system. The lowest pageblocks stay, because the pool uses them first. `None`
     /// keeps 2 % of the pool, at most 32 MiB. [`Pool::trim`](crate::Pool::trim) and
-    /// [`Pool::resize`](crate::Pool::resize) return these pageblocks too. Memory from [`Pool::populate`](crate::Pool::populate) stays, too. If nothing may go
-    /// back, see [`Builder::pinned`](crate::Builder::pinned).
+    /// [`Pool::resize`](crate::Pool::resize) give these pageblocks back too. Scans also leave memory from
+    /// [`Pool::populate`](crate::Pool::populate). If no memory may go back, see
+    /// [`Builder::pinned`](crate::Builder::pinned).
     pub keep_bytes: Option<u64>,
-    /// Whether a thread of the pool returns memory. Default: [`Worker::Thread`]. Without the thread, call
-    /// [`Pool::tick`](crate::Pool::tick). A pool that returns no memory
+    /// Whether a thread of the pool gives idle memory back. Default: [`Worker::Thread`]. Without the thread,
+    /// call [`Pool::tick`](crate::Pool::tick). A pool that gives no memory back
     /// ([`Builder::pinned`](crate::Builder::pinned), [`Residency::Locked`], hugetlb, a caller's region) has a
     /// thread only for [`prezero`](Self::prezero).
     pub worker: Worker,
     /// Whether the pool clears free pages for `alloc_zeroed` in idle time. Default: no.
     pub prezero: Prezero,
-    /// The smallest number of contiguous free bytes that scans return to the system although other pages of
-    /// the pageblock are in use. The value 4096 returns single pages. With 0, free parts of pageblocks stay
-    /// until [`Pool::trim`](crate::Pool::trim). Default: 0. Every tenth scan looks for free parts, and every
-    /// scan does if the pool was not used since the last scan.
+    /// The smallest number of contiguous free bytes that scans give back to the system although other pages
+    /// of the pageblock are in use. With 4096, scans give single pages back. With 0, free parts of pageblocks
+    /// stay until [`Pool::trim`](crate::Pool::trim). Default: 0. Every tenth scan looks for free parts, and
+    /// every scan does if the pool was not used since the last scan.
     ///
     /// Set this for caches that evict pages at scattered addresses. With 0, as few as 390 scattered pages in
-    /// use can keep 800 MiB resident. Each returned part costs a system call of about a microsecond. Each of
-    /// its pages that is used again costs a page fault. A transparent huge page that loses a part stays split
-    /// into small pages.
+    /// use can keep 800 MiB resident. Each part that goes back costs a system call of about a microsecond.
+    /// Each page of such a part costs a page fault when it is used again. A transparent huge page that loses
+    /// a part stays split into small pages.
     pub part_bytes: u64,
 }
 
@@ -177,7 +180,7 @@ pub enum Prezero {
     /// The pool clears no pages in advance. `alloc_zeroed` clears every block that is not known to be zero.
     Off,
     /// Each scan clears up to this many free pageblocks (2 MiB). A cleared pageblock stays resident until a
-    /// scan returns it as idle memory.
+    /// scan gives it back as idle memory.
     Blocks(u32),
 }
 
@@ -194,7 +197,7 @@ impl ReturnPolicy {
         self
     }
 
-    /// The most pageblocks that one scan may return. At least one.
+    /// The most pageblocks that one scan may give back: at least one.
     pub(crate) fn blocks_per_scan(&self) -> usize {
         let bytes = u128::from(self.bytes_per_second).saturating_mul(self.interval.as_micros()) / 1_000_000;
         (usize::try_from(bytes).unwrap_or(usize::MAX) / BLOCK_BYTES).max(1)
@@ -208,13 +211,13 @@ impl ReturnPolicy {
 }
 
 impl Default for ReturnPolicy {
-    /// By default, a thread scans every 100 ms. The thread returns at most 4 GiB a second, keeps 2 % of the
-    /// pool, and clears no pages in advance.
+    /// By default, a thread scans every 100 ms. The thread gives back at most 4 GiB of pageblocks a second,
+    /// keeps 2 % of the pool (at most 32 MiB), and clears no pages in advance.
     ///
     /// The numbers are guesses. With a scan every 100 ms, memory goes back within a second after a burst.
-    /// Returning 4 GiB takes 2000 calls of 20 µs each, so 4 GiB a second take 4 % of one CPU. The goal is
-    /// that at most 5 % of a burst stays resident. Keeping 2 % of the pool leaves room for memory that stays
-    /// for other reasons.
+    /// Giving 4 GiB back takes about 20 µs for each of 2000 pageblocks, so 4 GiB a second take 4 % of one
+    /// CPU. The goal is that at most 5 % of a burst stays resident. The pool keeps only 2 %, because some
+    /// memory stays for other reasons.
     fn default() -> Self {
         Self {
             interval: Duration::from_millis(100),

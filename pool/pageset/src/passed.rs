@@ -1,6 +1,6 @@
-//! Blocks that flushes took out of arrays last, not yet freed in the allocator. If one thread frees blocks
-//! and another thread allocates blocks, they pass through these lists. The allocator then does no work for
-//! them.
+//! Keeps blocks that flushes took out of arrays, until a refill takes them or the pool frees them in the
+//! allocator. If one thread frees blocks and another thread allocates, the blocks pass through these lists,
+//! and the allocator has no work.
 
 use crate::arrays::{Caps, Class, Entry};
 use crate::heap::{self, HeapExhausted};
@@ -10,13 +10,13 @@ const CLASSES: usize = Class::COUNT;
 /// The number of flushes (each half an array) that the list of a class has room for. The number is small,
 /// because waiting blocks cannot merge into larger blocks.
 const HALVES: usize = 2;
-/// The same number for pageblocks, which need not merge into larger blocks. `PAGEBLOCK_SHARE` limits the list
-/// to a fraction of the pool, because requests of other classes cannot use its blocks.
+/// The same number for pageblocks, which need not merge into larger blocks. The list of pageblocks also has
+/// room for at most 1/`PAGEBLOCK_SHARE` of the pool, because requests of other classes cannot use its blocks.
 const PAGEBLOCK_HALVES: usize = 40;
 const PAGEBLOCK_SHARE: usize = 8;
 
-/// A list of blocks for each class. The last entry is used next. Each entry says whether its block is known
-/// to be zero.
+/// A list of blocks for each class. A refill takes the last entries first. Each entry says whether its block
+/// is known to be zero.
 pub(crate) struct Passed([Vec<Entry>; CLASSES]);
 
 impl Passed {

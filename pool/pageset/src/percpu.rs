@@ -52,7 +52,7 @@ impl PerCpu {
     }
 
     /// Sets the capacities of the arrays again if the free memory has halved or doubled since the last time,
-    /// or if the share has grown. Each operation that an array cannot serve calls this function.
+    /// or if the share has grown. Each allocation or free that an array cannot serve calls this function.
     #[inline]
     pub(crate) fn fit(&self, free: u64) {
         let fitted = self.fitted.load(Relaxed);
@@ -91,7 +91,8 @@ impl PerCpu {
     #[cold]
     pub(crate) fn note_shortage(&self, free: u64) {
         /// This number of refused requests in a period makes the arrays smaller. With 1, a pool of 64 MiB
-        /// with 75 % in use had no arrays half of the time, and refused as many requests. (Decision 0039.)
+        /// with 75 % in use had no arrays half of the time, and did not refuse fewer requests. (Decision
+        /// 0039.)
         const MANY: u32 = 4;
         if self.refused.fetch_add(1, Relaxed) + 1 >= MANY {
             self.halvings.store(self.share().shrunk().halvings, Relaxed);
@@ -172,8 +173,8 @@ impl PerCpu {
         }
     }
 
-    /// Begins an operation that takes locks. `None` if this thread is already inside of such an operation of
-    /// this pool: the caller is then a signal handler that interrupted the operation.
+    /// Begins an operation that takes locks. `None` in a signal handler that interrupted such an operation of
+    /// this pool, or whose thread is inside of too many other pools.
     pub(crate) fn enter(&self) -> Option<Inside> {
         Inside::of(std::ptr::from_ref(self).addr())
     }
@@ -219,7 +220,8 @@ impl PerCpu {
         self.locked_arrays().is_some_and(|cpu| cpu.try_push(class, entry))
     }
 
-    /// The CPU that runs this thread. If the CPU is not known, a number beyond all CPUs.
+    /// The CPU that runs this thread. In a pool with sequences, a thread that glibc did not register gets a
+    /// number beyond all CPUs.
     pub(crate) fn cpu(&self) -> usize {
         match self.area {
             Some(area) => rseq::cpu(area),
@@ -234,13 +236,13 @@ impl PerCpu {
     }
 
     /// The number of blocks that a refill of this CPU's array fetches: half of the array's capacity. `None`
-    /// if the CPU has no such array.
+    /// if the CPU has no array of this class, or if the arrays have room for only one block.
     pub(crate) fn refill_size(&self, class: Class) -> Option<usize> {
         let has_array = self.holds_many(class) && self.cpu() < self.hot.current().len();
         has_array.then(|| self.cap(class).div_ceil(2) as usize)
     }
 
-    /// Puts blocks of a batch into this CPU's array, up to its capacity. The rest stays in the batch.
+    /// Puts blocks of a batch into this CPU's array, up to the array's capacity. The rest stays in the batch.
     pub(crate) fn push_many(&self, class: Class, batch: &mut Batch) {
         match self.area {
             Some(area) => rseq::push_many(self.hot.hot(), area, StackAt::of_class(class), batch),

@@ -314,7 +314,7 @@ fn the_calls_that_the_guide_lists_are_all_that_a_pool_makes() {
         || every_kind(Worker::Thread),
         |pools| {
             pools.iter().for_each(|pool| use_everything(pool, NonZeroUsize::MIN));
-            // Trim the pools whose thread has returned no memory yet.
+            // Trim the pools that have given back no memory yet.
             pools.iter().filter(|pool| pool.stats().returned_bytes == 0).for_each(|pool| _ = pool.trim());
             std::mem::forget(pools);
         },
@@ -330,7 +330,7 @@ fn the_calls_that_the_guide_lists_are_all_that_taking_over_makes() {
     let mut calls: Vec<_> = rows.iter().flat_map(|row| listed(row)).collect();
     calls.extend(OF_THE_TEST);
     let (mut done, mut says) = io::pipe().unwrap();
-    // SAFETY: the children have this thread only, for which glibc's heap is usable, and leave by `_exit`.
+    // SAFETY: the children have only this thread, and exit by `_exit`. glibc's heap works in such a child.
     let owner = unsafe { libc::fork() };
     if owner == 0 {
         let pool = Pool::builder().size(BYTES).fork(Fork::HandOver).build().unwrap();

@@ -155,7 +155,7 @@ fn two_processes_see_the_same_memory() {
 fn a_child_that_trims_a_shared_pool_leaves_what_the_parent_allocated_since() {
     for returns in [ReturnPolicy::default(), ReturnPolicy::default().with_worker(Worker::None)] {
         let pool = Pool::builder().size(64 * MIB).backing(Backing::Memfd).returns(returns).build().unwrap();
-        // Use many pages and free them, so that a trim has something to return.
+        // Use many pages and free them, so that a trim has memory to give back.
         pool.alloc_bulk(16_000, &mut Vec::new()).unwrap();
         let (mut listen, mut say) = std::io::pipe().unwrap();
         let child = fork(|| {

@@ -62,7 +62,7 @@ unsafe impl GlobalAlloc for Failing {
         if !Self::may_allocate() {
             return std::ptr::null_mut();
         }
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller promises the same.
         Self::note(unsafe { System.alloc(layout) }, layout.size() as isize)
     }
 
@@ -70,13 +70,13 @@ unsafe impl GlobalAlloc for Failing {
         if !Self::may_allocate() {
             return std::ptr::null_mut();
         }
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller promises the same.
         Self::note(unsafe { System.alloc_zeroed(layout) }, layout.size() as isize)
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
         Self::note(start, -(layout.size() as isize));
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller promises the same.
         unsafe { System.dealloc(start, layout) }
     }
 
@@ -84,7 +84,7 @@ unsafe impl GlobalAlloc for Failing {
         if !Self::may_allocate() {
             return std::ptr::null_mut();
         }
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller promises the same.
         Self::note(
             unsafe { System.realloc(start, layout, new_size) },
             new_size as isize - layout.size() as isize,
@@ -95,7 +95,7 @@ unsafe impl GlobalAlloc for Failing {
 #[global_allocator]
 static HEAP: Failing = Failing;
 
-/// Runs `work` while allocations of this thread fail. Returns its result and the number of failed
+/// Runs `work` while allocations of this thread fail. Returns the result of `work` and the number of failed
 /// allocations.
 fn with<T>(fails: Fails, work: impl FnOnce() -> T) -> (T, usize) {
     FAILED.set(0);

@@ -12,7 +12,7 @@ use pageset::{Backing, BuildError, Builder, Fork, HugePageSize, Numa, Order, Pag
 use pageset::{ReturnPolicy, Worker};
 
 const HUGE: usize = 2 << 20;
-/// The number of reserved huge pages, and the number that the kernel may allocate beyond it.
+/// The number of reserved huge pages, and the number of huge pages that the kernel may allocate in addition.
 const KEYS: [&str; 2] = ["/proc/sys/vm/nr_hugepages", "/proc/sys/vm/nr_overcommit_hugepages"];
 
 fn read(path: &str) -> usize {
@@ -119,7 +119,7 @@ fn a_pool_that_clears_in_idle_time_and_has_a_thread_keeps_its_huge_pages_too() {
 }
 
 /// Forks. The parent then writes to each block, and afterwards the child reads a byte of each block. Returns
-/// the sum of these bytes, and checks that no signal ended the child.
+/// the sum of the bytes that the child read. Fails if a signal ended the child.
 fn sum_in_child(pool: &Pool) -> u8 {
     let mut blocks = fill(pool, 7);
     let mut channel = [0; 2];
@@ -160,7 +160,7 @@ fn fault_04_a_child_that_reads_huge_pages_is_not_killed_when_none_is_left_for_a_
     drop(pool);
     let error = builder(8).fork(Fork::Copy).build().unwrap_err();
     assert!(matches!(error, BuildError::CopyOfHugetlb), "{error:?}");
-    // The failed builds have kept no huge page.
+    // The failed attempts to build a pool must keep no huge page.
     assert_eq!((free(), reserved()), (4, 0));
     assert_eq!(fill(&builder(8).fork(Fork::Hide).build().unwrap(), 1).len(), 8);
 }

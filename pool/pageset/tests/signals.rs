@@ -136,7 +136,7 @@ fn only(signal: libc::c_int) -> libc::sigset_t {
     unsafe { set.assume_init() }
 }
 
-/// The pool's thread must not take the signal that the program waits for.
+/// The program waits for a signal, and the pool's thread must not take this signal.
 #[test]
 fn a_program_that_waits_for_a_signal_gets_it() {
     if !is_child() {

@@ -47,7 +47,7 @@ impl<'p> Owned<'p> {
         Self { pages, pattern }
     }
 
-    /// Fails if another owner wrote to these pages since.
+    /// Fails if another owner has written to these pages since this owner wrote its pattern.
     fn check(&self) {
         for page in self.pages.chunks_exact(PAGE_BYTES) {
             let words = [&page[..8], &page[PAGE_BYTES - 8..]];

@@ -1,6 +1,6 @@
 """Linux's page allocation path: recordings, forecasts, simulations, and a pool of pages.
 
-A first look, with the recording that is built in::
+An example, with the built-in recording::
 
     import pageset
 
@@ -8,7 +8,7 @@ A first look, with the recording that is built in::
     pageset.replay(recording, ["linux-6.1", "linux-6.12"])
     pageset.advise(recording)
 
-Long work gives other threads of Python their turn, tells a ``progress`` how far it is, and ends at an interrupt.
+During long work, other Python threads can run. Long work reports to ``progress``, and an interrupt ends it.
 """
 
 from ._native import Events, Pages, Pool, PoolStats, ReturnPolicy, Table, machines, policies, workloads

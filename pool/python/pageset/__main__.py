@@ -8,7 +8,7 @@ from . import _native
 
 
 def main() -> int:
-    """Runs the command as it was typed. Returns the status with which the process ends."""
+    """Runs the command with the arguments of this process. Returns the process's exit status."""
     # The command handles interrupts itself, as it does without Python.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     # The Python that works on a sweep's runs elsewhere.

@@ -1,4 +1,5 @@
-"""The part in Rust. Results are JSON; the modules beside make values of them."""
+"""The part in Rust. Its functions give results as JSON. The Python modules next to this file turn them into values.
+"""
 
 import os
 from collections.abc import Callable
@@ -56,7 +57,7 @@ class Recording:
 
 @final
 class Events:
-    """The events of a recording: a table that is read from the file, batch by batch, each time that somebody uses it."""
+    """The events of a recording, as a table. Each use reads the table from the file again, batch by batch."""
 
     @property
     def column_names(self) -> list[str]: ...
@@ -65,7 +66,8 @@ class Events:
 
 @final
 class Table:
-    """A table in memory, for Polars, pandas, DuckDB, pyarrow and all others that know Arrow's interface."""
+    """A table in memory. Polars, pandas, DuckDB, pyarrow and all other libraries with Arrow's interface can read it.
+    """
 
     @property
     def column_names(self) -> list[str]: ...
@@ -78,9 +80,11 @@ class Table:
 
 @final
 class Pool:
-    """A pool of 4 KiB to 4 MiB pages: per-CPU cached, huge-page backed, returned to the system when idle unless ``pinned``.
+    """A pool that hands out pages of 4 KiB to 4 MiB. Each CPU has a cache of pages, huge pages back the pool, and
+    idle memory goes back to the system unless the pool is ``pinned``.
 
-    It lives as long as the last of its pages. In a child of a fork its pages may be read; every other call is an error.
+    The memory stays until neither the pool nor pages of it exist any more. A child of a fork may read the pages, but
+    most calls on the pool and its pages raise an exception there.
     """
 
     def __new__(
@@ -98,26 +102,30 @@ class Pool:
     ) -> Pool: ...
     @property
     def size(self) -> int:
-        """Bytes of the pool."""
+        """The size of the pool, in bytes."""
     @property
     def page_count(self) -> int:
-        """Pages of 4 KiB in it."""
+        """The number of pages of 4 KiB in the pool."""
     @property
     def uses_rseq(self) -> bool:
-        """Whether its fast path uses restartable sequences."""
+        """Whether the pool's fast path uses restartable sequences."""
     def fileno(self) -> int:
-        """The file descriptor of a pool whose backing is ``memfd`` or hugetlb, which is closed with the pool.
+        """The file descriptor of a pool with the backing ``memfd`` or hugetlb. The pool closes it at its end.
 
-        Another process that has it maps pages by their ``offset``, of hugetlb whole huge pages only, and does not change free pages.
+        Another process can map pages of the file by their ``offset``, but of hugetlb only whole huge pages. The other
+        process must not change free pages.
         """
     @property
     def start(self) -> int:
-        """Address of the first byte; a page's ``offset`` is its distance from here. For a registration with a device."""
+        """The address of the pool's first byte, for a registration with a device. A page's ``offset`` is its distance
+        from this address.
+        """
     def alloc(self, order: int = 0, *, zeroed: bool = False, timeout: float | None = None) -> Pages:
-        """Allocates a block of ``2**order`` pages, aligned to its size; order 0 to 10.
+        """Allocates a block of ``2**order`` pages, aligned to its size. The order is 0 to 10.
 
-        What is in it is unspecified, or all zero. If there is none, garbage is collected: cycles may hold pages. Then it waits for
-        ``timeout`` seconds until another thread frees some.
+        With ``zeroed``, all bytes are zero. Otherwise the contents are unspecified. If no such block is free, the
+        call collects garbage, because reference cycles may hold pages. Then it waits up to ``timeout`` seconds until
+        another thread frees enough pages.
         """
     def alloc_exact(self, count: int, *, timeout: float | None = None) -> Pages:
         """Allocates exactly ``count`` pages that lie side by side, up to all of the pool."""
@@ -127,93 +135,130 @@ class Pool:
         Their address is a multiple of ``align`` bytes, a power of two.
         """
     def alloc_gib(self, *, timeout: float | None = None) -> Pages:
-        """Allocates 1 GiB that begins at a multiple of 1 GiB from the pool's start. ``backing()`` tells its page size, and how
-        much of the pool is in huge pages; ``collapse()`` asks for transparent ones.
+        """Allocates 1 GiB that begins at a multiple of 1 GiB from the pool's start.
+
+        ``backing()`` tells the page size, and how many bytes of the pool are in huge pages. ``collapse()`` asks the
+        system for transparent huge pages.
         """
     def alloc_at(self, page: int, order: int = 0) -> Pages:
-        """Allocates the block of ``2**order`` pages that begins ``page`` pages after the pool's start, if all of it is free.
+        """Allocates the block of ``2**order`` pages that begins ``page`` pages after the pool's start, if all its
+        pages are free.
 
-        Empties all caches first.
+        If some pages are not free, the call empties all caches and tries again.
         """
     def alloc_bulk(self, count: int, *, timeout: float | None = None) -> list[Pages]:
-        """Allocates ``count`` single pages; fewer if there are no more."""
-    def stats(self) -> PoolStats:
-        """What happened, and where the pages are."""
-    def backing(self) -> dict[str, Any]:
-        """The memory as the kernel accounts for it, in bytes, with what is resident by NUMA node."""
-    def trim(self) -> int:
-        """Gives all free memory back to the system now. Bytes that went back."""
-    def collapse(self) -> int:
-        """Asks the system for huge pages in place of the pool's small pages, also for ``memfd``. Contents do not change.
+        """Allocates ``count`` single pages, and returns them in a list.
 
-        Bytes that are now in huge pages: 0 before Linux 6.1, and for a pinned pool.
+        The list is shorter if no more pages are free, even after the call has collected garbage. The call waits up to
+        ``timeout`` seconds for the first page.
+        """
+    def stats(self) -> PoolStats:
+        """Reads the counters and gauges of the pool."""
+    def backing(self) -> dict[str, Any]:
+        """Reports the pool's memory as the kernel accounts for it, in bytes. ``nodes`` has the resident bytes of each
+        NUMA node.
+        """
+    def trim(self) -> int:
+        """Gives free memory back to the system now: whole pageblocks, and free parts of 64 KiB or more.
+
+        Returns the number of bytes that the call gave back.
+        """
+    def collapse(self) -> int:
+        """Asks the system to replace the pool's small pages by huge pages, also for ``memfd``. The contents do not
+        change.
+
+        Returns the number of bytes that are now in huge pages. Before Linux 6.1, and for a pinned pool of small
+        pages, the number is 0.
         """
     def populate(self, size: int | None = None, *, threads: int | None = None, progress: _Progress | None = None) -> int:
-        """Makes the first ``size`` bytes resident, or all of the pool, until ``trim``.
+        """Makes the first ``size`` bytes of the pool resident until the next ``trim``. Without ``size``, makes the
+        whole pool resident.
 
-        By so many threads, or as many as there are CPUs. What is in the pages does not change. Bytes that are resident then.
+        Uses ``threads`` threads, or by default one for each CPU that the process may use. The contents do not change.
+        Returns the number of bytes that this call made resident.
         """
     def tick(self) -> int:
-        """One look at idle memory, as the pool's own thread takes it ten times a second. Bytes that went back to the system."""
-    def resize(self, size: int) -> int:
-        """Takes free memory out of service until at most ``size`` bytes are in service, or puts some back.
+        """Scans once for idle memory, as the pool's own thread does ten times a second by default.
 
-        Never beyond the size that the pool was built with. Bytes in service then: more than ``size`` if not enough is free.
+        Gives pageblocks that two scans in a row found free back to the system. Returns the number of bytes that the
+        call gave back.
+        """
+    def resize(self, size: int) -> int:
+        """Takes free memory out of service until at most ``size`` bytes are in service, or puts memory back into
+        service.
+
+        The size cannot exceed the size that the pool was built with. Returns the number of bytes in service. The
+        number is more than ``size`` if too little memory is free.
         """
     def set_capacity(self, size: int) -> None:
-        """At most ``size`` bytes are handed out from now on, caches included. A pool that was built larger grows so."""
+        """Limits the bytes that users and the pool's caches may have together.
+
+        For a pool that can grow, build a larger pool with a smaller capacity, and raise the capacity later.
+        """
     def set_returns(self, returns: ReturnPolicy) -> None:
-        """Idle memory goes back as ``returns`` says, from the next look on. Whether there is a thread stays as it is."""
+        """Sets the policy for idle memory. The new policy applies from the next scan on. The call does not start or
+        end the pool's thread.
+        """
     def set_pinned(self, pinned: bool) -> None:
-        """From the return of this call on, every address keeps the page that is behind it, or not any more."""
+        """Pins or unpins the pool. When this call has returned, a pinned pool keeps the page behind every address."""
     def take_over(self, *, timeout: float = 1.0) -> None:
         """Makes a child of ``os.fork()`` the owner of its parent's pool, when the parent has ended.
 
-        For a pool with ``fork="hand-over"`` in a program that becomes a daemon. Waits up to ``timeout`` seconds for that end.
+        The call waits up to ``timeout`` seconds for the end of the parent. Use it in a program that becomes a daemon,
+        for a pool with ``fork="hand-over"``.
         """
     def validate(self) -> None:
-        """Checks everything that can be checked by looking, while nobody else uses the pool."""
+        """Checks the pool's tables, and raises an exception if they are inconsistent.
+
+        The result is exact only while no other thread uses the pool.
+        """
 
 @final
 class Pages:
-    """Pages of a pool. ``memoryview(pages)`` and ``numpy.frombuffer(pages, ...)`` are their bytes without a copy.
+    """Pages of a pool. ``memoryview(pages)`` and ``numpy.frombuffer(pages, ...)`` show their bytes without a copy.
 
-    They are free again when the last of these and the object itself are gone, at ``free()``, or behind a ``with`` block.
+    ``free()`` and the end of a ``with`` block free the pages. Otherwise the pool gets the pages when neither this
+    object nor a view of it exists any more.
     """
 
     @property
     def page_count(self) -> int:
-        """How many pages of 4 KiB these are."""
+        """The number of pages of 4 KiB."""
     @property
     def nbytes(self) -> int:
-        """Bytes of all of them."""
+        """The number of bytes in all pages."""
     @property
     def offset(self) -> int:
-        """Bytes from the pool's start to these pages."""
+        """The number of bytes from the pool's start to these pages."""
     @property
     def is_free(self) -> bool:
-        """Whether they were given back, by ``free()`` or behind a ``with`` block."""
+        """Whether this object has no pages any more, because the program freed, discarded or split them."""
     def free(self) -> None:
-        """Gives them back now. A ``BufferError`` while there are views of their bytes; nothing if they are free already."""
+        """Frees the pages now. Raises ``BufferError`` if there are views of their bytes. Does nothing if the pages
+        are free already.
+        """
     def discard(self) -> int:
-        """Gives them back now, and their memory to the system at once; the pool knows then that they are zero.
+        """Frees the pages now, and gives their memory back to the system at once. The pool then knows that the pages
+        are zero.
 
-        Bytes that went back.
+        Returns the number of bytes that the call gave back.
         """
     def give_back(self, first: int, count: int) -> int:
-        """Returns the memory of ``count`` of these pages to the system, from page ``first`` on, and keeps the pages.
+        """Gives the memory of ``count`` of these pages back to the system, from page ``first`` on. This object keeps
+        the pages.
 
-        They read as zeros then, also through views of their bytes. Returns the number of returned bytes.
+        The pages then read as zeros, also through views of their bytes. Returns the number of bytes that the call
+        gave back.
         """
     def split(self, count: int) -> tuple[Pages, Pages]:
-        """Makes two of these pages: the first ``count``, and the rest.
+        """Splits these pages into two objects: the first ``count`` pages and the other pages.
 
-        Each part is freed by itself; this object has none of them any more.
+        Each part is freed separately. This object then has no pages.
         """
     def fileno(self) -> int:
         """The descriptor of the pool's file, if the pool's backing is ``memfd`` or hugetlb.
 
-        With ``offset``, it says where another process finds these pages.
+        Another process finds these pages in the file by their ``offset``.
         """
     def __len__(self) -> int: ...
     def __enter__(self) -> Pages: ...
@@ -229,11 +274,13 @@ class Pages:
 
 @final
 class ReturnPolicy:
-    """How idle memory goes back to the system.
+    """How a pool gives idle memory back to the system.
 
-    Every ``interval`` seconds, a look gives pageblocks of 2 MiB back that were free at two looks; at most ``bytes_per_second``, all but
-    ``keep_bytes`` (``None`` for a fiftieth of the pool, 32 MiB at most). Of pageblocks in part use, free parts of ``part_bytes`` go back, too,
-    unless that is 0. A look clears up to ``prezero_blocks`` pageblocks. Without ``thread``, the program calls ``Pool.tick``.
+    A scan runs every ``interval`` seconds. It gives back the pageblocks of 2 MiB that two scans in a row found free.
+    The scans give back at most ``bytes_per_second``, but each scan at least one pageblock. They leave ``keep_bytes``
+    of whole free pageblocks resident. (``None`` stands for 2 % of the pool, at most 32 MiB.) In pageblocks with pages
+    in use, a scan also gives back free parts of ``part_bytes`` or more, unless ``part_bytes`` is 0. Each scan clears
+    up to ``prezero_blocks`` free pageblocks. Without ``thread``, the program calls ``Pool.tick``.
     """
 
     def __new__(
@@ -249,7 +296,10 @@ class ReturnPolicy:
 
 @final
 class PoolStats:
-    """A pool at one moment, under the kernel's names where it has one. ``nr_`` are pages of 4 KiB."""
+    """The state of a pool at one moment. If the kernel has the same counter, the field has the kernel's name.
+
+    Fields that begin with ``nr_`` count pages of 4 KiB.
+    """
 
     @property
     def pgalloc(self) -> int: ...
@@ -293,16 +343,16 @@ class PoolStats:
     def metadata_bytes(self) -> int: ...
     @property
     def base(self) -> dict[str, int]:
-        """The counters of the allocator of pageblocks, by name."""
+        """The counters of the allocator behind the arrays, by name."""
 
 def policies() -> dict[str, str]:
-    """All policies by name, oldest first, each with its description."""
+    """Returns all policies by name, from the oldest to the newest, each with its description."""
 
 def machines() -> dict[str, str]:
-    """All machines that ``simulate`` knows by name, each with its description."""
+    """Returns all machines that ``simulate`` knows, by name, each with its description."""
 
 def workloads() -> dict[str, str]:
-    """All workloads that ``simulate`` knows by name, each with its description."""
+    """Returns all workloads that ``simulate`` knows, by name, each with its description."""
 
 def command(arguments: list[str]) -> int: ...
 def record(

@@ -1,4 +1,4 @@
-"""Is it the page sets, and what would help?"""
+"""Tells whether page sets cost the recorded machine time, and what would help."""
 
 import html
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from .recording import Recording
 
 @dataclass(frozen=True)
 class Range:
-    """From and to, both included."""
+    """A range from ``low`` to ``high``, with both ends."""
 
     low: int
     high: int
@@ -19,23 +19,25 @@ class Range:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What one setting or kernel would have made of the recording. `visits_range` is an 80 % interval."""
+    """A forecast of the recording under one setting or one other kernel. `visits_range` is an 80 %
+    interval."""
 
     kernel: str | None
-    """The kernel's policy, if it is another one than the recorded."""
+    """The policy of the other kernel. ``None`` for the recorded kernel."""
     settings: str
-    """The settings that are not the recorded ones, as ``sysctl`` takes them."""
+    """The settings that differ from the recorded settings, as ``sysctl`` takes them."""
     visits: int
-    """Refills and drains."""
+    """The number of refills and drains together."""
     visits_range: Range
     visits_percent: tuple[float, float] | None
-    """The range in percent of the recorded kernel's visits."""
+    """The range, in percent of the recorded kernel's visits."""
     saved_percent: tuple[float, float] | None
-    """What it would save of the CPU time, in percent, if what a visit costs is in the recording."""
+    """The CPU time that this change would save, in percent. ``None`` if the recording does not tell the cost
+    of a visit."""
     held_pages_peak: int
     held_pages_idle: int
     ends_tuning: bool
-    """Whether the kernel would no longer tune the limits of its page sets."""
+    """Whether this setting stops the kernel's own tuning of the limits of its page sets."""
 
 
 _COLUMNS = ["setting or kernel", "visits", "from", "to", "pages, peak", "pages, idle"]
@@ -43,32 +45,34 @@ _COLUMNS = ["setting or kernel", "visits", "from", "to", "pages, peak", "pages, 
 
 @dataclass(frozen=True, repr=False)
 class Advice(Tabular):
-    """What is said about a machine."""
+    """The advice about a recorded machine."""
 
     recording: str
     kernel: str | None
     policy: str | None
     command: list[str]
     findings: dict[str, Any]
-    """What the recording shows; ``None`` where it does not say. ``not_recorded`` names the events that it lacks."""
+    """The facts that the recording shows, or ``None`` for a fact that it does not show. ``not_recorded``
+    names the missing kinds of events."""
     forecasts: tuple[Forecast, ...]
-    """What other settings and kernels would have made of it: settings first."""
+    """The forecasts for other settings, and then for other kernels."""
     verdict: dict[str, Any]
-    """What follows."""
+    """The conclusion from the facts and the forecasts."""
     latency: dict[str, Any] | None
-    """What allocations would take, where something is advised."""
+    """The expected time of allocations, if the verdict advises a change."""
     who: dict[str, Any] | None
-    """Who it was: ``by_party`` (the command and the rest), ``by_process`` and ``by_cgroup`` (with names). A name may hold any
-    characters. ``None`` if the recording tells no task from another."""
+    """The tasks that caused the visits: ``by_party`` (the command and the rest), ``by_process`` and
+    ``by_cgroup`` (with names). A name may have any characters. ``None`` if the recording does not distinguish
+    tasks."""
     sites: dict[str, Any] | None
-    """Where it was: visits and waits by the kernel's function, and the other locks that CPUs waited for. ``None`` if the
-    recording has no call chains."""
+    """The places in the kernel: visits and waits by the kernel's function, and the other locks that CPUs
+    waited for. ``None`` if the recording has no call chains."""
     sentences: tuple[str, ...]
-    """The verdict in words."""
+    """The verdict, in words."""
     warnings: tuple[str, ...]
-    """What the recording does not say, and what is easily overlooked when the advice is followed."""
+    """Facts that the recording lacks, and side effects of the advice."""
     table: _native.Table = field(compare=False)
-    """The forecasts as a table."""
+    """The forecasts, as a table."""
 
     def _rows(self) -> list[tuple[object, ...]]:
         return [
@@ -95,6 +99,7 @@ class Advice(Tabular):
 
 
 def advise(recording: Recording, *, progress: Progress | None = None) -> Advice:
-    """Says what to do about the recorded machine: mostly nothing. Each sentence names the figures it rests on."""
+    """Advises what to do about the recorded machine. Usually the advice is to change nothing. Each sentence
+    names the figures behind it."""
     text, table = _native.advise(recording._native, progress=progress)
     return parse(Advice, text, table=table)

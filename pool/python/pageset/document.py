@@ -20,18 +20,20 @@ else:
 T = TypeVar("T")
 
 Progress = typing.Callable[[str, int, int | None], object]
-"""Called with the name of the stage, the work done, and the total if it is known."""
+"""A function that the caller passes. This package calls it with the stage's name, the finished work, and the
+total or ``None``."""
 
 
 def parse(kind: type[T], text: str, **more: object) -> T:
-    """Parses a JSON document as a value of type ``kind``, with further fields that the document lacks."""
+    """Parses a JSON document as a value of type ``kind``. The fields ``more`` are not in the document."""
     document = json.loads(text)
     value: T = _build(kind, document | more if more else document)
     return value
 
 
 class Tabular:
-    """A result whose rows are a table for Polars, pandas, DuckDB, pyarrow and all others that know Arrow's interface."""
+    """A result with a table of its rows. Polars, pandas, DuckDB, pyarrow and all other libraries with Arrow's
+    interface can read the table."""
 
     table: _native.Table
 
@@ -58,14 +60,15 @@ def _build(kind: Any, value: Any) -> Any:
 
 
 def listed(name: str, values: Iterable[T]) -> list[T]:
-    """Checks that the argument ``name`` is a list. A text or a path is refused, which Python would iterate by letters."""
+    """Checks that the argument ``name`` is a list. Refuses a text or a path, because Python would iterate
+    over its letters."""
     if isinstance(values, str | bytes | os.PathLike):
         raise TypeError(f"{name} is a list: write [{values!r}]")
     return list(values)
 
 
 def whole(name: str, value: object) -> int:
-    """Checks that the argument ``name`` is a number. NumPy's integers are numbers; text is not."""
+    """Checks that the argument ``name`` is a number. NumPy's integers are numbers. A text is not a number."""
     try:
         return operator.index(typing.cast(typing.SupportsIndex, value))
     except TypeError:
@@ -73,7 +76,7 @@ def whole(name: str, value: object) -> int:
 
 
 def settings_list(settings: Mapping[str, int | Sequence[int]] | None) -> list[str]:
-    """Settings in the command's form: ``KEY=VALUE[,VALUE]``."""
+    """Returns the settings in the command's form: ``KEY=VALUE[,VALUE]``."""
 
     def values(key: str, value: int | Sequence[int]) -> str:
         several = value if isinstance(value, Iterable) and not isinstance(value, str | bytes) else [value]
@@ -83,7 +86,8 @@ def settings_list(settings: Mapping[str, int | Sequence[int]] | None) -> list[st
 
 
 def text_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table for a terminal: the first column to the left, the others to the right."""
+    """Formats a table for a terminal. Aligns the first column to the left, and the other columns to the
+    right."""
     lines = [list(columns), *([_cell(cell) for cell in row] for row in rows)]
     widths = [max(len(line[at]) for line in lines) for at in range(len(columns))]
 
@@ -95,7 +99,7 @@ def text_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> str:
-    """A table for a notebook."""
+    """Formats a table for a notebook."""
 
     def line(tag: str, cells: Iterable[object]) -> str:
         return "<tr>" + "".join(f"<{tag}>{html.escape(_cell(cell))}</{tag}>" for cell in cells) + "</tr>"

@@ -1,4 +1,4 @@
-"""Engines by name, as the command's ``pageset sweep --on`` asks for them: ``python -m pageset.engines PLAN --on
+"""Finds engines by name. The command ``pageset sweep --on`` calls ``python -m pageset.engines PLAN --on
 ENGINE``."""
 
 import argparse
@@ -16,11 +16,11 @@ from .errors import Error
 
 DASK = "dask://"
 ARRAY_MAX = 1000
-"""The most jobs of an array: Slurm's default limit."""
+"""The most jobs of an array. This is Slurm's default limit."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Finishes a plan. Returns the status with which the process ends."""
+    """Does the unfinished runs of a plan. Returns the process's exit status."""
     parser = argparse.ArgumentParser(prog="python -m pageset.engines", description="Finish the runs of a sweep.")
     parser.add_argument("plan", type=pathlib.Path, help="plan of the sweep")
     parser.add_argument("--into", type=pathlib.Path, required=True, help="directory of finished runs")
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def part(text: str) -> tuple[int, int]:
-    """``I/N``, with I from 1 to N."""
+    """Parses ``I/N``, with I from 1 to N."""
     index, _, count = text.partition("/")
     if not (index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count)):
         raise argparse.ArgumentTypeError(f"`{text}` is no part of a whole: write I/N with I from 1 to N, e.g. 1/4")
@@ -56,7 +56,7 @@ def part(text: str) -> tuple[int, int]:
 
 @contextmanager
 def executor(name: str, jobs: int | None) -> Iterator[Executor]:
-    """The executor with this name."""
+    """Makes the executor with this name."""
     if name == "processes":
         # A fork would take the threads' locks with it.
         context = multiprocessing.get_context("forkserver")
@@ -74,7 +74,7 @@ def executor(name: str, jobs: int | None) -> Iterator[Executor]:
 
 
 def do_part(plan: pathlib.Path, into: pathlib.Path, index: int, count: int) -> None:
-    """Does each ``count``-th run that is not finished, beginning with the ``index``-th."""
+    """Does every ``count``-th unfinished run, beginning with run number ``index``."""
     tasks.finish(tasks.of_plan(plan)[index - 1 :: count], _native.Dataset(into), None, show)
 
 
@@ -95,7 +95,7 @@ def submit(plan: pathlib.Path, into: pathlib.Path, jobs: int | None) -> None:
 
 
 def array_script(plan: pathlib.Path, into: pathlib.Path, jobs: int) -> str:
-    """A script for ``sbatch``: each job of the array is this module with its own part."""
+    """Returns a script for ``sbatch``. Each job of the array runs this module with its own part."""
     command = [sys.executable, "-P", "-m", "pageset.engines", str(plan), "--into", str(into)]
     return (
         "#!/bin/sh\n"
@@ -106,7 +106,7 @@ def array_script(plan: pathlib.Path, into: pathlib.Path, jobs: int) -> str:
 
 
 def show(what: str, done: int, total: int | None) -> None:
-    """Progress on a terminal's standard error."""
+    """Prints progress to standard error, if it is a terminal."""
     if sys.stderr.isatty():
         end = "\n" if done == total else ""
         print(f"\r{what}: {done} of {total} runs", end=end, file=sys.stderr, flush=True)

@@ -1,14 +1,15 @@
-"""Exceptions, with the command's words."""
+"""Exceptions. Their messages are those of the command ``pageset``."""
 
 import errno
 
 
 class Error(Exception):
-    """A failure of reading or of another operation. Its text names the place and the remedy."""
+    """The base of this package's exceptions. The message names the place of the failure and the remedy."""
 
 
 class FileError(Error, OSError):
-    """The system has refused a file. ``errno`` is the system's number and ``filename`` the file, where they are known."""
+    """The system refused an operation on a file. ``errno`` is the system's number, and ``filename`` is the
+    file, if this package knows them."""
 
     def __str__(self) -> str:
         return self.strerror or super().__str__()
@@ -31,7 +32,7 @@ class FileIsDirectory(FileError, IsADirectoryError):
 
 
 class OutOfMemoryError(Error, MemoryError):
-    """A pool has no more pages."""
+    """A pool has no free pages for the request."""
 
 
 _OF_ERRNO = {
@@ -44,6 +45,7 @@ _OF_ERRNO = {
 
 
 def of_file(text: str, number: int | None, filename: str | None) -> FileError:
-    """The exception for an error of the system. It is also the class that Python raises for the same number."""
+    """Makes the exception for an error of the system. The class of the exception is also the class that
+    Python raises for the same number."""
     kind: type[FileError] = FileError if number is None else _OF_ERRNO.get(number, FileError)
     return kind(number, text, filename)

@@ -11,14 +11,14 @@ from .document import Progress, Tabular, html_table, listed, parse, settings_lis
 from .recording import Recording
 
 Interval = tuple[int, int]
-"""An 80 % interval, both ends included. Measured, it held 83 % of the runs of loads whose repeats agree within
-25 %, and 85 % of those of other loads. In trials of settings it held 87 % on a quiet machine, and 55 % on a
-busy one, where an earlier rule computed it."""
+"""An 80 % interval, with both ends. In measurements, the interval held 83 % of the runs of loads with repeats
+within 25 %, and 85 % of the runs of other loads. In trials of settings, it held 87 % of the runs on a quiet
+machine. On a busy machine, an interval of an earlier rule held 55 %."""
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """Intervals of a row's main values."""
+    """The intervals of a row's main values."""
 
     visits: Interval
     zone_lock_acquisitions: Interval
@@ -46,16 +46,17 @@ class Outcome:
     pcp_pages_end: int
     pcp_pages_idle: int
     interval: Intervals | None
-    """``None`` if the recording does not show its kernel's decisions, and so not the accuracy of a replay."""
+    """``None`` if the recording does not show the decisions of its kernel. In this case, nothing tells the
+    accuracy of a replay."""
 
     @property
     def visits(self) -> int:
-        """Refills and drains: how often page sets went to their zones."""
+        """The number of refills and drains: how often page sets went to their zones."""
         return self.refills + self.drains
 
     @property
     def hit_percent(self) -> float | None:
-        """Allocations that a page set served without its zone, in percent."""
+        """The percentage of allocations that a page set served without its zone."""
         return 100 * self.pcp_hits / self.allocs if self.allocs else None
 
 
@@ -78,27 +79,27 @@ class Replay(Tabular):
     machine: dict[str, Any]
     """The machine of the replay."""
     events: int
-    """Events read."""
+    """The number of events that the replay read."""
     lost: dict[str, int]
-    """Gaps of the recording."""
+    """The gaps of the recording."""
     unreplayed: dict[str, int]
-    """Events that could not be replayed, by reason."""
+    """The number of events that the replay skipped, by reason."""
     unseen: dict[str, int]
-    """Missing events, as far as other events show them."""
+    """The number of missing events, as far as other events show them."""
     tick_interval_s: int | None
     """Seconds between ticks, if the recording has no ticks."""
     window: dict[str, Any]
-    """The part of the recording that is counted."""
+    """The part of the recording that the figures count."""
     kernel_itself: dict[str, int | None]
-    """The recorded kernel's figures, from its events; ``None`` where they were not recorded."""
+    """The recorded kernel's figures, from its events. ``None`` for figures that the recording lacks."""
     own: Outcome | None
     """The forecast of the recorded kernel's own policy."""
     outcomes: tuple[Outcome, ...]
-    """The rows, in the order asked for."""
+    """The rows, in the order of the requested policies."""
     warnings: tuple[str, ...]
     """Missing facts, the replayed part, and whether the replay is inaccurate."""
     table: _native.Table = field(compare=False)
-    """The rows as a table."""
+    """The rows, as a table."""
 
     def _rows(self) -> list[list[object]]:
         return [[getattr(outcome, key) for key in _COLUMNS] for outcome in self.outcomes]
@@ -120,12 +121,14 @@ def replay(
     cpus: int | None = None,
     progress: Progress | None = None,
 ) -> Replay:
-    """Replays a recording under each policy, or under the one that is named; under all that a replay can play if none is.
+    """Replays a recording under the named policies. Without names, replays it under all policies that a
+    replay supports.
 
-    ``settings`` are constants of the policies (``batch``, ``high``, ``scale-max``) and settings of the kernel (``vm.``
-    and the name); a key with several values gives a row for each combination. ``layout`` is a machine to replay on
-    instead of the recorded one, ``cpus`` a number of CPUs that share its memory. A recording without allocations or without
-    frees is an ``Error``, which names the events that it lacks.
+    ``settings`` are constants of the policies (``batch``, ``high``, ``scale-max``) and settings of the kernel
+    (``vm.`` and the name). If keys have several values, the result has a row for each combination. ``layout``
+    is a machine that replaces the recorded machine. ``cpus`` is the number of CPUs that share its memory. If
+    the recording has no allocations or no frees, the function raises an ``Error`` with the names of the
+    missing events.
     """
     names = [policies] if isinstance(policies, str) else listed("policies", policies)
     asked = (names, settings_list(settings))

@@ -1,4 +1,4 @@
-"""Many simulations and many recordings, on this computer or on an executor's."""
+"""Does many simulations, or evaluates many recordings, on this computer or on an executor's computers."""
 
 import hashlib
 import os
@@ -15,20 +15,20 @@ Path = str | os.PathLike[str]
 
 @dataclass(frozen=True, repr=False)
 class Results:
-    """Finished work: a directory of Parquet files, one for each task. Any table engine can read them."""
+    """Finished work: a directory with a Parquet file for each task. Any table engine can read these files."""
 
     directory: pathlib.Path
-    """The directory. ``f"{directory}/*/*.parquet"`` are all files that were ever stored there."""
+    """The directory. ``f"{directory}/*/*.parquet"`` names all files that any work has stored there."""
     keys: tuple[str, ...]
-    """Keys of this work's tasks, in order."""
+    """The keys of this work's tasks, in order."""
 
     def paths(self) -> Iterator[pathlib.Path]:
-        """This work's files, in order."""
+        """The files of this work, in order."""
         dataset = _native.Dataset(self.directory)
         return map(dataset.path, self.keys)
 
     def digest(self) -> str:
-        """A hash of all results in order. Two computers with the same results have the same hash."""
+        """Computes a hash of all results, in order. Two computers with the same results get the same hash."""
         digest = hashlib.sha256()
         for path in self.paths():
             digest.update(path.read_bytes())
@@ -54,12 +54,14 @@ def sweep(
     into: Path | None = None,
     progress: Progress | None = None,
 ) -> Results:
-    """Simulates all runs of a plan that are not finished yet, each a task.
+    """Simulates all unfinished runs of a plan, each as a task.
 
-    ``executor`` is any of ``concurrent.futures``: processes of this computer, Dask's ``Client.get_executor()``, those of
-    ``mpi4py.futures``, Parsl, executorlib. Without one, this process works. Each result is a Parquet file in ``into``, the plan's
-    name with ``.results`` if nothing is said, under a key of everything that decides it: whatever was ended goes on where
-    it was, and several sweeps may share a directory, at once too.
+    ``executor`` is any executor with the interface of ``concurrent.futures``: processes of this computer,
+    Dask's ``Client.get_executor()``, or an executor of ``mpi4py.futures``, Parsl or executorlib. Without an
+    executor, this process does the work. The function stores each result as a Parquet file in the directory
+    ``into``. Its default is the plan's name with ``.results``. The file's key is a hash of all inputs that
+    decide the result. So a new call continues an interrupted sweep, and several sweeps may use a directory at
+    the same time.
     """
     plan = pathlib.Path(plan)
     return _finish(tasks.of_plan(plan), into or plan.with_suffix(".results"), executor, progress)
@@ -74,7 +76,8 @@ def replay_many(
     into: Path,
     progress: Progress | None = None,
 ) -> Results:
-    """Replays each recording under all policies, each recording a task; otherwise as :func:`sweep`.
+    """Replays each recording under all ``policies``, each recording as a task. The other arguments are those
+    of :func:`sweep`.
 
     Each worker must find the recordings under the same names.
     """
@@ -89,7 +92,8 @@ def replay_many(
 
 
 def recordings(*paths: Path) -> list[pathlib.Path]:
-    """The recordings that are named: files as they are, and of each folder the files that end in ``.pgtrace``, by name."""
+    """Returns the named files, and of each named folder the files whose names end in ``.pgtrace``, sorted by
+    name."""
     return [pathlib.Path(path) for path in _native.recordings([os.fspath(path) for path in paths])]
 
 
@@ -100,10 +104,12 @@ def advise_many(
     into: Path,
     progress: Progress | None = None,
 ) -> Results:
-    """Says what to do about each recording, each a task; otherwise as :func:`sweep`.
+    """Advises what to do about each recorded machine, each recording as a task. The other arguments are those
+    of :func:`sweep`.
 
-    A recording has one row: ``answer`` (Yes, No or unknown), what is ``advised`` and the CPU time that it saves, or the
-    ``error`` of a recording that cannot be read. Each worker must find the recordings under the same names.
+    Each recording gets one row: ``answer`` (Yes, No or unknown), the ``advised`` change, and the CPU time
+    that the change saves. If the function cannot read the recording, the row has the ``error``. Each worker
+    must find the recordings under the same names.
     """
     names = [os.fspath(path) for path in listed("recordings", recordings)]
     keys = _native.advise_tasks(names)

@@ -1,13 +1,14 @@
-"""Progress of long work, on a bar of tqdm."""
+"""Shows the progress of long work by a bar of tqdm."""
 
 from types import TracebackType
 from typing import Any
 
 
 class Bar:
-    """A progress bar of tqdm, to be given as ``progress``: ``with pageset.Bar() as bar: pageset.replay(..., progress=bar)``.
+    """A progress bar of tqdm. Pass it as ``progress``: ``with pageset.Bar() as bar: pageset.replay(...,
+    progress=bar)``.
 
-    tqdm chooses between a terminal's bar and a notebook's. It has to be installed.
+    tqdm chooses between a bar for a terminal and a bar for a notebook. The package tqdm must be installed.
     """
 
     def __init__(self, **options: Any) -> None:

@@ -14,39 +14,41 @@ from .document import Progress, html_table, listed
 
 @dataclass(frozen=True)
 class Task:
-    """A task of a recording that was made with names."""
+    """A task in a recording with names."""
 
     tid: int
-    """Its number, as the column ``pid`` of the events has it."""
+    """The task's number, as in the column ``pid`` of the events."""
     process: int
-    """The number of its process."""
+    """The number of the task's process."""
     since_ns: int
-    """When it began; 0 if it was there before. Numbers are used again."""
+    """The time of the task's start, or 0 if the task was there before the recording. The kernel uses numbers
+    again."""
     name: str | None
-    """What it calls itself: any characters."""
+    """The task's name, which may have any characters."""
     cgroup: str | None
-    """Its control group, where that is known."""
+    """The task's control group, if the recording tells it."""
 
 
 class Recording:
-    """A recording: what it says about itself. Its file is read again by whatever uses it."""
+    """A recording, with the facts that it tells about itself. Each use of the recording reads its file
+    again."""
 
     def __init__(self, native: _native.Recording, arguments: dict[str, Any]) -> None:
         self._native = native
         self._arguments = arguments
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled, it is its file's name: who unpickles it reads the file."""
+        """Pickles only the file's name. The reader of the pickle opens the file again."""
         return _reopened, (self._arguments,)
 
     @property
     def path(self) -> str:
-        """The file; for the bundled recording, its name."""
+        """The file, or for the bundled recording its name."""
         return os.fspath(self._native.path)
 
     @cached_property
     def info(self) -> dict[str, Any]:
-        """Everything that the recording says about itself. Times are nanoseconds of the events' clock."""
+        """All facts that the recording tells about itself. Times are nanoseconds of the events' clock."""
         info: dict[str, Any] = json.loads(self._native.info())
         return info
 
@@ -58,49 +60,50 @@ class Recording:
 
     @property
     def kernel(self) -> str | None:
-        """Release of the recorded kernel, as ``uname -r``."""
+        """The release of the recorded kernel, as ``uname -r`` prints it."""
         kernel: str | None = self.info["kernel"]
         return kernel
 
     @property
     def command(self) -> list[str]:
-        """The recorded command and its arguments; empty if that is not known."""
+        """The recorded command and its arguments. Empty if the recording does not tell them."""
         command: list[str] = self.info["command"]
         return command
 
     @property
     def event_count(self) -> int | None:
-        """Events in it, if that is known without reading them."""
+        """The number of events, or ``None`` if this package would have to read them to count them."""
         count: int | None = self.info["events"]
         return count
 
     @property
     def machine(self) -> dict[str, Any] | None:
-        """The machine: CPUs, caches, nodes, zones, settings. ``None`` if the recording does not say."""
+        """The recorded machine: CPUs, caches, nodes, zones, settings. ``None`` if the recording does not tell
+        it."""
         machine: dict[str, Any] | None = self.info["machine"]
         return machine
 
     @property
     def before(self) -> dict[str, Any] | None:
-        """What ``/proc`` said before the first event: zones, page sets, free blocks, counters."""
+        """The contents of ``/proc`` before the first event: zones, page sets, free blocks, counters."""
         before: dict[str, Any] | None = self.info["before"]
         return before
 
     @property
     def after(self) -> dict[str, Any] | None:
-        """What ``/proc`` said after the last event."""
+        """The contents of ``/proc`` after the last event."""
         after: dict[str, Any] | None = self.info["after"]
         return after
 
     @property
     def samples(self) -> list[dict[str, Any]]:
-        """Page sets as their own CPUs saw them while recording."""
+        """The states of page sets that their own CPUs printed during the recording."""
         samples: list[dict[str, Any]] = self.info["samples"]
         return samples
 
     @property
     def tasks(self) -> list[Task] | None:
-        """Tasks with their names. ``None`` if the recording was made without names."""
+        """The tasks with their names. ``None`` if the recording has no names."""
         tasks = self.info.get("tasks")
         if tasks is None:
             return None
@@ -115,14 +118,15 @@ class Recording:
 
     @property
     def lost(self) -> dict[str, int]:
-        """What is known to be missing, by reason."""
+        """The known gaps of the recording, by reason."""
         lost: dict[str, int] = self.info["lost"]
         return lost
 
     def events(self) -> _native.Events:
-        """The events as a table: give it to ``polars.DataFrame``, ``pyarrow.table``, DuckDB or whoever else knows Arrow.
+        """Returns the events as a table for ``polars.DataFrame``, ``pyarrow.table``, DuckDB, or any other
+        library with Arrow's interface.
 
-        It is read each time that somebody uses it, batch by batch.
+        Each use reads the table from the file again, batch by batch.
         """
         return self._native.events()
 
@@ -153,10 +157,10 @@ def open(
     lenient: bool = False,
     recover: bool = False,
 ) -> Recording:
-    """Opens a recording of any known format; the bundled one if no path is given.
+    """Opens a recording of any known format. Without a path, opens the bundled recording.
 
-    ``layout`` is a machine to use instead. ``lenient`` skips and counts lines that make no sense, ``recover`` reads a
-    damaged file up to its first damage.
+    ``layout`` is a machine that replaces the recorded machine. With ``lenient``, a reader skips invalid lines
+    and counts them. With ``recover``, a reader uses a damaged file up to its first damage.
     """
     arguments: dict[str, Any] = {
         "path": _absolute(path),
@@ -169,7 +173,7 @@ def open(
 
 
 def _absolute(path: str | os.PathLike[str] | None) -> str | None:
-    """A recording may be unpickled in another directory."""
+    """Makes the path absolute, because a program may unpickle the recording in another directory."""
     return None if path is None else os.path.abspath(path)
 
 
@@ -192,12 +196,15 @@ def record(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Recording:
-    """Records what this machine's kernel allocates and frees into a new file. Needs the right to use the kernel's tracing.
+    """Records the page events of this machine's kernel in a new file. The caller needs the right to use the
+    kernel's tracing.
 
-    It ends with ``command``, after ``seconds``, or at an interrupt, whichever is first; the file is whole after each of them.
-    ``cpus`` are those to record, as in ``0-3,8``; ``buffer_bytes`` the kernel's buffer for each. ``faults`` records page faults
-    of user mode too, ``call_chains`` who waits for zone locks, ``names`` keeps names of tasks. ``flight_recorder`` keeps what was
-    last only; ``until`` ends such a recording at a condition, as ``zone_wait_us > 500``. ``force`` replaces a file that is there.
+    The recording ends when ``command`` ends, after ``seconds``, or at an interrupt. The file is complete in
+    each case. ``cpus`` are the recorded CPUs, such as ``0-3,8``, and ``buffer_bytes`` is the size of the
+    kernel's buffer for each CPU. With ``faults``, the recording also has page faults of user mode. With
+    ``call_chains``, it tells who waits for zone locks. With ``names``, it has the names of tasks. With
+    ``flight_recorder``, it keeps only the last events. ``until`` ends such a recording at a condition such as
+    ``zone_wait_us > 500``. With ``force``, the file replaces an existing file.
     """
     removed = _native.record(
         path,

@@ -1,4 +1,4 @@
-"""Workloads on simulated machines, in virtual time."""
+"""Simulates workloads on machines, in virtual time."""
 
 import dataclasses
 import json
@@ -11,32 +11,34 @@ from .document import Progress, Tabular, html_table, listed, parse, text_table, 
 
 @dataclass(frozen=True)
 class RunSpec:
-    """One simulation: everything that decides its result. What is ``None`` is as the workload and the policy have it."""
+    """The specification of a simulation: all inputs that decide its result. For a field that is ``None``, the
+    workload or the policy decides."""
 
     machine: str
-    """Name of a bundled machine, or a machine file."""
+    """The name of a bundled machine, or the path of a machine file."""
     workload: str
-    """Name of a workload, or ``trace:`` and the path of a recording, or ``bundled:`` and a built-in recording's name."""
+    """The name of a workload, or ``trace:`` and the path of a recording, or ``bundled:`` and a built-in
+    recording's name."""
     policy: str
-    """Name of a policy."""
+    """The name of a policy."""
     cpus: int | None = None
-    """CPUs that the workload uses. Default: all."""
+    """The number of CPUs that the workload uses. By default it uses all."""
     batch: int | None = None
     """A fixed ``batch``, in pages."""
     high: int | None = None
     """A fixed ``high``, in pages."""
     kernel_of: str | None = None
-    """The policy whose kernel surrounds the allocator."""
+    """A policy. The allocator runs inside this policy's kernel."""
     tick_phase: str | None = None
-    """``aligned`` or ``spread``: when CPUs tick, relative to each other."""
+    """Whether all CPUs tick at the same time (``aligned``) or one after the other (``spread``)."""
     seed: int = 1
-    """Seed of all random numbers."""
+    """The seed of all random numbers."""
     warmup_ms: int | None = None
-    """Virtual time before measuring begins."""
+    """The virtual time before the measurement begins."""
     duration_ms: int | None = None
-    """Virtual time that is measured."""
+    """The virtual time of the measurement."""
     settings: Mapping[str, int] = field(default_factory=dict)
-    """Parameters of the workload, and ``vm.*`` settings of the kernel."""
+    """The parameters of the workload, and ``vm.*`` settings of the kernel."""
 
     def __post_init__(self) -> None:
         for name in _TEXTS:
@@ -62,22 +64,25 @@ def _not_negative(name: str, value: object) -> int:
 
 @dataclass(frozen=True)
 class SharedUse:
-    """What CPUs share of an allocator, and what becomes of memory: the same figures for every allocator."""
+    """Figures that every allocator has: how often CPUs use shared data, and how much memory is in use."""
 
     visits: int
-    """Times a CPU took a zone's lock or, without locks, changed what all CPUs of a zone share, or a contended line."""
+    """How often a CPU took a zone's lock. For allocators without locks: how often a CPU changed shared data
+    of a zone, or a contended line."""
     line_transfers: int
-    """Times a CPU changed a pageblock that another CPU had changed last, however long ago; for allocators without locks."""
+    """For allocators without locks: how often a CPU changed a pageblock that another CPU had changed last, at
+    any earlier time."""
     contended_lines: int
-    """Those of them that came less than 10 us after the other CPU's change."""
+    """The number of such changes that came less than 10 us after the other CPU's change."""
     line_passes: dict[str, int]
-    """Cache lines that CPUs got from others, by what they are lines of; for allocators without locks."""
+    """For allocators without locks: the cache lines that CPUs got from other CPUs, by the kind of their
+    data."""
     line_waits: int
     line_percent: float
     fallbacks: int
     held_mean: float
     used_peak: int
-    """Pages in use or kept back by a CPU, at most: what a system calls used memory."""
+    """The most pages that were in use or kept by a CPU at one time. A system reports this as used memory."""
     held_after_two_ticks: int
     at_hand_mean: float
     whole_at_end: int
@@ -87,7 +92,7 @@ class SharedUse:
 
 @dataclass(frozen=True, repr=False)
 class RunResult:
-    """A simulation's figures. Times are virtual; counts are of the measured time."""
+    """The figures of a simulation. Times are virtual. Counts cover only the measured time."""
 
     score_per_s: float
     unit: str
@@ -132,12 +137,12 @@ class RunResult:
 
 @dataclass(frozen=True, repr=False)
 class Runs(Tabular):
-    """Simulations and what came out, in the order asked for."""
+    """Simulations and their results, in the requested order."""
 
     specs: tuple[RunSpec, ...]
     results: tuple[RunResult, ...]
     table: _native.Table = field(compare=False)
-    """Specs beside results."""
+    """A table with each specification and its result."""
 
     def _rows(self) -> list[list[object]]:
         return [
@@ -162,14 +167,15 @@ _COLUMNS = {
 
 
 def simulate(spec: RunSpec, *, progress: Progress | None = None) -> RunResult:
-    """Runs one simulation; equal specs give equal results."""
+    """Runs one simulation. Equal specifications give equal results."""
     return simulate_all([spec], jobs=1, progress=progress).results[0]
 
 
 def simulate_all(
     specs: Sequence[RunSpec], *, jobs: int | None = None, progress: Progress | None = None
 ) -> Runs:
-    """Runs all, up to ``jobs`` at once, one for each CPU if nothing is said; the results are in their order."""
+    """Runs all simulations, up to ``jobs`` at once, by default one for each CPU. The results have the order
+    of the specifications."""
     specs = listed("specs", specs)
     asked = json.dumps([dataclasses.asdict(spec) for spec in specs])
     text, table = _native.simulate(asked, jobs=jobs, progress=progress)

@@ -13,25 +13,26 @@ from .document import Progress
 from .errors import Error
 
 PARCEL_S = 0.25
-"""How long the work of a parcel is to take: long beside what an engine needs to pass it on, short beside what is lost with a
-worker."""
+"""The intended time to work on a parcel, in seconds. It is long compared with the time to send a parcel, and
+short enough that a lost worker loses little work."""
 PARCEL_TASKS = 100
-"""The most tasks of a parcel."""
+"""The most tasks in a parcel."""
 PARCELS_FIRST, PARCELS_MAX = 64, 4096
-"""Parcels that an executor has at once: first, and at most. Each returned parcel raises the number by one."""
+"""The number of parcels that an executor has at once: at the start, and at most. Each finished parcel raises
+the number by one."""
 ATTEMPTS = 3
-"""How often a parcel is tried whose workers are lost."""
+"""The most attempts to do a parcel."""
 LOOK_S = 1.0
-"""Seconds between two checks of the executor while no result returns."""
+"""The seconds between two checks of the executor while no result arrives."""
 
 
 class Task(NamedTuple):
-    """One piece of work for any process with this package."""
+    """A piece of work, which any process with this package can do."""
 
     key: str
-    """The hash of everything that decides the result."""
+    """A hash of all inputs that decide the result."""
     function: Callable[..., bytes]
-    """Computes the bytes of the result's file."""
+    """A function that computes the bytes of the result's file."""
     arguments: tuple[Any, ...]
 
     def run(self) -> bytes:
@@ -39,18 +40,18 @@ class Task(NamedTuple):
 
 
 def of_plan(plan: pathlib.Path) -> list[Task]:
-    """The runs of a plan, in its order."""
+    """Returns the runs of a plan, in the plan's order."""
     return [Task(key, _native.sweep_task, (key, spec)) for key, spec in _native.sweep_tasks(plan)]
 
 
 Parcel = Sequence[Task]
-"""Tasks that are sent together."""
+"""Tasks that an executor gets together."""
 
 
 def finish(
     tasks: Sequence[Task], dataset: _native.Dataset, executor: Executor | None, progress: Progress | None
 ) -> None:
-    """Does the tasks that the dataset lacks."""
+    """Does the tasks without a result in the dataset."""
     present = dataset.keys()
     todo = [task for task in tasks if task.key not in present]
     tell = progress or (lambda *_: None)
@@ -62,7 +63,8 @@ def finish(
 
 
 def _given_out(todo: Sequence[Task], executor: Executor) -> Iterator[tuple[Task, bytes]]:
-    """Results in the order of their return. If this ends early, it cancels the remaining parcels."""
+    """Yields results as they arrive. If the caller ends this generator early, it cancels the remaining
+    parcels."""
     back: queue.SimpleQueue[Future[Done]] = queue.SimpleQueue()
     out: dict[Future[Done], tuple[Parcel, int]] = {}
     size, limit, done, work_s = 1, PARCELS_FIRST, 0, 0.0
@@ -109,7 +111,7 @@ def _given_out(todo: Sequence[Task], executor: Executor) -> Iterator[tuple[Task,
 
 
 Done = tuple[list[bytes], float]
-"""Results of a parcel, and the seconds that it took."""
+"""The results of a parcel, and the seconds that the work took."""
 
 
 def _run(parcel: Parcel) -> Done:

@@ -1,4 +1,4 @@
-"""A policy's decisions against those of the recorded kernel."""
+"""Compares a policy's decisions with the decisions of the recorded kernel."""
 
 import os
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from .recording import Recording
 
 @dataclass(frozen=True)
 class Refills:
-    """Fetches of blocks from the zone: moment and number."""
+    """How well the policy predicts fetches of blocks from the zone: their times and numbers."""
 
     observed: int
     predicted: int
@@ -22,7 +22,8 @@ class Refills:
 
 @dataclass(frozen=True)
 class Drains:
-    """Returns of pages to the zone: moment, number, which pages."""
+    """How well the policy predicts drains of pages to the zone: their times, the numbers of pages, and the
+    pages."""
 
     observed: int
     predicted: int
@@ -34,7 +35,7 @@ class Drains:
 
 @dataclass(frozen=True)
 class Decays:
-    """Ticks: the pages that each drains."""
+    """How well the policy predicts the pages that each tick drains."""
 
     observed: int
     exact: int
@@ -42,7 +43,7 @@ class Decays:
 
 @dataclass(frozen=True)
 class Samples:
-    """``count`` and ``high`` of a page set when its own CPU printed them."""
+    """How well the policy predicts ``count`` and ``high`` of a page set when its own CPU printed them."""
 
     n: int
     count_exact: int
@@ -51,7 +52,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class PassedOver:
-    """Events that were not compared, by reason."""
+    """The number of events that the comparison skipped, by reason."""
 
     impossible: int
     diverted_allocs: int
@@ -62,7 +63,7 @@ class PassedOver:
 
 @dataclass(frozen=True, repr=False)
 class Verification:
-    """One recording compared with one policy."""
+    """The comparison of a recording with a policy."""
 
     trace: str
     kernel: str
@@ -74,10 +75,10 @@ class Verification:
     decay: Decays
     samples: Samples
     mismatches: dict[str, int]
-    """What differs, by reason."""
+    """The number of differences, by reason."""
     passed_over: PassedOver
     warnings: tuple[str, ...]
-    """Which part of the recording is compared, if a setting changed."""
+    """The compared part of the recording, if a setting changed during the recording."""
 
     def _rows(self) -> list[tuple[str, int, int]]:
         return [
@@ -109,10 +110,12 @@ def verify(
     layout: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Verification:
-    """Compares each decision of the recorded kernel with a policy's; with that of its own kernel if none is named.
+    """Compares each decision of the recorded kernel with the decision of a policy. By default, this is the
+    recorded kernel's own policy.
 
-    ``mode`` is ``step`` (each decision is predicted, then the kernel's is carried out), ``blind`` (samples do not correct)
-    or ``free`` (the policy's own decisions are carried out).
+    ``mode`` is ``step``, ``blind`` or ``free``. In mode ``step``, the comparison predicts each decision, and
+    then carries the kernel's decision out. In mode ``blind``, samples do not correct the state. In mode
+    ``free``, the comparison carries the policy's own decisions out.
     """
     text = _native.verify(
         recording._native, policy, mode=mode, settings=settings_list(settings), layout=layout, progress=progress

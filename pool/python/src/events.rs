@@ -1,4 +1,4 @@
-//! Shows the events of a recording as a table. The file is read while the table is used.
+//! Shows the events of a recording as a table. Each use of the table reads the file.
 
 use pageset_arrow::events::{self, Batches};
 use pyo3::prelude::*;

@@ -14,7 +14,7 @@ use crate::number::Whole;
 use crate::pool::file_of;
 
 /// Pages of a pool. `memoryview(pages)` and `numpy.frombuffer(pages, ...)` show their bytes without a copy.
-/// `free()` and the end of a `with` block free the pages. Otherwise the pages are freed when neither the
+/// `free()` and the end of a `with` block free the pages. Otherwise the pool gets the pages when neither the
 /// object nor a view of it exists any more.
 #[pyclass(frozen, module = "pageset")]
 pub(crate) struct Pages {
@@ -78,7 +78,7 @@ impl Pages {
         self.offset
     }
 
-    /// Whether the pages were freed, discarded or split.
+    /// Whether this object has no pages any more, because the program freed, discarded or split them.
     #[getter]
     fn is_free(&self) -> bool {
         self.state().pages.is_none()
@@ -90,14 +90,15 @@ impl Pages {
         self.take().map(drop)
     }
 
-    /// Frees the pages now, and returns their memory to the system at once. The pool then knows that the
-    /// pages are zero. Returns the number of returned bytes.
+    /// Frees the pages now, and gives their memory back to the system at once. The pool then knows that the
+    /// pages are zero. Returns the number of bytes that the call gave back.
     fn discard(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.take()?.map_or(0, |pages| py.detach(|| pages.discard())))
     }
 
-    /// Returns the memory of `count` of these pages to the system, from page `first` on, and keeps the pages.
-    /// They read as zeros then, also through views of their bytes. Returns the number of returned bytes.
+    /// Gives the memory of `count` of these pages back to the system, from page `first` on. This object keeps
+    /// the pages. The pages then read as zeros, also through views of their bytes. Returns the number of
+    /// bytes that the call gave back.
     fn give_back(&self, first: Whole<usize>, count: Whole<usize>) -> PyResult<usize> {
         let (Whole(first), Whole(count), all) = (first, count, self.page_count);
         let end = first.checked_add(count).filter(|end| *end <= all);

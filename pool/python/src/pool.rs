@@ -170,8 +170,8 @@ impl Pool {
         Ok(Pages::new(pages.into_owned(&self.0)))
     }
 
-    /// Allocates `count` single pages. Returns fewer if no more pages are free, even after collecting
-    /// garbage. Waits up to `timeout` seconds for the first page.
+    /// Allocates `count` single pages. Returns fewer if no more pages are free, even after the call has
+    /// collected garbage. Waits up to `timeout` seconds for the first page.
     #[pyo3(signature = (count, *, timeout=None), text_signature = "($self, count, *, timeout=None)")]
     fn alloc_bulk(&self, py: Python<'_>, count: Whole<usize>, timeout: Option<f64>) -> PyResult<Vec<Pages>> {
         let Whole(count) = count;
@@ -222,8 +222,8 @@ impl Pool {
         Ok(backing)
     }
 
-    /// Returns free memory to the system now: whole pageblocks, and free parts of 64 KiB or more. Returns the
-    /// number of returned bytes.
+    /// Gives free memory back to the system now: whole pageblocks, and free parts of 64 KiB or more. Returns
+    /// the number of bytes that the call gave back.
     fn trim(&self, py: Python<'_>) -> PyResult<u64> {
         self.check_process()?;
         Ok(py.detach(|| self.0.trim()).returned_bytes)
@@ -231,7 +231,7 @@ impl Pool {
 
     /// Asks the system to replace the pool's small pages by huge pages, also for `memfd`. Contents do not
     /// change. Returns the number of bytes that are now in huge pages. The number is 0 before Linux 6.1, and
-    /// 0 for a pinned pool.
+    /// for a pinned pool of small pages.
     fn collapse(&self, py: Python<'_>) -> PyResult<u64> {
         self.check_process()?;
         Ok(py.detach(|| self.0.collapse()))
@@ -272,8 +272,9 @@ impl Pool {
         })
     }
 
-    /// Scans once for idle memory, as the pool's own thread does ten times a second by default. Pageblocks
-    /// that two scans in a row found free go back to the system. Returns the number of returned bytes.
+    /// Scans once for idle memory, as the pool's own thread does ten times a second by default. Gives
+    /// pageblocks that two scans in a row found free back to the system. Returns the number of bytes that the
+    /// call gave back.
     fn tick(&self, py: Python<'_>) -> PyResult<u64> {
         self.check_process()?;
         Ok(py.detach(|| self.0.tick()).returned_bytes)
@@ -312,8 +313,8 @@ impl Pool {
     }
 
     /// Makes a child of `os.fork()` the owner of its parent's pool, when the parent has ended. Waits up to
-    /// `timeout` seconds for the end of the parent. Use it in a program that becomes a daemon, for a pool
-    /// with `fork="hand-over"`.
+    /// `timeout` seconds for the end of the parent. Use this call in a program that becomes a daemon, for a
+    /// pool with `fork="hand-over"`.
     #[pyo3(signature = (*, timeout=1.0), text_signature = "($self, *, timeout=1.0)")]
     fn take_over(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
         let wait = Duration::try_from_secs_f64(timeout)
@@ -445,9 +446,9 @@ fn not_allocated(error: AllocError) -> PyErr {
 /// Fields that begin with `nr_` count pages of 4 KiB.
 #[pyclass(frozen, get_all, module = "pageset")]
 pub(crate) struct PoolStats {
-    /// Pages allocated since the pool was built.
+    /// Pages that users have allocated since the program built the pool.
     pgalloc: u64,
-    /// Pages freed.
+    /// Pages that users have freed.
     pgfree: u64,
     /// Free pages that are in no array.
     nr_free_pages: u64,
@@ -461,9 +462,9 @@ pub(crate) struct PoolStats {
     capacity_pages: u64,
     /// The largest order of a free block outside of the arrays.
     largest_free_order: Option<u8>,
-    /// How often blocks were fetched for an array or a bulk allocation.
+    /// How often the pool fetched blocks for an array or a bulk allocation.
     array_refills: u64,
-    /// How often blocks left an array because it was full.
+    /// How often blocks left an array because the array had no room.
     array_flushes: u64,
     /// How often the pool emptied the arrays of all CPUs.
     array_drains: u64,
@@ -473,15 +474,15 @@ pub(crate) struct PoolStats {
     rseq_restarts: u64,
     /// The number of frees that the pool refused.
     bad_frees: u64,
-    /// Bytes cleared for zeroed allocations.
+    /// Bytes that the pool has cleared for zeroed allocations.
     cleared_bytes: u64,
-    /// Bytes cleared in idle time.
+    /// Bytes that the pool has cleared in idle time.
     prezeroed_bytes: u64,
-    /// Bytes returned to the system.
+    /// Bytes that the pool gave back to the system.
     returned_bytes: u64,
-    /// Returned bytes that were used again.
+    /// Bytes that the pool gave back and then used again.
     refaulted_bytes: u64,
-    /// Nanoseconds spent in returning memory.
+    /// Nanoseconds that the pool spent to give memory back.
     return_time_ns: u64,
     /// Bytes of mapped metadata.
     metadata_bytes: u64,
@@ -528,7 +529,7 @@ impl PoolStats {
     }
 }
 
-/// How idle memory goes back to the system.
+/// How a pool gives idle memory back to the system.
 #[pyclass(frozen, module = "pageset")]
 pub(crate) struct ReturnPolicy(pageset::ReturnPolicy);
 

@@ -83,7 +83,7 @@ impl Memory for Arena {
 
     fn copy(&self, _: CpuId, from: Pfn, to: Pfn) {
         let (from, mut to) = (self.0.page(from, 1), self.0.page(to, 1));
-        // SAFETY: the engine lets no task write to a page that is being copied.
+        // SAFETY: the engine lets no task write to a page while a task copies it.
         let from = unsafe { from.as_ref() };
         // SAFETY: the frame was just allocated, so this is the only reference to it.
         let to = unsafe { to.as_mut() };

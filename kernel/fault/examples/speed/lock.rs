@@ -9,7 +9,7 @@ use pageset_core::lock_api::{GuardSend, RawMutex};
 /// A test-and-test-and-set lock.
 pub(crate) struct Spin(AtomicBool);
 
-// SAFETY: only one caller's swap finds false between two unlocks.
+// SAFETY: between two unlocks, `swap` returns `false` to only one caller. So only one caller holds the lock.
 unsafe impl RawMutex for Spin {
     const INIT: Self = Self(AtomicBool::new(false));
     type Guard = GuardSend;

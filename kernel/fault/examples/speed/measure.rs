@@ -33,7 +33,7 @@ type Parts<M> = Host<Lock, Allocator, M>;
 pub(crate) enum Contestant {
     /// Frames are only numbers, so a fault clears nothing.
     Bare(Setting<NoMemory>),
-    /// Frames are real memory and are cleared.
+    /// Frames are real memory, and each fault clears its frame.
     Clearing(Setting<Arena>),
 }
 

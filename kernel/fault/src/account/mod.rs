@@ -17,9 +17,9 @@ axis! { ($)
     R1 = r1, "two atomics on one cache line: all pages, anonymous pages (2.6.13)";
     R1b = r1b, "one atomic: anonymous pages";
     R1p = r1p, "two atomics, each on its own cache line";
-    R2 = r2, "each task's own counts, added up when it is scheduled away (Christoph Lameter, 2005)";
+    R2 = r2, "each task's own counts, added up when the task leaves its CPU (Christoph Lameter, 2005)";
     R3 = r3, "each task's own counts, added up on every 66th fault (2.6.34 to 6.1)";
-    R4 = r4, "a counter per CPU, added up in batches under a lock (6.2)";
+    R4 = r4, "each task's own counters (each CPU's in 6.2), added up in batches under a lock";
 }
 
 /// A way to count resident pages.
@@ -30,21 +30,21 @@ pub(crate) trait Accountant {
     /// these pages.
     fn add<W: World>(&self, mm: &Mm<W>, local: &mut Local, counts: Counts);
 
-    /// Called when a fault of the task begins.
+    /// The engine calls this when a fault of the task begins.
     fn on_fault<W: World>(&self, _: &Mm<W>, _: &mut Local) {}
 
-    /// Called when the task is scheduled away.
+    /// The engine calls this when the scheduler has taken the task off its CPU.
     fn on_schedule<W: World>(&self, _: &Mm<W>, _: &mut Local) {}
 
-    /// Called when the task leaves the address space. Adds the task's own counts (*deltas*) to the address
-    /// space's counters.
+    /// The engine calls this when the task leaves the address space. Adds the task's own counts (*deltas*) to
+    /// the address space's counters.
     fn on_exit<W: World>(&self, _: &Mm<W>, _: &mut Local) {}
 
-    /// Reads the address space's counters. Counts that tasks or CPUs have not folded yet are missing.
+    /// Reads the address space's counters. Counts that tasks have not folded yet are missing.
     fn quick(&self) -> Counts;
 
-    /// Returns the sum of the address space's and the CPUs' counters. The tasks' own counts are missing, so
-    /// the sum is exact after all tasks have left.
+    /// Reads the address space's counters, and under R4 adds the slots of all tasks. Counts that tasks of R2
+    /// and R3 have not folded are missing. So the result is exact after all tasks have left.
     fn exact(&self) -> Counts {
         self.quick()
     }

@@ -1,5 +1,5 @@
 //! R3: Linux's SPLIT_RSS_COUNTING (spec §1.6). A task folds its deltas on every 66th fault. The number is not
-//! 64, because the kernel tests "more than 64" before it counts the fault.
+//! 64, because Linux tests "more than 64" before it counts the fault.
 
 use super::{Accountant, Tally};
 use crate::atomic::Padded;

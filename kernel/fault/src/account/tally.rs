@@ -1,4 +1,4 @@
-//! Three counters of an address space, which all CPUs may change.
+//! Three counters: the shared counters of an address space, or a task's slot under R4.
 
 use crate::atomic::{AtomicI64, Ordering::Relaxed};
 use crate::counts::Counts;
@@ -39,7 +39,8 @@ impl Tally {
         }
     }
 
-    /// Adds with plain loads and stores. Every caller holds the same lock.
+    /// Adds with plain loads and stores. The caller holds the lock of these counters, or only its task writes
+    /// these counters (a slot of R4).
     #[inline]
     pub(crate) fn add_locked(&self, counts: Counts) {
         let add = |counter: &AtomicI64, more: i64| counter.store(counter.load(Relaxed) + more, Relaxed);

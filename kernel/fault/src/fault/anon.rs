@@ -14,7 +14,7 @@ use crate::table::Slot;
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// Handles a store to a page whose word in the page table is empty.
+    /// Handles a store to a page with an empty word in the page table.
     #[inline]
     pub(super) fn populate(
         &self,

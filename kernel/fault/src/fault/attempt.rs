@@ -40,7 +40,7 @@ pub(super) enum Install {
     Again,
 }
 
-/// One attempt to handle a fault: the address, the access, and the area that was found.
+/// One attempt to handle a fault: the address, the access, and the area that the fault found.
 #[derive(Clone, Copy)]
 pub(super) struct Attempt<'t> {
     pub(super) ticket: &'t Ticket,
@@ -101,7 +101,7 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Adds the area's access rights to the word.
+    /// Makes the word writable if the area allows stores.
     pub(super) fn with_rights(&self, local: &Local, ticket: &Ticket, word: Pte) -> Pte {
         if local.areas.area(ticket.index).prot == Prot::ReadWrite { word.writable() } else { word }
     }

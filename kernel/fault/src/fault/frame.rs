@@ -9,7 +9,7 @@ use crate::space::AddressSpace;
 use crate::world::{Memory, World};
 
 impl<W: World> AddressSpace<W> {
-    /// Allocates a block whose contents may be anything.
+    /// Allocates a block with any contents.
     #[inline]
     pub(super) fn take_block(&self, local: &mut Local, order: Order) -> Option<Pfn> {
         let start_ns = self.clock(local);
@@ -66,7 +66,7 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Frees a block that no word has mapped, so no other task knows it.
+    /// Frees a block that no word has ever mapped. So no other task knows the block.
     pub(super) fn free_unused(&self, local: &mut Local, pfn: Pfn, order: Order) {
         if self.world().frames().free(local.cpu, pfn, order).is_err() {
             local.stats.refused_frees += 1;

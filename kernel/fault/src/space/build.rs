@@ -1,4 +1,4 @@
-//! Builds missing page tables, which faults and forks need before they can fill a word.
+//! Builds missing page tables. Faults and forks need these tables before they can fill a word.
 
 use super::AddressSpace;
 use crate::counts::Counts;

@@ -37,7 +37,7 @@ use crate::world::World;
 /// Options of an address space. With the defaults of [`new`](Self::new), each fault maps one small page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How areas, page table and counts are kept consistent.
+    /// How tasks keep areas, page table and counts consistent.
     pub strategy: Strategy,
     /// Whether faults map huge pages. With 4 KiB pages, a huge page has order 9.
     pub huge: Huge,
@@ -49,7 +49,7 @@ pub struct Options {
     pub prefault_order: u8,
 }
 
-/// Whether huge pages are used.
+/// Whether faults map huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Huge {
     /// Map only small pages.
@@ -128,7 +128,7 @@ impl<W: World> AddressSpace<W> {
         self.mm.engine()
     }
 
-    /// Reads the counters quickly. Counts that tasks or CPUs keep for themselves are missing.
+    /// Reads the counters quickly. Counts that tasks have not folded yet are missing.
     pub fn quick_counts(&self) -> Counts {
         self.account.quick()
     }
@@ -150,7 +150,7 @@ impl<W: World> AddressSpace<W> {
     }
 
     /// Whether the area is unchanged since the fault found it. Always true for strategies that need no check.
-    /// The caller has the right to change its word. Race: a writer unmaps the area at the same time. The
+    /// The fault has the right to change its word. Race: a writer unmaps the area at the same time. The
     /// writer marks the area before it takes the right to change words. So either the fault sees the mark
     /// here and starts again, or the writer later sees the fault's page and removes it.
     #[inline]

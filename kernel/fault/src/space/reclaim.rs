@@ -19,7 +19,7 @@ impl<W: World> AddressSpace<W> {
         if va >= self.engine().geometry.end() {
             return Err(SpaceError::NotEligible);
         }
-        // No other writer can run now. Faults can run, unless the strategy makes them wait for writers.
+        // No other writer can run now. Faults can run, except under V1.
         let _write = self.write(local);
         let (slot, old) = match walk(&self.engine().tables, self.engine().geometry, self.root(), va, 0) {
             Found::Word(slot, word) if slot.level == 0 && self.is_eligible(word) => (slot, word),

@@ -12,7 +12,7 @@ use crate::pte::{Meaning, Pte, TableId};
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// Frees every page and table. No task uses the address space any more.
+    /// Frees every page and table. Call this function only when no task uses the address space any more.
     fn tear_down(&self) {
         let mut local = Local::new(CpuId(self.last_cpu.load(Ordering::Relaxed)), 0, self.id());
         let mut tables = Vec::new();

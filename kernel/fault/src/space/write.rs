@@ -24,7 +24,8 @@ impl<W: World> AddressSpace<W> {
         Write { space: self, map: self.mm.map(), cpu: local.cpu }
     }
 
-    /// Returns an error if the range is empty, or does not begin and end at page boundaries.
+    /// Returns an error if the range is empty, leaves the address space, or does not begin and end at page
+    /// boundaries.
     pub(super) fn check_range(&self, range: &Range<u64>) -> Result<(), SpaceError> {
         let geometry = self.engine().geometry;
         let is_page = |va: u64| va.is_multiple_of(geometry.page_bytes());
@@ -42,8 +43,8 @@ impl<W: World> Write<'_, W> {
         self.map.with(range.clone(), prot, || self.space.engine().next_area())
     }
 
-    /// Closes areas that are about to change. Waits for the faults that use them, and lets no new fault use
-    /// them until the write ends.
+    /// Closes areas that are about to change, as the strategy does it. Most strategies wait for the faults in
+    /// these areas, and let no new fault in until the write ends. V0 and V3 only mark the areas.
     pub(super) fn close<'a>(&self, local: &mut Local, areas: impl IntoIterator<Item = &'a Arc<Area>>) {
         self.space.stabilise.close(&self.space.mm, local, areas.into_iter().map(|area| &**area));
     }

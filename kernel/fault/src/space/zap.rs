@@ -55,8 +55,8 @@ impl<W: World> AddressSpace<W> {
         self.engine().free_tables(local, &mut tables);
     }
 
-    /// Makes all CPUs drop their translations, waits for a grace period, and then frees these blocks, which
-    /// no word maps.
+    /// Makes all CPUs drop their translations, waits for a grace period, and then frees these blocks. No word
+    /// maps the blocks.
     pub(crate) fn free_unmapped(&self, local: &mut Local, blocks: &mut Vec<(Pfn, Order)>) {
         self.world().shoot_down(local.cpu);
         self.engine().wait_for_sections(local);
@@ -135,8 +135,8 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Drops the reference that the old word had to its page. Returns 1 if the word mapped a small or huge
-    /// page, and 0 if it mapped no page or the zero page.
+    /// Drops the reference that the old word had to its page or its host's slot. Returns 1 if the word mapped
+    /// a small or huge page, and 0 if it mapped no page or the zero page.
     pub(super) fn drop_page(&self, local: &mut Local, old: Pte, blocks: &mut Vec<(Pfn, Order)>) -> i64 {
         if let Meaning::Reclaimed(slot) = old.meaning(0) {
             self.world().memory().drop_slot(slot);

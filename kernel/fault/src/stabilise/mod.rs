@@ -12,7 +12,7 @@ axis! { ($)
     V0 = v0, "no protection: areas must not change while faults run (except with P3)";
     V1 = v1, "mmap_sem: one reader-writer lock over all areas";
     V2 = v2, "a reader-writer lock for each area (Linux 6.4)";
-    V3 = v3, "speculation: no lock, but a second look at the area before the page is installed (not with P2)";
+    V3 = v3, "speculation: no lock, but the fault checks its area again before it maps the page (not with P2)";
     V7 = v7, "an epoch: a writer waits until the faults that began before it have ended";
 }
 
@@ -62,7 +62,7 @@ impl Ticket {
     }
 }
 
-/// The lock or section that a fault holds, so that its area does not change.
+/// The lock or section that a fault holds until `leave`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holds {
     /// The address space's lock, held as a reader.
@@ -75,7 +75,8 @@ pub(crate) enum Holds {
 
 /// The result of [`Stabiliser::enter`].
 pub(crate) enum Entered {
-    /// The fault has found the area. The area does not change until `leave`.
+    /// The fault has found the area. Under V0 and V3 the area may still change. Under another V, no writer
+    /// changes the area before `leave`.
     Area(Ticket),
     /// The address belongs to no area.
     NoArea,
@@ -87,14 +88,14 @@ pub(crate) enum Entered {
 pub(crate) trait Stabiliser {
     fn new(tasks: u32) -> Self;
 
-    /// Finds the area of `va` and holds it until `leave`.
+    /// Finds the area of `va`. Also takes the strategy's lock, or begins a section, until `leave`.
     fn enter<W: World>(&self, mm: &Mm<W>, local: &mut Local, va: u64) -> Entered;
 
-    /// Closes these areas: waits until no fault uses them, and lets no fault in before the write ends. Only
-    /// the writer calls this.
+    /// Closes these areas: waits until no fault uses them, and lets no fault in before the write ends. V0 and
+    /// V3 only mark the areas. Only the writer calls this function.
     fn close<'a, W: World>(&self, mm: &Mm<W>, local: &mut Local, areas: impl Iterator<Item = &'a Area>);
 
-    /// Whether a fault checks its area again when it has the right to change its word.
+    /// Whether a fault checks its area again after it has taken the lock that covers its word.
     fn looks_again(&self) -> bool {
         false
     }

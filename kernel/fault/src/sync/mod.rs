@@ -10,12 +10,12 @@ use crate::table::Slot;
 use crate::world::World;
 
 axis! { ($)
-    /// How page-table words are changed.
+    /// How a task changes a page-table word.
     TableSync / AnySync;
     P0 = p0, "one lock over the page table, taken twice per fault (Linux 2.6.13)";
     P0n = p0n, "one lock over the page table, taken once per fault";
     P1 = p1, "one lock per leaf table (Hugh Dickins, 2005; Linux today)";
-    P2 = p2, "compare-exchange of the word, no lock (Christoph Lameter, 2004)";
+    P2 = p2, "compare-exchange of the word, no lock to fill it (Christoph Lameter, 2004)";
     P3 = p3, "one lock per table of any level, and marks on tables that left the tree (CortenMM's advanced protocol)";
 }
 
@@ -26,10 +26,12 @@ pub(crate) struct Stale;
 /// Why a word is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Intent {
-    /// An empty word gets a page or a table, a word loses its page, or a word's rights change.
+    /// A fault puts a page or a table into an empty word. Or a writer of areas takes a page, rights or an
+    /// empty table away.
     Fill,
-    /// A word gets another page, which is a copy of its old page. If the old page changes during the copy,
-    /// the word stays the same, so a compare-exchange of the word would not notice it (spec §1.4.3).
+    /// Any other change. For example, a copy replaces the word's page. If the old page changes during the
+    /// copy, the word stays the same, and a compare-exchange of the word would not notice the change (spec
+    /// §1.4.3).
     Replace,
 }
 
@@ -37,14 +39,13 @@ pub(crate) enum Intent {
 pub(crate) trait PteSync {
     fn new(tasks: u32) -> Self;
 
-    /// The lock that a fault holds while it walks to its word and reads it. Most strategies read without a
-    /// lock.
+    /// The lock that a fault holds while it walks to its word and reads it. Only P0 has such a lock.
     fn before_walk<'a, W: World>(&self, _: &'a Mm<W>, _: &mut Local) -> Held<'a, W> {
         Held::Nothing
     }
 
-    /// Gets the right to change a word. Takes the lock that covers the word, if the strategy has one, and
-    /// checks that the word's table is still in the tree.
+    /// Gets the right to change a word. Takes the lock that covers the word, if the strategy needs one for
+    /// this change. With a lock, also checks that the word's table is still in the tree.
     fn hold<'a, W: World>(
         &self,
         mm: &'a Mm<W>,
@@ -54,7 +55,7 @@ pub(crate) trait PteSync {
     ) -> Result<Held<'a, W>, Stale>;
 
     /// Gets the right to change a table's words. The caller already has the right to change the word that
-    /// names the table. Takes a lock only if the strategy has a lock for each table.
+    /// names the table. Takes a lock only if the strategy has a lock for this table (P1, P3).
     fn hold_below<'a, W: World>(&self, _: &'a Mm<W>, _: &mut Local, _: &Slot) -> Held<'a, W> {
         Held::Nothing
     }
@@ -75,8 +76,8 @@ pub(crate) trait PteSync {
         unchanged
     }
 
-    /// Whether a fault checks its area again when it has the right to change its word. With this check, the
-    /// fault needs no lock on areas.
+    /// Whether a fault takes the lock that covers its word, and then checks its area again. With this check,
+    /// the fault needs no lock on areas.
     fn looks_again(&self) -> bool {
         false
     }

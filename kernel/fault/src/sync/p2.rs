@@ -1,6 +1,7 @@
-//! P2: compare-exchange of the word (spec §1.4.3). A fault needs no lock to fill a word or to add a table. To
-//! replace a page, it takes the lock over the page table. Before a table leaves the tree, the writer
-//! exchanges each word of the table for poison, so that later compare-exchanges in the table fail.
+//! P2: compare-exchange of the word (spec §1.4.3). A fault needs no lock to fill a word or to add a table.
+//! For most other changes of a word, a task takes the lock over the page table. Before a collapse takes a
+//! table out of the tree, it exchanges each word of the table for poison. Later compare-exchanges in the
+//! table then fail.
 
 use super::{Intent, PteSync, Stale};
 use crate::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,5 @@
-//! Page tables. The words of all tables are in one array, and a table is identified by its number. `walk`
-//! goes from the root to a word.
+//! Page tables. The words of all tables are in one array, and a number names each table. `walk` goes from the
+//! root to a word.
 //!
 //! A task reaches a word by the number of its table, so the reuse of a table leaves no dangling pointer. Each
 //! table in use also has a frame of the allocator, as on a real machine.

@@ -270,8 +270,7 @@ pub(crate) fn machine_with<S: Scheduler>(
     Engine::new(world, &config)
 }
 
-/// The strategies that tests use. Each pair of a value of P and a value of V occurs, and each value of R
-/// occurs with one pair.
+/// The strategies that tests use: every valid pair of P and V with R3, and each other R with one pair.
 pub(crate) fn strategies() -> Vec<Strategy> {
     use pageset_fault::{Account, Stabilise, TableSync};
     let of_words = Strategy::all().filter(|strategy| strategy.account() == Account::R3);

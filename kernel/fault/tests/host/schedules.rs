@@ -9,7 +9,7 @@ use crate::host::Scheduler;
 /// A lock. At each of its operations, shuttle may switch to another thread.
 pub(crate) struct ShuttleLock(AtomicBool);
 
-// SAFETY: between two unlocks, only one caller finds `false`, because shuttle runs one thread at a time.
+// SAFETY: between two unlocks, `swap` returns `false` to only one caller. So only one caller holds the lock.
 unsafe impl RawMutex for ShuttleLock {
     const INIT: Self = Self(AtomicBool::new(false));
     type Guard = GuardSend;

@@ -1,5 +1,5 @@
-//! Tests each operation with one task, under every strategy. Also lets memory run out at each possible point,
-//! and checks that no frame is lost.
+//! Tests each operation with one task, under each strategy of `host::strategies`. Also lets memory run out at
+//! each possible point, and checks that no frame is lost.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ fn load(task: &mut TestTask, va: u64) -> Result<u64, FaultError> {
     task.access(va, Access::Read, |page| engine.world().memory.load(page))
 }
 
-/// Runs `test` under every strategy.
+/// Runs `test` under each strategy of `host::strategies`.
 fn each(test: impl Fn(Options)) {
     strategies().into_iter().for_each(|strategy| {
         println!("{strategy}");

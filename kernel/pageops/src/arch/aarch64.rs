@@ -8,9 +8,9 @@ use crate::BASE_PAGE_BYTES;
 
 pub(super) static PRIMITIVES: Primitives = Primitives { clear, clear_stream, copy, copy_stream, fence };
 
-/// The number of bytes that one `dc zva` clears. `None` if the system forbids the instruction, or if a base
-/// page is not a multiple of this number. Bit 4 of DCZID_EL0 forbids `dc zva`. The low four bits are the
-/// logarithm of the block's size in words (Arm ARM, D19.2.35).
+/// The number of bytes that one `dc zva` clears. `None` if the system forbids `dc zva`, or if a base page is
+/// not a multiple of this number. Bit 4 of DCZID_EL0 forbids `dc zva`. The low four bits are the logarithm of
+/// the block's size in words (Arm ARM, D19.2.35).
 fn zva_bytes() -> Option<usize> {
     let dczid = dczid();
     let bytes = 4 << (dczid & 0xF);
@@ -140,7 +140,8 @@ unsafe fn copy_stream(dst: *mut u8, src: *const u8, bytes: usize) {
 }
 
 /// Orders non-temporal stores before later stores. On aarch64, the release store that publishes a page would
-/// also order them. But this crate promises the order even to callers that use no release store.
+/// also order non-temporal stores. But this crate promises the order even to callers that use no release
+/// store.
 fn fence() {
     // SAFETY: a barrier changes neither registers nor memory.
     unsafe { asm!("dmb ishst", options(nostack, preserves_flags)) }

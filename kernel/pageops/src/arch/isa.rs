@@ -20,7 +20,7 @@ pub(super) struct Primitives {
 #[repr(u8)]
 pub enum Isa {
     /// The compiler's `write_bytes` and `copy_nonoverlapping`, which call the environment's `memset` and
-    /// `memcpy`. Never streams stores past the cache.
+    /// `memcpy`. Has no streamed stores of its own.
     Portable,
     /// x86-64: `rep stos` and `rep movs`, and `movnti` for streamed stores. Uses only general registers, so
     /// an operating-system kernel need not save vector registers.

@@ -1,7 +1,7 @@
 //! The instruction sets, with one file for each. All unsafe code of the crate is in this folder.
 //!
 //! Each file has one [`Primitives`]: four loops that get only addresses and lengths. [`Isa`] lists the
-//! instruction sets. A [`Kernel`] is an instruction set that this CPU supports.
+//! instruction sets. A [`Kernel`] is an instruction set that this CPU supports, with its loops.
 
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 mod aarch64;
@@ -27,7 +27,7 @@ use isa::Primitives;
 use crate::BASE_PAGE_BYTES;
 use crate::visit_order::Store;
 
-/// The loops of an instruction set. `None` if the set is not compiled in.
+/// The loops of an instruction set. `None` if this build does not contain the set.
 fn primitives_of(isa: Isa) -> Option<&'static Primitives> {
     match isa {
         Isa::Portable => Some(&portable::PRIMITIVES),
@@ -69,11 +69,11 @@ impl Kernel {
             #[cfg(not(all(target_arch = "x86_64", not(miri))))]
             _ => false,
         };
-        // INVARIANT: the CPU has confirmed the set.
+        // INVARIANT: the check above has found that the CPU supports the set.
         (is_present && primitives_of(isa).is_some()).then_some(Self { isa })
     }
 
-    /// The kernels that this CPU has.
+    /// Lists the kernels (sets of loops) whose instruction set this CPU supports.
     pub fn available() -> impl Iterator<Item = Self> {
         Isa::ALL.into_iter().filter_map(Self::new)
     }
@@ -144,8 +144,8 @@ impl Kernel {
     }
 }
 
-/// When dropped, orders streamed stores before all later stores of this CPU. The stores are ordered even if a
-/// caller's code panics between them.
+/// When dropped, orders streamed stores before all later stores of this CPU. A panic of a caller's code
+/// between the stores also drops the fence.
 pub(crate) struct Fence(Kernel);
 
 impl Fence {
@@ -170,7 +170,7 @@ fn assert_base_pages(address: usize, bytes: usize) {
     );
 }
 
-/// A kernel and a number in one atomic word that all threads share. The cell is empty at first.
+/// A kernel and a number in one atomic word that all threads share. A new cell is empty.
 ///
 /// # Invariants
 ///

@@ -1,12 +1,12 @@
-//! A page that operations write to and never read.
+//! A page that this crate writes to and never reads.
 
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ops::Range;
 use core::ptr::NonNull;
 
-/// Memory that is written and not read. A page is made from `&mut [u8]`, from `&mut [MaybeUninit<u8>]`, or
-/// from an address.
+/// Memory that this crate writes to and never reads. Make a page from `&mut [u8]`, from `&mut
+/// [MaybeUninit<u8>]`, or from an address.
 ///
 /// # Invariants
 ///
@@ -19,7 +19,8 @@ pub struct Page<'p> {
 }
 
 impl<'p> Page<'p> {
-    /// Makes a page from an address. Use it in operating-system kernels, whose pages are not slices.
+    /// Makes a page from an address. Use this function in operating-system kernels, because their pages are
+    /// not slices.
     ///
     /// # Safety
     ///
@@ -73,7 +74,7 @@ impl<'p> From<&'p mut [MaybeUninit<u8>]> for Page<'p> {
 impl<'p> From<&'p mut [u8]> for Page<'p> {
     fn from(memory: &'p mut [u8]) -> Self {
         let bytes = memory.len();
-        // INVARIANT: the slice is borrowed for `'p`; bytes that are only written stay initialised.
+        // INVARIANT: the slice is borrowed for `'p`. The crate only writes bytes, so they stay initialised.
         Self { start: NonNull::from(memory).cast(), bytes, memory: PhantomData }
     }
 }

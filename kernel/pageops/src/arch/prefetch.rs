@@ -3,10 +3,10 @@
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use core::arch::asm;
 
-/// The number of bytes at the beginning of a page that are prefetched. While these bytes arrive, the hardware
-/// fetches the rest. Measured on a Xeon with pages in the last-level cache: with 0, 256, 512, 1024, 2048 and
-/// 4096 bytes, a fault took 714, 503, 453, 449, 412 and 435 ns. Clearing alone took 400 ns. (Medians of 3
-/// rounds of `pageset-fault`'s example `speed`, strategy P2,V1,R1.)
+/// The number of bytes that this module prefetches at the beginning of a page. While these bytes arrive, the
+/// hardware fetches the rest. Measured on a Xeon with pages in the last-level cache: with 0, 256, 512, 1024,
+/// 2048 and 4096 bytes, a fault took 714, 503, 453, 449, 412 and 435 ns. Clearing alone took 400 ns. (Medians
+/// of 3 rounds of `pageset-fault`'s example `speed`, strategy P2,V1,R1.)
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const AHEAD_BYTES: usize = 2048;
 #[cfg(all(target_arch = "x86_64", not(miri)))]

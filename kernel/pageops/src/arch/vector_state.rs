@@ -62,8 +62,9 @@ fn run_with(registers: &mut Registers, job: &Job) {
 /// Fills the registers, runs the job, and stores the registers.
 #[cfg(target_arch = "aarch64")]
 fn run_with(registers: &mut Registers, job: &Job) {
-    // SAFETY: the memory for the registers is as large as the registers, and `run` gets its job.
-    // `clobber_abi` leaves out the lower halves of registers 8 to 15, so these are named as well.
+    // SAFETY: the memory for the registers is as large as the registers, and `run` gets its job. The code
+    // loads all vector registers. `clobber_abi` does not declare `v8` to `v15` as changed, because the ABI
+    // preserves their lower halves. So the code declares these registers too.
     unsafe {
         asm!(
             ".irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, \

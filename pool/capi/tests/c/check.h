@@ -1,4 +1,4 @@
-/* What the tests in C have in common: a check that says where it failed. */
+/* A check for all tests in C. If the check fails, it prints its place in the source. */
 #ifndef CHECK_H
 #define CHECK_H
 

@@ -1,11 +1,12 @@
-/* Programs that run under a tool that checks memory: right ones pass, wrong ones are found. */
+/* Programs for a tool that checks memory. The tool must accept the correct programs, and find the errors
+ * of the others. */
 #include <pthread.h>
 
 #include "make_pool.h"
 
 static pageset_pool *pool;
 
-/* Pages pass from thread to thread through the pool only. */
+/* Passes pages between threads only through the pool. */
 static void *passes(void *unused) {
     int round;
     (void)unused;

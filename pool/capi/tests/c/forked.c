@@ -51,7 +51,7 @@ static void child(pageset_pool *pool, void *page) {
     CHECK(pageset_destroy(own) == 0);
 }
 
-/* A child of a parent that lives. */
+/* Tests a child while its parent lives. */
 static void two_owners(void) {
     pageset_config config;
     pageset_pool *pool;

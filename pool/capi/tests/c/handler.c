@@ -1,11 +1,13 @@
-/* A signal handler allocates and frees, whatever it has interrupted. It gets pages or EAGAIN, and never waits. */
+/* A signal handler allocates and frees. It may interrupt any code. The handler must get pages or EAGAIN,
+ * and must never wait. */
 #define _DEFAULT_SOURCE
 #include <signal.h>
 #include <sys/time.h>
 
 #include "check.h"
 
-/* The handler of a pool with arrays under locks, and of one with sequences if there are any. */
+/* Tests a handler with a pool whose arrays have locks. Also tests a pool with restartable sequences, if
+ * the system has them. */
 static pageset_pool *pool;
 static volatile sig_atomic_t runs, wrong, held;
 static void *kept[64];
@@ -25,7 +27,7 @@ static void handle(int signal) {
     runs++;
 }
 
-/* Until the handler has run so often. */
+/* Run until the handler has run this number of times. */
 static void allocate(int times) {
     static void *pages[3000];
     while (runs < times) {

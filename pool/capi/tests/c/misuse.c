@@ -1,4 +1,4 @@
-/* Every function with every misuse: an error, no change, no crash. */
+/* Calls every function in each wrong way. Each call must return an error, change nothing, and not crash. */
 #include "make_pool.h"
 
 /* A handle that names no pool. */
@@ -46,7 +46,7 @@ static void wrong_handle(pageset_pool *pool) {
     CHECK(strstr(pageset_message(), "no such pool"));
 }
 
-/* NULL where a result goes, or an array or a name comes from. */
+/* Passes NULL for results, arrays and names. */
 static void null_pointers(pageset_pool *pool) {
     size_t count = 7;
     uint64_t bytes;
@@ -73,7 +73,7 @@ static void null_pointers(pageset_pool *pool) {
     CHECK(pageset_get_start(pool, NULL) == EINVAL);
     CHECK(pageset_get_memfd(pool, NULL) == EINVAL);
     CHECK(pageset_get_uses_rseq(pool, NULL) == EINVAL);
-    /* These say that it may be NULL. */
+    /* For these results, the header allows NULL. */
     CHECK(pageset_alloc_bulk(pool, 0, NULL, &count) == 0 && count == 0);
     CHECK(pageset_free_bulk(pool, 0, NULL, NULL) == 0);
     CHECK(pageset_trim(pool, NULL) == 0);
@@ -155,7 +155,7 @@ static void wrong_requests(pageset_pool *pool) {
     CHECK(pageset_alloc_at(pool, (size_t)-1, 0, &page) == EINVAL);
     CHECK(pageset_populate(pool, 4096, 0, NULL, NULL, NULL) == EINVAL);
     CHECK(page == NULL);
-    /* The second of three is wrong: the first is free then, the third is not. */
+    /* The second of three pages is wrong. The call must free the first page, and not the third page. */
     CHECK(pageset_alloc_bulk(pool, 3, pages, &count) == 0 && count == 3);
     page = pages[1];
     pages[1] = &count;
@@ -208,7 +208,7 @@ static void wrong_config(void) {
     WRONG(backing, PAGESET_BACKING_HUGETLB; config.huge_page_bytes = 4096, EINVAL)
     CHECK(pageset_config_init(&config, 8) == EINVAL);
     CHECK(pageset_config_init(&config, 4097) == E2BIG);
-    /* A program that is newer than the library. */
+    /* This program is newer than the library. */
     memset(&longer, 1, sizeof longer);
     CHECK(pageset_config_init(&longer.known, sizeof longer) == 0 && longer.unknown == 0);
     longer.known.bytes = 4 * MIB;
@@ -228,7 +228,7 @@ int main(void) {
     null_pointers(pool);
     wrong_config();
     CHECK(pageset_get_memfd(pool, &local) == ENOTSUP);
-    /* Pages of another pool. */
+    /* Pass pages of another pool. */
     second = make_pool();
     CHECK(pageset_alloc(second, 0, &page) == 0);
     CHECK(pageset_free(pool, page, 0) == EINVAL);

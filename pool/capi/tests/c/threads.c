@@ -1,4 +1,4 @@
-/* Threads free each other's pages, while many pools are made and destroyed. */
+/* Threads free each other's pages, and each thread also makes and destroys pools. */
 #include <pthread.h>
 
 #include "make_pool.h"

@@ -85,7 +85,7 @@ int main(int count, char **names) {
     child = fork();
     if (child == 0) _exit(0);
     DEMAND(waitpid(child, &status, 0) == child && status == 0);
-    /* It is still there. */
+    /* The library must still be in memory. */
     DEMAND(dlopen(names[1], RTLD_NOW | RTLD_NOLOAD));
     return 0;
 }

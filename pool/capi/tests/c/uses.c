@@ -1,4 +1,4 @@
-/* Each function of the pool, used as it is meant to be. */
+/* Uses each function of the pool correctly. */
 #define _DEFAULT_SOURCE
 #include <stddef.h>
 #include <sys/mman.h>
@@ -82,7 +82,7 @@ static void runs(pageset_pool *pool) {
     }
     CHECK(pageset_find(&bytes, &found, &bytes) == EINVAL && bytes == 0);
     CHECK(pageset_find(NULL, &found, NULL) == EINVAL);
-    /* A balloon. */
+    /* Use the calls as a balloon does. */
     CHECK(pageset_alloc_exact(pool, 10000, &rest) == 0);
     run = (char *)rest;
     memset(run, 1, 10000 * 4096);
@@ -163,7 +163,7 @@ static void evicts(void) {
         CHECK(cache.count <= 2);
     }
     CHECK(cache.calls == 3);
-    /* It grows. */
+    /* The pool grows. */
     CHECK(pageset_set_capacity(cache.pool, 6 * MIB) == 0);
     CHECK(pageset_alloc(cache.pool, 9, &block) == 0 && cache.calls == 3);
     CHECK(pageset_free(cache.pool, block, 9) == 0);
@@ -171,7 +171,7 @@ static void evicts(void) {
     CHECK(pageset_destroy(cache.pool) == 0);
 }
 
-/* 1 GiB, in pages of 1 GiB where the system has some. Nothing is touched, so no memory is needed. */
+/* 1 GiB, in pages of 1 GiB where the system has some. The test touches no page, so it needs no memory. */
 static void gib(void) {
     pageset_config config;
     pageset_backing backing;
@@ -285,7 +285,7 @@ static void statistics(pageset_pool *pool) {
     CHECK(strcmp(pageset_version(), "0.1.0") == 0);
 }
 
-/* The same page, seen through the pool's file. */
+/* Maps a page a second time through the pool's file. */
 static void file(void) {
     pageset_config config;
     pageset_pool *pool;
@@ -309,7 +309,7 @@ static void file(void) {
     CHECK(pageset_destroy(pool) == 0);
 }
 
-/* Huge pages in place of small ones, as many as the system gives. */
+/* Replaces small pages by as many huge pages as the system provides. */
 static void collapse(void) {
     pageset_config config;
     pageset_pool *pool;
@@ -381,7 +381,7 @@ static void configs(void) {
     CHECK(pageset_destroy(pool) == 0);
 }
 
-/* A pool that a program registers as a whole: pages stay where they are, whatever is called. */
+/* A program registers a whole pool with a device. Each address must keep its page during all calls. */
 static void pinned(void) {
     static void *pages[8];
     pageset_config config;
@@ -412,7 +412,7 @@ static void pinned(void) {
     CHECK(pageset_destroy(pool) == 0);
 }
 
-/* More pools than fit at a time. */
+/* Makes more pools than the library allows at a time. */
 static void many(void) {
     static pageset_pool *pools[4097];
     pageset_config config;

@@ -1,4 +1,4 @@
-//! Blocks of one class on their way between an array and the base.
+//! A batch: a buffer for blocks of one class on their way between an array and the base.
 
 use super::Entry;
 
@@ -8,7 +8,7 @@ pub(crate) const BATCH_MAX: usize = 216;
 /// The number of pageblocks that may move at once: half of the largest array of pageblocks.
 pub(crate) const PAGEBLOCKS_MAX: usize = 12;
 
-/// Entries that a restartable sequence copies at once: a 16-byte move.
+/// The number of entries that a restartable sequence copies by one 16-byte move.
 pub(crate) const COPIED_TOGETHER: usize = 4;
 
 /// A list of blocks with a fixed capacity. The last entry is used first, as in an array. `push_front` adds a
@@ -16,7 +16,8 @@ pub(crate) const COPIED_TOGETHER: usize = 4;
 pub(crate) struct Batch<Entries: ?Sized = [Entry]> {
     start: usize,
     end: usize,
-    /// The entries. There is room for three more, because a copy moves four entries at a time.
+    /// The entries: four more than the capacity, because a copy moves four entries at a time and may write up
+    /// to three too many.
     entries: Entries,
 }
 

@@ -10,7 +10,8 @@ pub(crate) struct Caps(pub(crate) [u32; Class::COUNT]);
 /// The arrays of one class, on all CPUs together, may hold this share of the free memory: `1 / 2^halvings`.
 ///
 /// Large arrays make most calls fast. But blocks in arrays do not merge into larger blocks, and other CPUs
-/// cannot use them. So the share shrinks when the base refused several requests, and grows while it refuses few.
+/// cannot use them. So the pool makes the share smaller when the base has refused several requests in a
+/// period. After a period with fewer refused requests, the pool makes the share larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     pub(crate) halvings: u32,
@@ -22,10 +23,10 @@ impl Share {
     /// The smallest share: 1/1024. With this share, a small pool has no arrays. A large pool keeps some, even
     /// if requests for contiguous memory fail again and again.
     const SMALLEST: u32 = 10;
-    /// The share of a new pool, which does not know yet whether memory will be short.
+    /// The share of a new pool: 1/64. A new pool does not know yet whether memory will be short.
     pub(crate) const FIRST: Self = Self { halvings: 6 };
 
-    /// The share after the base refused several requests: 1/16 of this share. Four calls of
+    /// The share after the base has refused several requests in a period: 1/16 of this share. Four calls of
     /// [`grown`](Self::grown) lead back to this share. (A guess.)
     pub(crate) fn shrunk(self) -> Self {
         Self { halvings: (self.halvings + 4).min(Self::SMALLEST) }
@@ -39,11 +40,11 @@ impl Share {
 
 impl Caps {
     /// The largest capacity of each class. The arrays of one CPU fit into a page of 4 KiB, and order 0 gets
-    /// most of the page. Half an array moves under one hold of the base's lock. So with half the capacity for
-    /// order 0, CPUs would take the lock twice as often. The other numbers are guesses.
+    /// more of this page than any other order. Half an array moves under one hold of the base's lock. So with
+    /// half the capacity for order 0, CPUs would take the lock twice as often. The other numbers are guesses.
     const MOST: [u32; Class::COUNT] = [432, 112, 112, 176, 32, 16, 8, 4, 4, 24];
 
-    /// Capacities for the arrays of `cpus` CPUs while `frames` frames are free.
+    /// Computes the capacities for the arrays of `cpus` CPUs while `frames` frames are free.
     pub(crate) fn for_free(frames: u64, share: Share, cpus: usize) -> Self {
         let share = (frames >> share.halvings) / cpus.max(1) as u64;
         Self(std::array::from_fn(|class| {

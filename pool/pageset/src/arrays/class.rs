@@ -6,7 +6,8 @@ use pageset_core::Order;
 
 use super::CpuArrays;
 
-/// A class of blocks that has an array: one for each order from 0 to a pageblock's.
+/// A class of blocks. Each order from 0 to 9 (a pageblock) has a class, and each class has an array on each
+/// CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Order0,
@@ -49,8 +50,8 @@ impl Class {
         Order::new(self.shift() as u8).unwrap()
     }
 
-    /// The class's order as a shift count. The compiler does not know that the number of frames in a block is
-    /// a power of two, and would emit a division.
+    /// The class's order as a shift count. A shift avoids a division: the compiler does not know that the
+    /// number of frames in a block is a power of two.
     #[inline(always)]
     pub(crate) const fn shift(self) -> u32 {
         self as u32

@@ -1,5 +1,5 @@
-//! Operations on the arrays if there are no restartable sequences. A lock for each CPU protects the arrays.
-//! Allocations and frees only try the lock.
+//! Operations on the arrays in a pool without restartable sequences. Each CPU has a lock that protects its
+//! arrays. Only a thread that empties the arrays waits for this lock. Other operations only try the lock.
 
 use super::sync::Ordering::{Acquire, Relaxed, Release};
 use super::sync::{this_thread, yield_now};
@@ -55,8 +55,8 @@ impl CpuArrays {
         }
     }
 
-    /// Forgets all blocks, and unlocks. A child of `fork` calls this function, because it does not have the
-    /// parent's thread that may have held the lock.
+    /// Forgets all blocks, and unlocks. A child of `fork` that takes the pool over calls this function. A
+    /// thread of the parent may have held the lock at the fork, and the child does not have this thread.
     pub(crate) fn forget(&self) {
         Class::ALL.into_iter().for_each(|class| self.stack(class).empty(|_forgotten| {}));
         self.lock.store(0, Release);

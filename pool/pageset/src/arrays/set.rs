@@ -44,7 +44,7 @@ pub(crate) const POP_STEP: u64 = COUNT_MASK;
 /// The arrays of one CPU, which fill a page.
 #[repr(C, align(4096))]
 pub(crate) struct CpuArrays {
-    /// The try-lock that protects the arrays where there are no restartable sequences.
+    /// The try-lock that protects the arrays in a pool without restartable sequences.
     pub(super) lock: AtomicU32,
     _unused: [u32; 15],
     pub(super) order0: Stack<436>,
@@ -111,12 +111,12 @@ pub(crate) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Blocks in the stack at this moment.
+    /// The number of blocks in the stack at this moment.
     pub(crate) fn count(&self) -> u32 {
         (self.head.load(Relaxed) & COUNT_MASK) as u32
     }
 
-    /// Pops since the stack was made.
+    /// The number of pops since the stack was made.
     pub(crate) fn pops(&self) -> u64 {
         self.head.load(Relaxed) >> COUNT_MASK.count_ones()
     }

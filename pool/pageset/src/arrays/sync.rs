@@ -18,7 +18,7 @@ pub(super) use std::thread::yield_now;
 pub(super) fn this_thread() -> u32 {
     std::thread_local!(static HERE: u64 = const { 0 });
     // The address of a thread-local differs between threads. These bits of the address also differ, unless
-    // two addresses are a multiple of 64 GiB apart.
+    // two addresses are a multiple of 32 GiB apart.
     HERE.with(|here| (std::ptr::from_ref(here).addr() >> 3) as u32 | 1)
 }
 

@@ -208,11 +208,12 @@ impl<'p> Pages<'p> {
         Self { pool: self.pool, span: self.pool.split(&mut self.span, at) }
     }
 
-    /// Frees these pages and returns their memory to the system at once. Use this function for pages that you
-    /// do not need again soon, such as the pages of a balloon. The pool then knows that the pages are zero,
-    /// so [`Pool::alloc_zeroed`](crate::Pool::alloc_zeroed) does not clear them. Returns the number of bytes
-    /// that went back. The number is 0 if this pool [returns no memory](crate::Pool::trim), if the system
-    /// keeps the pages, and in a child of [`fork`](crate::Fork).
+    /// Frees these pages and gives their memory back to the system at once. Use this function for pages that
+    /// you do not need again soon, such as the pages of a balloon. The pool then knows that the pages are
+    /// zero, so [`Pool::alloc_zeroed`](crate::Pool::alloc_zeroed) does not clear them. Returns the number of
+    /// bytes that went back. The number is 0 if this pool [gives no memory back](crate::Pool::trim), or if
+    /// the system keeps the pages. The number is also 0 in a child of [`fork`](crate::Fork), and in a signal
+    /// handler that interrupted an operation of the pool.
     ///
     /// ```
     /// use pageset::{Order, Pool};
@@ -231,10 +232,10 @@ impl<'p> Pages<'p> {
         pool.discard_span(span)
     }
 
-    /// Returns the memory of some of these pages to the system, and keeps the pages: `pages` counts from the
-    /// first one. They read as zeros then, and take memory again when they are written. Returns the number of
-    /// bytes that went back. The number is 0, and nothing has changed, in the cases of
-    /// [`discard`](Self::discard).
+    /// Gives the memory of some of these pages back to the system. The range `pages` counts from the first
+    /// page. This value still owns the pages: they read as zeros afterwards, and take memory again when they
+    /// are written. Returns the number of bytes that went back. The number is 0, and nothing has changed, in
+    /// the cases of [`discard`](Self::discard).
     ///
     /// ```
     /// use pageset::Pool;
@@ -293,7 +294,7 @@ impl<'p> Pages<'p> {
     pub unsafe fn from_raw(pool: &'p Pool, raw: RawPages) -> Self {
         let inner = pool.inner();
         assert!(raw.may_be_of(inner), "{raw:?} do not belong to {pool:?}");
-        // SAFETY: the caller promises it.
+        // SAFETY: the caller promises that `raw` are pages of this pool, and that nobody else owns them.
         unsafe { Self::take_back(inner, raw.span) }
     }
 
@@ -318,7 +319,7 @@ impl<'p> Pages<'p> {
         if !raw.may_be_of(inner) || !inner.looks_allocated(span.frame()..span.frame() + span.count()) {
             return None;
         }
-        // SAFETY: the caller promises it.
+        // SAFETY: the caller promises the same as for `from_raw`.
         Some(unsafe { Self::take_back(inner, span) })
     }
 }

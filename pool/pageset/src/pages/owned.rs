@@ -13,8 +13,8 @@ use crate::pool::Pool;
 use crate::sys::PAGE_BYTES;
 
 /// Pages that keep their pool alive. The type is `'static` and [`Send`], so values can be stored and passed
-/// between threads like any buffer. Dropping the value, on any thread, frees the pages. The pool is dropped
-/// with the last [`Arc`] of it. A value of this type has such an `Arc`.
+/// between threads like any buffer. Dropping the value, on any thread, frees the pages. Each value has an
+/// [`Arc`] of the pool, and the pool is dropped with its last `Arc`.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -116,7 +116,8 @@ impl OwnedPages {
     /// Does the same as [`Pages::discard`].
     pub fn discard(self) -> usize {
         let this = ManuallyDrop::new(self);
-        // SAFETY: `this` is neither dropped nor used again, so the share of the pool can be moved out of it.
+        // SAFETY: `this` is never dropped, and its field `pool` is not used again, so the `Arc` can be moved
+        // out of it.
         let pool = unsafe { std::ptr::read(&raw const this.pool) };
         pool.inner().discard_span(this.pages)
     }

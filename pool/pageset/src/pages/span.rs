@@ -30,8 +30,8 @@ impl Span {
     }
 
     /// Makes a span of at most 2^30 frames. If their number and alignment fit one block, they are one block
-    /// in the base, because the base cuts runs into the largest blocks that fit. Only two pageblocks inside a
-    /// larger run stay two blocks.
+    /// in the base, because the base cuts runs into the largest blocks that fit. There is one exception: the
+    /// base keeps two pageblocks inside a larger run as two blocks.
     pub(crate) const fn of(frame: u32, count: u32) -> Self {
         if count > Order::MAX.frames() {
             return Self::loose(frame, count);

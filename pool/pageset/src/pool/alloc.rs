@@ -12,8 +12,8 @@ use crate::{OwnedPages, Pages};
 impl Pool {
     /// Allocates a block of `2^order` pages, aligned to its size. Its contents are unspecified.
     ///
-    /// O(1) if this CPU's array has a block. Otherwise a refill moves blocks under one or two locks:
-    /// O(blocks).
+    /// O(1) if this CPU's array has a block. Otherwise the thread takes the base's lock and moves up to half
+    /// an array of blocks.
     ///
     /// A signal handler may call this function, and may drop pages. If the handler interrupted its thread
     /// inside an operation of this pool, the call may return [`AllocError::WouldBlock`], and dropped pages
@@ -39,8 +39,8 @@ impl Pool {
     }
 
     /// Does the same as [`alloc`](Self::alloc), and makes all bytes zero. Memory that is known to be zero is
-    /// not cleared again. Such memory is fresh from the system, or was returned to the system, or was cleared
-    /// by a scan. After clearing, the block's beginning is in the CPU's cache.
+    /// not cleared again. Such memory is fresh from the system, or went back to the system before, or was
+    /// cleared by a scan. After clearing, the block's beginning is in the CPU's cache.
     ///
     /// # Errors
     /// The errors of `alloc`.
@@ -94,7 +94,8 @@ impl Inner {
         Ok(block)
     }
 
-    /// Allocates one block directly from the base. If the base has none, drains the arrays and tries again.
+    /// Allocates one block directly from the base. If the base has none or the capacity is used up, drains
+    /// the arrays and tries again.
     pub(super) fn alloc_direct(&self, order: Order) -> Result<Entry, AllocError> {
         self.alloc_from_base(order, order.frames(), |cpu| self.base.alloc(cpu, order))
     }

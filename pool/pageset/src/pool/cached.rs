@@ -23,7 +23,7 @@ impl CachedOrder {
         }
     }
 
-    /// A number that identifies the order. Each order has another number, below 0x8000.
+    /// A number that identifies the order. No two orders have the same number. All numbers are below 0x8000.
     #[must_use]
     #[inline(always)]
     pub const fn bits(self) -> NonZeroU16 {
@@ -33,9 +33,9 @@ impl CachedOrder {
 
 impl Pool {
     /// Takes a block from this CPU's array by a restartable sequence, and returns the block's first frame.
-    /// `None` if the array is empty, if locks protect the arrays, or in a child of [`fork`](crate::Fork). In
-    /// these cases, call [`alloc`](Self::alloc). This function never waits, never makes a system call, and
-    /// never panics.
+    /// `None` if this CPU's array is empty or missing, if locks protect the arrays, or in a child of
+    /// [`fork`](crate::Fork). In these cases, call [`alloc`](Self::alloc). This function never waits, never
+    /// makes a system call, and never panics.
     ///
     /// The block is allocated until it is passed to [`push_frame`](Self::push_frame) or
     /// [`Pages::from_raw`](crate::Pages::from_raw).
@@ -46,9 +46,9 @@ impl Pool {
     }
 
     /// Frees a block into this CPU's array by a restartable sequence. Changes nothing and returns `false` if
-    /// there is no room, if locks protect the arrays, or in a child of [`fork`](crate::Fork). In these cases,
-    /// make [`Pages`](crate::Pages) of the block and drop them. This function never waits, never makes a
-    /// system call, and never panics.
+    /// this CPU's array is full or missing, if locks protect the arrays, or in a child of
+    /// [`fork`](crate::Fork). In these cases, make [`Pages`](crate::Pages) of the block and drop them. This
+    /// function never waits, never makes a system call, and never panics.
     ///
     /// # Safety
     /// The caller promises the same as for [`Pages::from_raw`](crate::Pages::from_raw): a block of this order

@@ -14,7 +14,7 @@ pub(crate) struct Capacity {
     /// The number of frames that users and arrays have. A thread that changes this number rings the bell
     /// afterwards.
     out: AtomicU64,
-    /// The bell that wakes the pool's thread when frames come and go.
+    /// The bell that wakes the pool's thread when the number of charged frames changes.
     pub(crate) bell: Bell,
 }
 

@@ -5,6 +5,7 @@ use crate::arrays::{Batch, Class, Entry};
 
 impl Inner {
     /// Moves half of this CPU's array to the base, to make room for `block`, and puts `block` into the array.
+    /// If the array still has no room, `block` goes to the base too.
     pub(super) fn flush(&self, class: Class, block: Entry) {
         match class {
             Class::Order9 => self.flush_by(class, block, &mut Batch::of_pageblocks()),
@@ -22,7 +23,8 @@ impl Inner {
         }
     }
 
-    /// Passes blocks on to the next refill of any CPU, or frees them if memory is short.
+    /// Passes blocks on to the next refill of any CPU. Frees the blocks instead if memory is short, or if the
+    /// list for the class is full.
     pub(super) fn pass_on(&self, class: Class, entries: &[Entry]) {
         // Blocks that are passed on cannot merge into larger blocks. So pass blocks on only while at least a
         // quarter of the memory is free.

@@ -33,8 +33,9 @@ impl Inner {
         }
     }
 
-    /// Frees frames without a sequence: into an array under its lock, or directly to the base. The function
-    /// is separate, so that the fast path stays small enough to be inlined where pages are dropped.
+    /// Frees frames without a sequence: into an array under the array's lock, by a flush, or directly to the
+    /// base. The function is separate, so that the fast path stays small enough to be inlined where pages are
+    /// dropped.
     #[inline(never)]
     fn free_out_of_line(&self, span: Span) {
         self.percpu.note_taken_back(span.frame(), span.count());
@@ -84,7 +85,7 @@ impl Inner {
         }
     }
 
-    /// Returns the memory of a block or a run to the system, and frees the frames. Returns the number of
+    /// Gives the memory of a block or a run back to the system, and frees the frames. Returns the number of
     /// bytes that went back.
     pub(crate) fn discard_span(&self, span: Span) -> usize {
         self.discarded(span).unwrap_or_else(|| {
@@ -116,11 +117,12 @@ impl Inner {
         Some(bytes.len())
     }
 
-    /// Returns the memory of frames that their owner keeps to the system. Returns the bytes that went back.
+    /// Gives the memory behind these frames back to the system. The owner keeps the frames. Returns the
+    /// number of bytes that went back.
     pub(crate) fn give_back(&self, frames: &Range<u32>) -> usize {
         let Ok(_inside) = self.enter() else { return 0 };
         let (begun, bytes) = (Instant::now(), bytes_of(frames));
-        // The lock keeps other threads from pinning the pool meanwhile.
+        // While this thread holds the lock, no other thread can pin the pool.
         let _batch = self.returning.lock();
         if bytes.is_empty() || discard(&self.memory, bytes.clone(), self.giveback()) == Discarded::No {
             return 0;

@@ -1,5 +1,5 @@
-//! Returns idle memory to the system: first whole pageblocks, then free parts of pageblocks. Scans do this at
-//! a limited rate, and allocations and frees never do.
+//! Gives idle memory back to the system: first whole pageblocks, then free parts of pageblocks. Scans give
+//! memory back at a limited rate. Allocations and frees never give idle memory back.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -19,18 +19,18 @@ use crate::{Prezero, ReturnPolicy};
 const BATCH_BLOCKS: usize = 16;
 /// While a pool is in use, every tenth scan drains the arrays: once a second by default. (A guess.)
 const LOOKS_PER_DRAIN: u32 = 10;
-/// The smallest part of a pageblock that a trim returns, in pages: 64 KiB. Smaller parts are not worth a
+/// The smallest part of a pageblock that a trim gives back, in pages: 64 KiB. Smaller parts are not worth a
 /// system call. (A guess.)
 const TRIMMED_PAGES: u64 = 16;
 
-/// The memory that one call returned to the system.
+/// The memory that one call gave back to the system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Trimmed {
     /// Bytes that went back to the system.
     pub returned_bytes: u64,
-    /// Whether a later scan may return more memory: the rate was used up, some memory was not idle for long
-    /// enough, or the pool was in use.
+    /// Whether a later scan may give more memory back: the rate was used up, some memory was not idle for
+    /// long enough, or the pool was in use.
     pub more: bool,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Look {
     looks: u32,
 }
 
-/// Which pageblocks a scan may return to the system.
+/// Which pageblocks a scan may give back to the system.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Which {
     /// Free pageblocks that were also free at the previous scan. The scan marks the other free pageblocks for
@@ -52,20 +52,20 @@ enum Which {
 }
 
 impl Pool {
-    /// Returns idle memory to the system. One call makes one scan. The pool's thread makes the same scan
+    /// Gives idle memory back to the system. One call makes one scan. The pool's thread makes the same scan
     /// every [`interval`](crate::ReturnPolicy::interval). If the pool was not used since the last scan, the
-    /// scan first empties the caches. If the pool is in use, only every tenth scan does. Then the scan
-    /// returns pageblocks that two scans in a row found free: the highest addresses first, and as many as the
-    /// rate allows. [`keep_bytes`](crate::ReturnPolicy::keep_bytes) and [populated](Self::populate) memory
-    /// stay. O(pool / 2 MiB).
+    /// scan first empties the caches. If the pool is in use, only every tenth scan empties the caches. Then
+    /// the scan gives back pageblocks that two scans in a row found free: the highest addresses first, and as
+    /// many as the rate allows. [`keep_bytes`](crate::ReturnPolicy::keep_bytes) and
+    /// [populated](Self::populate) memory stay. O(pool / 2 MiB).
     pub fn tick(&self) -> Trimmed {
         self.enter().map(|(inner, _inside)| inner.look()).unwrap_or_default()
     }
 
-    /// Returns free memory to the system now, populated memory too. A trim empties all caches, then returns
-    /// whole pageblocks, then free parts of 64 KiB or more. A [pinned](crate::Builder::pinned) pool, hugetlb,
-    /// locked memory and a caller's region return nothing. A trim takes O(pool / 2 MiB) time, and the system
-    /// needs about 20 µs more for each pageblock.
+    /// Gives free memory back to the system now, populated memory too. A trim empties all caches, then gives
+    /// back whole pageblocks, then free parts of 64 KiB or more. A [pinned](crate::Builder::pinned) pool,
+    /// hugetlb, locked memory and a caller's region give nothing back. A trim takes O(pool / 2 MiB) time, and
+    /// the system needs about 20 µs more for each pageblock.
     ///
     /// Trim while the program is idle, not in a loop. After each trim, refills take blocks from other
     /// pageblocks, so the pages of a busy program spread over more and more pageblocks. In one measurement
@@ -94,16 +94,16 @@ impl Pool {
     /// Pins or unpins the pool. When this call has returned, a pinned pool keeps the page behind every
     /// address, as if built [pinned](crate::Builder::pinned). Use this call if you register the pool with a
     /// device for a time. Pin the pool before you register it, and unpin it after you have unregistered it. A
-    /// pool that was built pinned has no thread that returns memory, so call [`tick`](Self::tick) after
+    /// pool that was built pinned has no thread that gives memory back, so call [`tick`](Self::tick) after
     /// unpinning it.
     pub fn set_pinned(&self, is_pinned: bool) {
         if let Ok((inner, _inside)) = self.enter() {
-            // A thread that returns memory checks the flag and discards the memory under this lock. Wait
-            // until no thread is returning memory.
+            // A thread that gives memory back checks the flag and discards the memory under this lock. Wait
+            // until no thread holds the lock.
             let _none_is_returning = inner.returning.lock();
             inner.is_pinned.store(is_pinned, Relaxed);
         }
-        // Every later scan or trim takes the lock, and so sees the new flag.
+        // Every later scan or trim takes the lock before it discards memory, and so sees the new flag.
     }
 }
 
@@ -120,7 +120,7 @@ impl Inner {
         if is_thorough {
             self.drain_arrays();
         }
-        // Emptying the caches may change this number too, but is not a use of the pool. Read the number
+        // Emptying the caches may change the activity too, but is not a use of the pool. Read the activity
         // again.
         look.activity = self.activity();
         if let Prezero::Blocks(blocks) = returns.prezero {
@@ -147,7 +147,7 @@ impl Inner {
             .wrapping_add(live)
     }
 
-    /// Returns up to `limit` pageblocks to the system. Unless `which` is `AllFree`, populated pageblocks
+    /// Gives up to `limit` pageblocks back to the system. Unless `which` is `AllFree`, populated pageblocks
     /// stay, and so do the lowest `kept` pageblocks that are free and resident.
     fn return_blocks(&self, which: Which, limit: usize, kept: usize) -> Trimmed {
         let mut outcome = Trimmed::default();
@@ -196,8 +196,8 @@ impl Inner {
         free.nth(last).map_or(blocks, |block| block + 1)
     }
 
-    /// Returns the memory of isolated pageblocks to the system, and the number of pageblocks that went back.
-    /// The system refuses pageblocks that a user locked (`mlock`) and did not unlock.
+    /// Gives the memory of isolated pageblocks back to the system. Returns the number of pageblocks that went
+    /// back. The system refuses pageblocks that a user locked (`mlock`) and did not unlock.
     fn discard_run(&self, run: &Range<u32>) -> u64 {
         let discard_all = |run: &Range<u32>| {
             let frames = run.start * PAGEBLOCK_FRAMES..run.end * PAGEBLOCK_FRAMES;
@@ -249,8 +249,8 @@ impl Inner {
                 }
             };
             let is_isolated = may_go && self.isolate(block);
-            // Continue the search below this pageblock. If it was only marked as idle, the next scan may
-            // return it.
+            // Continue the search below this pageblock. If this scan only marked the pageblock as idle, the
+            // next scan may give it back.
             searched.end = block;
             if is_isolated {
                 run.start = block;
@@ -268,15 +268,16 @@ impl Inner {
         self.base.is_whole(block * PAGEBLOCK_FRAMES)
     }
 
-    /// Takes a free pageblock out of the base. Does not charge its frames, because no user gets them. The
-    /// caller puts the pageblock back with `release`.
+    /// Takes a free pageblock out of the base. The pageblock's frames do not count towards the capacity,
+    /// because no user gets them. The caller must put the pageblock back with `release`, or mark it as
+    /// retired.
     pub(super) fn isolate(&self, block: u32) -> bool {
         self.base.alloc_at(block * PAGEBLOCK_FRAMES, Order::PAGEBLOCK).is_ok()
     }
 
-    /// Returns free parts of pageblocks, of at least `least` pages each, to the system, until about `limit`
-    /// bytes have gone back. Unless `which` is `AllFree`, free and populated pageblocks stay. Returns the number
-    /// of bytes that went back.
+    /// Gives free parts of pageblocks back to the system, each of at least `least` pages, until about `limit`
+    /// bytes have gone back. Unless `which` is `AllFree`, free and populated pageblocks stay. Returns the
+    /// number of bytes that went back.
     fn return_parts(&self, which: Which, least: u64, limit: u64) -> u64 {
         if self.giveback() == Giveback::Never || self.backing_page_bytes() > crate::PAGE_BYTES {
             return 0;
@@ -288,7 +289,7 @@ impl Inner {
             Which::IdleSinceLastLook => self.populated_blocks.load(Relaxed).min(end)..end,
             Which::AllFree => 0..end,
         };
-        // `return_blocks` decides about pageblocks that are free as a whole. Some of them stay.
+        // Whether a whole free pageblock goes back or stays, `return_blocks` has already decided.
         let may_go = |block: &u32| which == Which::AllFree || !self.is_free(*block);
         let blocks = self.ledger.blocks_in_use(searched).filter(may_go);
         for frames in blocks.flat_map(|block| self.free_parts_of(block)) {
@@ -309,9 +310,9 @@ impl Inner {
         bytes
     }
 
-    /// Returns the memory of isolated pages to the system, and the number of bytes that went back. The system
-    /// refuses pages that a user locked (`mlock`) and did not unlock. If the system refuses the whole part,
-    /// this function tries pieces of 64 KiB.
+    /// Gives the memory of isolated pages back to the system. Returns the number of bytes that went back. The
+    /// system refuses pages that a user locked (`mlock`) and did not unlock. If the system refuses the whole
+    /// part, this function tries pieces of 64 KiB.
     fn discard_part(&self, frames: &Range<u32>) -> u64 {
         let discard_all = |frames: Range<u32>| {
             let bytes = bytes_of(&frames);

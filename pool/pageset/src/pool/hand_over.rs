@@ -6,7 +6,7 @@
 //! arrays before the fork. The child forgets blocks that other threads put into arrays between that moment
 //! and the fork, and these blocks stay in use for ever.
 //!
-//! The child waits for the end of its parent, because a pool can have only one owner.
+//! The child waits for the end of the process that owns the pool, because a pool can have only one owner.
 
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
@@ -30,7 +30,7 @@ use crate::sys::process::{Process, at_forks};
 use crate::sys::share::{Locked, Locks, Shared};
 use crate::sys::thread::{SignalsBlocked, block_signals};
 
-/// How long a child sleeps between two checks whether its parent has ended.
+/// The time that a child sleeps between two checks whether the pool's owner has ended.
 const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The state that a pool needs so that a child may take it over.

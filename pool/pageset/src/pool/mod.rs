@@ -90,7 +90,7 @@ use crate::{Backing, Builder, Prezero, ReturnPolicy};
 /// operation of the same pool. In that case, an allocation that this CPU's array cannot serve returns
 /// [`AllocError::WouldBlock`](crate::AllocError::WouldBlock), and dropped pages are freed a little later.
 /// Other methods then do nothing, as in a child of [`Fork`](crate::Fork). So no method waits for the
-/// operation that its handler interrupted. A handler must not call [`Pool::populate`] or [`Pool::backing`],
+/// operation that the handler interrupted. A handler must not call [`Pool::populate`] or [`Pool::backing`],
 /// and must not build or drop a pool.
 pub struct Pool {
     // `drop` stops the thread before it drops the last reference to `inner`.
@@ -123,9 +123,9 @@ pub(crate) struct Inner {
     pub(crate) frames: u32,
     /// The kind of memory that the builder asked for.
     pub(crate) asked: Backing,
-    /// The kind of memory that the pool got.
+    /// The kind of memory that the system provided.
     pub(crate) backing: Backing,
-    /// How free memory goes back to the system while the pool is not pinned.
+    /// The system call that gives free memory back while the pool is not pinned.
     pub(crate) unpinned_giveback: Giveback,
     pub(crate) is_pinned: AtomicBool,
     /// The policy for idle memory, which [`returns`](Self::returns) copies.
@@ -172,13 +172,13 @@ impl Inner {
         self.memory.is_ours() && self.capacity.out() > self.percpu.frames()
     }
 
-    /// Whether the pool's thread would find work.
+    /// Whether the settings give the pool's thread any work.
     pub(crate) fn has_idle_work(&self) -> bool {
         self.giveback() != Giveback::Never || self.returns().prezero != Prezero::Off
     }
 
-    /// How free memory goes back to the system now: a pinned pool gives nothing back. While a thread holds
-    /// `returning`, other threads cannot pin the pool.
+    /// The system call that gives free memory back now. A pinned pool gives nothing back. While a thread
+    /// holds `returning`, other threads cannot pin the pool.
     pub(crate) fn giveback(&self) -> Giveback {
         if self.is_pinned.load(Relaxed) { Giveback::Never } else { self.unpinned_giveback }
     }

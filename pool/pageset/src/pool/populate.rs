@@ -24,7 +24,7 @@ const CHUNK_BYTES: usize = 16 * BLOCK_BYTES;
 /// The progress of [`Pool::populate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PopulateProgress {
-    /// Bytes that are resident by now.
+    /// Bytes that were populated so far.
     pub done_bytes: usize,
     /// Bytes to populate in all.
     pub total_bytes: usize,
@@ -63,14 +63,14 @@ impl Pool {
     /// Asks the system to replace the pool's small pages by huge pages. The call also works if the system
     /// gives no huge pages on its own, for example for a [`Backing::Memfd`]. The call does not change
     /// contents, so the pool may be in use. Each pageblock of 2 MiB that was used becomes resident as a
-    /// whole. Returns the number of bytes that are now in huge pages. The number is 0 before Linux 6.1, and 0
-    /// for a [pinned](crate::Builder::pinned) pool, because its pages must not be replaced. Takes about 100
-    /// µs for each 2 MiB.
+    /// whole. Returns the number of bytes that are now in huge pages. The number is 0 before Linux 6.1,
+    /// unless the pool is hugetlb. For a [pinned](crate::Builder::pinned) pool that is not hugetlb, the call
+    /// does nothing, because a device may use the pages. Takes about 100 µs for each 2 MiB.
     pub fn collapse(&self) -> u64 {
         let Ok((inner, _inside)) = self.enter() else { return 0 };
         let blocks = inner.ledger.blocks_in_use(0..inner.frames / PAGEBLOCK_FRAMES);
         let collapse = |block: &u32| {
-            // The lock keeps other threads from pinning the pool meanwhile.
+            // While this thread holds the lock, no other thread can pin the pool.
             let _batch = inner.returning.lock();
             let start = *block as usize * BLOCK_BYTES;
             let is_pinned = inner.is_pinned.load(Relaxed);
@@ -100,8 +100,8 @@ impl Pool {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A thread calls `progress` whenever it has populated 32 MiB. Two calls never overlap. If `progress`
-    /// returns [`ControlFlow::Break`], the work ends.
+    /// A thread calls `progress` after each part that it has populated. A part has 32 MiB, except for the
+    /// last part. Two calls never overlap. If `progress` returns [`ControlFlow::Break`], the work ends.
     ///
     /// The caller is one of the threads. If the system starts no other thread, the caller does all the work.
     /// With more than one thread, the program needs heap memory: to start a thread, the standard library
@@ -175,7 +175,7 @@ impl<F: FnMut(PopulateProgress) -> ControlFlow<()> + Send> Work<'_, F> {
             }
             let end = (start + CHUNK_BYTES).min(self.total);
             let blocks = start / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES);
-            // Set this first, so that no scan returns the memory that is being populated.
+            // Set this number first, so that no scan gives the memory back that is being populated.
             self.inner.populated_blocks.fetch_max(blocks.end as u32, Relaxed);
             let outcome = advice::populate(&self.inner.memory, start..end);
             let Ok(mut state) = self.state.lock() else { return };
@@ -198,7 +198,7 @@ impl<F: FnMut(PopulateProgress) -> ControlFlow<()> + Send> Work<'_, F> {
 }
 
 impl Inner {
-    /// Notes in the ledger that pageblocks are resident, so that a trim returns them.
+    /// Notes in the ledger that pageblocks are resident, so that a trim gives them back.
     fn note_populated(&self, blocks: std::ops::Range<usize>) {
         for block in blocks {
             for before in [ReturnState::Fresh, ReturnState::Returned] {

@@ -19,7 +19,7 @@ impl Inner {
         let wanted = self.percpu.refill_size(class)?;
         self.fetch(class, wanted, batch);
         if batch.len() == 0 {
-            // The capacity has no room for half an array. Fetch a single block.
+            // The capacity has no room for half an array, or the base has no block. Try a single block.
             self.fetch(class, 1, batch);
         }
         let first = batch.pop_back()?;

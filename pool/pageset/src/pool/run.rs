@@ -14,10 +14,10 @@ impl Pool {
     /// Allocates contiguous memory of `bytes`, rounded up to pages. The largest run is the whole pool. The
     /// contents are unspecified.
     ///
-    /// Up to 4 MiB, this does the same as [`alloc_exact`](Self::alloc_exact). A larger run takes the first
-    /// free pageblocks that are contiguous. The search costs O(pool / 2 MiB). The unused rest of the last
-    /// pageblock stays free. The run is aligned to 2 MiB if enough free pageblocks are contiguous, and
-    /// otherwise to a page.
+    /// Does the same as [`alloc_exact`](Self::alloc_exact) for a number of bytes. A run of more than 4 MiB
+    /// takes the first free pageblocks that are contiguous. The search costs O(pool / 2 MiB). The unused rest
+    /// of the last pageblock stays free. The run is aligned to 2 MiB if enough free pageblocks are
+    /// contiguous, and otherwise to a page.
     ///
     /// ```
     /// use pageset::Pool;

@@ -34,8 +34,8 @@ impl Drop for Called {
 }
 
 impl Inner {
-    /// Repeats `attempt` as long as it finds no memory and the program frees pages. No lock is held between
-    /// two attempts.
+    /// Repeats `attempt` until it no longer fails for lack of memory, or until the program frees no pages.
+    /// Between two attempts, this thread holds no lock of the pool.
     pub(super) fn or_reclaimed<T>(
         &self,
         page_count: usize,
@@ -65,8 +65,8 @@ impl Pool {
     /// Limits the bytes that users and the CPUs' arrays may have together, up to the size of the pool. For a
     /// pool that can grow, build a larger pool with a smaller [capacity](crate::Builder::capacity), and raise
     /// the capacity later. Unused address space costs nearly nothing, and the pool uses its lowest pages
-    /// first. If more memory is in use than the new capacity, allocations fail until enough is freed.
-    /// [`resize`](Self::resize) also returns memory to the system. O(1).
+    /// first. If more memory is in use than the new capacity, allocations fail until enough is freed, except
+    /// for blocks in this CPU's array. [`resize`](Self::resize) also gives memory back to the system. O(1).
     pub fn set_capacity(&self, bytes: usize) {
         if let Ok((inner, _inside)) = self.enter() {
             inner.capacity.set_limit((bytes.min(inner.memory.bytes()) / PAGE_BYTES) as u64);

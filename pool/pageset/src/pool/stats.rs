@@ -36,7 +36,7 @@ pub struct Stats {
     pub largest_free_order: Option<Order>,
     /// How often an array or a bulk allocation fetched blocks from the base.
     pub array_refills: u64,
-    /// How often blocks went to the base because an array was full.
+    /// How often blocks went to the base because an array had no room for them.
     pub array_flushes: u64,
     /// How often the pool emptied the arrays of all CPUs.
     pub array_drains: u64,
@@ -50,13 +50,13 @@ pub struct Stats {
     pub bad_frees: u64,
     /// Bytes cleared by `alloc_zeroed`.
     pub cleared_bytes: u64,
-    /// Bytes cleared in idle time.
+    /// Bytes that scans cleared in advance ([`Prezero`](crate::Prezero)).
     pub prezeroed_bytes: u64,
-    /// Bytes returned to the system.
+    /// Bytes that went back to the system.
     pub returned_bytes: u64,
-    /// Bytes of returned pageblocks that were used again.
+    /// Bytes of pageblocks that went back to the system and were used again.
     pub refaulted_bytes: u64,
-    /// Time spent in returning memory.
+    /// The time that giving memory back took.
     pub return_time: Duration,
     /// Bytes of mapped metadata. Only the used part of the metadata is resident.
     pub metadata_bytes: u64,
@@ -105,8 +105,8 @@ impl Pool {
 
     /// Checks the pool's tables. First the base checks that it has each frame exactly once. Then every block
     /// in an array must be allocated in the base, and be in only one array. At last, the number of pages that
-    /// are allocated in the base must equal the number that users and arrays have. O(pages). The result is
-    /// exact only while no other thread uses the pool.
+    /// are allocated in the base must equal the sum of the pages that users have, that arrays have, and that
+    /// are out of service. O(pages). The result is exact only while no other thread uses the pool.
     ///
     /// # Errors
     /// The first violation. In a child of [`fork`](crate::Fork), the error is [`ValidateError::Forked`],

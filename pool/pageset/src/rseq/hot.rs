@@ -70,7 +70,7 @@ impl HotPage {
         self.hot().cpus.store(u32::try_from(self.sets[0].cpus().len()).unwrap_or(0), SeqCst);
     }
 
-    /// The arrays of the set in use, one for each CPU.
+    /// Returns the arrays of each CPU, out of the set that threads use now.
     pub(crate) fn current(&self) -> &[CpuArrays] {
         self.sets[self.current_index()].cpus()
     }

@@ -7,7 +7,7 @@ use rustix::mm::Advice;
 
 use super::{Change, Mapping, host};
 
-/// How free memory goes back to the system.
+/// The system call that gives free memory back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Giveback {
     /// `MADV_DONTNEED`, for private memory.
@@ -27,8 +27,8 @@ pub(crate) enum Discarded {
     No,
 }
 
-/// Returns a range of bytes, counted from the mapping's start, to the system. If the system takes them, they
-/// read as zero afterwards.
+/// Gives a range of bytes, counted from the mapping's start, back to the system. If the system takes the
+/// bytes, they read as zero afterwards.
 ///
 /// The caller must own all pages of the range.
 pub(crate) fn discard(mapping: &Mapping, bytes: Range<usize>, how: Giveback) -> Discarded {

@@ -28,7 +28,7 @@ struct Tools {
 pub(crate) struct Checked {
     tools: Tools,
     start: *mut u8,
-    /// The end of the last page that was ever poisoned.
+    /// The highest end of a page that a user gave back, in bytes from the pool's start.
     end: AtomicUsize,
 }
 
@@ -65,8 +65,8 @@ impl Tools {
 }
 
 impl Checked {
-    /// Finds the memory checkers of this process, to tell them about the pages of this mapping. `None` if
-    /// there are none.
+    /// Finds the memory checkers of this process, to tell them about the pages of this mapping. `None` if the
+    /// process has no memory checker.
     pub(crate) fn new(memory: &Mapping) -> Option<Self> {
         let tools = Tools::find()?;
         Some(Self { tools, start: memory.start().as_ptr(), end: AtomicUsize::new(0) })

@@ -81,7 +81,7 @@ pub(crate) struct MapError {
 }
 
 /// A change that the pool made to its memory. If the memory is a caller's region, the pool undoes the change
-/// before it returns the region.
+/// before the caller gets the region back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// The memory is hidden from children.

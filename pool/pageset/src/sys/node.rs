@@ -29,7 +29,7 @@ impl NodeSet {
         Self(words)
     }
 
-    /// A set of one node. `None` if the number is larger than any kernel supports.
+    /// A set of one node. `None` for 1024 or more, because no kernel supports so many nodes.
     pub(crate) fn of(node: u16) -> Option<Self> {
         let mut set = Self::of_bits(0);
         let node = usize::from(node);

@@ -1,4 +1,5 @@
-//! A shared value on the heap. (The standard library's `Arc` ends the program if the heap is exhausted.)
+//! A value on the heap with counted references. (The standard library's `Arc` ends the program if the heap is
+//! exhausted.)
 
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
@@ -10,11 +11,11 @@ use std::sync::atomic::{
 
 use crate::heap::{self, HeapExhausted};
 
-/// A share of a value. Dropping the last share drops the value.
+/// A counted reference to a value. Dropping the last reference drops the value.
 ///
 /// # Invariants
-/// The pointer comes from a box of one entry. The box lives as long as there are shares, and its count of
-/// owners equals the number of shares.
+/// The pointer comes from a box of one entry. The box lives as long as there are references, and its count of
+/// owners equals the number of references.
 pub(crate) struct Shared<T>(NonNull<Owned<T>>);
 
 struct Owned<T> {
@@ -22,14 +23,14 @@ struct Owned<T> {
     value: T,
 }
 
-// SAFETY: the same conditions as for `Arc`: shares on several threads read the value, and the last share
-// drops the value on its own thread.
+// SAFETY: the same conditions as for `Arc`: references on several threads read the value, and the thread of
+// the last reference drops the value.
 unsafe impl<T: Send + Sync> Send for Shared<T> {}
 // SAFETY: as for Send.
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
-    /// The first share of a value.
+    /// Moves a value to the heap, and makes the first reference to it.
     pub(crate) fn new(value: T) -> Result<Self, HeapExhausted> {
         let mut list = heap::with_room(1)?;
         list.push(Owned { owners: AtomicUsize::new(1), value });
@@ -37,32 +38,32 @@ impl<T> Shared<T> {
         Ok(Self(NonNull::from(Box::leak(list.into_boxed_slice())).cast()))
     }
 
-    /// Whether both are shares of the same value.
+    /// Whether both references refer to the same value.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.0 == other.0
     }
 
-    /// Drops a share that belonged to a thread of the parent. A child of `fork` does not have that thread, so
-    /// nothing else would drop the share.
+    /// Drops a reference that belonged to a thread of the parent. A child of `fork` does not have the
+    /// parent's thread, so no other code would drop the reference.
     ///
     /// # Safety
-    /// A lost share exists, and no other code will drop it.
+    /// A lost reference exists, and no other code will drop it.
     pub(crate) unsafe fn drop_lost(&self) {
-        // SAFETY: the caller promises that a lost share exists, and that no other code drops it. This copy
-        // takes its place.
+        // SAFETY: the caller promises that a lost reference exists, and that no other code drops it. This
+        // copy takes the place of the lost reference.
         drop(unsafe { ptr::read(self) });
     }
 
     fn owned(&self) -> &Owned<T> {
-        // SAFETY: by the invariant the box lives as long as this share.
+        // SAFETY: by the invariant, the box lives as long as this reference.
         unsafe { self.0.as_ref() }
     }
 }
 
 impl<T> Clone for Shared<T> {
     fn clone(&self) -> Self {
-        // INVARIANT: the count grows by one for the new share. `Relaxed` suffices: passing the share to
-        // another thread synchronises.
+        // INVARIANT: the count grows by one for the new reference. `Relaxed` suffices, because passing the
+        // reference to another thread synchronises.
         self.owned().owners.fetch_add(1, Relaxed);
         Self(self.0)
     }
@@ -82,18 +83,18 @@ impl<T> Drop for Shared<T> {
         if self.owned().owners.fetch_sub(1, Release) > 1 {
             return;
         }
-        // Race: other threads drop their shares before this thread drops the last share. After this fence,
-        // this thread sees the other threads' writes to the value.
+        // Race: other threads drop their references before this thread drops the last reference. After this
+        // fence, this thread sees the other threads' writes to the value.
         fence(Acquire);
-        // SAFETY: the pointer comes from a leaked box of one entry, and by the invariant this was the box's
-        // last share.
+        // SAFETY: the pointer comes from a leaked box of one entry, and by the invariant this was the last
+        // reference to the box.
         drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(self.0.as_ptr(), 1)) });
     }
 }
 
 /// A value that contains locks.
 pub(crate) trait Locks {
-    /// The guards of the locks, which are held until this is dropped.
+    /// The guards of the locks. The locks are held until this value is dropped.
     type Held<'a>
     where
         Self: 'a;
@@ -102,7 +103,7 @@ pub(crate) trait Locks {
     fn hold(&self) -> Self::Held<'_>;
 }
 
-/// The locks of a shared value, held until this is dropped.
+/// All locks of a shared value. The locks are held until this value is dropped.
 pub(crate) struct Locked<T: Locks + 'static> {
     // This field is dropped first, so the value outlives the guards.
     _held: T::Held<'static>,
@@ -111,8 +112,8 @@ pub(crate) struct Locked<T: Locks + 'static> {
 
 impl<T: Locks> Locked<T> {
     pub(crate) fn new(share: Shared<T>) -> Self {
-        // SAFETY: the share keeps the value at its address, and is dropped after everything that borrows from
-        // this reference. `hold` is generic over the lifetime, so it cannot store the reference elsewhere.
+        // SAFETY: `share` keeps the value at its address, and is dropped after everything that borrows from
+        // `value`. `hold` is generic over the lifetime, so it cannot store the reference elsewhere.
         let value: &'static T = unsafe { &*ptr::from_ref::<T>(&share) };
         Self { _held: value.hold(), share }
     }
@@ -155,7 +156,7 @@ mod tests {
         let ends = AtomicUsize::new(0);
         let first = Shared::new(Ends(&ends)).unwrap();
         std::mem::forget(first.clone());
-        // SAFETY: the share that was forgotten above is lost, and is dropped here once.
+        // SAFETY: the reference that was forgotten above is lost, and is dropped here once.
         unsafe { first.drop_lost() };
         drop(first);
         assert_eq!(ends.load(Relaxed), 1);

@@ -31,7 +31,7 @@ fn done(outcome: impl Into<i64>) {
     assert_eq!(outcome.into(), 0, "{}", io::Error::last_os_error());
 }
 
-/// Frees the block, lets the pool return memory, and takes the block again.
+/// Frees the block, lets the pool give memory back, and takes the block again.
 fn next_owner<'p>(pool: &'p Pool, pages: Pages<'p>) -> Pages<'p> {
     drop(pages);
     while pool.tick().more {}
@@ -173,7 +173,7 @@ fn locked_pages_do_not_go_back_until_they_are_unlocked_and_all_others_do() {
         while pool.tick().more {}
         let returned = pool.stats().returned_bytes;
         assert_eq!(returned, BYTES as u64 - (2 << 20), "{backing:?}: all but the pageblock with the page");
-        // A trim returns all parts of the pageblock except the 64 KiB around the locked page.
+        // A trim gives back all parts of the pageblock except the 64 KiB around the locked page.
         assert_eq!(pool.trim().returned_bytes, (2 << 20) - (64 << 10));
         let zeros: Vec<_> = std::iter::from_fn(|| pool.alloc_zeroed(Order::MAX).ok()).collect();
         assert!(zeros.len() == 4 && zeros.iter().all(|pages| pages.iter().all(|byte| *byte == 0)));
@@ -280,7 +280,7 @@ fn the_file_of_a_pool_reaches_every_page_of_it_and_of_no_other() {
     let seen = unsafe { slice::from_raw_parts(mapping.cast::<u8>(), BYTES) };
     assert_eq!(&seen[of_b.offset()..][..6], b"secret");
     assert!(!seen.windows(6).any(|bytes| bytes == b"hidden"));
-    // SAFETY: the byte lies inside the mapping, and its page was never allocated.
+    // SAFETY: the byte lies inside the mapping, and the pool has never handed out its page.
     unsafe { mapping.cast::<u8>().wrapping_add(BYTES - 1).write(0x66) };
     let zeroed: Vec<_> = std::iter::from_fn(|| pool.alloc_zeroed(Order::MAX).ok()).collect();
     let spoilt = zeroed.iter().filter(|pages| pages.iter().any(|byte| *byte != 0)).count();

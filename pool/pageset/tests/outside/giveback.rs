@@ -28,14 +28,14 @@ fn fault_16_any_interval_and_any_rate_are_a_policy() {
         let ticks: Vec<_> = (0..5).map(|_| pool.tick().returned_bytes).collect();
         assert_eq!(ticks.iter().sum::<u64>(), 4 * MIB as u64, "{ticks:?} at {interval:?}");
     }
-    // The pool's thread sleeps for this time, but ends when the pool is dropped.
+    // The pool's thread sleeps for this time, but ends when the test drops the pool.
     let mut returns = ReturnPolicy::default();
     (returns.interval, returns.bytes_per_second) = (long, much);
     let pool = Pool::builder().size(64 * MIB).returns(returns).build().unwrap();
     pool.alloc(Order::MAX).unwrap().fill(1);
 }
 
-/// The counter tells a program how much memory a resize returned.
+/// The counter tells a program how much memory a resize gave back.
 #[test]
 fn what_a_resize_gives_back_is_counted() {
     let pool = builder(64).build().unwrap();
@@ -48,7 +48,8 @@ fn what_a_resize_gives_back_is_counted() {
     assert_eq!(pool.stats().returned_bytes, 32 * MIB as u64, "what was not used again went back before");
 }
 
-/// Scans return only whole pageblocks, and a trim also returns free parts of pageblocks, as the guide says.
+/// Scans give back only whole pageblocks, and a trim also gives back free parts of pageblocks, as the guide
+/// says.
 #[test]
 fn one_live_page_keeps_its_pageblock_resident_until_a_trim() {
     let pool = builder(32).backing(Backing::Plain).build().unwrap();
@@ -90,7 +91,7 @@ fn scans_give_single_pages_back_if_they_are_told_to() {
     }
 }
 
-/// Found by a reader: scans for free parts returned kept and populated memory.
+/// Regression test: scans for free parts gave back kept and populated memory.
 #[test]
 fn scans_for_parts_leave_kept_and_populated_memory() {
     for (keep_mib, populated_mib) in [(8, 0), (0, 16), (8, 16), (0, 0)] {
@@ -101,7 +102,8 @@ fn scans_for_parts_leave_kept_and_populated_memory() {
         pool.populate(populated_mib * MIB, one, |_| ControlFlow::Continue(())).unwrap();
         let mut pages: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::ZERO).ok()).collect();
         pages.iter_mut().for_each(|page| page[0] = 1);
-        // One page stays in use. Scans return the other pages of its pageblock, unless that is populated.
+        // One page stays in use. Scans give back the other pages of its pageblock, unless the pageblock is
+        // populated.
         pages.retain(|page| page.offset() == 0);
         (0..20).for_each(|_| while pool.tick().more {});
         let kept = pool.backing().unwrap().resident_bytes;
@@ -179,15 +181,16 @@ fn discarded_pages_go_back_and_are_known_to_be_zero() {
             held.iter_mut().for_each(|pages| pages.fill(1));
             let bytes = held[0].len();
             assert!(held.into_iter().all(|pages| pages.discard() == bytes), "{backing:?} {order}");
-            // If a part of a transparent huge page went back, the rest stays resident as small pages.
+            // If the pool gave back a part of a transparent huge page, the rest stays resident as small
+            // pages.
             let resident = pool.backing().unwrap().resident_bytes;
             assert!(backing == Backing::Thp || resident == 0, "{backing:?} {order}: {resident}");
             let cleared = pool.stats().cleared_bytes;
             let zeroed: Vec<_> = (0..12).map(|_| pool.alloc_zeroed(order).unwrap()).collect();
             assert!(zeroed.iter().all(|pages| pages.iter().all(|byte| *byte == 0)), "{backing:?} {order}");
             assert_eq!(pool.stats().cleared_bytes, cleared, "{backing:?} {order}");
-            // The discarded pages are noted as zero. Allocate them, write to them and free them: now they are
-            // not zero.
+            // The pool notes the discarded pages as zero. Allocate them, write to them and free them. Now
+            // they are not zero.
             assert!(zeroed.into_iter().all(|pages| pages.discard() == bytes));
             let mut written: Vec<_> = (0..12).map(|_| pool.alloc(order).unwrap()).collect();
             written.iter_mut().for_each(|pages| pages.fill(2));
@@ -204,7 +207,8 @@ fn discarded_pages_go_back_and_are_known_to_be_zero() {
     }
 }
 
-/// Pages that stay allocated lose their memory and contents; those beside them keep theirs.
+/// Pages that stay allocated lose their memory and contents. The adjacent pages keep their memory and
+/// contents.
 #[test]
 fn memory_of_pages_in_use_goes_back_and_reads_as_zeros() {
     for backing in [Backing::Plain, Backing::Memfd] {
@@ -221,7 +225,7 @@ fn memory_of_pages_in_use_goes_back_and_reads_as_zeros() {
             assert!(run.iter().all(|byte| *byte == 1), "{backing:?} {part:?}: and no others");
         }
         assert_eq!(pool.stats().nr_used, 8448);
-        // The pages were written since, so they are not known to be zero.
+        // The test has written to the pages since, so the pool must not treat them as zero.
         drop(run);
         assert!(pool.alloc_run_zeroed(33 << 20).unwrap().iter().all(|byte| *byte == 0));
         pool.validate().unwrap();

@@ -120,7 +120,8 @@ fn a_capacity_is_hard() {
     assert!(pool.alloc(order(8)).is_ok());
 }
 
-/// An error names what is short after the arrays were drained: memory or capacity.
+/// The pool drains the arrays. If the allocation still fails, the error names the cause: too little memory or
+/// too little capacity.
 #[test]
 fn an_allocation_says_what_is_really_short() {
     both(|builder| {
@@ -240,7 +241,7 @@ fn raw_pages_come_back_and_a_second_time_is_refused() {
         let _ = pool.trim();
         // SAFETY: as above.
         assert!(unsafe { Pages::from_raw_checked(&pool, raw) }.is_none(), "in the core");
-        // A double free without a check is refused when the array is emptied.
+        // Without a check, the pool refuses a double free only when it empties the array.
         for _ in 0..2 {
             // SAFETY: the second call is a double free on purpose. No allocation follows before the trim.
             drop(unsafe { Pages::from_raw(&pool, raw) });
@@ -452,7 +453,7 @@ fn a_pool_can_be_made_smaller_and_as_large_as_before() {
     let pool = builder(64).build().unwrap();
     let held = pool.alloc(Order::THP).unwrap();
     let out_of_service = pool.alloc_at(16_383, Order::ZERO).unwrap().into_raw();
-    // SAFETY: the pages were just given up, and are taken back only once.
+    // SAFETY: the test has just given the pages up, and takes them back only once.
     drop(unsafe { Pages::from_raw(&pool, out_of_service) });
     assert_eq!(pool.resize(16 * MIB), 16 * MIB);
     let stats = pool.stats();
@@ -461,7 +462,7 @@ fn a_pool_can_be_made_smaller_and_as_large_as_before() {
     assert!(unsafe { Pages::from_raw_checked(&pool, out_of_service) }.is_none());
     let blocks: Vec<_> = std::iter::from_fn(|| pool.alloc(Order::THP).ok()).collect();
     assert_eq!(blocks.len(), 7);
-    // No memory is free. The capacity falls now, and the memory goes back at a later resize.
+    // No memory is free. The capacity falls now, and a later resize takes the memory out of service.
     assert_eq!(pool.resize(8 * MIB), 16 * MIB);
     drop(blocks);
     assert_eq!(pool.resize(8 * MIB), 8 * MIB);
@@ -524,8 +525,8 @@ fn populated_memory_stays_until_it_is_trimmed() {
 
 type Way = fn(&Pool);
 
-/// The pool's thread sleeps while everything is free. Each way to take pages wakes it, because pages may
-/// return into arrays without waking it.
+/// The pool's thread sleeps while all pages are free. Each way to take pages must wake the thread, because a
+/// free into an array does not wake it.
 #[test]
 fn idle_memory_goes_back_whatever_way_it_was_taken() {
     let ways: [(&str, Way); 5] = [
@@ -560,7 +561,7 @@ fn a_shared_pool_gives_its_file_and_its_memory_back() {
     let pool = builder(16).backing(Backing::Memfd).build().unwrap();
     let mut page = pool.alloc(Order::THP).unwrap();
     page.fill(3);
-    // SAFETY: the file is used only for calls that its seals refuse.
+    // SAFETY: the test uses the file only for calls that the file's seals refuse.
     let file = unsafe { pool.memfd() }.unwrap();
     assert!(rustix::fs::ftruncate(file, 0).is_err(), "shorter: a touch of the pages would be fatal");
     assert!(rustix::fs::ftruncate(file, 32 * MIB as u64).is_err());

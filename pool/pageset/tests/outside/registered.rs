@@ -44,7 +44,7 @@ impl Ring {
             block.fill(0);
             let file = types::Fd(self.file.as_raw_fd());
             let read = opcode::ReadFixed::new(file, block.as_ptr().as_ptr(), BLOCK_BYTES as u32, 0).build();
-            // SAFETY: the block is owned until the read has ended.
+            // SAFETY: the test owns the block until the read has ended.
             unsafe { self.ring.submission().push(&read) }.unwrap();
             self.ring.submit_and_wait(1).unwrap();
             let completion = self.ring.completion().next().unwrap();
@@ -121,8 +121,8 @@ fn reads_into_a_registered_pool_that_is_pinned_arrive_whatever_is_called() {
     }
 }
 
-/// The documentation warns that a pool that gives memory back loses reads. If this test fails, `pinned` is no
-/// longer needed.
+/// The documentation warns that reads into a pool get lost if the pool gives memory back. If this test fails,
+/// programs no longer need `pinned`.
 #[test]
 fn reads_into_a_registered_pool_that_gives_memory_back_are_lost() {
     for backing in BACKINGS {

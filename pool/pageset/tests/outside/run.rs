@@ -68,7 +68,8 @@ fn a_run_is_cleared_only_where_it_has_to_be() {
     assert_eq!(pool.stats().cleared_bytes - before, 2 * MIB as u64, "what was discarded is known to be zero");
 }
 
-/// Single pages are cut out of a run and freed, as a balloon does with the memory of a virtual machine.
+/// The test cuts single pages out of a run and frees them, as a balloon does with the memory of a virtual
+/// machine.
 #[test]
 fn parts_of_a_run_are_pages_of_their_own() {
     let pool = Arc::new(builder(64 * MIB).backing(Backing::Memfd).build().unwrap());

@@ -65,13 +65,14 @@ impl Model {
         (first..first + count).all(|frame| self.is_used.get(frame).is_some_and(|used| *used))
     }
 
-    /// The expected outcome of an allocation of a block. It fails only for lack of memory or capacity.
+    /// Returns the expected outcome of the allocation of a block. The allocation fails only if no such block
+    /// is free, or if it exceeds the capacity.
     pub(super) fn alloc(&self, order: Order) -> Result<(), AllocError> {
         self.alloc_frames(order, order.frames() as usize)
     }
 
-    /// The expected outcome of an allocation of more frames than a block has. It fails only if they exceed
-    /// the capacity, or if no such run is free.
+    /// Returns the expected outcome of the allocation of more frames than a block has. The allocation fails
+    /// only if no such run is free, or if it exceeds the capacity.
     pub(super) fn alloc_run(&self, count: usize) -> Result<(), AllocError> {
         if self.used + count > self.capacity && self.capacity < self.frames() {
             return Err(AllocError::OverCapacity);
@@ -84,8 +85,8 @@ impl Model {
         if is_there { Ok(()) } else { Err(AllocError::NoRun { page_count: count }) }
     }
 
-    /// The expected outcome of an allocation of `count` frames. It fails only if they exceed the capacity, or
-    /// if no block of this order is free.
+    /// Returns the expected outcome of the allocation of `count` frames. The allocation fails only if no
+    /// block of this order is free, or if the frames exceed the capacity.
     pub(super) fn alloc_frames(&self, order: Order, count: usize) -> Result<(), AllocError> {
         let frames = order.frames() as usize;
         if self.used + count > self.capacity && self.capacity < self.frames() {

@@ -81,7 +81,8 @@ pub(crate) enum Operation {
         task: u8,
         frames: u8,
     },
-    /// The allocator fails after this number of further allocations. From 128 on, it does not fail.
+    /// Lets the allocator fail after this number of further allocations. With 128 or more, the allocator
+    /// never fails.
     FailAfter {
         allocations: u8,
     },

@@ -1,6 +1,6 @@
 //! The simple model has the pages of address spaces with their rights and contents. The engine must give the
-//! model's answers. The engine may also answer "out of memory" if memory was short. In that case the engine
-//! must have changed nothing.
+//! model's answers. The engine may also answer "out of memory" if memory was short. In that case, the engine
+//! must have changed no area and no contents.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

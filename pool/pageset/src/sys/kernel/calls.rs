@@ -91,7 +91,7 @@ pub(in crate::sys) fn collapse(mapping: &Mapping, bytes: Range<usize>) -> io::Re
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Returns bytes to the system by the given advice. The caller must own all pages of the range.
+/// Gives bytes back to the system by the given advice. The caller must own all pages of the range.
 pub(in crate::sys) fn discard(mapping: &Mapping, bytes: Range<usize>, advice: Advice) -> io::Result<()> {
     advise(mapping, bytes, advice)
 }

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 const HEADERS_AT_MOST: usize = 4096;
 
 /// Asks the loader to keep the library that has this code loaded. The pool's own thread runs the library's
-/// code, and the kernel may still have the address of a sequence's descriptor for an interrupted thread. Both
-/// threads would crash if the library were unmapped.
+/// code, and the kernel may still have the address of a sequence's descriptor for an interrupted thread. The
+/// pool's thread or the interrupted thread would crash if the library were unmapped.
 pub(in crate::sys) fn stay_loaded() {
     static IS_ASKED: AtomicBool = AtomicBool::new(false);
     if IS_ASKED.swap(true, Relaxed) {

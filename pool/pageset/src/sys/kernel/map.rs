@@ -143,7 +143,7 @@ fn name(start: NonNull<u8>, bytes: usize) {
 }
 
 /// Reserves `bytes` of address space at a multiple of [`POOL_ALIGN`]. To align the range, reserves more than
-/// `bytes` first, and then returns the excess.
+/// `bytes` first, and then unmaps the rest.
 fn reserve_aligned(bytes: usize) -> io::Result<NonNull<u8>> {
     let small = || reserve_aligned_to(bytes, POOL_ALIGN);
     // A pool of 1 GiB or more begins at a multiple of 1 GiB if there is room, so that huge pages of 1 GiB
