@@ -96,8 +96,8 @@ fn write(
     Ok(format.exporter().export(&table.with_provenance(provenance.clone()), out)?)
 }
 
-/// Sentences that name the recordings with the answer Yes, the worst first, and say for how many recordings
-/// each change is advised.
+/// Sentences that say how many recordings have each answer, name recordings with the answer Yes, the worst
+/// first, and say for how many recordings each change is advised.
 fn sentences(fleet: &Fleet<Advice>, answers: &Answers) -> Vec<String> {
     let Answers { recordings, yes, no, unknown, why_unknown, unread, advised, .. } = answers;
     let mut said = vec![format!("{} of {recordings} recordings say Yes, {no} say No.", yes.len())];
