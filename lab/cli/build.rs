@@ -1,5 +1,5 @@
-//! Finds out the commit that is built, for the provenance of results. Packagers who build without git set
-//! `PAGESET_COMMIT`.
+//! Finds out the commit that is built, because results name this commit. Packagers who build without git name
+//! the commit in `PAGESET_COMMIT`.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,7 +15,7 @@ fn main() {
     // Cargo runs this script again when one of these files changes. Git changes them at each commit.
     watched
         .extend(["HEAD", "logs/HEAD"].into_iter().filter_map(|name| git(&["rev-parse", "--git-path", name])));
-    // Leave out paths that do not exist, because cargo would run this script at every build.
+    // Leave out paths that do not exist: for such a path, cargo would run this script at every build.
     for path in watched.iter().filter(|path| Path::new(path).exists()) {
         println!("cargo::rerun-if-changed={path}");
     }
@@ -33,7 +33,7 @@ fn commit_of_checkout() -> Option<String> {
     Some(if differs.is_ok_and(|output| output.status.code() == Some(1)) { commit + "-dirty" } else { commit })
 }
 
-/// The output of git, in this project's checkout only.
+/// Runs git, and returns its output. `None` outside this project's checkout, or if git fails.
 fn git(arguments: &[&str]) -> Option<String> {
     if !Path::new("../../.git").exists() {
         return None;

@@ -51,7 +51,7 @@ const THIS_MACHINE: &str = "This machine";
 pub(crate) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
     if args.recordings.iter().any(|recording| recording.as_os_str() == "-") {
         exit_with_usage(
-            "advice opens a recording again if it does not describe its machine, so it cannot come from the standard input: give a file",
+            "`advise` may read a recording twice, so the recording cannot come from the standard input: give a file",
         );
     }
     if !args.recordings.is_empty() && args.apply.is_none() && !args.command.is_empty() {
@@ -161,7 +161,7 @@ fn judge(args: &AdviseArgs, invocation: &Invocation, settings: &Settings, signal
     }
 }
 
-/// The provenance of advice: command, version, commit, and the recorded machine.
+/// Adds the recorded machine and its policy to the provenance.
 fn with_machine(provenance: Provenance, advice: &Advice) -> Provenance {
     Provenance {
         machine: format!(
@@ -174,13 +174,14 @@ fn with_machine(provenance: Provenance, advice: &Advice) -> Provenance {
     }
 }
 
-/// An answer of `advise` other than No. With `--exit-code`, `advise` prints its advice, and then returns this
-/// answer as an error that sets the exit status.
+/// An answer of `advise` that is not No. With `--exit-code`, `advise` prints its advice, and then returns
+/// this answer as an error that sets the exit status.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer {
     /// A setting or another kernel would help.
     Yes,
-    /// The recording does not show whether page sets are the problem.
+    /// The recording does not show whether page sets are the problem, or has only counts, which do not show
+    /// what helps.
     Unknown,
 }
 
@@ -219,8 +220,8 @@ struct Printed<'a> {
     advice: &'a Advice,
     tried: Option<&'a TrialResult>,
     provenance: &'a Provenance,
-    /// Whether the table of forecasts is left out: no change is advised or was tried, and the user did not
-    /// give `--evidence`.
+    /// Whether the table of forecasts is left out, although there are forecasts: no change is advised or was
+    /// tried, and the user did not give `--evidence`.
     is_brief: bool,
 }
 
@@ -350,7 +351,8 @@ fn title(advice: &Advice) -> String {
     format!("{recording}: {} events in {seconds:.1} s{command}", findings.events)
 }
 
-/// Forecasts for other settings and kernels.
+/// Makes the table of forecasts for other settings and kernels. The first row is the recorded kernel with its
+/// settings.
 pub(crate) fn table(advice: &Advice) -> Table {
     let columns = vec![
         Column::label("candidate", "setting or kernel"),

@@ -1,4 +1,5 @@
-//! `pageset completions` prints scripts for shells, which then complete commands, options and names of policies.
+//! `pageset completions` prints a script for a shell. With this script, the shell completes commands and
+//! options. The shells bash, zsh and fish also complete names of policies.
 
 use anyhow::Result;
 

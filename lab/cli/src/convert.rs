@@ -46,7 +46,8 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<()> {
     }
 }
 
-/// The output file that the user named, or a file in the current directory with the input's name.
+/// The output file that the user named. By default, a file in the current directory with the input's name and
+/// this extension.
 fn output_of(args: &ConvertArgs, extension: &str) -> PathBuf {
     args.output.clone().unwrap_or_else(|| {
         let stem = args.input.file_stem().filter(|stem| *stem != "-");
@@ -80,7 +81,7 @@ fn native(args: &ConvertArgs, output: &Path, existing: Existing) -> Result<()> {
         convert(reader, &mut file, options, |events| progress.show(amount.done(events))).map_err(|error| {
             match error {
                 TraceError::Io { source, action: CONVERT_WRITES, .. } => {
-                    // Add nothing to this error, because it names the file.
+                    // Add nothing to the source of this error, because the source already names the file.
                     anyhow!(source)
                 }
                 error => hint::of_trace(error),

@@ -1,8 +1,9 @@
-//! Finds the command lines in help texts, in the book and in READMEs. Tests parse all command lines, and run
-//! the command lines of help texts.
+//! Finds the command lines in help texts, in the book and in READMEs. Tests parse all these command lines,
+//! and run most command lines of help texts.
 
-/// Returns the command lines in a text. A command line is a line below `Examples:`, or an indented line that
-/// begins with `pageset` and a subcommand. A comment after two spaces is left out.
+/// Returns the command lines in a text. A command line is indented by two spaces. It stands below
+/// `Examples:`, or calls `pageset` with an option or one of `subcommands`. A comment after two spaces is left
+/// out.
 pub(crate) fn command_lines(text: &str, subcommands: &[String]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut is_example = false;

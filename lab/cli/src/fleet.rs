@@ -13,7 +13,8 @@ use crate::args::exit_with_usage;
 use crate::options::{OpeningArgs, SourceArgs};
 use crate::progress::Progress;
 
-/// Whether these paths are a fleet: several paths, or a folder.
+/// Whether these paths are a fleet: several paths, or a folder. If a path of a fleet is the standard input,
+/// ends the program with a usage error.
 pub(crate) fn is_one(recordings: &[PathBuf]) -> bool {
     if !fleet::is_fleet(recordings) {
         return false;
@@ -77,8 +78,7 @@ fn without_path(error: &str, file: &Path) -> String {
 
 /// Turns the document of one recording into JSON.
 ///
-/// # Errors
-/// An error if the result cannot be written as JSON.
+/// # Errors Returns an error if the result cannot be written as JSON.
 pub(crate) fn document(document: &impl Serialize) -> Result<Box<RawValue>> {
     Ok(serde_json::value::to_raw_value(document)?)
 }
@@ -146,8 +146,8 @@ impl<R> Fleet<R> {
         }
     }
 
-    /// Returns an error if a recording could not be read. Subcommands call this after they have printed all
-    /// results, so that the exit status shows the failure.
+    /// Returns an error if a recording could not be read. Subcommands call this function after they have
+    /// printed all results, so that the exit status shows the failure.
     pub(crate) fn finish(&self) -> Result<()> {
         match self.unread() {
             0 => Ok(()),

@@ -73,7 +73,7 @@ impl LayoutSummary {
         self.zones.iter().map(|zone| format!("{} {}", zone.node, zone.name)).collect()
     }
 
-    /// Prints the summary on one line.
+    /// Returns the summary as one line.
     pub(crate) fn line(&self) -> String {
         let plural = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
         let gibibytes = self.managed_bytes as f64 / f64::from(1 << 30);
@@ -95,8 +95,8 @@ impl LayoutSummary {
 }
 
 /// Returns the machine to replay `source` on. If the recording does not describe its machine, reads all
-/// events once to guess a layout. A recording from a pipe is then refused, because a pipe can be read only
-/// once.
+/// events once to guess a layout. In this case a recording from a pipe is refused, because a pipe can be read
+/// only once.
 pub(crate) fn find(
     source: &Source,
     args: &SourceArgs,

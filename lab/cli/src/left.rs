@@ -43,7 +43,7 @@ pub(crate) fn put_back(settings: &Settings) -> Result<()> {
     }
 }
 
-/// The error of a command that must not change settings, because a killed command did not restore its
+/// The error text of a command that refuses to change settings, because a killed command did not restore its
 /// settings.
 pub(crate) fn refused(left: &Left) -> String {
     format!("{left} {}", way_back())

@@ -1,15 +1,15 @@
-//! The `pageset` command records a kernel's page events, shows the contents of recordings, and forecasts
-//! their load under other kernels.
+//! The `pageset` command records a kernel's page events, shows the contents of recordings, and forecasts zone
+//! visits of the recorded load under other kernels.
 //!
-//! Each subcommand has a file, and a file `args` with its options in a folder of the same name. The top
+//! Most subcommands have a file, and a file `args` with their options in a folder of the same name. The top
 //! `args` has the whole command line, and `options` has options that several subcommands share.
 //! - To read recordings: `source` opens a recording, `fleet` reads many, and `layouts` finds the layout of a
 //!   recording's machine.
 //! - To write results: `output`, `page` and `paragraph` write them, and `limits` turns a limit on file sizes
 //!   into an error. `invocation` makes the command that repeats a result, and `origin` describes the
 //!   recording that the result comes from. `progress` shows how far a long run is.
-//! - To end properly: `signals` delays the end of the process until settings are put back. `left` finds
-//!   settings that a killed command left changed.
+//! - To end properly: `signals` watches signals, so that settings are put back before the process ends.
+//!   `left` finds settings that a killed command left changed.
 //! - Further files: `terminal` asks the user questions, `units` parses and prints times and sizes, and
 //!   `rights` explains errors about missing rights. `examples` tests the command lines in help texts and
 //!   documents.

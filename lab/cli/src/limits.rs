@@ -6,12 +6,12 @@ use std::sync::{Arc, Once};
 use signal_hook::consts::SIGXFSZ;
 use signal_hook::flag;
 
-/// After this call, a write past the limit of file sizes (`ulimit -f`) fails, like a write to a full disk.
-/// Without this call, the kernel would end the process by a signal, and leave a temporary file that is half
-/// written.
+/// After this call, a write past the limit of file sizes (`ulimit -f`) returns an error, like a write to a
+/// full disk. Without this call, the kernel would end the process by a signal, and leave a temporary file
+/// that is half written.
 ///
-/// The signal (SIGXFSZ) is handled and not ignored, because a recorded command would inherit the ignored
-/// state, but does not inherit a handler.
+/// The signal (SIGXFSZ) gets a handler. If the signal were ignored, a recorded command would ignore it too. A
+/// recorded command does not inherit a handler.
 pub(crate) fn make_errors() {
     // Set the handler once, although Python runs several commands in one process.
     static ONCE: Once = Once::new();

@@ -61,7 +61,7 @@ pub(crate) struct MachineArgs {
     pub(crate) facts: MachineFacts,
 }
 
-/// Options for facts about a machine that are in neither a text of events nor a copy of /proc/zoneinfo.
+/// Options for facts about a machine that neither a text of events nor a copy of /proc/zoneinfo contains.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct MachineFacts {
     /// Size of a page, such as 4K, 16K or 64K: `getconf PAGESIZE` prints it, /proc/zoneinfo does not
@@ -137,7 +137,8 @@ impl RowsFormat {
 }
 
 impl RowsOutputArgs {
-    /// Refuses a format that this build cannot write, before hours of work go into the result.
+    /// Refuses a format that this build cannot write, and a format of columns on a terminal, before hours of
+    /// work go into the result.
     pub(crate) fn check(&self) -> Result<()> {
         let RowsFormat::Columnar(format) = self.format else { return Ok(()) };
         format.check()?;
@@ -160,7 +161,7 @@ pub(crate) struct TargetArgs {
 }
 
 impl TargetArgs {
-    /// The file to write; `None` is the standard output.
+    /// Makes the options that name this file; `None` is the standard output.
     pub(crate) const fn to(output: Option<PathBuf>, force: bool) -> Self {
         Self { output, force }
     }

@@ -1,6 +1,7 @@
 //! Writes results to the standard output, or to a file that appears only when it is complete. Results may
-//! contain texts from other programs. Therefore this module replaces control characters, and a test checks
-//! that no other module of the crate writes to a terminal.
+//! contain texts from other programs. Therefore this module replaces control characters. `cargo xtask ci
+//! tidy` checks that other modules of the crate do not write to the terminal; the few exceptions are in its
+//! list.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;

@@ -32,7 +32,7 @@ impl PageArgs {
     }
 }
 
-/// Makes a page of these sections. Empty sections are left out.
+/// Makes a page of the given sections, without empty sections.
 pub(crate) fn page(title: &str, sections: impl IntoIterator<Item = Section>) -> Page {
     let mut page = Page::new(title);
     let filled = sections.into_iter().filter(|section| !section.is_empty());

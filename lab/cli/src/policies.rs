@@ -1,4 +1,5 @@
-//! `pageset policies` lists the policies, or shows the rules and constants of one policy.
+//! `pageset policies` lists the policies, shows the rules and constants of one policy, or prints one policy
+//! as a file.
 
 pub(crate) mod args;
 mod wording;

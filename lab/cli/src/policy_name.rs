@@ -13,7 +13,7 @@ use pageset_study::contest::AllocatorKind;
 /// The name that stands for the recorded kernel's own policy.
 pub(crate) const AUTO: &str = "auto";
 
-/// An error suggests a name that is at least this similar to the typed word; 1 means equal.
+/// An error suggests a name only if the name is at least this similar to the typed word; 1 means equal.
 const ALIKE: f64 = 0.8;
 
 /// The policy that the user named, or `auto`, the recorded kernel's own policy.
@@ -44,7 +44,7 @@ pub(crate) fn policy_or_auto() -> impl TypedValueParser<Value = AutoOr> {
     }
 }
 
-/// Parses the name of one of Linux's policies or of our own allocator.
+/// Parses the name of one of Linux's policies, or of one of the project's own allocators.
 pub(crate) fn policy_or_ours() -> impl TypedValueParser<Value = String> {
     Names {
         possible: || {
@@ -143,7 +143,7 @@ fn full_names(typed: &str) -> Vec<String> {
     vec![typed.to_owned(), format!("linux-{release}"), format!("linux-{}", numbers.join("."))]
 }
 
-/// The name that is most similar to the typed word, if any is similar enough.
+/// The name that is most similar to the typed word. `None` if no name is similar enough.
 fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
     // Nearly all names begin with `linux-`, so this prefix is not compared.
     let own = |name: &str| name.strip_prefix("linux-").unwrap_or(name).to_owned();

@@ -1,4 +1,4 @@
-//! `pageset record` records this machine's allocations and frees.
+//! `pageset record` records this machine's page events, or counts them.
 
 pub(crate) mod args;
 mod ending;
@@ -75,10 +75,10 @@ fn run_counts(options: &Options, path: &Path, existing: Existing, is_interrupted
     end(path, recording)
 }
 
-/// Prints a summary of the recording, or the reason why there is none.
+/// Prints a summary of the recording. If recording failed, returns the error.
 fn end(path: &Path, recording: Result<Recording, RecordError>) -> Result<()> {
     if matches!(recording, Err(RecordError::Command { .. } | RecordError::Refused { .. })) {
-        // Nothing was recorded, so the command fails.
+        // Nothing was recorded, so remove the empty file.
         output::remove_begun(path);
     }
     let recording = recording.map_err(|error| match error {

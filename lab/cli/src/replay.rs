@@ -1,4 +1,4 @@
-//! `pageset replay`: replays a recording under several policies, and prints a row for each.
+//! `pageset replay` replays a recording under several policies, and prints a row for each policy.
 //!
 //! `result` has the printed result. `fleet` replays many recordings.
 
@@ -88,7 +88,7 @@ fn releases(recorded: Option<Policy>) -> Vec<Policy> {
     recorded.into_iter().chain(others.filter(is_other)).collect()
 }
 
-/// Returns the kernels' policies and settings that the recording is replayed under.
+/// Returns the policies, with their changed constants and settings, that the recording is replayed under.
 fn choose(args: &ReplayArgs, recorded: Option<Policy>) -> Vec<Candidate> {
     let of = |policies: Vec<Policy>| policies.into_iter().map(Candidate::from).collect();
     if let Some(ladder) = args.series {
@@ -138,7 +138,7 @@ pub(crate) struct Comparison<'a> {
     pub(crate) columns: Columns,
     /// The machine that replaces the recorded machine, if the user gave one.
     pub(crate) machine: &'a MachineArgs,
-    /// Whether all notes are printed.
+    /// Whether the user gave `--verbose`, so that all notes are printed.
     pub(crate) is_verbose: bool,
     /// Number of further recordings of the same load.
     pub(crate) repeats: usize,

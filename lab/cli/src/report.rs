@@ -1,9 +1,9 @@
 //! `pageset report` writes recordings as one HTML file.
 //!
-//! Files for the sections, in the order of the page: `comparison` (of several recordings), `verdict`,
-//! `over_time`, `traffic` (blocks by CPU, lifetimes), `elsewhere` (other kernels and settings), `evidence`.
-//! `cpu_rows` names the rows of charts with a row for each CPU. `settings` prints the settings in force and
-//! their changes.
+//! Each section of the page has a file. In the order of the page, these are `comparison` (of several
+//! recordings), `verdict`, `over_time`, `traffic` (blocks by CPU, lifetimes), `elsewhere` (other kernels and
+//! settings) and `evidence`. `cpu_rows` names the rows of charts with a row for each CPU. `settings` prints
+//! the settings in force and their changes.
 
 pub(crate) mod args;
 mod comparison;
@@ -82,7 +82,7 @@ fn page(dossiers: &[ReportData], provenance: &Provenance) -> Page {
         let is_one = dossiers.len() == 1;
         let heading = |words: &str| if is_one { words.to_owned() } else { format!("{}: {words}", names[at]) };
         let first = verdict::section(report_data, heading("Verdict"));
-        // If there are several recordings, the page's list of sections names each recording once, at its
+        // If there are several recordings, the page's list of sections has one entry for each recording: its
         // verdict.
         let rest = [
             over_time::section(report_data, at, heading("Over time")),

@@ -1,4 +1,4 @@
-//! `pageset reproduce`: runs a published study again. `sections` writes the result as text.
+//! `pageset reproduce` runs a published study again. `sections` writes the result as text.
 
 pub(crate) mod args;
 mod sections;

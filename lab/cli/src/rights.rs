@@ -1,5 +1,5 @@
-//! Prints errors about missing rights. If root has the right, the error shows a command line that runs the
-//! command as root.
+//! Makes the texts of errors. If a right is missing that root has, the text shows a command line that runs
+//! the command as root.
 
 use std::env;
 use std::path::Path;
@@ -17,8 +17,9 @@ const NAME: &str = "pageset";
 /// `secure_path` of distributions.
 const PATHS_OF_ROOT: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
-/// Returns the text of an error, with each cause once. If a right is missing, the text shows the command line
-/// that would work. `typed` has the words that the user typed after the program's name.
+/// Returns the text of an error, with each cause once. If only root has the right, the text shows the command
+/// line that root needs. If a killed command left settings changed, the text shows the command line that
+/// restores the settings. `typed` has the words that the user typed after the program's name.
 pub(crate) fn told(error: &Error, typed: &[String]) -> String {
     let missing = error.chain().find_map(|cause| {
         let not_root = |what: &str| Some(format!("{what}: run `{}`", as_root(typed)));
@@ -51,7 +52,8 @@ fn causes(error: &Error) -> String {
 
 /// Returns the command line that runs this program as root with the arguments `words`.
 pub(crate) fn as_root(words: &[impl AsRef<str>]) -> String {
-    // If this code runs within another program such as Python, the process has that program's name.
+    // If this code runs within another program such as Python, the process has that program's name. In that
+    // case, use the name `pageset`.
     let found = env::current_exe()
         .ok()
         .filter(|found| found.file_name().is_some_and(|name| name.to_string_lossy().starts_with(NAME)));

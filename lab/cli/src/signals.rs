@@ -1,5 +1,5 @@
-//! Watches the signals that end the command. Before the command ends, it removes its tracing instances from
-//! the kernel, and restores the settings that it has changed.
+//! Watches the signals that end the command. After a signal, the command first removes its tracing instances
+//! and temporary files, and restores the settings that it has changed. Then the command ends.
 
 use std::error::Error;
 use std::fmt;
@@ -52,7 +52,8 @@ fn ignored(status: &str) -> u64 {
 /// Whether the command handles signals itself.
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 
-/// Notes that the command ends itself after a signal, so that no other thread ends the process at once.
+/// Notes that the command ends itself after a signal, so that `remove_files_at_the_end` does not end the
+/// process at once.
 pub(crate) fn handled_by_command() {
     IS_WATCHED.store(true, Ordering::Relaxed);
 }

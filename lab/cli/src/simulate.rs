@@ -1,7 +1,8 @@
-//! `pageset simulate` runs a workload on a simulated machine, and prints a row for each policy.
+//! `pageset simulate` runs a workload on a simulated machine, and prints a table.
 //!
-//! `recording` plays a recording's blocks on complete allocators. `played` counts the requests of a recording
-//! that were played or left out. `list` names machines and workloads, and `table` prints results.
+//! `recording` plays a recording on complete allocators. `played` has the numbers of a recording's requests
+//! that a workload `trace:FILE` played or left out. `list` names machines and workloads, and `table` prints
+//! results.
 
 pub(crate) mod args;
 mod list;
@@ -74,8 +75,8 @@ fn specs(args: &SimulateArgs) -> Vec<RunSpec> {
     policies(args).iter().flat_map(of_policy).collect()
 }
 
-/// The policies that the user named. By default, two kernels: before and after the 2023 series that made page
-/// sets tune themselves.
+/// The policies that the user named. By default, returns the policies of two kernels: one before and one
+/// after the 2023 series that made page sets tune themselves.
 pub(super) fn policies(args: &SimulateArgs) -> Vec<String> {
     match args.policies.is_empty() {
         true => ["linux-6.6", "linux-6.12"].map(str::to_owned).to_vec(),

@@ -1,4 +1,4 @@
-//! Makes tables of call sites, and of locks that are not zone locks, for `stat` and `advise --evidence`.
+//! Makes tables of call sites, and of locks that are not zone locks, for `stat`, `report` and `advise`.
 
 use pageset_replay::sites::{Lock, Site, Sites};
 use pageset_report::{Cell, Column, Row, Table, printable};
@@ -6,7 +6,7 @@ use pageset_trace::LockName;
 
 use crate::who::own_rows;
 
-/// Returns each table with its name in CSV.
+/// Returns each table, with the name that the table has in CSV output.
 pub(crate) fn tables(sites: &Sites) -> Vec<(&'static str, Table)> {
     let sites_of = sites.call_sites.iter().map(|all| ("call_sites", call_sites(all)));
     sites_of.chain(sites.other_locks.iter().map(|all| ("other_locks", other_locks(all)))).collect()
@@ -133,7 +133,7 @@ mod tests {
         let unknown =
             text.lines().find(|line| line.starts_with("unknown")).expect("the table has a row for this lock");
         assert!(unknown.contains("35.0"), "{text}");
-        // The recording has no waits.
+        // The call sites have no waits, so the table has no column of waits.
         assert!(!text.contains("lock waits"), "{text}");
     }
 

@@ -16,8 +16,8 @@ use crate::options::{OpeningArgs, SourceArgs};
 /// An open recording, with the times of the first and the last event that were read.
 pub(crate) struct Source {
     reader: Box<dyn TraceReader>,
-    /// The argument that makes another command line read the same recording. Empty for the bundled
-    /// recording.
+    /// The arguments that make another command line read the same recording in the same way. Empty for the
+    /// bundled recording.
     pub(crate) argument: String,
     time: TimeCounter,
 }
@@ -110,7 +110,7 @@ impl TraceReader for Source {
     }
 }
 
-/// Name of a recording for titles, which is the name of its file.
+/// Returns a recording's name for titles: the name of its file.
 pub(crate) fn title(info: &TraceInfo) -> String {
     let name = info.path.file_name().unwrap_or(info.path.as_os_str()).to_string_lossy();
     printable(&name).into_owned()

@@ -65,8 +65,8 @@ pub(crate) fn run(args: &SweepArgs, invocation: &Invocation) -> Result<()> {
     })
 }
 
-/// If the user asked for them, draws a figure for each question of the plan, and writes a page. Returns a
-/// table with a row for each run.
+/// With `--svg`, draws a figure for each question of the plan. With `--html`, writes a page. Returns a table
+/// with a row for each run.
 fn show(args: &SweepArgs, mut provenance: Provenance, plan: &Plan, finished: &[Shown]) -> Result<Table> {
     provenance.policies = distinct(finished, "policy");
     provenance.machine = distinct(finished, "machine").join(", ");
@@ -99,7 +99,7 @@ fn drawing(directory: &Path, question: &Question) -> PathBuf {
     directory.join(format!("{}.svg", question.file))
 }
 
-/// The values of a key, in the order of the runs.
+/// The different values of a key, in the order of the runs.
 fn distinct(finished: &[Shown], key: &str) -> Vec<String> {
     let mut values = Vec::new();
     for run in finished {

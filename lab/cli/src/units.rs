@@ -1,4 +1,4 @@
-//! Parses times and sizes that people type with a unit, and prints sizes for people.
+//! Parses times and sizes that people type with a unit, and writes sizes with a unit.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     parsed().ok_or_else(|| "write a size like 512K, 64M or 1G".to_owned())
 }
 
-/// Prints a number of bytes in the unit that suits its size.
+/// Returns a number of bytes as text, in the unit that suits its size.
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..10_000 => format!("{bytes} B"),

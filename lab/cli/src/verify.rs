@@ -84,8 +84,8 @@ pub(crate) fn compared(found: &Against) -> Table {
 struct Verified {
     #[serde(flatten)]
     verification: Verification,
-    /// How well the next older and the next newer policy fit. The list is empty if the user named the policy,
-    /// or if the recording cannot be read twice.
+    /// How well the next older and the next newer policy fit. The list is empty if the user named the policy
+    /// or gave `--explain`, or if the recording comes from the standard input.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     neighbours: Vec<Fit>,
     /// Facts that are assumed, because they are in neither the recording nor the description of its machine.
@@ -245,8 +245,8 @@ fn notes(verified: &[Verified]) -> Vec<String> {
     notes
 }
 
-/// Says how refills are recognised, and in how many cases this is uncertain. These recordings have no event
-/// for a refill.
+/// Says how refills are recognised, and in how many cases it is uncertain whether a refill happened. The
+/// kernel has no event for a refill, only one for each block.
 fn taken_for_refills(verified: &[Verified]) -> String {
     let fetches = verified.iter().map(|one| one.verification.fetches());
     let [all, past, unknown] = fetches.fold([0; 3], |[all, past, unknown], fetches| {
@@ -259,8 +259,8 @@ fn taken_for_refills(verified: &[Verified]) -> String {
     )
 }
 
-/// Says whether the policy of the next older or next newer kernel fits better. Vendors add changes from newer
-/// kernels to older ones.
+/// Says whether the policy of the next older or next newer kernel fits better. `None` if these policies were
+/// not tried. Vendors add changes from newer kernels to older ones.
 fn nearest(one: &Verified) -> Option<String> {
     let own = one.verification.fit();
     let best = one.neighbours.iter().min_by_key(|fit| fit.wrong())?;

@@ -1,9 +1,11 @@
-//! Makes tables of each task's part of the load, for `stat`, `report` and `advise --evidence`.
+//! Makes tables of the parts of the load, for `stat`, `report` and `advise`. A part belongs to a process, to
+//! a control group, to the recorded command or to the rest of the machine.
 
 use pageset_replay::who::{Part, PartOf, Who};
 use pageset_report::{Cell, Column, Row, Table, printable};
 
-/// A table has separate rows for this number of processes or control groups. All others share one row.
+/// If a table has many processes or control groups, this number of them have separate rows. The other
+/// processes or groups share one row.
 const ROWS: usize = 10;
 
 /// Splits parts into those with a separate row and those that share the row `others`. If there are [`ROWS`] +
@@ -12,14 +14,15 @@ pub(crate) fn own_rows<'p, T>(all: &'p [&T]) -> (&'p [&'p T], &'p [&'p T]) {
     all.split_at(if all.len() > ROWS + 1 { ROWS } else { all.len() })
 }
 
-/// Number of characters that are shown of a control group's path: its last characters.
+/// Maximum length of a control group's path in a table, in characters. Of a longer path, the table shows
+/// three dots and the end.
 const PATH_CHARACTERS: usize = 24;
 /// A word with at least this many hexadecimal digits is taken for a container's id.
 const NUMBER_DIGITS: usize = 32;
 /// The number of digits of a container's id that are shown: enough to distinguish containers.
 const SHOWN_DIGITS: usize = 12;
 
-/// Returns each table with its name in CSV.
+/// Returns each table, with the name that the table has in CSV output.
 pub(crate) fn tables(who: &Who) -> Vec<(&'static str, Table)> {
     let mut tables = Vec::new();
     if let Some(parts) = &who.by_party {
@@ -120,7 +123,8 @@ fn name(part: &Part) -> String {
     }
 }
 
-/// The end of a control group's path. People recognise the group by this end.
+/// A control group's path with short container ids. Of a long path, returns only the end, because people
+/// recognise the group by its end.
 fn path(part: &Part) -> String {
     let name = short_numbers(&name(part));
     let characters = name.chars().count();
@@ -190,7 +194,7 @@ mod tests {
         assert!(text.contains("p12 ") && text.contains("p3 ") && !text.contains("p2 "), "{text}");
         assert!(text.contains("3 others") && text.contains("unknown"), "{text}");
         assert!(text.lines().all(|line| line.len() <= 80), "{text}");
-        // This recording has neither visits nor waits.
+        // This recording has neither visits nor waits, so the table has no columns of these.
         assert!(!text.contains("visits") && !text.contains("waits"), "{text}");
     }
 

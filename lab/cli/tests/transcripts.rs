@@ -1,5 +1,5 @@
-//! Runs the commands in the transcripts of `cmd/`, which the book shows. Each command must print the text in
-//! its transcript.
+//! Runs the commands in the transcripts of `cmd/`, of the README and of the book's guide. Each command must
+//! print the text in its transcript.
 //!
 //! If you changed the output on purpose, run `TRYCMD=overwrite cargo test -p pageset-cli --test transcripts`,
 //! and look at the diff.

@@ -156,8 +156,8 @@ fn now_ns() -> u64 {
     current::with(|engine| engine.map_or(0, |engine| Time(engine.cpu().clock.get()).as_ns()))
 }
 
-/// Makes the allocator's tables on the heap. The operating system provides memory for the tables of frames
-/// only when CPUs write to a page of them.
+/// Makes the allocator's tables on the heap. The operating system provides memory for a page of the frames'
+/// tables only when a CPU writes to this page.
 fn tables(config: &Config<'_>) -> Result<Tables<'static, VirtualPlatform>, ConfigError> {
     let needed = TableCounts::for_config(config);
     let zones = config.zones.iter().enumerate().map(|(index, zone)| {

@@ -1,8 +1,8 @@
 //! Models the limited bandwidth of a node's memory. If CPUs request more bytes a second than the memory
-//! serves, they wait.
+//! serves, the CPUs wait.
 //!
-//! Time is divided into windows. A window has room for requests until they keep memory busy for the length of
-//! the window. If the window of a request is full, the request waits for the first later window with room.
+//! Time is divided into windows. A window is full once its requests keep memory busy for the length of the
+//! window. If the window of a request is full, the request waits for the first later window that is not full.
 //! The model ignores the order of requests within a window, because the simulator runs some CPUs ahead of
 //! others and receives requests slightly out of order.
 

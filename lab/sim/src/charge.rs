@@ -134,8 +134,8 @@ impl Engine {
     }
 
     /// Charges the running CPU for taking a block from a free list, or for putting a block back. The CPU also
-    /// writes the links of the block's neighbours in the list. It pays nothing for the cache lines of these
-    /// neighbours, because it does not read them.
+    /// writes the links of the block's neighbours in the list. The CPU pays nothing for the cache lines of
+    /// these neighbours, because it does not read them.
     fn move_block(&self, pfn: Pfn, work: u64) {
         let blocks = &self.cpu().scratch.blocks_in_hold;
         blocks.set(blocks.get() + 1);

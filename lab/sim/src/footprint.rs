@@ -62,10 +62,10 @@ impl Touched<'_> {
     }
 }
 
-/// Records for each frame the CPU that touched it last, and when. For each CPU, also records the lines that
-/// its caches hold.
+/// Records for each frame which CPU touched the frame last, and when. For each CPU, also records the lines
+/// that its caches hold.
 pub(crate) struct Footprint {
-    /// For each frame, the marks of its data and of its metadata. They are plain integers, so that the
+    /// For each frame, the marks of its data and of its metadata. The marks are plain integers, so that the
     /// operating system can provide a zeroed vector.
     marks: Vec<[u64; 2]>,
     /// The lines that each CPU's caches hold.

@@ -34,8 +34,8 @@ pub(crate) struct Lines {
 struct Line {
     /// The [`Footprint`]'s mark of the CPU that wrote the line last.
     mark: u64,
-    /// Time at which the last CPU to fetch the line had received it and finished its exchange, in
-    /// picoseconds; 0 if no CPU fetched the line.
+    /// Time at which the last transfer of the line between CPUs was complete, in picoseconds; 0 before the
+    /// first transfer.
     arrives_ps: u64,
     /// Index of the line's set of copies in [`Lines::copies`], plus one; 0 if the line never had copies.
     copies: u64,
@@ -189,7 +189,8 @@ impl Engine {
     }
 
     /// Fetches a line for the running CPU from memory or from other CPUs. A CPU that writes must invalidate
-    /// all other copies. It sends requests to all CPUs that have a copy, and waits for the slowest answer.
+    /// all other copies. The CPU sends requests to all CPUs that have a copy, and waits for the slowest
+    /// answer.
     fn get_line(&self, table: usize, number: usize, how: LineUse) {
         let (me, cpu) = (self.cpu_index(), self.cpu());
         let mut line = self.lines.get(number);

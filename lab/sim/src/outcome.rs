@@ -129,8 +129,8 @@ impl CacheCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineTraffic {
     /// Number of times that a CPU fetched a line that other CPUs had, for each table of
-    /// [`LineTraffic::TABLES`]. A CPU fetches a line to read it if another CPU wrote the line last. A CPU
-    /// fetches a line to write it if other CPUs have read or written the line.
+    /// [`LineTraffic::TABLES`]. A CPU fetches a line to read it if another CPU has written the line since
+    /// this CPU had it last. A CPU fetches a line to write it if other CPUs have read or written the line.
     pub passes: [u64; Self::TABLES.len()],
     /// Number of times that a CPU waited because the line was still on its way to another CPU.
     pub contended: u64,

@@ -144,8 +144,8 @@ impl Simulation {
     }
 
     /// Allocates memory before the run, and frees it after all bodies have ended. Each zone keeps at least as
-    /// many free pages as its high watermark. For each node in `left`, the node's highest zone keeps this
-    /// number of further free pages. This function does nothing if the allocator has no watermarks.
+    /// many free pages as its high watermark. For each node in `left`, the node's highest zone keeps the
+    /// given number of further free pages. This function does nothing if the allocator has no watermarks.
     pub fn fill_memory(&mut self, left: &[(NodeId, u64)]) {
         let Allocator::Linux(allocator) = &self.world.allocator else { return };
         for zone in allocator.zones() {

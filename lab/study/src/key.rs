@@ -75,7 +75,7 @@ fn rules(policy: &Path) -> Result<String> {
 ///
 /// # Errors
 ///
-/// Fails if the machine or the recording cannot be read.
+/// Fails if the machine, a policy file or the recording cannot be read.
 pub fn key(spec: &RunSpec) -> Result<String> {
     Keys::default().of(spec)
 }

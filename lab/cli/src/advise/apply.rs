@@ -21,8 +21,9 @@ use crate::{rights, terminal};
 /// out whether it may change settings.
 const ANY_SETTING: &str = "vm.min_free_kbytes=65536";
 
-/// A trial of a setting. Before a trial, pageset checks that it may change settings, that there is a terminal
-/// for its question, and that no other process changes settings.
+/// A trial of a setting. Before a trial, pageset checks that it may change settings, and that no other
+/// pageset command changes settings. Without `--yes`, pageset also checks that there is a terminal for its
+/// question.
 pub(super) struct Trial<'a> {
     args: &'a AdviseArgs,
     changes: Changes,
@@ -44,8 +45,8 @@ pub(super) struct Compared {
     pub(super) run_times: RunTimes,
     /// Sentences that describe the result.
     pub(super) sentences: Vec<String>,
-    /// Whether the setting has the value that it should have in the end: its old value, or with `--keep` the
-    /// new one.
+    /// Whether nothing is left to do. With `--keep`, the setting keeps its new value. Otherwise the setting
+    /// has its old value, or another process has written it.
     pub(super) is_settled: bool,
 }
 
@@ -68,7 +69,8 @@ impl TrialResult {
 }
 
 impl<'a> Trial<'a> {
-    /// Checks rights, terminal and settings before anything runs. `None` without `--apply`.
+    /// Checks before anything runs that pageset can change settings and ask the user. Returns `None` without
+    /// `--apply`.
     pub(super) fn begin(args: &'a AdviseArgs, settings: &Settings, command: &str) -> Result<Option<Self>> {
         let Some(named) = &args.apply else { return Ok(None) };
         settings.check(named.as_deref().unwrap_or(ANY_SETTING))?;
@@ -91,7 +93,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Changes the setting, records the load again, and compares the measured visits with the forecast.
-    /// `open` opens a recording of either load, from before or after the change.
+    /// `open` opens a recording of the load. The recording may be from before or after the change.
     pub(super) fn run(
         mut self,
         advice: &Advice,
@@ -110,7 +112,8 @@ impl<'a> Trial<'a> {
         let way_back = rights::as_root(&["advise", "--put-back"]);
         say(&format!("Set {setting}. If this process is killed, run `{way_back}` to put the setting back."));
         let after = recorder.record_settled("after", self.args.times, None);
-        // Put the setting back now: the work that follows takes time, and does not need the new value.
+        // Without `--keep`, restore the old value now: the comparison takes time, and does not need the new
+        // value.
         let (after, ended) = self.end(after, &setting)?;
         let traces = (before.traces.clone(), after.traces);
         let found = signals.during(move || {
@@ -160,7 +163,8 @@ struct Ended {
     is_settled: bool,
 }
 
-/// A sentence with the visits before and after the change, and the forecast visits.
+/// A sentence with the visits before and after the change, and with the forecast. `None` if visits were not
+/// compared.
 fn visits(found: &Against, setting: &str) -> Option<String> {
     let visits = found.changes.iter().find(|change| change.quantity == "visits")?;
     let range = visits.interval.map_or_else(String::new, |(low, high)| format!(" ({low:.0} to {high:.0})"));

@@ -27,8 +27,8 @@ pub(super) enum Counted {
     Refused(String),
 }
 
-/// Counts the load's events, and records events only if the counts give no answer. Returns the recordings
-/// that were judged, and the advice.
+/// Counts the load's events. Records events if the answer from the counts is not No, or if the kernel refuses
+/// to count. Returns the recordings that were judged, and the advice.
 pub(super) fn counts_first(
     load: &impl Load,
     mut advise: impl FnMut(&[PathBuf]) -> Result<Advice>,
@@ -49,7 +49,8 @@ pub(super) fn counts_first(
     say("Counts do not give an answer. Events are recorded now, for a forecast.");
     let events = load.record(Some(took))?;
     if events.had_nothing_left {
-        // The command had nothing to do while it was recorded, so advice from this recording would say No.
+        // The command probably had nothing to do while events were recorded, so advice from these events
+        // would say No. Return the advice from the counts.
         counts.warnings.extend(events.warnings);
         return Ok((counts, counted));
     }

@@ -22,7 +22,7 @@ use crate::signals::Signals;
 /// If a command's second run is this many times faster than its first run, the second run probably had
 /// nothing left to do.
 const DONE_FACTOR: u32 = 5;
-/// If a command's first run is shorter than this, `DONE_FACTOR` does not apply to the command.
+/// If a command's first run is shorter than this time, `DONE_FACTOR` does not apply to the command.
 const DONE_MIN: Duration = Duration::from_secs(1);
 /// After Ctrl-C, pageset waits this long for the recorded command to end. The terminal sends Ctrl-C's signal
 /// to pageset and to this command.
@@ -176,8 +176,8 @@ impl<'a> Recorder<'a> {
         Ok(self.run(command, &self.command())?.1)
     }
 
-    /// Runs the command of `--prepare`. It undoes the work of the recorded command, so that the recorded
-    /// command has work to do again.
+    /// Runs the command of `--prepare`. The command of `--prepare` undoes the work of the recorded command,
+    /// so that the recorded command has work to do again.
     fn prepare(&self) -> Result<()> {
         let Some(prepare) = self.prepare else { return Ok(()) };
         let mut command = Command::new("sh");

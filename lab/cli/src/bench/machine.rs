@@ -1,5 +1,5 @@
-//! `pageset bench machine` measures what the allocator's steps cost on this machine, and writes a machine
-//! file for `pageset simulate`.
+//! `pageset bench machine` measures the cost of a zone visit. With `-o` or `--check`, it measures what the
+//! steps of this project's allocator cost, and writes or checks a machine file for `pageset simulate`.
 
 use std::path::PathBuf;
 
@@ -42,8 +42,9 @@ Examples:
 
 /// Measure this machine, to simulate it or to learn the cost of a zone visit
 ///
-/// Takes about a minute; other programs must not run meanwhile. Without -o, measures the cost of a visit,
-/// which needs root. With -o, writes a machine file for `pageset simulate`.
+/// Takes about a minute; other programs must not run meanwhile. Without -o and --check, measures the cost of a
+/// visit; this measurement needs root. With -o, writes a machine file for `pageset simulate`. With --check,
+/// compares this machine with a simulation of it.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING)]
 pub(crate) struct MachineCostsArgs {

@@ -1,5 +1,6 @@
-//! `pageset bench` measures what operations on memory cost on this machine. `faults` touches memory, `pages`
-//! clears and copies pages, `machine` writes a machine file.
+//! `pageset bench` measures what operations on memory cost on this machine. `faults` touches memory, and
+//! `pages` clears and copies pages. `machine` writes a machine file, or measures the cost of a zone visit
+//! with `visit_cost`.
 
 pub(crate) mod args;
 pub(crate) mod faults;

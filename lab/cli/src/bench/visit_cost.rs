@@ -1,5 +1,5 @@
-//! Measures the cost of a visit to a zone on this machine, which needs root, and saves the cost for later
-//! recordings.
+//! Measures the cost of a visit to a zone on this machine, and saves the cost for later recordings. The
+//! measurement needs root.
 
 use std::fs::File;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Shows one line about a recording while it runs, on the standard error if the standard error is a terminal.
+//! Shows one line about a recording while it runs. The line is shown only if the standard error is a
+//! terminal.
 
 use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ pub(crate) struct Live {
 
 impl Live {
     /// Shows progress if `is_wanted`. While a command is recorded, no progress is shown, because the command
-    /// may use the terminal. `ctrl_c` is the text that says what Ctrl-C does.
+    /// may use the terminal. `ctrl_c` says what Ctrl-C does.
     pub(crate) fn new(is_wanted: bool, ctrl_c: &'static str) -> Self {
         let bar = (is_wanted && io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new_spinner();

@@ -219,7 +219,7 @@ impl Finished {
         table
     }
 
-    /// Adds the notes below a table: how far the table can be trusted, and with `-v` all further notes.
+    /// Adds the notes below a table: all notes with `-v`, and otherwise only notes on trust and assumptions.
     fn with_notes(&self, mut table: Table) -> Table {
         if self.is_verbose {
             self.notes().into_iter().for_each(|note| table.note(note));
@@ -247,7 +247,7 @@ impl Finished {
             .collect()
     }
 
-    /// The second table: the columns whose values differ between policies, with the first row as 100.
+    /// The second table: counts that depend on the policy, relative to the first row, which is 100.
     fn relative(&self) -> Table {
         let relative = relative_to_first(&self.counts(), &RELATIVE);
         let keys = std::iter::once("policy").chain(RELATIVE);
@@ -500,7 +500,8 @@ pub(super) struct ReplayDocument<'a> {
     /// The part of the recording that is counted, in the rows and in `kernel_itself`.
     window: Window,
     rows: Vec<RowDocument<'a>>,
-    /// Warnings about facts that the recording lacks, and about forecasts that cannot be trusted.
+    /// Warnings about facts that the recording lacks, and about a replay that differs much from the kernel's
+    /// own counts.
     warnings: &'a [String],
     notes: Vec<String>,
     provenance: &'a Provenance,

@@ -1,4 +1,5 @@
-//! The page's section of evidence: every table, missing events, and the provenance of the numbers.
+//! The page's section of evidence: missing events, assumptions, the tables of `stat`, and the provenance of
+//! the numbers.
 
 use pageset_replay::report_data::ReportData;
 use pageset_report::Provenance;
@@ -6,8 +7,7 @@ use pageset_report::page::{Part, Section};
 
 use crate::{origin, stat};
 
-/// Maximum rows of a table on the page. Only machines with many CPUs have longer tables, and the charts show
-/// all their values.
+/// Maximum rows of a table on the page. Only recordings of many CPUs have longer tables.
 const ROWS_MAX: usize = 2000;
 
 pub(super) fn section(report_data: &ReportData, provenance: &Provenance, heading: String) -> Section {

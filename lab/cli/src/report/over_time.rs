@@ -50,7 +50,7 @@ pub(super) fn section(report_data: &ReportData, link: usize, heading: String) ->
     section
 }
 
-/// The CPUs with the most refills and drains, sorted by the CPU's number.
+/// The [`CPUS_MAX`] CPUs with the most refills and drains, sorted by the CPU's number.
 fn busiest(timeline: &Timeline, cpus: usize) -> Vec<usize> {
     let visits = |cpu: &usize| {
         let lists = timeline.cpus.get(*cpu).map(|cpu| cpu.refills.iter().chain(&cpu.drains).sum::<u64>());
@@ -188,8 +188,8 @@ pub(super) fn map(report_data: &ReportData, link: usize, heading: String) -> Sec
     section
 }
 
-/// The largest number of held pages in each interval. An interval without a sample has the value of the last
-/// sample before it.
+/// The largest number of held pages in the samples of each interval. An interval without a sample has the
+/// value of the last interval with samples; before the first sample, the value is 0.
 fn held(samples: &CpuSamples, timeline: &Timeline) -> Vec<u64> {
     let mut known = samples.held.iter().peekable();
     let mut last = 0;

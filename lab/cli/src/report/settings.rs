@@ -4,7 +4,7 @@ use pageset_replay::report_data::ReportData;
 use pageset_report::page::Change;
 use pageset_trace::{SettingChange, Sysctls};
 
-/// Prints all settings that affect page sets on one line. Settings with unknown values are left out.
+/// Returns one line with the values of all known settings that affect page sets.
 pub(super) fn in_force(report_data: &ReportData) -> String {
     let known = report_data.settings.as_ref().map(named).unwrap_or_default();
     if known.is_empty() {

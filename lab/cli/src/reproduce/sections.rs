@@ -54,8 +54,8 @@ pub(crate) fn write(
     Ok(provenance(reproduction, format, out)?)
 }
 
-/// Sentences on how many directions of change agree, and on the groups of tables where this number means
-/// nothing.
+/// Sentences on how many directions of change agree, and on the groups of tables without skill: their
+/// directions mean nothing.
 pub(super) fn agreement(reproduction: &Reproduction<'_>) -> Vec<String> {
     let Skill { directions, directions_agreed, null_model, changes_published, changes_met, .. } =
         reproduction.skill;

@@ -1,4 +1,4 @@
-//! Counts the requests of a recording that a simulation played, left out or inserted.
+//! Describes how many requests of a recording a simulation played, left out or inserted.
 
 use pageset_study::load::Played;
 

@@ -32,10 +32,12 @@ pub(super) struct StatDocument<'a> {
     /// The numbers of a recording of counts, which has no events.
     #[serde(skip_serializing_if = "Option::is_none")]
     counts: Option<Counts>,
-    /// Each task's part of the load. Absent if the recording does not distinguish tasks.
+    /// The load by process and by control group, and the recorded command's part. Absent if the recording
+    /// does not distinguish tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     who: Option<Who>,
-    /// Call sites, and locks that CPUs waited for. Absent if the recording has no call chains.
+    /// Call sites, and locks other than zone locks that CPUs waited for. Absent if the recording has no call
+    /// chains.
     #[serde(skip_serializing_if = "Option::is_none")]
     sites: Option<Sites>,
     zones: &'a [ZoneSurvey],
@@ -99,8 +101,8 @@ struct Pair {
     blocks: u64,
 }
 
-/// Waits for zone locks. A wait's call chain, or the waiting CPU's next event, shows that the lock was a zone
-/// lock.
+/// Waits for zone locks. The wait's call chain, or the next event of the waiting CPU, shows that the lock was
+/// a zone lock.
 #[derive(Serialize)]
 struct ZoneLockWaits {
     waits: u64,

@@ -10,7 +10,7 @@ pub(super) fn percent(part: u64, whole: u64) -> Option<f64> {
 }
 
 /// Percentage of allocations that the recorded kernel's page sets served without a refill. Only allocations
-/// of orders that page sets hold since Linux 5.14 are counted. `None` if refills were not recorded.
+/// of orders that page sets hold since Linux 5.14 are counted. `None` if the recording has no refills.
 pub(super) fn kernel_hit_percent(survey: &Survey) -> Option<f64> {
     let refills = survey.kernel.refills.total();
     let blocks = |order: usize| survey.orders.allocated[order].iter().sum::<u64>();

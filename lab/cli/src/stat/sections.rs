@@ -19,14 +19,14 @@ use crate::who;
 /// Titles of tables that need both the allocation and the free of a block.
 const MATRIX: &str = "Blocks by allocating and by freeing CPU";
 const LIFETIMES: &str = "Lifetimes of blocks, from allocation to free";
-/// Tables for people have a row for each page set of at most this many CPUs.
+/// For each zone, the table of page sets has rows for at most this many CPUs. JSON has all page sets.
 const CPUS_SHOWN: usize = 16;
 
 /// A table, and for some tables a drawing that people see.
 pub(crate) struct Section {
     /// Name of the table in CSV.
     pub(crate) key: &'static str,
-    /// Number of leading columns that together name a row, in tables that have no column of labels.
+    /// In a table without a column of labels, this number of leading columns together name a row.
     pub(super) keys: usize,
     pub(crate) table: Table,
     pub(super) drawing: Option<String>,
@@ -197,7 +197,8 @@ fn orders(survey: &Survey) -> Table {
     table
 }
 
-/// The matrix of blocks by CPU, for the drawing and for the formats that programs read.
+/// The number of blocks for each pair of allocating and freeing CPU, for the drawing and for the formats that
+/// programs read.
 pub(super) fn cpu_matrix(survey: &Survey) -> Matrix {
     let counts = &survey.cpus.matrix;
     let widest = counts.iter().map(Vec::len).max().unwrap_or(0);
@@ -407,8 +408,8 @@ fn activity(survey: &Survey) -> Table {
     table
 }
 
-/// A row on waits for locks whose waiters sleep instead of spinning. Recorders leave waits for sleeping locks
-/// out, so the row is printed only if the recording has such waits.
+/// The waits for locks whose waiters sleep instead of spinning. `None` if the recording has no such waits,
+/// because recorders may leave these waits out.
 pub(super) fn other_waits(survey: &Survey) -> Option<&Log2Counts> {
     let waits = &survey.kernel.other_waits;
     Some(waits).filter(|waits| waits.total() > 0 && survey.recorded.has(needs::WAITS))
@@ -479,7 +480,7 @@ fn pagesets(survey: &Survey) -> Table {
     table
 }
 
-/// Prints a time in the unit that suits its length.
+/// Returns a time as text, in the unit that suits its length.
 pub(crate) fn duration(ns: u64) -> String {
     match ns {
         0..1_000 => format!("{ns} ns"),

@@ -1,5 +1,5 @@
-//! Runs a sweep in other processes or on other computers. Python starts the workers, and they write the
-//! results into a dataset.
+//! Runs a sweep in other processes or on other computers. Python starts the workers. The workers write the
+//! results into a dataset, which is a directory of Parquet files.
 
 use std::env;
 use std::path::Path;
@@ -39,8 +39,8 @@ impl FromStr for Engine {
 }
 
 impl Engine {
-    /// Lets Python make the runs that the dataset `results` lacks, and adds all runs of the dataset to
-    /// `sweep`.
+    /// Starts Python, which makes this sweep's runs that the dataset `results` lacks. Then adds this sweep's
+    /// runs from `results` to `sweep`.
     pub(super) fn finish(
         &self,
         plan: &Path,
@@ -82,7 +82,7 @@ impl Engine {
     }
 }
 
-/// Reads the finished runs of a dataset.
+/// Reads this sweep's runs from a dataset, and adds these runs to `sweep`.
 #[cfg(feature = "arrow")]
 fn take(results: &Path, sweep: &mut Sweep) -> Result<()> {
     use pageset_arrow::{dataset::Dataset, rows};

@@ -28,7 +28,7 @@ pub(crate) fn figure(question: &Question, runs: &[Shown]) -> Result<Figure> {
     Ok(figure)
 }
 
-/// The figure's points as a table: one row for each point.
+/// The points of the figure for a question, as a table with one row for each point.
 pub(crate) fn table(question: &Question, runs: &[Shown]) -> Result<Table> {
     let answer = Answer::of(question, runs)?;
     let keys = [question.panel.as_ref(), question.series.as_ref(), Some(&question.x)];
@@ -67,17 +67,18 @@ pub(crate) fn table(question: &Question, runs: &[Shown]) -> Result<Table> {
     Ok(table)
 }
 
-/// The name of a key's value, for readers. If the value is the path of a policy file or machine file, its
-/// name is the file's name without the ending.
+/// The name of a key's value, for readers. If the value is the path of a policy file or machine file, returns
+/// the file's name without the ending.
 fn name(value: &Value) -> String {
     let text = text(value);
     let stem = text.strip_suffix(".toml").map(|path| path.rsplit('/').next().unwrap_or(path).to_owned());
     stem.unwrap_or(text)
 }
 
-/// The points of the chart that answers one question.
+/// The points of the figure that answers one question.
 struct Answer<'a> {
-    /// The values of the key that divides the chart into panels. A single `None` if no key divides the chart.
+    /// The values of the key that divides the figure into panels. A single `None` if no key divides the
+    /// figure.
     panels: Vec<Option<&'a Value>>,
     /// Values of the key on the x axis.
     names: Vec<&'a Value>,
@@ -144,7 +145,7 @@ fn is_chosen(question: &Question, spec: &Flat) -> bool {
     })
 }
 
-/// The values of a key, in order of appearance.
+/// The different values of a key, in the order of the runs.
 fn distinct<'a>(runs: &[&'a Shown], key: &str, question: &Question) -> Result<Vec<&'a Value>> {
     let mut values: Vec<&Value> = Vec::new();
     for Shown { keys: spec, .. } in runs {
@@ -159,7 +160,7 @@ fn distinct<'a>(runs: &[&'a Shown], key: &str, question: &Question) -> Result<Ve
     Ok(values)
 }
 
-/// The values of a key. If the question names no key, a single `None`.
+/// The different values of a key. If the question names no key, returns a single `None`.
 fn each<'a>(runs: &[&'a Shown], key: Option<&String>, question: &Question) -> Result<Vec<Option<&'a Value>>> {
     match key {
         None => Ok(vec![None]),

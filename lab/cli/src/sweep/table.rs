@@ -33,8 +33,8 @@ pub(crate) fn table(title: &str, runs: &[Shown]) -> Table {
     table
 }
 
-/// Keys whose values differ between runs, in the order of [`KEYS`]. For a single run, returns only the first
-/// key.
+/// Keys whose values differ between runs, in the order of [`KEYS`]. If no key's values differ, returns only
+/// the first key.
 fn varying(runs: &[Shown]) -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
     for run in runs {

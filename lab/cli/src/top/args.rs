@@ -86,15 +86,15 @@ impl TopFormat {
 }
 
 impl TopArgs {
-    /// An error if two options exclude each other.
+    /// Returns an error text if `--format` or `--output` is given without `--once`.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         let is_written = self.format != TopFormat::Printed(Format::Table) || self.target.output.is_some();
         (is_written && !self.once).then_some("--format and --output are for a single interval: add --once")
     }
 }
 
-/// Parses an interval within `INTERVAL_S`. A shorter interval leaves no time for reading, and after a longer
-/// interval the table would be old.
+/// Parses an interval within `INTERVAL_S`. A shorter interval leaves no time for reading. After a longer
+/// interval, the table would be old.
 fn interval(typed: &str) -> Result<Duration, String> {
     let interval = time(typed)?;
     if !INTERVAL_S.contains(&interval.as_secs_f64()) {

@@ -14,16 +14,16 @@ pub(super) const WIDTH: usize = 80;
 /// Minimum width of the screen, in columns.
 pub(super) const WIDTH_MIN: usize = 60;
 
-/// Largest number of zones on the screen. The other lines are for page sets.
+/// Largest number of zones on the screen. With more zones, too few lines would be left for page sets.
 const ZONES_SHOWN: usize = 4;
 
-/// Columns that are left out on a narrow terminal, in this order. The column of nodes stays on a machine with
-/// several nodes.
+/// Columns of page sets that are left out on a narrow terminal, in this order. If the zones lie on several
+/// nodes, the column of nodes stays.
 const LEFT_OUT: [&str; 7] = ["node", "high_min", "high_max", "batch", "high", "unchanged_s", "change"];
 
 /// The lines of a screen, from top to bottom. Rows that do not fit on the screen are not in `rows`.
 pub(super) struct Frame {
-    /// Lines about the machine and its zones.
+    /// Lines about the machine, its zones, and waits for zone locks.
     pub(super) head: Vec<String>,
     /// Heading above the rows.
     pub(super) heading: Vec<String>,

@@ -20,7 +20,7 @@ use crate::paragraph;
 use crate::signals::Signals;
 use crate::terminal;
 
-/// If the interval is at least this long, a message says that pageset is reading.
+/// If the interval is at least this long, a message on the terminal says that pageset is reading.
 const LONG: Duration = Duration::from_secs(5);
 
 #[derive(Serialize)]
@@ -72,7 +72,8 @@ fn write(view: &View, provenance: &Provenance, format: Format, out: &mut dyn Wri
     Ok(())
 }
 
-/// Formats a table, which as plain text is no wider than the terminal. Columns without any value are left out.
+/// Formats a table. As plain text, the table is no wider than the terminal and [`WIDTH`]. Columns without any
+/// value are left out.
 fn printed(table: Table, format: Format) -> String {
     let table = table.without_empty_columns();
     match format {
@@ -81,7 +82,7 @@ fn printed(table: Table, format: Format) -> String {
     }
 }
 
-/// The line with the machine's numbers of CPUs and zones, and its kernel.
+/// One line with the machine's number of CPUs, number of zones, and kernel.
 fn machine(view: &View) -> String {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let kernel = if kernel.trim().is_empty() { String::new() } else { format!(", Linux {}", kernel.trim()) };

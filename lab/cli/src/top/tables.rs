@@ -1,4 +1,4 @@
-//! Turns a view, which is what was read in one interval, into tables.
+//! Turns a view (what `pageset top` read in one interval) into tables and sentences.
 
 use pageset_live::{Answer, Counted, Flow, PagesetView, View, Why, ZoneLockView, ZoneView};
 use pageset_replay::advise::SAVED_PERCENT;

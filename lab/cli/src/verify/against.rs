@@ -53,7 +53,8 @@ pub(super) fn run(args: &VerifyArgs, invocation: &Invocation) -> Result<()> {
     })
 }
 
-/// Draws three bars for each quantity: its value before the change, after the change, and as predicted.
+/// Draws three bars for each quantity: the value in the replayed recordings, the value in the recordings of
+/// `--against`, and the forecast.
 fn as_page(found: &Against, provenance: &Provenance) -> Page {
     let whole = |value: f64| value.round().max(0.0) as u64;
     let bars = found.changes.iter().map(|change| {

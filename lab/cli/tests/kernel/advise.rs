@@ -22,7 +22,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Whether a test can record this machine and change its settings. If not, prints the reason.
+/// Waits until this test may use the machine alone. If the test cannot record the machine or change its
+/// settings, prints the reason and returns `None`.
 fn may_record() -> Option<MutexGuard<'static, ()>> {
     let guard = crate::one_at_a_time();
     let refused = crate::record::refused();
@@ -209,7 +210,7 @@ fn fault_07_every_signal_acts_while_the_command_runs_unrecorded() {
             "{said}"
         );
     }
-    // Tests that SIGHUP does not end a command that was started with nohup.
+    // Tests that SIGHUP does not end a command that was started with SIGHUP ignored, as `nohup` does.
     let child = Command::new("env")
         .args(["--default-signal=INT,TERM", "--ignore-signal=HUP", env!("CARGO_BIN_EXE_pageset")])
         .args(["advise", TRACE, "--yes", "--apply", "vm.stat_interval=7", "--for", "2s"])
@@ -312,8 +313,8 @@ fn an_answer_of_no_keeps_the_verdict() {
     assert_eq!(value(INTERVAL), before);
 }
 
-/// Tests that the cost is measured, saved, and written to the header of the next recording. Settings are put
-/// back, even after an interrupt.
+/// Tests that the cost of a visit is measured and saved, and that the next recording contains the cost.
+/// Settings are put back, even after an interrupt.
 #[test]
 #[ignore = "needs root and tracefs, changes vm.percpu_pagelist_high_fraction, and takes a minute"]
 fn the_cost_of_a_visit_is_measured_and_recordings_carry_it() {
@@ -374,7 +375,7 @@ fn a_counted_no_takes_one_run_and_other_answers_take_events() {
     let directory = tempfile::tempdir().unwrap();
     let kept = directory.path().join("kept.pgtrace").display().to_string();
     let (said, runs) = advised(&["--keep-recording", &kept], some_seconds);
-    // On a busy machine, counts may give no answer, and then events are recorded.
+    // On a busy machine, the answer from counts may not be No. In that case, events are recorded.
     let is_no = said["findings"]["is_counted"] == true;
     assert_eq!(is_no, runs == 1, "{said}");
     assert_eq!(said["recording"], "This machine");
@@ -421,8 +422,8 @@ fn nothing_is_tried_after_a_counted_no() {
     let before = fs::read_to_string(FRACTION).unwrap();
     let (said, runs) = advised(&["--apply", "--yes", "--times", "3"], some_seconds);
     assert_eq!(fs::read_to_string(FRACTION).unwrap(), before);
-    // There are three recordings, each after a run that is not recorded. The run before the first recording
-    // is the one that was counted.
+    // If the counts do not say No, the command runs six times: three recordings, each after a run that is not
+    // recorded. The counted run is the run before the first recording.
     let all = if said["findings"]["is_counted"] == true { 1 } else { 6 };
     assert_eq!(runs, all, "{said}");
     assert_eq!(said["tried"][0], "Nothing was tried: no setting is advised.", "{said}");
@@ -432,7 +433,8 @@ fn nothing_is_tried_after_a_counted_no() {
 #[ignore = "needs root, tracefs and setpriv(1)"]
 fn where_counting_is_refused_events_are_recorded_and_a_note_says_so() {
     let _guard = machine();
-    // Another user still cannot read the files of tracefs.
+    // Take rights away from root instead of using another user, because another user cannot read the files of
+    // tracefs.
     let output = Command::new("setpriv")
         .args(["--bounding-set=-perfmon,-sys_admin", env!("CARGO_BIN_EXE_pageset")])
         .args(["advise", "--for", "600ms", "-f", "json"])

@@ -1,5 +1,5 @@
-//! Tests recordings that other tools made under each of the kernel's clocks. `pageset` must read a recording
-//! if the clock counts nanoseconds, and refuse it if not.
+//! Tests recordings that the kernel's tracing files or trace-cmd made under each of the kernel's clocks.
+//! `pageset` must read a recording if the clock counts nanoseconds, and refuse it if not.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ const OTHERS: [&str; 3] = ["uptime", "counter", "x86-tsc"];
 struct Instance(PathBuf);
 
 impl Instance {
-    /// Records under the clock. `None` if this kernel does not have the clock.
+    /// Records a small load under the clock. `None` if this kernel does not have the clock.
     fn under(clock: &str) -> Option<Self> {
         let directory = Path::new(INSTANCES).join(format!("test-clocks-{}", std::process::id()));
         fs::create_dir(&directory).expect("root can make an instance");
@@ -45,7 +45,7 @@ impl Instance {
         fs::read_to_string(self.0.join("trace")).unwrap()
     }
 
-    /// The recorded events, as a file of trace-cmd.
+    /// Writes the recorded events to `to`, as a file of trace-cmd.
     fn extract(&self, to: &Path) {
         let output = Command::new("trace-cmd")
             .current_dir(to.parent().unwrap())
@@ -112,8 +112,8 @@ fn converts(clock: &str, from: &Path) {
     assert!(events > 20, "{clock}: {said}");
 }
 
-/// Converts a recording under each clock, and checks the outcome. `record` makes the recording, and returns
-/// its path.
+/// Converts a recording of each clock. If the clock counts nanoseconds, the conversion must succeed; if not,
+/// its error must contain `refusal`. `record` makes the recording, and returns its path.
 fn under_each_clock(refusal: impl Fn(&str) -> String, record: impl Fn(&Instance, &str) -> PathBuf) {
     for clock in OF_TIME {
         if let Some(instance) = Instance::under(clock) {

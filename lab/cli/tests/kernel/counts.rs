@@ -1,5 +1,5 @@
-//! Tests `pageset record --counts` on the running kernel, and compares it with a recording of all events at
-//! the same time.
+//! Tests `pageset record --counts` on the running kernel, and compares the counts with a recording of all
+//! events at the same time.
 
 use std::fs;
 
@@ -67,8 +67,8 @@ fn counts_hold_what_all_events_show() {
 }
 
 /// Whether an estimate is near the true number. An exact count may lack a few events at its beginning and
-/// end. On a busy machine this load comes in bursts, so an estimate may be further off. How often intervals
-/// contain the true value is the subject of another test.
+/// end. On a busy machine this load comes in bursts, so the true number may lie outside an estimate's
+/// interval. How often intervals contain the true value is the subject of another test.
 fn is_near(truth: u64, estimate: HitEstimate) -> bool {
     let room = if estimate.is_exact() {
         estimate.hits / 50 + 1000

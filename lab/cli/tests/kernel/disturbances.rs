@@ -1,4 +1,5 @@
-//! Tests recordings during which the machine changes: CPUs, settings, other programs.
+//! Tests recordings of a machine that changes meanwhile: CPUs are switched on or off, a setting changes, or
+//! another program writes to the recorder's tracing instance.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use crate::record::{
     directory, instance_of, machine, pageset, read, send, start, succeeds, text, wait_until,
 };
 
-/// How long the CPU is off at least.
+/// The CPU is off for at least this time.
 const OFF: Duration = Duration::from_millis(200);
 
 /// The last CPU of this machine, which is off until this value is dropped.
@@ -22,7 +23,7 @@ struct SwitchedOff {
 }
 
 impl SwitchedOff {
-    /// Switches the last CPU off. If this is not possible, prints the reason and returns `None`.
+    /// Switches the last CPU off. If the CPU cannot be switched off, prints the reason and returns `None`.
     fn last() -> Option<Self> {
         let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
         let cpu = online.trim().rsplit(['-', ',']).next().and_then(|cpu| cpu.parse().ok()).unwrap();
@@ -56,7 +57,8 @@ fn load(cpu: u16) {
     assert!(status.is_ok_and(|status| status.success()));
 }
 
-/// Runs a recording that must succeed, and returns its output.
+/// Waits for the end of a recording. Checks that the recording succeeded and wrote nothing to the standard
+/// error, and returns its output.
 #[track_caller]
 fn ends_well(child: Child) -> String {
     let output = child.wait_with_output().unwrap();
@@ -88,8 +90,8 @@ fn a_cpu_that_goes_and_comes_back_is_recorded_while_it_is_there() {
     let Some(cpu) = cpu else { return };
     assert!(said.contains("Lost events: 0."), "{said}");
     let (info, events) = read(&path, Recovery::Refuse);
-    // The CPU has no events while it is off, and some hundred afterwards: the load of 40 MB goes through a
-    // pipe.
+    // The CPU has no events while it is off. Afterwards it has more than 100 events, because the load sends
+    // 40 MB through a pipe.
     let times: Vec<_> = events.iter().filter(|event| event.cpu == cpu).map(|event| event.ts_ns).collect();
     let silence = times.windows(2).position(|pair| pair[1] - pair[0] >= OFF.as_nanos() as u64);
     let again = times.len() - silence.expect("it was off") - 1;

@@ -18,7 +18,7 @@ fn this_machine() -> MutexGuard<'static, ()> {
     machine().expect("this machine can record")
 }
 
-/// Runs the command in a separate PID namespace. The command has the number 1 there.
+/// Runs the command in a new PID namespace. In this namespace, the command has the process number 1.
 fn in_pid_namespace(arguments: &[&str]) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--pid", "--fork", "--mount-proc", PAGESET]).args(arguments);
@@ -31,7 +31,7 @@ fn ends_well(output: &Output) -> String {
     text(&output.stdout)
 }
 
-/// Frames that these threads allocated.
+/// The number of blocks that these threads allocated.
 fn allocated(events: &[Event], pids: &[u32]) -> usize {
     let own = |event: &&Event| event.kind == EventKind::MmPageAlloc && pids.contains(&event.pid);
     events.iter().filter(own).count()
@@ -136,7 +136,8 @@ fn fault_09_a_limit_of_file_sizes_ends_a_recording_like_a_full_disk() {
     let mut left = left.map(|entry| entry.file_name().into_string().unwrap());
     assert_eq!(left.find(|name| name.starts_with("pageset-")), None);
     assert!(fs::metadata(&path).unwrap().len() > 0);
-    // The recorded command has the signal's default action: if it writes past its limit, the signal ends it.
+    // The recorded command has the signal's default action: if the command writes past its limit, the signal
+    // ends the command.
     let script = format!(
         "ulimit -f 4000; exec {PAGESET} record --force -o {name} -- \
          dd if=/dev/zero of={name}.large bs=1M count=64"
@@ -153,7 +154,7 @@ fn fault_09_a_full_disk_says_what_goes_on() {
     let full = directory.path().join("full");
     fs::create_dir(&full).unwrap();
     let (full, name) = (full.display(), full.join("r.pgtrace").display().to_string());
-    // The command runs on after the file system is full.
+    // The recorded command continues to run after the file system is full.
     let script = format!(
         "mount -t tmpfs -o size=512k none {full} && \
          {PAGESET} record -o {name} -- sh -c 'exec >/dev/null 2>&1; while :; do {LOAD}; done'; \
@@ -178,7 +179,7 @@ fn disturbed(options: &[&str], script: &str) -> (String, TraceInfo, Vec<Event>) 
     let (_directory, path, name) = directory();
     let command = format!("I=$(echo {INSTANCES}/pageset-*); {LOAD}; {script}; {LOAD}; wait");
     let said = succeeds(&[&["record"], options, &["-o", &name, "--", "bash", "-c", &command]].concat());
-    // Tests that all subcommands report the missing events of a file.
+    // Tests that `stat` and `convert` report the missing events of a file, as `record` does.
     let stat = succeeds(&["stat", &name]);
     let again = format!("{name}.again");
     let converted = succeeds(&["convert", &name, &again]);
@@ -202,8 +203,8 @@ fn disturbed(options: &[&str], script: &str) -> (String, TraceInfo, Vec<Event>) 
 fn fault_10_an_undisturbed_recording_has_all_that_the_kernel_counted() {
     let _guard = this_machine();
     for options in [&[][..], &["--stack"], &["--cpus", "0"], &["--flight-recorder", "--buffer", "64K"]] {
-        // Tests that no event is lost when another program reads the buffer's state, writes marks, or
-        // enlarges the buffer.
+        // Tests that no event is lost when another program reads the buffer and its state without taking
+        // events, and writes a mark.
         let look =
             "cat $I/trace >/dev/null; cat $I/per_cpu/cpu*/stats >/dev/null; echo hello >$I/trace_marker";
         let (said, info, _) = disturbed(options, look);

@@ -12,7 +12,7 @@ use pageset_trace::Recovery;
 
 use crate::record::{directory, machine, read, succeeds};
 
-/// A name that no other task and no file of the command has.
+/// The name of a program that only these tests run.
 const NAME: &str = "zqx7unusual";
 /// The first bytes of a compressed part of a file. Source: RFC 8878.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -114,8 +114,8 @@ fn names_are_kept_where_they_are_asked_for() {
     let trace = directory.path().join("t.pftrace");
     succeeds(&["convert", &name, &trace.display().to_string(), "--to", "perfetto"]);
     // In a file for Perfetto, only threads that waited or reclaimed have names, and these threads differ from
-    // run to run. A name follows its length. Search for both, so that two letters by chance do not count as a
-    // name.
+    // run to run. Each name stands after its length. Search for the length and the name together, so that a
+    // short name that occurs by chance does not count.
     let perfetto = fs::read(&trace).expect("it was written");
     let field = |name: &str| format!("{}{name}", char::from(name.len() as u8));
     let names = tasks.all().iter().filter_map(|task| tasks.name(task));

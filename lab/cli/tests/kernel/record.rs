@@ -25,14 +25,15 @@ pub(crate) fn machine() -> Option<MutexGuard<'static, ()>> {
     Some(guard)
 }
 
-/// Why this machine cannot record; `None` if it can. Checked only once.
+/// Returns the reason why this machine cannot record; `None` if the machine can record. Checks this only
+/// once.
 pub(crate) fn refused() -> Option<&'static str> {
     static REFUSED: OnceLock<Option<String>> = OnceLock::new();
     let ask = || {
         let check = || pageset(&["record", "--check"]);
         let mut answer = check();
         if !answer.status.success() && !Path::new(INSTANCES).exists() {
-            // The error names the command that mounts tracefs. Run this command.
+            // The error names the command that mounts tracefs. Run this command, and check again.
             drop(Command::new("mount").args(["-t", "tracefs", "nodev", "/sys/kernel/tracing"]).output());
             answer = check();
         }
@@ -57,7 +58,7 @@ pub(crate) fn succeeds(arguments: &[&str]) -> String {
 }
 
 /// Starts the command so that signals have their default effects, as on a terminal. A test runner in the
-/// background may ignore some signals, and its children inherit this.
+/// background may ignore some signals, and its children ignore the same signals.
 pub(crate) fn start(arguments: &[&str]) -> Child {
     let mut command = Command::new("env");
     command
@@ -96,7 +97,7 @@ pub(crate) fn read(path: &Path, recovery: Recovery) -> (TraceInfo, Vec<Event>) {
     (reader.info().clone(), all)
 }
 
-/// A directory for a trace.
+/// Makes a directory, and returns it with the path and the name of a trace in it.
 pub(crate) fn directory() -> (TempDir, PathBuf, String) {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let path = directory.path().join("t.pgtrace");
@@ -104,7 +105,7 @@ pub(crate) fn directory() -> (TempDir, PathBuf, String) {
     (directory, path, name)
 }
 
-/// A file system in memory.
+/// A file system in memory. It is unmounted when this value is dropped.
 pub(crate) struct Tmpfs(pub(crate) TempDir);
 
 impl Tmpfs {
@@ -133,7 +134,7 @@ fn a_known_load_is_recorded_whole_and_can_be_used() {
     let (_directory, path, name) = directory();
     let memory = Tmpfs::mount("64m");
     let file = memory.0.path().join("load").display().to_string();
-    // Without the sleep, a recording on a busy machine would end before the recorder takes a sample.
+    // Without the sleep, a recording on a busy machine might end before the recorder takes a sample.
     let load = format!("dd if=/dev/zero of={file} bs=1M count=16 2>/dev/null; rm {file}; sleep 1; exit 3");
     let said = succeeds(&["record", "-o", &name, "--", "sh", "-c", &load]);
     assert!(said.contains("ended: exit status: 3") && said.contains("Lost events: 0."), "{said}");
@@ -257,7 +258,8 @@ fn a_full_file_system_is_an_error_and_what_was_written_can_be_read() {
         stop.display()
     );
     let log = memory.0.path().join("log");
-    // The command continues after the recorder has ended, and keeps the recorder's standard output open.
+    // Write the errors to a file. The recorded command continues after the recorder has ended and keeps its
+    // outputs open, so a pipe would not end.
     let status = Command::new("timeout")
         .args(["60", PAGESET, "record", "-o", &name, "--", "sh", "-c", &load])
         .stdout(Stdio::null())
@@ -367,7 +369,7 @@ fn a_flight_recorder_keeps_what_was_last() {
     succeeds(&["replay", "-p", "linux-6.18", name]);
 }
 
-/// A shell command that makes two CPUs wait for locks, for some tenths of a second.
+/// A shell command whose processes make CPUs wait for locks, for some tenths of a second.
 const BUSY: &str = "for i in 1 2 3 4; do head -c 200000000 /dev/zero | tail -c 1 >/dev/null & done; wait";
 
 #[test]

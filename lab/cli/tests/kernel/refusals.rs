@@ -1,5 +1,5 @@
-//! Tests that `pageset record` refuses to record, and names the reason. Each test causes one refusal in its
-//! own mount namespace, so no other program is affected.
+//! Tests that `pageset record` refuses to record, and names the reason. Most tests cause a refusal in a new
+//! mount namespace, so no other program is affected.
 
 use std::fs;
 use std::path::Path;
@@ -150,8 +150,8 @@ fn a_locked_down_kernel_is_named_as_the_reason() {
     if !has_namespaces() {
         return;
     }
-    // A locked kernel cannot be unlocked, so this test only replaces the file that shows the lock. cargo
-    // xtask ci night guest locks a real kernel.
+    // A locked kernel cannot be unlocked, so this test only replaces the file that shows the lock. `cargo
+    // xtask ci night guest` locks a real kernel.
     let script = |state: &str| {
         format!(
             "mount -t tmpfs own /sys/kernel; mkdir /sys/kernel/security /sys/kernel/tracing; \

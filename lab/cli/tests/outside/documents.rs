@@ -215,7 +215,7 @@ fn verify_says_how_often_a_refill_is_not_certain() {
     assert!(book.contains(&format!("{begin}{figure}")), "the book does not say: {begin}{figure}");
 }
 
-/// Tests that the output for a first look fits on a screen.
+/// Tests that the output of `pageset replay` without arguments fits on a screen.
 #[test]
 fn a_replay_of_the_bundled_recording_fits_24_lines() {
     let printed = pageset(&["replay"]);

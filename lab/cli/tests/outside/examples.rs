@@ -1,5 +1,5 @@
-//! Runs the examples of every help text. The files that the examples name are small recordings. `cargo xtask
-//! ci night` runs the examples that need root or minutes.
+//! Runs the examples of the help texts. The files that the examples name are small recordings. The usual
+//! tests leave out examples that need root or minutes, and `cargo xtask ci night` runs most of those.
 
 use std::fs;
 use std::path::Path;
@@ -27,8 +27,8 @@ const MINUTES: [&str; 12] = [
     "pageset replay --sweep",
 ];
 
-/// Beginnings of examples that no test can run: they wait for Ctrl-C, for a cluster, or for a long wait that
-/// may never happen.
+/// Beginnings of examples that the usual tests cannot run. Most of these examples need root, or wait for
+/// Ctrl-C, for a cluster, or for a long wait that may never happen.
 const ENDLESS: [&str; 7] = [
     "pageset top",
     "sudo pageset top",
@@ -139,8 +139,8 @@ fn prepare(directory: &Path) {
     }
 }
 
-/// Runs a shell line as a reader would, in a new directory. If earlier lines of the help make files for this
-/// line, these files are made first.
+/// Runs a shell line as a reader would, in a new directory. If the line needs a layout that an earlier
+/// example makes, the layout is made first.
 #[track_caller]
 fn run(line: &str) {
     let directory = tempfile::tempdir().expect("a directory can be made");
@@ -181,8 +181,8 @@ fn examples_on_bundled_input_run() {
     here.iter().for_each(|line| run(line));
 }
 
-/// Tests that each beginning in these lists fits an example of the help: if not, an example may have been
-/// lost.
+/// Tests that each beginning in the lists of exceptions fits an example of a help text. If no example fits,
+/// an example may have been lost.
 #[test]
 fn every_exception_is_an_example() {
     let all = examples();

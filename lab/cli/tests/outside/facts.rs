@@ -16,8 +16,8 @@ fn text(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Returns the words in backquotes in the first column of a Markdown table. The table lies between lines that
-/// begin with `from` and `to`.
+/// Returns the words in backquotes in the first column of a Markdown table. The table lies between a line
+/// that begins with `from` and the next line that begins with `to`.
 fn first_column(text: &str, from: &str, to: &str) -> Vec<String> {
     let lines =
         text.lines().skip_while(|line| !line.starts_with(from)).take_while(|line| !line.starts_with(to));
@@ -93,7 +93,7 @@ fn files(directory: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
     }
 }
 
-/// No text calls an 80 % interval `four of five`.
+/// Tests that no text calls an 80 % interval `four of five`.
 #[test]
 fn nothing_promises_four_of_five() {
     let mut found = Vec::new();

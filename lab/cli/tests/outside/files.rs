@@ -44,7 +44,7 @@ fn an_output_file_has_what_would_have_been_printed() {
     assert_eq!(fs::read_dir(directory.path()).expect("a directory can be listed").count(), 1);
 }
 
-/// Tests that a result never replaces the recording it was made of, even with `--force` and through a
+/// Tests that a result never replaces the recording that it was made from, even with `--force` and through a
 /// symlink.
 #[test]
 fn an_output_never_replaces_an_input() {
@@ -68,7 +68,7 @@ fn an_output_never_replaces_an_input() {
         assert!(text(&output.stderr).contains("is also an input"), "{arguments:?}: {}", text(&output.stderr));
     }
     assert_eq!(fs::read(&input).expect("it is there"), fs::read(TRACE).expect("it is bundled"));
-    // A result replaces another result.
+    // With `--force`, a result replaces another result.
     for _ in 0..2 {
         let output = pageset(directory.path(), &["stat", "in.pgtrace", "-o", "out.txt", "--force"]);
         assert!(output.status.success(), "{}", text(&output.stderr));

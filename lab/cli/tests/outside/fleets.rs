@@ -36,7 +36,7 @@ fn json(output: &Output) -> Value {
 
 const VERBS: [&[&str]; 3] = [&["stat"], &["advise"], &["replay", "-p", "linux-6.12,linux-6.18"]];
 
-/// Tests that the other recordings are read if one is cut off.
+/// Tests that if one recording is cut off, the other recordings are still read.
 #[test]
 fn a_broken_recording_has_its_line_and_the_exit_status_says_so() {
     let folder = folder(true);
@@ -71,7 +71,7 @@ fn a_broken_recording_has_its_line_and_the_exit_status_says_so() {
     }
 }
 
-/// Tests that a recording has the same result in a fleet as alone, except for the command line.
+/// Tests that a recording has the same result in a fleet as alone, except for the provenance.
 #[test]
 fn a_recording_of_a_fleet_says_what_it_says_alone() {
     let folder = folder(false);
@@ -88,7 +88,7 @@ fn a_recording_of_a_fleet_says_what_it_says_alone() {
     }
 }
 
-/// Tests that the rows of a fleet's replay are the rows of its recordings, one recording after the other.
+/// Tests that the CSV rows of a fleet's replay are the rows of its recordings, one recording after the other.
 /// Each row begins with the recording's name.
 #[test]
 fn a_fleets_rows_are_those_of_its_recordings() {

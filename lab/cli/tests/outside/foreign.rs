@@ -14,7 +14,7 @@ const TEXT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/formats/ftra
 /// runs backwards, and a new line.
 const HOSTILE: &str = "\u{1b}[31mred\u{1b}]0;title\u{7}\u{9b}1m\u{202e}\r\nerror: forged";
 
-/// A recording with another description.
+/// A recording whose description (`info`) was replaced.
 struct Forged {
     events: Box<dyn TraceReader>,
     info: TraceInfo,
@@ -57,7 +57,8 @@ fn forged(directory: &Path) -> PathBuf {
     path
 }
 
-/// Checks that a terminal prints every character in its place, and that no foreign text begins a line.
+/// Checks that the output has no hostile characters, as `hides_nothing` does, and that no line begins with
+/// the forged error.
 #[track_caller]
 fn is_harmless(what: &str, bytes: &[u8]) {
     hides_nothing(what, bytes);
@@ -65,7 +66,8 @@ fn is_harmless(what: &str, bytes: &[u8]) {
     assert!(!text.lines().any(|line| line.starts_with("error: forged")), "{what}: a line of its own: {text}");
 }
 
-/// Checks that no character is hidden from the user of a terminal.
+/// Checks that the output has no control characters, except line feed and tab, and no U+202E, which reverses
+/// text.
 #[track_caller]
 fn hides_nothing(what: &str, bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
@@ -109,7 +111,7 @@ fn fault_15_no_text_of_a_recording_is_obeyed_by_a_terminal() {
         is_harmless(&format!("{verb:?}"), &output.stderr);
         assert!(output.status.success(), "{verb:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
-    // Ends of lines mean nothing in HTML.
+    // A report is HTML, so a new line in a foreign text does no harm. Check the characters only.
     hides_nothing("report", &fs::read(&made).expect("the report is there"));
 }
 

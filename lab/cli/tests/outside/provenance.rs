@@ -1,5 +1,5 @@
-//! Tests that every result names the command that repeats it. The tests run each of these commands as
-//! printed, and compare the results.
+//! Tests that every result names the command that repeats it. The tests run printed commands in a shell, and
+//! compare the results.
 
 use std::fs;
 use std::path::Path;
@@ -93,7 +93,8 @@ fn a_printed_command_gives_the_same_result_again() {
     }
 }
 
-/// Tests measurements, whose values differ from run to run. Therefore only the command is compared.
+/// Tests commands that measure. Measured values differ from run to run, so only the printed commands are
+/// compared.
 #[test]
 fn a_printed_command_of_a_measurement_can_be_typed_again() {
     let directory = directory();

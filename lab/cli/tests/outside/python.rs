@@ -56,6 +56,6 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     let output = output.expect("PAGESET_PYTHON starts");
     let said = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
-    // The child shares its parent's pages: it sees the later values.
+    // The child shares its parent's pages, so the child sees the values that the parent wrote later.
     assert_eq!(said.trim(), "72", "{errors}");
 }

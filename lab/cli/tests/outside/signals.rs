@@ -1,4 +1,4 @@
-//! Tests that a signal ends each subcommand that reads a recording, and that no temporary file stays.
+//! Tests that a signal ends subcommands that read a recording, and that no temporary file stays.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
@@ -63,8 +63,8 @@ fn a_signal_ends_each_verb_and_no_temporary_file_stays() {
         &["report", long, "-o", "old", "--force"],
         &["simulate", "--recording", long],
     ];
-    // With an empty /proc, pageset cannot give a name to a nameless file, so it writes a temporary file with
-    // a name.
+    // With an empty /proc, pageset cannot give a name to a nameless file, so `convert` writes a temporary
+    // file with a name.
     let without_proc = "mount -t tmpfs none /proc && exec \"$0\" \"$@\"";
     let mut trial = Command::new("unshare");
     trial.args(["--user", "--map-root-user", "--mount", "sh", "-c", without_proc, "true"]);

@@ -1,4 +1,4 @@
-//! Tests that a sweep gives the same rows, even if it is divided, stopped or continued.
+//! Tests that a sweep gives the same rows with one job, with several jobs, and after an interruption.
 
 use std::fs;
 use std::path::Path;
@@ -64,8 +64,8 @@ fn rows_do_not_depend_on_jobs_or_interruptions() {
     assert_eq!(sorted_lines(&here.join("plan.rows.jsonl")), finished);
     assert!(here.join("plots/waiting.svg").is_file());
 
-    // Four runs have many figures each, so the page has a column for each run instead of a row. The figures
-    // of the page change colour with a dark page.
+    // Four runs have many figures each, so the page has a column for each run instead of a row. If the
+    // browser shows dark pages, the figures of the page get other colours.
     assert_eq!(rows(here, &["sweep", "plan.toml", "--html", "plan.html"]), whole);
     let page = fs::read_to_string(here.join("plan.html")).expect("the page is there");
     let (table, after) = page
@@ -146,7 +146,7 @@ fn a_plan_that_cannot_run_leaves_no_file_and_runs_nothing() {
         ("set = { think_ns = 0 }", "the workload has no parameter `think_ns`; choose from: "),
         ("cpus = 4096", "the workload cannot use 4096"),
     ] {
-        // The first grid is valid, and the second one is not.
+        // The first grid is valid, and the second grid is not.
         let bad = format!(
             "{PLAN}[[grid]]\nmachine = \"epyc-2\"\nworkload = \"page_fault1\"\npolicy = \"linux-4.19\"\n{keys}\n"
         );
@@ -158,7 +158,7 @@ fn a_plan_that_cannot_run_leaves_no_file_and_runs_nothing() {
     }
 }
 
-/// Tests that finished rows are computed again if the simulator or the recording has changed since.
+/// Tests that finished rows are computed again if the recording has changed since.
 #[test]
 fn a_row_of_another_recording_is_not_used_again() {
     let directory = tempfile::tempdir().expect("a directory can be made");

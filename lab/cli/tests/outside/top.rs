@@ -1,5 +1,5 @@
 //! Tests `pageset top` on the machine that runs the tests. Fields must exist and agree with each other, and
-//! every mistake of a user must give an error with a remedy. No test checks a time.
+//! mistakes of users must give errors with a remedy. No test checks a time.
 
 use std::fs;
 use std::path::Path;
@@ -132,7 +132,7 @@ fn mistakes_are_answered_with_a_remedy() {
     refused(&["--once", "--proc", text(&machine)], 1, "/proc/zoneinfo, line 1");
 }
 
-/// `pageset top` has no HTTP server, so a slow client cannot block anything.
+/// Tests that `pageset top` has no option for an HTTP server: a slow client could block a server.
 #[test]
 fn fault_17_nothing_listens_on_the_network() {
     for arguments in [["--listen", "127.0.0.1:0"], ["-l", "127.0.0.1:0"]] {
@@ -162,7 +162,7 @@ fn one_interval_is_written_for_collectors_of_metrics() {
     assert!(!printed.contains("pageset_cpu_time_ratio"), "{printed}");
 }
 
-/// A collector, which runs as another user, may read the file at any moment.
+/// Tests the file of metrics. A collector, which runs as another user, may read the file at any moment.
 #[test]
 fn a_file_of_metrics_appears_whole_and_is_replaced_by_force_only() {
     let machine = machine();
@@ -190,7 +190,8 @@ fn a_file_of_metrics_appears_whole_and_is_replaced_by_force_only() {
     assert_eq!(names, 1, "nothing else is left");
 }
 
-/// Tests the metric names in the rules for alerts: with a wrong name, an alert would never be raised.
+/// Tests that the metric names in the guide's rules for alerts exist. With a wrong name, an alert would never
+/// be raised.
 #[test]
 fn rules_of_the_guide_ask_for_metrics_that_there_are() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));

@@ -350,7 +350,7 @@ fn what_is_said_is_of_the_longest_part_under_one_setting() {
             let said = said(&[verb, &path]);
             assert!(said.contains("changed from 0 to 8"), "{verb}: {said}");
         }
-        // The time line includes the time of the change, and shows it.
+        // The charts over time show the change, although the verdict is about one part of the recording.
         let html = said(&["report", &path]);
         let change = "\"text\":\"vm.percpu_pagelist_high_fraction changed from 0 to 8 between ";
         assert!(html.contains(change), "each chart has the change");

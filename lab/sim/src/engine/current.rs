@@ -1,8 +1,8 @@
 //! The simulation that this OS thread is running.
 //!
-//! Locks and event sinks look up their simulation in this module, because they cannot hold a reference to it.
-//! A raw lock is created by a constant, and its methods get no context argument. An event sink must be
-//! `Sync`, and a simulation is not.
+//! Locks and event sinks look up their simulation in this module, because they cannot hold a reference to
+//! their simulation. A raw lock is created by a constant, and its methods get no context argument. An event
+//! sink must be `Sync`, and a simulation is not.
 #![expect(
     unsafe_code,
     reason = "a thread-local cannot hold a borrow; this file proves that the borrow is alive"

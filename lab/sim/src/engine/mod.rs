@@ -56,7 +56,7 @@ pub(crate) struct Engine {
     upcoming: Cell<Option<Entry>>,
     /// Time of the earliest entry of the agenda.
     horizon: Cell<u64>,
-    /// Number of CPUs that will run again without being woken by another CPU.
+    /// Number of CPUs that will run again, even if no other CPU wakes them or passes a lock to them.
     live: Cell<u32>,
     pub(crate) locks: LockTable,
     pub(crate) lines: Lines,
@@ -140,7 +140,8 @@ impl Engine {
         }
     }
 
-    /// Suspends the running CPU until it is at most [`RUN_AHEAD_PS`] ahead of the earliest clock.
+    /// If the running CPU is more than [`RUN_AHEAD_PS`] ahead of the earliest clock, suspends the CPU until
+    /// no other CPU has an earlier clock.
     #[inline]
     pub(crate) fn keep_close(&self) {
         if self.cpu().clock.get() > self.horizon.get().saturating_add(RUN_AHEAD_PS) {
@@ -201,7 +202,7 @@ impl Engine {
         self.note(self.cpus[cpu as usize].clock.get());
     }
 
-    /// Whether no CPU will run again without being woken by another CPU.
+    /// Whether every CPU has ended, or waits for another CPU.
     pub(crate) fn is_stalled(&self) -> bool {
         self.live.get() == 0
     }

@@ -17,7 +17,7 @@ pub(crate) struct Processor {
     pub(crate) is_spinning: Cell<bool>,
     pub(super) is_idle: Cell<bool>,
     pub(super) is_woken: Cell<bool>,
-    /// Whether `Engine::live` counts this CPU: the CPU will run again without being woken by another CPU.
+    /// Whether `Engine::live` counts this CPU: the CPU will run again, even if no other CPU wakes it.
     pub(super) is_counted: Cell<bool>,
     pub(crate) next_tick: Cell<u64>,
     pub(crate) node: u16,
@@ -54,13 +54,13 @@ pub(crate) struct Scratch {
     pub(crate) blocks_in_hold: Cell<u32>,
     /// Time that the CPU waited for the lock that it took last.
     pub(crate) lock_wait: Cell<u64>,
-    /// Time that the cache line of the lock that the CPU took last needed to move to this CPU.
+    /// For the lock that the CPU took last: the time that the lock's cache line needed to move to this CPU.
     pub(crate) lock_line: Cell<u64>,
     /// Time that the operation spent waiting for locks.
     pub(crate) waited: Cell<u64>,
-    /// The part of `waited` when another CPU held the lock to drain a page set.
+    /// The part of `waited` during which another CPU held the lock to drain a page set.
     pub(crate) waited_for_drains: Cell<u64>,
-    /// Whether the CPU took the zone lock that it holds to drain a page set.
+    /// Whether the CPU holds a zone lock in order to drain a page set.
     pub(crate) is_drain: Cell<bool>,
     /// Number of atomic exchanges whose cost is already part of the price of the operation.
     pub(crate) exchanges_included: Cell<u64>,

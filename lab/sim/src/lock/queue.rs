@@ -2,9 +2,9 @@
 //!
 //! CPUs ask for locks in the order of virtual time ([`Engine::sync`]), but a CPU that holds a lock runs ahead
 //! of the others. So when a second CPU asks for the lock, the first CPU may already have released it, at a
-//! later virtual time than the second CPU's clock. In this case the second CPU is not suspended, and its
-//! clock moves to the time of the release. The second CPU is suspended only if the holder is suspended too,
-//! because the holder waits for another lock or has computed for a long time.
+//! later virtual time than the second CPU's clock. In this case the second CPU is not suspended. Its clock
+//! moves to the time of the release plus the time of passing the lock on. The second CPU is suspended only if
+//! the holder is suspended too, because the holder waits for another lock or has computed for a long time.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -10,7 +10,8 @@ use crate::time::Span;
 pub struct Cost {
     /// Nanoseconds, with a fraction.
     pub ns: f64,
-    /// Source of the number: "measured by pageset bench machine", a text, "fitted on …", or "guess: why".
+    /// Source of the number, such as "measured by pageset bench machine", the title of a publication, "fitted
+    /// on …", or "guess: why".
     pub source: String,
 }
 
@@ -33,8 +34,8 @@ pub struct ByLevel {
     pub source: String,
 }
 
-/// The layout of frame metadata in memory. It decides which cache lines a CPU waits for while it holds a
-/// zone's lock.
+/// The layout of frame metadata in memory. The layout decides which cache lines a CPU waits for while it
+/// holds a zone's lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FrameLayout {
@@ -98,8 +99,9 @@ pub struct Costs {
     pub line_from_cache: Cost,
     /// Cost of a cache line that a core of the same node wrote, under another last-level cache.
     pub line_from_node: Cost,
-    /// Cost of a cache line from another node's caches or memory, for several distances between nodes. For
-    /// other distances, the simulation interpolates between two entries.
+    /// Cost of a cache line from another node's caches or memory, for several distances between nodes. For a
+    /// distance between two entries, the simulation interpolates. For a larger distance, the last entry
+    /// counts.
     pub line_from_distance: Vec<AtDistance>,
     /// Whether each move of a line between CPUs takes a random time, from an exponential distribution with
     /// the line's cost as its mean. If `lines_vary` is false, each move takes exactly the line's cost.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Cost;
 
-/// The planes between the bricks of a machine. The address of a line decides which plane carries it.
+/// The planes between the bricks of a machine. The address of a line decides which plane carries the line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Planes {

@@ -10,8 +10,8 @@ use crate::time::Span;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TickPhase {
-    /// All CPUs tick at the same moment. Linux does this, because it rounds the time of a tick to a whole
-    /// second.
+    /// All CPUs tick at the same moment. CPUs of Linux tick in this way, because Linux rounds the time of a
+    /// tick to a whole second.
     Aligned,
     /// CPU `i` of `n` ticks later than CPU 0, by `i/n` of the interval.
     #[default]

@@ -71,15 +71,15 @@ impl Uses {
 /// The distribution of pages in use over memory at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
-    /// Units of 1 GiB.
+    /// Number of units of 1 GiB.
     pub units: u64,
-    /// Units without a page in use that cannot be moved.
+    /// Number of units without a page in use that cannot be moved.
     pub clean_units: u64,
-    /// Units without a page in use.
+    /// Number of units without a page in use.
     pub free_units: u64,
-    /// Pageblocks without a page in use that cannot be moved.
+    /// Number of pageblocks without a page in use that cannot be moved.
     pub clean_pageblocks: u64,
-    /// Pageblocks without a page in use.
+    /// Number of pageblocks without a page in use.
     pub free_pageblocks: u64,
     /// Frames in use.
     pub used_frames: u64,

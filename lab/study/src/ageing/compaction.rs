@@ -81,8 +81,8 @@ impl Scanners {
         }
     }
 
-    /// Moves all pages out of a pageblock. Returns `false` if there is no free place above the pageblock for
-    /// one of them.
+    /// Moves all pages out of a pageblock. Returns `false` if a page cannot be moved, because there is no
+    /// free place for it above the pageblock.
     fn empty<A: FrameAllocator>(&mut self, pageblock: u32, memory: &mut Memory<'_, A>) -> bool {
         let first = pageblock * PAGEBLOCK;
         (first..first + PAGEBLOCK)

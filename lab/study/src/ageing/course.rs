@@ -141,7 +141,7 @@ impl Stage<'_> {
     }
 }
 
-/// Counts of a day's events. They do not depend on the allocator.
+/// Counts of a day's events. These counts do not depend on the allocator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {

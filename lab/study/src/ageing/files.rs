@@ -1,5 +1,5 @@
-//! The page cache, and the inodes of its files. When memory is needed, files leave the cache in the order of
-//! their last use, the oldest first.
+//! The page cache, and the inodes of its files. When memory is needed, the file that was used longest ago
+//! leaves the cache first.
 
 use std::collections::VecDeque;
 
@@ -48,8 +48,8 @@ impl Files {
         self.cached.push_back(File { pages, slab });
     }
 
-    /// Drops the file that was used longest ago, unless it was used again: then it moves to the end of the
-    /// queue, and the next file is tried. Returns `false` if there is no file.
+    /// Drops the file that was used longest ago, unless this file was used again. A file that was used again
+    /// moves to the end of the queue, and the next file is tried. Returns `false` if there is no file.
     pub(super) fn drop_one(
         &mut self,
         slots: &mut Slots,

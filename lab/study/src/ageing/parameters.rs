@@ -76,8 +76,8 @@ pub struct Builds {
     pub unmovable_permille: u32,
     /// Share of a build's memory that is requested as huge pages. Guess.
     pub huge_permille: u32,
-    /// Chance that a CPU other than the allocating CPU frees pages of a process. In the recordings, this
-    /// share of pages is 4.7 % (`k618_2c_make_lua_j4`) and 15 % (`k618_2c_make_openssl_j4`).
+    /// Chance that a random CPU frees blocks of a process, and not the allocating CPU. In the recordings,
+    /// another CPU freed 4.7 % (`k618_2c_make_lua_j4`) and 15 % (`k618_2c_make_openssl_j4`) of the blocks.
     pub remote_permille: u32,
 }
 
@@ -147,7 +147,7 @@ pub struct Network {
     /// Number of steps in a thousand that have a burst. Guess.
     pub burst_permille: u32,
     /// Share of the network buffers that is replaced in a step. Guess: in the recording `k612_2c_tcp`, half
-    /// of the buffers live for 8 ms at most. The simulated day replaces them about a thousand times less
+    /// of the buffers live for 8 ms at most. The simulated day replaces buffers about a thousand times less
     /// often.
     pub replaced_permille: u32,
     /// Number of blocks of 8 pages in a thousand blocks. In `k612_2c_tcp` nearly all unmovable blocks have 8
@@ -155,8 +155,8 @@ pub struct Network {
     pub eights_permille: u32,
     /// Share of the buffers that interrupt handlers request. These requests cannot wait. Guess.
     pub atomic_permille: u32,
-    /// Chance that a CPU other than the allocating CPU frees a buffer. In the recording
-    /// `k618_2c_hackbench_sock`, this share of pages is 48 %.
+    /// Chance that a random CPU frees a buffer, and not the allocating CPU. In the recording
+    /// `k618_2c_hackbench_sock`, another CPU freed 48 % of the blocks.
     pub remote_permille: u32,
 }
 

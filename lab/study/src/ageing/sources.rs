@@ -12,7 +12,7 @@ pub(super) struct Process {
     pub(super) cpu: u32,
     pub(super) kind: Kind,
     /// Number of the process's own pages that are not allocated yet. `huge_left` counts the huge pages among
-    /// them. `unmovable_left` counts kernel pages for the process that are not allocated yet.
+    /// these pages. `unmovable_left` counts kernel pages for the process that are not allocated yet.
     pub(super) pages_left: u64,
     pub(super) huge_left: u64,
     pub(super) unmovable_left: u64,

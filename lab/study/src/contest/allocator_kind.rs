@@ -183,8 +183,8 @@ impl<'m> Grounds<'m> {
     }
 }
 
-/// The platform of Linux's allocator here. It counts requests that get memory of another migratetype, and
-/// changes of a page set that another CPU changed last.
+/// The platform of Linux's allocator in a contest. The platform counts requests that get memory of another
+/// migratetype, and changes of a page set that another CPU changed last.
 #[derive(Debug, Default)]
 pub(crate) struct Host {
     fallbacks: AtomicU64,

@@ -2,9 +2,9 @@
 //! this project's own.
 //!
 //! A [replay](pageset_replay::replay()) repeats a recording on page sets only, and a page set handles all
-//! pages alike. A whole allocator does not: which pages are freed decides which pageblocks become whole. So a
-//! contest allocates each block that the recording allocates, and later frees this block. Each operation runs
-//! on the recorded CPU, in the recorded order.
+//! pages alike. In a whole allocator, pages differ: it depends on the freed pages whether a pageblock becomes
+//! whole. So a contest allocates each block that the recording allocates, and later frees this block. Each
+//! operation runs on the recorded CPU, in the recorded order.
 //!
 //! `recording` holds the operations. `allocator_kind` builds an allocator for the recorded machine. `stage`
 //! repeats the recorded operations on the allocator. `page_set_lines` counts changes of a page set that

@@ -1,8 +1,8 @@
 //! Models caches while the kernel copies or clears huge pages and processes then write them. The model shows
 //! how much of a huge page stays in a cache, depending on the order of the kernel's visits to base pages (4
-//! KiB). It also shows the cost of misses if all processes wait for the same memory. The model leaves out the
-//! latencies of single lines, TLBs, and the memory of a second socket. Prefetching appears only as a cost
-//! ([`Chip::jump_ns`]).
+//! KiB). The model also shows the cost of misses if all processes wait for the same memory. The model leaves
+//! out the latencies of single lines, TLBs, and the memory of a second socket. Prefetching appears only as a
+//! cost ([`Chip::jump_ns`]).
 //!
 //! A cache has either all or nothing of a base page. For each huge page of a process, the kernel copies or
 //! clears the page in the given order, and then the process writes each base page once. The processes share
@@ -202,8 +202,9 @@ impl Model<'_> {
     }
 }
 
-/// A cache of base pages. To make room, it chooses some base pages at random, and evicts the one that was
-/// used longest ago. A set-associative cache with hashed addresses behaves nearly in the same way.
+/// A cache of base pages. To make room, the cache chooses some base pages at random, and evicts that base
+/// page of these that was used longest ago. A set-associative cache with hashed addresses behaves nearly in
+/// the same way.
 struct Cache {
     room: usize,
     /// The base pages in the cache, each with the time of its last use and whether the page was written.

@@ -2,7 +2,7 @@
 //! of its group, through pipes or sockets (spec fault.md §4.3).
 //!
 //! The model has no single tasks, because the benchmark's many tasks move between CPUs. Instead, each CPU
-//! sends and receives in turn, and sends each message to a random CPU.
+//! alternates between sending and receiving, and sends each message to a random CPU.
 
 use std::sync::Arc;
 

@@ -35,8 +35,8 @@ const SMALL_PAGES: Parameter = Parameter {
     source: "guess",
 };
 /// User time between two faults of a process, measured on an EPYC with 2 CPUs. The time is longer on the
-/// slower processors of the published studies. It is also longer for gcc -O2 on larger files: 51 to 117 us of
-/// user time for each minor fault.
+/// slower processors of the published studies. For gcc -O2 on larger files the time is longer too: 51 to 117
+/// us of user time for each minor fault.
 const PAGE_NS: Parameter = Parameter {
     key: "page_ns",
     default: 15_000,
@@ -69,10 +69,10 @@ const FAULTS_PER_CALL: u64 = 64;
 /// Time from the end of a process until its last objects are freed, all at once. The kernel keeps them for a
 /// grace period (RCU), because readers without a lock may still use them. Guess.
 const GRACE_NS: u64 = 10_000_000;
-/// Share of the processes that end on another CPU than they began on, in percent. Estimated from `pageset
-/// stat` on data/traces/k618_2c_make_lua_j4.pgtrace: 4.7 % of the freed blocks were allocated by another CPU.
-/// The recording counts blocks and not processes, and does not show processes that moved to another CPU and
-/// back.
+/// Share of the processes that end on a CPU other than the CPU where they began, in percent. Estimated from
+/// `pageset stat` on data/traces/k618_2c_make_lua_j4.pgtrace: 4.7 % of the freed blocks were allocated by
+/// another CPU. The recording counts blocks and not processes, and does not show processes that moved to
+/// another CPU and back.
 const MOVED_PERCENT: u64 = 5;
 /// Pages of a kernel stack, allocated one by one. Source: spec fault.md §4.3, "4 x order-0 vmalloc stack
 /// pages".

@@ -148,8 +148,8 @@ impl Mapping {
         self.give(target, Hold::Exclusive);
     }
 
-    /// Unmaps everything for a task that has moved to another CPU. Returns the pages, which the other CPU
-    /// must free.
+    /// Unmaps everything for a task that has moved to another CPU. Returns the pages and the page tables,
+    /// which the other CPU must free.
     pub(super) fn unmap_for_another(&mut self, target: &mut dyn Target) -> Vec<Block> {
         self.lru.flush(target);
         target.compute(self.unmap_ns * self.pages.len() as u64);

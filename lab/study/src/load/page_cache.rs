@@ -1,9 +1,9 @@
 //! The page cache of a machine with full memory, and the reclaim of its pages.
 //!
 //! Each node has a list of its cached pages and a reclaimer. The reclaimer wakes when the node's free pages
-//! fall below the low watermark, and works until they are above the high watermark. A reader that gets no
-//! page reclaims pages on all nodes itself. If the reader still gets no page, it empties the page sets of all
-//! CPUs.
+//! fall below the low watermark, and works until the free pages reach the high watermark. A reader that gets
+//! no page reclaims pages on all nodes itself. If the reader still gets no page, it empties the page sets of
+//! all CPUs.
 //!
 //! If the allocator has no watermarks, memory is not full, and the length of a node's list decides when to
 //! reclaim.

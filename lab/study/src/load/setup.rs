@@ -70,15 +70,15 @@ impl Topology {
     }
 }
 
-/// The kernel version of everything except the allocator: slabs, sockets and LRU lists differ between
-/// versions too.
+/// The kernel version of the code around the allocator: slabs, sockets and LRU lists. This code also differs
+/// between versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Generation {
-    /// Linux 4.9, of 2016.
+    /// Linux 4.9, of 2016, and earlier.
     V4_9,
-    /// Linux 4.18, of 2018.
+    /// Linux 4.18, of 2018. It stands for all versions after 4.9 and before 5.19.
     V4_18,
-    /// Linux 6.6, of 2023.
+    /// Linux 6.6, of 2023. It stands for Linux 5.19 and later.
     V6_6,
 }
 
@@ -176,7 +176,7 @@ pub enum PlanError {
         /// Number of CPUs that the machine has.
         present: usize,
     },
-    /// The recording has no allocations.
+    /// The recording has no allocations and no frees that can be repeated.
     #[error("the recording shows no allocation or free, so there is nothing to play")]
     EmptyRecording,
     /// The run uses fewer CPUs than the workload needs.

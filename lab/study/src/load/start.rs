@@ -16,8 +16,8 @@ pub const START_SPREAD_US: Parameter = Parameter {
     source: "starting all at once is simplest; the parameters of published tables were fitted that way",
 };
 
-/// Largest value of this parameter: a minute. It is limited because a run ends only after its last program
-/// has started.
+/// Largest value of this parameter: a minute. The limit is needed because a run ends only after its last
+/// program has started.
 const MAX_US: u64 = 60_000_000;
 
 /// Delays the start of each program by a random time, if `setup` asks for it.

@@ -70,7 +70,8 @@ impl Lru {
         setup.each_cpu().map(|_| of_cpu()).collect()
     }
 
-    /// Adds a page to this CPU's batch. When the batch is full, adds all of its pages to the list.
+    /// Adds a page to the pages that this CPU collects. When the CPU has collected [`ADD_BATCH`] pages, adds
+    /// all of them to the list.
     pub(crate) fn add(&mut self, target: &mut dyn Target) {
         self.pending += 1;
         if self.pending == ADD_BATCH {
@@ -79,7 +80,7 @@ impl Lru {
         }
     }
 
-    /// Adds the pages of this CPU's batch to the list.
+    /// Adds the pages that this CPU has collected to the list.
     pub(crate) fn flush(&mut self, target: &mut dyn Target) {
         let pending = std::mem::take(&mut self.pending);
         if pending > 0 {

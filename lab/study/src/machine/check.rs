@@ -67,13 +67,13 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// Whether the checked machine file is a measurement of this machine now.
+/// When the checked machine file was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measured {
     /// The file was measured on this machine just now. The check measures the cost of moving a cache line
     /// again before each row.
     Now,
-    /// The file was measured before, or on another machine.
+    /// The file was measured earlier, or on another machine.
     Before,
 }
 

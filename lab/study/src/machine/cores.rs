@@ -31,8 +31,8 @@ pub(super) struct CopyCosts {
     pub(super) from_core: f64,
 }
 
-/// Measures the costs with two cores that copy the same pages in turn. Returns `None` if there is only one
-/// CPU.
+/// Measures the costs with two cores that copy the same pages alternately. Returns `None` if there is only
+/// one CPU.
 pub(super) fn copy(shape: &Shape) -> Result<Option<CopyCosts>> {
     if shape.cpus < 2 {
         return Ok(None);

@@ -135,13 +135,13 @@ impl Test {
         };
         let threads = spec.threads.unwrap_or(cpus).max(1);
         if let Some(machine) = machine.as_ref().filter(|machine| machine.cpus() < threads) {
-            bail!("{} has {} CPUs; use -f {} or less", machine.name, machine.cpus(), machine.cpus());
+            bail!("{} has {} CPUs; use --threads {} or less", machine.name, machine.cpus(), machine.cpus());
         }
         let default_gib = if machine.is_some() { 64.0 } else { 0.25 };
         let bytes = spec.gib.unwrap_or(default_gib) * (1u64 << 30) as f64;
         let thread_pages = (bytes / geometry.page_bytes() as f64) as u64 / u64::from(threads);
         if thread_pages == 0 {
-            bail!("there is less than a page for each of {threads} threads; use a larger -g");
+            bail!("there is less than a page for each of {threads} threads; use a larger --gib");
         }
         let magazine = spec.magazine.unwrap_or(if machine.is_some() { 0 } else { MAGAZINE });
         let (regions, lines) = (spec.regions, spec.lines);
@@ -223,7 +223,7 @@ fn check_memory(shape: &Shape) -> Result<()> {
     match Meminfo::read().available_bytes.map(|bytes| bytes >> 10) {
         Some(available) if needed_kib > available => {
             bail!(
-                "{} MiB are needed and {} are available; use a smaller -g",
+                "{} MiB are needed and {} are available; use a smaller --gib",
                 needed_kib >> 10,
                 available >> 10
             )

@@ -2,8 +2,9 @@
 //!
 //! A simulation cannot touch each page of hundreds of gibibytes, so each thread touches only a few thousand
 //! pages. The simulation makes the memory of each node smaller by the same factor, so that the same share of
-//! the pages is on other nodes. Afterwards, it multiplies the times of touching and of teardown by this
-//! factor. It does not multiply the time to start the threads, nor the time until all threads have ended.
+//! the pages is on other nodes. Afterwards, the simulation multiplies the times of touching and of teardown
+//! by this factor. The simulation does not multiply the time to start the threads, nor the time until all
+//! threads have ended.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -34,8 +35,8 @@ pub struct VirtualSpec {
     pub rss_line: RssLine,
     /// The place where the last used area is remembered: in each task, or in the address space.
     pub area_cache: AreaCache,
-    /// Time of one fault to enter the kernel, walk the page table and return. It is the cost `fault` of the
-    /// machine file, or a value that a fit tries.
+    /// Time of one fault to enter the kernel, walk the page table and return. The time is the cost `fault` of
+    /// the machine file, or a value that a fit tries.
     pub fault_ns: f64,
     /// Largest number of pages that each thread touches in the simulation.
     pub thread_pages_max: u64,
@@ -48,9 +49,9 @@ pub enum AreaCache {
     Task,
     /// The address space remembers one area for all threads. If each thread has its own area, each fault
     /// overwrites the remembered area. Source: the changelog of "mm: per-thread vma caching" (3.15), "we
-    /// currently cache the last used vma for the whole address space". It reports less than 2 % hits for a
-    /// program with many threads. Guess: the pointer to the area is on the cache line of mmap_sem, like the
-    /// counters.
+    /// currently cache the last used vma for the whole address space". The changelog reports less than 2 %
+    /// hits for a program with many threads. Guess: the pointer to the area is on the cache line of mmap_sem,
+    /// like the counters.
     Space,
 }
 
@@ -254,8 +255,8 @@ impl Shared {
                 self.engine.world().shares(cpu.id(), Line::MmapLock { space: task.space().id() });
             }
             let backing = task.fault(address, Access::Write)?;
-            // If a page was cleared just now, its lines are in this CPU's caches. If it was cleared long ago,
-            // the CPU fetches its lines from memory.
+            // If a page was cleared just now, its lines are in this CPU's caches. If the page was cleared
+            // long ago, the CPU fetches the page's lines from memory.
             if self.writes_lines
                 && let Backing::Frame(pfn) = backing
             {

@@ -68,7 +68,7 @@ pub struct RunResult {
     pub alloc_max_ns: f64,
     /// Average time of an allocation.
     pub alloc_mean_ns: f64,
-    /// The part of an allocation's average time when the CPU waited for other CPUs' drains.
+    /// The part of an allocation's average time during which the CPU waited for other CPUs' drains.
     pub alloc_behind_drains_ns: f64,
     /// Number of CPUs that the workload used.
     pub workers: u32,

@@ -24,7 +24,8 @@ pub struct RunSpec {
     /// Name of a workload; or `trace:` and the path of a recording; or `bundled:` and the name of a built-in
     /// recording.
     pub workload: String,
-    /// Name of a policy of Linux's allocator, or name of one of this project's own allocators.
+    /// Name of a policy of Linux's allocator, path of a policy file, or name of one of this project's own
+    /// allocators.
     pub policy: String,
     /// Number of CPUs that the workload uses. Default: all CPUs of the machine.
     pub cpus: Option<u32>,
@@ -295,7 +296,8 @@ fn generation_of(policy: &str) -> Result<Generation> {
     Ok(match (numbers.next(), numbers.next()) {
         (Some(major), Some(minor)) if (major, minor) <= (4, 9) => Generation::V4_9,
         (Some(major), Some(minor)) if (major, minor) < (5, 19) => Generation::V4_18,
-        // All other names belong to Linux 6.6 or later, for example the patches of the 2023 series.
+        // Linux 5.19 and later count as Linux 6.6, and so do all other names, for example the patches of the
+        // 2023 series.
         _ => Generation::V6_6,
     })
 }

@@ -1,5 +1,5 @@
-//! Limits the partly used slabs that a CPU keeps for itself. At the limit, the CPU gives all of them to their
-//! nodes.
+//! Limits the partly used slabs that a CPU keeps for itself. At the limit, the CPU gives all these slabs to
+//! their nodes.
 //!
 //! Source of the rules: the changelog of Linux 5.16's "mm, slub: change percpu partial accounting from
 //! objects to pages". The numbers are SLUB's defaults, which are general knowledge and not in the spec.

@@ -1,4 +1,5 @@
-//! A readers-writer spin lock that guards no value. Workloads take it where a kernel would take a lock.
+//! A readers-writer spin lock that guards no value. Workloads take this lock where a kernel would take a
+//! lock.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};

@@ -136,7 +136,7 @@ impl FaultsArgs {
         }
     }
 
-    /// Every requested strategy, each once.
+    /// The strategies that the user named, each once.
     fn chosen(&self) -> Vec<Strategy> {
         let mut chosen: Vec<Strategy> = Vec::new();
         for strategy_choice in &self.strategies {

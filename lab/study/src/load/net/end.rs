@@ -42,8 +42,8 @@ pub(super) enum Role {
 pub(super) enum FreedBy {
     /// The receiver's CPU frees the memory of the message.
     Receiver,
-    /// The sender's CPU, which allocated the memory, frees it. If too many messages already wait for the
-    /// sender's CPU, the receiver's CPU frees the memory.
+    /// The sender's CPU, which allocated the memory, frees the memory. If too many messages already wait for
+    /// the sender's CPU, the receiver's CPU frees the memory.
     Sender,
 }
 
@@ -71,7 +71,8 @@ pub(super) fn costs(setup: &Setup<'_>) -> Costs {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Way {
     pub(super) socket: ChannelId,
-    /// The channel that brings received memory back to the sender's CPU, if the sender's CPU frees it.
+    /// The channel that brings received memory back to the sender's CPU, if the sender's CPU frees this
+    /// memory.
     pub(super) returned: Option<ChannelId>,
 }
 

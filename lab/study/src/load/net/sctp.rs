@@ -4,8 +4,8 @@
 //! The parameters are from the recording data/traces/k612_2c_sctp.pgtrace: one stream of 512 messages of 8
 //! KiB on Linux 6.12 with 2 CPUs. A receiver opens its window by the size of one packet at a time, so most
 //! packets carry as many messages as fit. The receiver's CPU handles the acknowledgement that opens the
-//! window. So mostly the receiver's CPU makes the next packet and frees acknowledged memory, and sometimes
-//! the sender's CPU.
+//! window. So the receiver's CPU makes most packets and frees most of the acknowledged memory. The sender's
+//! CPU does the rest.
 
 use std::sync::Arc;
 

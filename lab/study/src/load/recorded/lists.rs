@@ -19,8 +19,8 @@ pub(super) struct Paced {
 }
 
 const BYTES: usize = 12;
-/// Number of acts in a chunk. Guess: a chunk is small compared with the other memory of a simulated CPU. It
-/// is large enough that the system call to read it costs little per act.
+/// Number of acts in a chunk. Guess: a chunk is small compared with the other memory of a simulated CPU. A
+/// chunk is large enough that the system call to read it costs little per act.
 const CHUNK: usize = 1024;
 /// Largest size of all lists together that stays in memory. Longer lists are written to a temporary file.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
