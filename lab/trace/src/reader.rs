@@ -24,8 +24,8 @@ pub trait TraceReader: Send {
 
     /// Whether one of the remaining events is a tick ([`Event::is_tick`]). Looks ahead as far as needed, in
     /// bounded memory. This call does not change what the next read returns. [`TraceReader::lost`] includes
-    /// losses that were met while looking ahead. Text can be read only once, so the events before the first
-    /// tick are kept in a temporary file.
+    /// losses that were met while looking ahead. A source that can be read only once, such as text, keeps the
+    /// events before the first tick in memory or in a temporary file.
     ///
     /// # Errors
     /// The errors of reading all events.
