@@ -16,10 +16,10 @@
 //! all runs of a load under one kernel and setting, as `pageset replay` does for several files.
 //!
 //! Repeats of one load are not independent, so a class counts each pair (load, from, to) once. A class of at
-//! least 40 pairs *may be 80 %* if the binomial interval of its coverage includes 80 %. The level of the
-//! binomial interval is 1 minus 5 % divided by the number of such classes. The 95 % interval of the
-//! difference between the two versions comes from a bootstrap that draws loads. In a class with one load, the
-//! bootstrap draws pairs.
+//! least 40 pairs *may be 80 %* if the binomial interval of its coverage includes 80 %. The confidence level
+//! of the binomial interval is 1 - 0.05 / the number of classes with at least 40 pairs. With `--before`, the
+//! difference between the scores of the two versions has a 95 % interval. This interval comes from a
+//! bootstrap that draws loads. In a class with one load, the bootstrap draws pairs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ use pageset_trace::TraceReader;
 
 /// Share of true values that should lie outside an 80 % interval.
 const MISSED: f64 = 0.2;
-/// Visits of repeated recordings agree if they differ by no more than this part of their value.
+/// Repeated recordings agree if the range of their visits is at most this part of the mean.
 const QUIET: f64 = 0.25;
 
 /// Fewest pairs of a class whose coverage is judged.
@@ -44,7 +44,7 @@ type Pair = (String, String, String);
 
 #[derive(Default)]
 struct Class {
-    /// Number of forecasts without an interval.
+    /// Number of truths whose forecast has no interval.
     silent: usize,
     covered: usize,
     widths: Vec<f64>,
@@ -56,8 +56,8 @@ struct Class {
     pairs: BTreeMap<Pair, [f64; 3]>,
 }
 
-/// Returns how far a truth lies outside an interval, as a logarithm, and the interval's width and score. The
-/// first number is 0 for a truth inside the interval.
+/// Returns three logarithms: how far a truth lies outside an interval, the interval's width, and the
+/// interval's score. The first number is 0 for a truth inside the interval.
 fn judged(Interval(low, high): Interval, truth: u64) -> (f64, f64, f64) {
     let log = |value: u64| (value as f64 + 1.0).ln();
     let (low, high, truth) = (log(low), log(high), log(truth));
@@ -103,8 +103,8 @@ impl Class {
         up_to.min(from_on) > left_out / 2.0
     }
 
-    /// The score of this version minus the score of the other version, and the 95 % interval of this
-    /// difference.
+    /// Returns the mean score of this version minus the mean score of the other version, and the two ends of
+    /// the 95 % interval of this difference.
     fn difference(&self) -> (f64, f64, f64) {
         let mut loads: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
         let is_one = self.pairs.keys().all(|pair| pair.0 == self.pairs.keys().next().unwrap().0);
@@ -311,7 +311,7 @@ fn main() {
     worst.iter().take(10).for_each(|(by, what)| println!("- {by:.1}: {what}"));
 }
 
-/// Whether the repeats of a load agree; `None` for a single run.
+/// Says whether the visits of a load's repeats agree. `None` for a single run.
 fn agreement(visits: &[u64]) -> Option<&'static str> {
     let range = visits.iter().max()? - visits.iter().min()?;
     let mean = visits.iter().sum::<u64>() as f64 / visits.len() as f64;
@@ -328,7 +328,8 @@ fn width(Interval(low, high): Interval) -> &'static str {
     }
 }
 
-/// The kernel and settings of the recording `from`, as a candidate for the load of `to`.
+/// Returns the kernel and settings of the recording `to`, as a candidate for a replay of the recording
+/// `from`.
 fn candidate(from: &Path, to: &Path) -> Candidate {
     let (from, to) = (open(from), open(to));
     let machine = to.info().machine.as_ref().expect("a recording of this project describes its machine");
@@ -338,7 +339,7 @@ fn candidate(from: &Path, to: &Path) -> Candidate {
     Candidate { policy, settings: settings.unwrap_or_default() }
 }
 
-/// Replays a recording. If that is not possible, prints the reason to standard error and returns `None`.
+/// Replays a recording. If the replay fails, prints the error to standard error and returns `None`.
 fn replayed(
     path: &Path,
     mut repeats: Vec<Box<dyn TraceReader>>,

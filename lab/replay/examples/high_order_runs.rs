@@ -7,16 +7,16 @@ use std::{collections::HashMap, error::Error, path::Path};
 
 use pageset_trace::{EventKind, open};
 
-/// Orders that `free_high` counts.
+/// Orders of the blocks whose frees cause `free_high` drains.
 const ORDERS: std::ops::RangeInclusive<usize> = 1..=3;
 /// Length of the longest run in each class.
 const CLASSES: [u64; 7] = [1, 2, 4, 8, 16, 64, u64::MAX];
 
 #[derive(Default)]
 struct Runs {
-    /// Runs and blocks in each class.
+    /// Number of runs and number of blocks in each class.
     classes: [(u64, u64); CLASSES.len()],
-    /// Blocks by order.
+    /// Number of freed blocks of each order.
     orders: [u64; 4],
     pages: u64,
 }

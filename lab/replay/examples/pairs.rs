@@ -1,11 +1,11 @@
-//! Compares forecasts with recordings, for all pairs of recordings in a folder that allow it: `cargo run
-//! --release --example pairs FOLDER`.
+//! Forecasts each load of a folder under another kernel or setting, and compares the forecast with recordings
+//! under that kernel or setting: `cargo run --release --example pairs FOLDER`.
 //!
 //! The folder has recordings of loads under several kernels and settings. A file is called
-//! `KERNEL_LOAD_SETTING_rN.*` if there are several runs of its kind, and otherwise `KERNEL_LOAD.*`. The
-//! recordings of a load under one kernel and setting forecast that load under each other kernel and setting
-//! of the same machine. The example prints Markdown: sums over all pairs, the same sums with repeats in place
-//! of forecasts, then a row for each pair.
+//! `KERNEL_LOAD_SETTING_rN.pgtrace` if the folder has several runs of the load under the same kernel and
+//! setting, and otherwise `KERNEL_LOAD.pgtrace`. The recordings of a load under one kernel and setting
+//! forecast that load under each other kernel and setting of the same machine. The example prints Markdown:
+//! sums over all pairs, the same sums with repeats in place of forecasts, then a row for each pair.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use pageset_replay::{Change, KernelTotals, against};
 use pageset_trace::TraceReader;
 
-/// Repeated recordings agree if their values differ by no more than this part of their value. If repeated
+/// Repeated recordings agree if the range of their visits is at most this part of the mean. If repeated
 /// recordings do not agree, any value in their range counts as true.
 const QUIET: f64 = 0.25;
 

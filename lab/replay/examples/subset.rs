@@ -1,8 +1,8 @@
 //! Measures the error of recording only some CPUs: `cargo run --release --example subset FILE...`.
 //!
 //! Replays each recording whole, and then once for each CPU as if only that CPU had been recorded. Prints the
-//! sum of the zone visits over the single CPUs, and the zone visits of the whole recording. Does so for the
-//! recorded kernel's policy and for other policies.
+//! sum of the zone visits over the single CPUs, and the zone visits of the whole recording. Replays under the
+//! recorded kernel's policy and under other policies.
 
 use pageset_core::Policy;
 use pageset_replay::{Candidate, ReplayOptions, replay};

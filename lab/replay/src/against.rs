@@ -10,7 +10,8 @@ use crate::replay::{
     Candidate, Interval, KernelTotals, Replay, ReplayError, ReplayOptions, VmSettings, replay,
 };
 
-/// The recordings under one kernel and setting, and the refills and drains that the kernel made in them.
+/// The recordings under one kernel and setting, and the refills and drains that the kernel made during these
+/// recordings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Side {
     /// The policy of the recorded kernel.
@@ -79,13 +80,12 @@ pub struct Against {
     pub changes: Vec<Change>,
 }
 
-/// Forecasts the load of each of the first recordings under the kernel of the second recordings, and compares
-/// the forecasts with the second recordings. Repeats on either side show how much the kernel's counts vary
-/// from run to run.
+/// Forecasts the load of each recording in `from` under the kernel and settings of the first recording in
+/// `to`. Compares the forecasts with the recordings in `to`. Repeats on either side show how much the
+/// kernel's counts vary from run to run.
 ///
-/// # Errors
-/// If a recording is damaged, does not describe its machine, lacks events, or comes from a kernel whose
-/// policy is not known.
+/// # Errors An error if a side has no recording, or if a recording is damaged, does not describe its machine,
+/// lacks events, or comes from a kernel whose policy is not known.
 pub fn against(
     from: &mut [Box<dyn TraceReader>],
     to: &mut [Box<dyn TraceReader>],

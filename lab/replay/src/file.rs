@@ -16,8 +16,8 @@ static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 static BEFORE_TEMPORARY: OnceLock<fn()> = OnceLock::new();
 
 /// Sets a callback that runs before each temporary file with a name is made. `prepare` can watch the signals
-/// that would end the process, and call [`remove_temporary`] at such a signal. On most file systems, no
-/// temporary file needs a name.
+/// that would end the process, and call [`remove_temporary`] at such a signal. On most file systems, a
+/// temporary file needs a name only to replace an existing file.
 pub fn before_temporary(prepare: fn()) {
     // A second call comes from a second command in the same process, and passes the same function.
     BEFORE_TEMPORARY.get_or_init(|| prepare);
@@ -61,8 +61,8 @@ pub fn write_file(
 }
 
 /// Creates a file under its final name at once, so that its content stays even if this process is killed. A
-/// device or pipe is opened without a lock and without truncation. The file is locked while it is open. If
-/// two processes begin the same file, the second process gets an error, so their writes never mix.
+/// device or pipe is opened without a lock and without truncation. Any other file is locked while it is open.
+/// If two processes begin the same file, the second process gets an error, so their writes never mix.
 ///
 /// # Errors
 ///
@@ -127,8 +127,8 @@ fn writer(file: &File) -> Option<u32> {
     })
 }
 
-/// Removes a file that [`begin_file`] has begun, if nothing useful was written to it. Devices and pipes are
-/// not removed.
+/// Removes a file that [`begin_file`] has begun. The caller calls this function if nothing useful was written
+/// to the file. Devices and pipes are not removed.
 pub fn remove_begun(path: &Path) {
     if fs::symlink_metadata(path).is_ok_and(|kind| kind.is_file()) {
         // If the removal fails, ignore this error: the caller has a more important one to report.
@@ -151,8 +151,8 @@ fn exists(path: &Path) -> anyhow::Error {
     anyhow!("{}: exists already; choose another name, or replace it with --force", path.display())
 }
 
-/// A file that gets its name when its content is finished. If this value is dropped before that, nothing
-/// remains on disk.
+/// A file that gets its name when its content is finished. If this value is dropped without
+/// [`finish`](Self::finish), nothing remains on disk.
 pub struct AtomicFile {
     target: PathBuf,
     existing: Existing,
@@ -322,8 +322,8 @@ fn link(file: &File, directory: &Path, target: &Path, existing: Existing) -> io:
     }
 }
 
-/// Creates a file with the permissions that the user's umask allows. Other temporary files are private to the
-/// user.
+/// Creates a temporary file with the permissions that the user's umask allows. The library's default
+/// permissions would let only the user read the file.
 fn new_file_in(directory: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new().prefix(".pageset-").make_in(directory, |path| {
         note_temporary(path);

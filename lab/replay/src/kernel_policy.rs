@@ -40,8 +40,8 @@ pub fn policy_of_kernel(release: &str) -> Option<&'static Policy> {
     Policy::named(name)
 }
 
-/// Returns the policies of the kernels before and after this kernel. A vendor may have left out the kernel's
-/// last changes, or backported the next changes.
+/// Returns the policies of the kernels before and after the kernel of `policy`. A vendor may have left out
+/// the kernel's last changes, or backported the next changes.
 #[must_use]
 pub fn neighbours(policy: &Policy) -> Vec<&'static Policy> {
     let mut names: Vec<(Release, &str)> = [SINCE.as_slice(), &STABLE].concat();

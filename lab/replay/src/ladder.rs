@@ -84,9 +84,9 @@ impl FromStr for Ladder {
 /// Values to try for a policy's constants. If a constant has no values here, the policy's own value is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sweep {
-    /// Pages that a refill or drain moves.
+    /// Values of the batch, in pages.
     pub batch: Vec<i32>,
-    /// Limit of a page set, in pages. A fixed limit switches off the kernel's tuning.
+    /// Values of the limit of a page set, in pages. A fixed limit switches off the kernel's tuning.
     pub high: Vec<i32>,
     /// Values of `scale_max`: refills and drains move at most `batch << scale_max` pages.
     pub scale_max: Vec<u8>,

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
-/// The memory that this process can still get, in bytes. The result is the smallest of three limits: the
-/// machine's available memory, the rest of its control groups' limits, and the rest of `ulimit -v`. `None` if
-/// no limit is known.
+/// The memory that this process can still get, in bytes. The result is the smallest of three numbers: the
+/// machine's available memory, the memory that the process's control groups still allow, and the memory that
+/// `ulimit -v` still allows. `None` if no limit is known.
 pub(crate) fn to_be_had() -> Option<u64> {
     [free_of_machine(), left_of_groups(), left_of_address_space()].into_iter().flatten().min()
 }
@@ -94,8 +94,8 @@ fn left_of_groups() -> Option<u64> {
     left_of(&fs::read_to_string("/proc/self/cgroup").ok()?, Path::new("/sys/fs/cgroup"))
 }
 
-/// The smallest rest of memory that the control groups of a process, and their parents, still allow. Source:
-/// cgroups(7).
+/// The memory that the control groups of a process and their parents still allow: the smallest difference
+/// between a group's limit and its use. Source: cgroups(7).
 fn left_of(groups: &str, root: &Path) -> Option<u64> {
     let left = groups.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);

@@ -13,7 +13,7 @@ pub(crate) struct ZonePressure {
     /// then.
     pub(crate) free: i64,
     /// The number of free pages that `/proc/zoneinfo` and the watermark checks see. A CPU's changes are added
-    /// to this number when their sum exceeds a threshold.
+    /// to this number when their sum exceeds a threshold, and at the CPU's ticks.
     visible: i64,
     /// Changes by each CPU that are not yet in `visible`.
     pending: Vec<i32>,

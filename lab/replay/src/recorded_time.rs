@@ -17,8 +17,8 @@ use pageset_trace::Event;
 const APART_NS: u64 = 1_000_000_000;
 /// A gap between a single event and all others counts if the gap is shorter than this.
 const ALONE_NS_MIN: u64 = 60 * 1_000_000_000;
-/// A gap between a single event and all others counts if the gap is shorter than this many times the others'
-/// length.
+/// A gap between a single event and all others counts if the gap is shorter than this many times the length
+/// of the other events.
 const ALONE_TIMES: u64 = 10;
 /// A gap beside a single event counts if there are fewer other events than this.
 const OTHERS_MIN: u64 = 10;

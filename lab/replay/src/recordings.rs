@@ -28,7 +28,7 @@ pub fn bundled_named(name: &str) -> Option<Result<Box<dyn TraceReader>, TraceErr
     Some(OpenOptions::new().open_bytes(Path::new(name), bytes.to_vec()))
 }
 
-/// Opens the recording that is built in.
+/// Opens the recording [`BUNDLED`].
 ///
 /// # Errors
 /// The errors of [`pageset_trace::open`]. The built-in recording is complete, so no error occurs.
@@ -36,7 +36,7 @@ pub fn bundled() -> Result<Box<dyn TraceReader>, TraceError> {
     bundled_with(&OpenOptions::new())
 }
 
-/// Opens the recording that is built in, with options.
+/// Opens the recording [`BUNDLED`] with options.
 ///
 /// # Errors
 /// The errors of [`pageset_trace::open`] for the files that the options name.

@@ -15,8 +15,8 @@ use crate::who::{VISITS_MIN, percent};
 /// Call sites and locks. A list is `None` if it was not recorded.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sites {
-    /// Call sites, sorted by visits, largest number first. If visits have no call sites, sorted by the time
-    /// of waits. The unknown site comes last.
+    /// Call sites, sorted by visits, largest number first. If visits have no call sites, the list is sorted
+    /// by the time of waits. The unknown site comes last.
     pub call_sites: Option<Vec<Site>>,
     /// Spinning locks other than zone locks, sorted by the time of waits, longest time first. The unknown
     /// lock comes last.

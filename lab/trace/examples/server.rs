@@ -154,7 +154,7 @@ impl Server {
         }
     }
 
-    /// Lets one CPU work, until the next CPU continues.
+    /// Lets a CPU that is chosen at random do one piece of work.
     fn step(&mut self) {
         let count = self.cpus.len() as u64;
         let cpu = self.random.below(count) as usize;

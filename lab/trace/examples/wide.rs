@@ -46,8 +46,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// One CPU refills, allocates and waits, and the next CPU frees and drains. One CPU of each node does more
-/// work than the other CPUs of the node.
+/// One CPU refills, allocates and waits. Then the same CPU or the next CPU frees and drains. One CPU of each
+/// node does more work than the other CPUs of the node.
 fn burst(events: &mut Vec<Event>, cpus: u16, turn: u64, ts_ns: u64) {
     events.clear();
     let spread = (turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % u64::from(cpus);
@@ -138,7 +138,7 @@ fn info(cpus: u32) -> TraceInfo {
     }
 }
 
-/// Makes samples of page sets. The CPUs sample their own page sets in turn.
+/// Makes samples of page sets. One CPU after another samples its own page sets.
 fn samples(cpus: u32) -> Vec<Sample> {
     let sample = |turn: u64, cpu: u32| {
         let at_ns = 1_000_000_000 + turn * SAMPLE_NS + u64::from(cpu) * 1000;

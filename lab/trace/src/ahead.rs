@@ -183,7 +183,8 @@ mod tests {
     use super::*;
     use crate::event::EventKind;
 
-    /// Returns blocks of one event each, numbered from 0. Loses an event before each block.
+    /// A reader of blocks with one event each, numbered from 0. The reader reports that one event is lost
+    /// before each block.
     struct Numbers {
         info: TraceInfo,
         next: u64,

@@ -179,8 +179,8 @@ impl Counts {
         })
     }
 
-    /// The number of zone visits, limited to the number of moved blocks. `None` if the number of visits is
-    /// not known.
+    /// The number of zone visits, limited to the largest number of blocks that may have moved. `None` if the
+    /// number of visits or the number of moved blocks is not known.
     #[must_use]
     pub fn zone_visits(&self) -> Option<HitEstimate> {
         let (visits, most) = (self.visits?, self.moved_blocks()?.high);

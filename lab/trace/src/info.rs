@@ -62,14 +62,14 @@ pub struct LostEvents {
     /// The number of `LOST` lines and pages that do not give the number of missing events. Lenient reading
     /// also counts pages that contradict themselves.
     pub gaps_of_unknown_size: u64,
-    /// Number of lines, records and samples of events that this crate does not know. Also second lines of a
-    /// free that Linux 2.6.32 prints twice.
+    /// Number of lines, records and samples of events that this crate does not know. If Linux 2.6.32 printed
+    /// two lines for one free, the second line counts here too.
     pub unknown_events: u64,
     /// Number of lines that are neither events, nor comments, nor parts of call chains, nor reports of
     /// losses.
     pub unrecognised_lines: u64,
-    /// Number of malformed lines and samples of known events. Only lenient reading counts them; for strict
-    /// reading, they are errors.
+    /// Number of malformed lines and samples of known events. Only lenient reading counts such lines and
+    /// samples. Strict reading returns an error instead.
     pub malformed_lines: u64,
     /// Number of lines longer than the limit.
     pub oversized_lines: u64,
@@ -78,7 +78,8 @@ pub struct LostEvents {
     /// Number of events whose time is earlier than the time of the event before them. Such events are kept
     /// unchanged.
     pub out_of_order: u64,
-    /// Number of blocks of a damaged native file that were not read. Only reading with recovery counts them.
+    /// Number of blocks of a damaged native file that were not read. Only reading with recovery counts such
+    /// blocks.
     pub damaged_blocks: u64,
     /// Number of events that another program read from the ring.
     #[serde(default)]

@@ -36,8 +36,8 @@ pub struct LockWaits {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Waiter {
     pid: u32,
-    /// The CPU of an idle task, because all idle tasks have pid 0. For any other task 0, because the task may
-    /// begin to wait on one CPU and continue on another.
+    /// The CPU of an idle task, because all idle tasks have pid 0. The value is 0 for any other task, because
+    /// the task may begin to wait on one CPU and continue on another.
     cpu: u16,
     lock: u64,
 }

@@ -16,7 +16,7 @@ pub(super) fn findings(info: &TraceInfo, counts: &Counts, part_of_machine: Optio
     let (visits, moved) = (counts.zone_visits(), counts.moved_blocks());
     let load =
         Load { cpu_time_ns: None, visits: visits.map(figure), moved_pages: moved.map(figure), wait_ns: None };
-    // A CPU holds the zone lock only during a visit. The time of all visits is therefore an upper bound for
+    // Assume that CPUs hold zone locks only during visits. The time of all visits is then an upper bound for
     // the time that the locks were held.
     let held_ns = Spending::visits_ns_of(info, load).map(|held| held.high);
     let is_never = counts.hits(TracepointCount::CONTENTION).is_some_and(|hits| hits.high == 0);

@@ -7,8 +7,7 @@ use super::spending::{Figure, Load, Spending};
 use crate::recorded::needs;
 use crate::{Replay, Survey, untimed};
 
-/// Figures from one recording. A figure is `None` if the recording does not have it. The name of each
-/// percentage says what 100 % is.
+/// Figures from one recording. A figure is `None` if the recording does not show it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Evidence {
     /// Whether the recording has counts, and no events.
@@ -55,8 +54,8 @@ pub struct Evidence {
     pub kswapd_wakes: Option<u64>,
     /// How many times a task had to reclaim memory itself.
     pub direct_reclaims: Option<u64>,
-    /// The difference between the visits that the recorded kernel made and the visits in a replay under its
-    /// policy, in percent.
+    /// The visits in a replay under the recorded kernel's policy, minus the visits that this kernel made, in
+    /// percent of the visits that this kernel made.
     pub own_off_percent: Option<f64>,
     /// Whether `own_off_percent` is so large that forecasts are not reliable.
     #[serde(skip)]
@@ -69,13 +68,13 @@ pub struct Evidence {
 /// Reasons, in words, why a recording may not represent its machine.
 #[derive(Clone, Debug, Default)]
 pub struct Doubts {
-    /// Events that a verdict needs were not recorded.
+    /// Names the events that a verdict needs and that were not recorded.
     pub not_recorded: Option<String>,
-    /// Events that show whether memory was short were not recorded.
+    /// Names the events that would show whether memory was short, and that were not recorded.
     pub shortage_not_recorded: Option<String>,
-    /// A setting changed, and it is not known when.
+    /// Names a setting that changed at an unknown time.
     pub setting_changed: Option<String>,
-    /// The recording has only a part of its machine's events.
+    /// Says which part of its machine's events the recording has.
     pub part_of_machine: Option<String>,
 }
 
@@ -106,15 +105,15 @@ pub struct CountedTime {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "source", rename_all = "snake_case")]
 pub enum Waiting {
-    /// The recording has the events of waits, so the share is exact.
+    /// Waits were recorded or counted. In counts, waits for locks of an unknown kind are included.
     Measured {
         /// Share of all CPUs' time.
         percent: f64,
         /// The number of waits.
         waits: u64,
     },
-    /// The recording does not have the events of waits, so this share is an upper bound. A CPU waits for a
-    /// lock only while another CPU holds the lock.
+    /// Waits were neither recorded nor counted, so this share is an upper bound: all other CPUs wait whenever
+    /// a CPU holds a zone lock.
     AtMost {
         /// Share of all CPUs' time.
         percent: f64,

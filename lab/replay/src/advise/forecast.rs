@@ -41,8 +41,8 @@ pub struct Range {
 }
 
 impl Forecast {
-    /// Makes the row. A forecast is compared with the recorded kernel's visits, so the result is `None` if
-    /// the recording does not show these visits.
+    /// Makes the row. The result is `None` if the recording does not show the recorded kernel's visits, or if
+    /// the outcome has no interval.
     pub(super) fn new(
         candidate: &Candidate,
         outcome: &Outcome,

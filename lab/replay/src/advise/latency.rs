@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::forecast::Forecast;
 
-/// The type of a function that simulates a recording twice: under the policy with this name, and under the
-/// settings or kernel of a forecast. The first two arguments are the recording's path and the number of CPUs.
-/// The result is `None` if the recording cannot be simulated; the advice is then printed without these times.
+/// The type of a function that simulates a recording twice: under the recorded kernel's policy, and under the
+/// settings or kernel of a forecast. The arguments are the recording's path, the number of CPUs, the name of
+/// the recorded kernel's policy, and the forecast. The result is `None` if the recording cannot be simulated.
 pub type Simulate = fn(&Path, u32, &str, &Forecast) -> Option<Latency>;
 
 /// Times of an allocation in virtual time, under the recorded settings and under the advised settings.
@@ -25,8 +25,8 @@ pub struct Latency {
 /// Percentiles of the time of an allocation, in nanoseconds of virtual time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Times {
-    /// 99 %.
+    /// The 99th percentile.
     pub p99_ns: f64,
-    /// 99.9 %.
+    /// The 99.9th percentile.
     pub p999_ns: f64,
 }

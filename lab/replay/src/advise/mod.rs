@@ -138,9 +138,9 @@ fn read(
     Ok((counted.finish(), Some(read?)))
 }
 
-/// Opens a recording. A recording that has the events of visits must describe its machine. If it does not,
-/// returns an error that asks for a layout, before all events are read. Without the events of visits there is
-/// no forecast, so no layout is needed.
+/// Opens a recording. A recording that has the events of visits must describe its machine. Without this
+/// description, the function returns an error that asks for a layout, before all events are read. Without the
+/// events of visits there is no forecast, so no layout is needed.
 fn open_placed<R: TraceReader>(open: &mut impl FnMut() -> anyhow::Result<R>) -> anyhow::Result<R> {
     let mut reader = open()?;
     if reader.info().machine.is_some() || reader.info().counts.is_some() {
@@ -154,7 +154,7 @@ fn open_placed<R: TraceReader>(open: &mut impl FnMut() -> anyhow::Result<R>) -> 
     open()
 }
 
-/// The figures of a recording. This function makes no replay.
+/// Returns the figures of a recording, without a replay.
 #[must_use]
 pub fn findings(info: &TraceInfo, survey: &Survey) -> Evidence {
     match &info.counts {

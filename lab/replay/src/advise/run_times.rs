@@ -1,5 +1,5 @@
-//! Compares the times of a command before and with a setting: does the setting change the times more than
-//! chance does?
+//! Compares the run times of a command before and after a change of a setting. Decides whether chance alone
+//! explains the difference.
 
 use serde::Serialize;
 
@@ -19,7 +19,8 @@ pub struct RunTimes {
 /// The effect of a setting on run times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Difference {
-    /// One of the two groups has only one run, which does not show how much runs differ.
+    /// Each of the two groups has one run, or a group has no run. The times then do not show how much runs
+    /// differ.
     OneRun,
     /// All runs with the setting were faster, or all were slower, than the runs before. But with so few runs,
     /// chance alone often separates the two groups like this.
@@ -30,13 +31,13 @@ pub enum Difference {
     Shown {
         /// The change in percent. Below 0 if the setting saves time.
         percent: f64,
-        /// If the setting has no effect, the groups are separated like this once in this many times.
+        /// If the setting has no effect, chance separates the two groups once in this many comparisons.
         one_in: u64,
     },
 }
 
 impl RunTimes {
-    /// The effect of the setting that the run times show. If the setting changes nothing, all orders of the
+    /// Finds the effect of the setting on the run times. If the setting changes nothing, all orders of the
     /// runs by time are equally likely. In only two of all orders the two groups do not overlap.
     #[must_use]
     pub fn difference(&self) -> Difference {

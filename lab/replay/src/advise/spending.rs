@@ -12,9 +12,9 @@ use serde::Serialize;
 pub struct Figure {
     /// The number.
     pub value: f64,
-    /// The lower end of the number's range.
+    /// The smallest value that the number may have.
     pub low: f64,
-    /// The upper end of the number's range.
+    /// The largest value that the number may have.
     pub high: f64,
 }
 
@@ -63,8 +63,8 @@ pub struct Load {
     pub wait_ns: Option<Figure>,
 }
 
-/// The highest cost of a visit that is assumed if the cost was not measured. Guess: the largest drain of
-/// Linux moves 2016 pages, at 50 ns each.
+/// The cost of a visit that is assumed if the cost was not measured. The value is a guess: the largest drain
+/// of Linux moves 2016 pages, at 50 ns each.
 const VISIT_NS_MAX: f64 = 100_000.0;
 
 /// The share of the CPUs' time that visits and waits took.
@@ -113,8 +113,7 @@ impl Spending {
         Self { load, is_busy_time: false, cost, waits_percent, visits_percent, most_percent }
     }
 
-    /// Computes `most_percent` with the highest possible cost of a visit, for a recording without a measured
-    /// cost.
+    /// Computes `most_percent` with the assumed cost `VISIT_NS_MAX`, for a recording without a measured cost.
     pub(super) fn most_percent_at_any_cost(&self) -> Option<f64> {
         let visits_ns = self.load.visits?.times(Figure::exact(VISIT_NS_MAX));
         Some(self.waits_percent?.high + visits_ns.percent_of(self.load.cpu_time_ns?)?.high)
@@ -131,8 +130,9 @@ impl Spending {
     }
 }
 
-/// Computes the time of visits in two ways: from the cost of a visit and from the cost of a page. The
-/// result's range covers both ranges, because visits that move more pages than the measured visits cost more.
+/// Computes the time of visits from the cost of a visit. If the number of moved pages is known, also computes
+/// this time from the cost of a page. The result's range covers both ranges, because visits that move more
+/// pages than the measured visits cost more.
 fn visits_ns(load: &Load, cost: &VisitCost) -> Option<Figure> {
     let each = |range: pageset_trace::CostRange| Figure {
         value: range.median,

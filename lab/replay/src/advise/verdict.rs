@@ -49,9 +49,9 @@ pub enum Verdict {
         /// The effect that matters.
         matter: Matter,
     },
-    /// The recording does not say.
+    /// No verdict is possible from this recording.
     Unknown {
-        /// Why not.
+        /// The reason.
         why: Why,
     },
 }
@@ -142,7 +142,8 @@ fn matter(findings: &Evidence) -> Result<Option<Matter>, Why> {
     }
 }
 
-/// Makes the verdict from counts. An effect matters only if the lower ends of the intervals are large enough.
+/// Makes the verdict from counts. CPU time matters only if the lower ends of `waits_percent` and
+/// `visits_percent` add up to at least [`SAVED_PERCENT`].
 fn certainly(findings: &Evidence, matter: Matter) -> Verdict {
     let spending = &findings.spending;
     let least =
@@ -171,8 +172,8 @@ fn what_helps(findings: &Evidence, forecasts: &[Forecast], matter: Matter) -> Ve
 }
 
 /// Finds the forecast to advise, among the forecasts that certainly help. A forecast counts as equal to the
-/// best forecast if the intervals of both overlap. Among equal forecasts, a forecast that keeps the kernel's
-/// own tuning comes first. After that, fewer held pages decide, and then fewer visits.
+/// forecast with the fewest visits if the intervals of both overlap. Among equal forecasts, a forecast that
+/// keeps the kernel's own tuning comes first. After that, fewer held pages decide, and then fewer visits.
 fn best(findings: &Evidence, forecasts: &[Forecast], matter: Matter, is_kernel: bool) -> Option<usize> {
     let visits = findings.visits?;
     let held_max = (findings.managed_pages? as f64 * HELD_PERCENT_MAX / 100.0) as u64;

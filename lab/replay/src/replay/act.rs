@@ -72,8 +72,8 @@ impl ActKind {
 }
 
 impl Act {
-    /// The block that a free puts into its page set, under a policy with this rule. `None` if the free puts
-    /// nothing there: the pages of a split block may enter together, with the last page.
+    /// The block that a free puts into its page set, under a policy with this rule. `None` if the act puts no
+    /// block there: the pages of a split block may enter together, with the last page.
     #[inline]
     pub(super) fn freed(self, split_frees: SplitFrees) -> Option<BlockKind> {
         match (self.kind, split_frees) {

@@ -59,7 +59,8 @@ pub(super) struct OfSet {
 pub(super) struct OfList {
     /// Order and type.
     pub(super) block: BlockKind,
-    /// Number of blocks that the list must hold before the bundle, so that the list does not become empty.
+    /// Number of blocks that the list must hold before the bundle, so that no allocation of the bundle finds
+    /// the list empty.
     pub(super) needed: u8,
     /// Number of blocks that the list gains in the bundle.
     pub(super) gained: i8,

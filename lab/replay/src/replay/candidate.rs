@@ -45,8 +45,9 @@ pub(super) fn check(candidate: &Candidate) -> Result<(), ReplayError> {
     if policy.is_of_page_sets_alone() { Ok(()) } else { Err(ReplayError::NeedsZone(policy.name)) }
 }
 
-/// The policy without the parts that no play depends on: its name, how long a drain holds locks, and the
-/// zone's free lists. The rules for limits are also left out, because the limits are already computed.
+/// The policy without the parts that no play depends on: its name, the way that drains take blocks and locks,
+/// and the zone's free lists. The rules for limits are also left out, because the limits are already
+/// computed.
 pub(super) fn rules_in_play(mut policy: Policy) -> Policy {
     let any = &LINUX_6_6;
     (policy.name, policy.kernel, policy.summary, policy.source) =

@@ -9,7 +9,7 @@
 pub(super) struct Exchange {
     /// CPUs of each node.
     nodes: Vec<Vec<usize>>,
-    /// For each recorded page set, the page set that gets its acts in the current stretch.
+    /// For each recorded page set, the page set that gets the recorded set's acts in the current stretch.
     places: Vec<u32>,
     cpus: usize,
     stretches: usize,
@@ -38,8 +38,8 @@ impl Exchange {
         }
     }
 
-    /// For each recorded page set, returns the page set that gets its acts from act `at` on. Also returns the
-    /// first act of the next stretch. Calls must be in the order of the recording.
+    /// For each recorded page set, returns the page set that gets the recorded set's acts from act `at` on.
+    /// Also returns the first act of the next stretch. Calls must be in the order of the recording.
     pub(super) fn places_from(&mut self, at: usize) -> (&[u32], usize) {
         while at == self.next && self.begun < self.stretches {
             self.draw(random(self.stretches + self.begun));

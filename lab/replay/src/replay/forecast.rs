@@ -7,7 +7,8 @@
 //! Another run of the load would differ a little, so the recording is played several more times.
 //! - In another run, the scheduler gives tasks to other CPUs. To model this, five plays let the CPUs of a
 //!   node exchange their acts at random, anew in each stretch of the recording (`exchange`).
-//! - One play under another policy begins with the contents that the recorded kernel's page sets had.
+//! - If the policy is not the recorded kernel's own, one further play begins with the contents that the
+//!   recorded kernel's page sets had.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -34,9 +35,9 @@ use super::vm_settings::VmSettings;
 use super::window::Window;
 use crate::limits::{computed, printed_or_computed};
 
-/// For each further play with exchanged CPUs: the number of stretches in the recording. Chosen: with these
-/// numbers, plays of a load differ much if recorded runs of the load differ much. In a recording of two
-/// seconds, a stretch is 30 to 2 ms long.
+/// The numbers of stretches in the recording, one number for each further play with exchanged CPUs. The
+/// numbers were chosen so that plays of a load differ much if recorded runs of the load differ much. In a
+/// recording of two seconds, a stretch is 30 to 2 ms long.
 const STRETCHES: [usize; 5] = [64, 128, 256, 512, 1024];
 
 /// The most acts that are played to bring page sets into their steady state. If a recording has more acts,
@@ -201,8 +202,8 @@ impl Forecaster<'_> {
         Some(sets)
     }
 
-    /// Returns page sets in their steady state: after a play of the recording, or of its last acts if it is
-    /// long.
+    /// Returns page sets in their steady state: after a play of the recording, or of its last acts if the
+    /// recording is long.
     fn steady<'m>(&self, machine: &'m Machine, candidate: &Candidate) -> Result<PageSets<'m>, ReplayError> {
         let mut sets = self.empty(machine, candidate);
         self.play(&mut sets, steady_range(self.load.acts.len()), None)?;

@@ -8,7 +8,7 @@ use crate::memory;
 /// memory.
 const CHUNK_FRAMES: usize = 1024;
 
-/// Chunks without values that are kept for reuse.
+/// Maximum number of chunks without values that are kept for reuse.
 const SPARE_MAX: usize = 64;
 
 /// Values of the frames of one zone.

@@ -4,9 +4,9 @@
 use pageset_core::ZoneKind;
 use pageset_trace::{Event, EventKind, Layout, Node, Sysctls, TraceError, TraceReader, ZoneDescription};
 
-/// Reads a recording to its end and guesses a machine that could have made it. The machine has the CPUs and
-/// frames that events name, one node, x86-64's zones, and half of its memory free. A page has 4 KiB unless
-/// `page_size` says otherwise.
+/// Reads a recording to its end and guesses a machine that could have made the recording. The machine has the
+/// CPUs and frames that events name, one node, x86-64's zones, and half of its memory free. A page has 4 KiB
+/// unless `page_size` says otherwise.
 ///
 /// # Errors
 /// An error if the recording is damaged.

@@ -2,8 +2,8 @@
 //!
 //! The recording is played under the candidate several times (`forecast`). One play is unchanged. In further
 //! plays, CPUs exchange their acts, or page sets begin with the contents of the recorded kernel's page sets.
-//! Each play stands for many runs of the load. The play with the printed counts stands for half of all runs,
-//! and the other plays share the other half. In the model, the logarithms of the runs' values are normally
+//! Each play stands for many runs of the load. The unchanged play stands for half of all runs, and the
+//! further plays share the other half. In the model, the logarithms of the runs' values are normally
 //! distributed around the logarithm of the play's value. The interval goes from the 10th to the 90th
 //! percentile of all modelled runs.
 //!
@@ -74,8 +74,9 @@ impl Interval {
         (self.1 as f64 + 1.0) / (self.0 as f64 + 1.0) > WIDE
     }
 
-    /// Makes the interval. `rows` are the values of the printed plays, which stand for half of all runs.
-    /// `others` are the values of the other plays. `spread` is the spread around each value.
+    /// Makes the interval. `rows` has the value of the unchanged play of each recording. These plays stand
+    /// for half of all runs. `others` has the values of the further plays. `spread` is the spread around each
+    /// value.
     pub(super) fn of(rows: &[u64], others: &[u64], spread: f64) -> Self {
         let mut runs = Vec::with_capacity((rows.len() + others.len()) * 2 * NORMAL.len());
         for plays in [rows, others] {
@@ -117,8 +118,8 @@ fn percentile(values: &[(f64, f64)], part: f64) -> f64 {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Basis {
     pub(super) kind: Kind,
-    /// Number of pages that page sets handed out and took back, summed over all plays whose counts are
-    /// printed.
+    /// Number of pages that page sets handed out and took back, summed over the unchanged plays of all
+    /// recordings.
     pub(super) asked_pages: u64,
     /// The pages among `asked_pages` that page sets fetched from a zone or gave back to a zone.
     pub(super) passed_pages: u64,

@@ -27,7 +27,7 @@ pub(super) struct PageSetLoad {
     pub(super) acts: Acts,
     /// The time of each act, in nanoseconds. Empty with [`Times::Forget`].
     pub(super) times_ns: Vec<u64>,
-    /// Acts that balance the load's allocations and frees. These acts are played before each repetition of
+    /// Acts that balance the load's allocations and frees. These acts are played between two repetitions of
     /// the load.
     pub(super) remainder: Vec<Act>,
     /// The recorded kernel's decisions.

@@ -14,7 +14,7 @@ const PAGE_SETS_MAX: usize = 1 << 18;
 #[derive(Clone, Debug)]
 pub(super) struct Machine {
     pub(super) layout: Layout,
-    /// All zones, by node and kind: the kernel visits them in this order.
+    /// The zones with memory, by node and kind. The kernel visits zones in this order.
     pub(super) zones: Vec<ZoneDescription>,
     spans: Vec<Range<u64>>,
     /// Node of each CPU.

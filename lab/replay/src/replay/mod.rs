@@ -68,7 +68,7 @@ use prepared::Prepared;
 /// The candidates and the machine of a replay.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayOptions {
-    /// The kernels to replay, in the order of the rows. The first row is the base that the other rows are
+    /// The candidates to replay, in the order of the rows. The first row is the base that the other rows are
     /// compared with.
     pub candidates: Vec<Candidate>,
     /// The machine to replay on, instead of the recording's own.
@@ -134,8 +134,8 @@ impl Replay {
         Some(100.0 * ((own + 1.0) / (itself + 1.0) - 1.0))
     }
 
-    /// The difference from the recorded kernel in words, such as `12 % more zone visits than it made`. A
-    /// difference of more than a factor of two is given as a factor.
+    /// The difference from the recorded kernel in words, such as `12 % more zone visits than it made`. If the
+    /// replay has more than twice as many visits as the kernel, the sentence has a factor instead.
     #[must_use]
     pub fn own_beside(&self) -> Option<String> {
         self.own_off_percent().map(visits_beside)
@@ -151,7 +151,8 @@ impl Replay {
     }
 }
 
-/// Writes in words how the replay's visits differ from the kernel's. The difference is given in percent.
+/// Writes in words how the replay's visits differ from the kernel's visits. `off_percent` is the difference
+/// in percent.
 fn visits_beside(off_percent: f64) -> String {
     match off_percent.round() {
         0.0 => "as many zone visits as it made".to_owned(),
@@ -185,9 +186,9 @@ pub enum Stage {
 ///
 /// If a setting changed during the recording, the longest part without a change is replayed.
 ///
-/// # Errors
-/// An error if the recording is damaged, or has no allocations or no frees. Also an error if no possible
-/// machine is known, if a setting changed at an unknown time, or if the replay is cancelled.
+/// # Errors An error if the recording is damaged, or has no allocations or no frees. Also an error if no
+/// possible machine is known, if a setting changed at an unknown time, if a policy cannot be replayed, if
+/// memory or the file lacks room, or if the replay is cancelled.
 pub fn replay(
     reader: &mut dyn TraceReader,
     options: &ReplayOptions,

@@ -112,7 +112,7 @@ impl<'m> PageSets<'m> {
 
     /// Sets how often ticks come, if this differs from the recording.
     pub(super) fn with_ticks(self, recorded_s: Option<u32>, ours_s: Option<u32>) -> Self {
-        // Treat a longer interval as an hour. With either interval, ticks hardly ever come.
+        // Treat an interval of more than an hour as an hour. With both intervals, ticks hardly ever come.
         let seconds = |interval: Option<u32>| interval.unwrap_or(1).clamp(1, 3600);
         Self { tick_s: (seconds(recorded_s), seconds(ours_s)), ..self }
     }
@@ -171,7 +171,7 @@ impl<'m> PageSets<'m> {
     }
 
     /// Plays the acts at `range` of a portion. `acts` begins with act `first` of the portion. For each
-    /// recorded page set, `places` names the page set that gets its acts.
+    /// recorded page set, `places` names the page set that gets the recorded set's acts.
     pub(super) fn play_bundled(
         &mut self,
         (acts, first): (&[Act], usize),

@@ -28,9 +28,9 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// Reads a recording to its end, for plays on its own machine or on a given machine. If the machine is
-    /// given, more CPUs may share its memory. `progress` receives the number of events read, and may end the
-    /// reading.
+    /// Reads a recording to its end, for plays on its own machine or on `other_machine`. If `cpus` is given,
+    /// added idle CPUs share the machine's memory. `progress` receives the number of events read, and may end
+    /// the reading.
     pub(super) fn read(
         reader: &mut dyn TraceReader,
         (other_machine, cpus): (Option<Layout>, Option<u32>),

@@ -65,8 +65,8 @@ impl SetStart {
     }
 }
 
-/// The zone's state when the recording began. Comes from the snapshot or, without a snapshot, from the
-/// machine's description.
+/// Returns the zone's state when the recording began. The state comes from the snapshot or, without a
+/// snapshot, from the machine's description.
 pub(super) fn zone_before<'z>(
     before: Option<&'z Snapshot>,
     zone: &'z ZoneDescription,

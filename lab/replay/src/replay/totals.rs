@@ -2,7 +2,7 @@
 
 use super::bundles::Bundle;
 
-/// Counts since the beginning.
+/// Counts since the last call of [`begin`](Self::begin).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
     pub(super) allocs: u64,

@@ -40,7 +40,8 @@ impl VmSettings {
         *self == Self::default()
     }
 
-    /// Merges two sets of settings. If both sets have a value for a setting, the value in `other` is used.
+    /// Adds the settings of `other`. If both `self` and `other` have a value for a setting, the value in
+    /// `other` is used.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {

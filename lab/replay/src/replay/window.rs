@@ -10,7 +10,7 @@ use super::machine::Machine;
 /// A page set matters if at least one act in this many is for this page set.
 const PART_THAT_MATTERS: usize = 100;
 
-/// The part of a recording that is counted. It ends with the recording.
+/// The part of a recording that is counted. The window ends with the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Window {
     /// The number of allocations, frees and ticks before the window.

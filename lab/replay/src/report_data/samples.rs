@@ -47,7 +47,7 @@ pub struct ZoneSamples {
 }
 
 impl ZoneSamples {
-    /// Whether the zone's number of free pages never changed.
+    /// Whether all samples of the zone have the same number of free pages.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         let all = self.free.iter().flat_map(|(_, least, most)| [*least, *most]);

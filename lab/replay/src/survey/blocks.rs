@@ -1,8 +1,8 @@
 //! A table of allocated blocks, each with the time and the CPU of its allocation.
 //!
-//! The table consists of chunks of 1024 frames. A chunk is made when one of its frames is allocated. When
-//! memory for chunks is short, chunks without blocks are reused for other frames. Chunks are aligned and as
-//! large as the largest block, so no block lies in two chunks.
+//! The table consists of chunks of 1024 frames. A chunk is made when one of its frames is allocated. When the
+//! table has many chunks or is full, chunks without blocks are reused for other frames. Chunks are aligned
+//! and as large as the largest block, so no block lies in two chunks.
 
 use foldhash::HashMap;
 use pageset_core::{NR_ORDERS, Order, Pfn};
@@ -33,7 +33,7 @@ pub(super) struct Block {
 /// The result of one free: the blocks that were released.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Number of blocks that were released, or of parts of a larger block. Their allocation was recorded.
+    /// Number of released blocks, or released parts of a larger block, whose allocation was recorded.
     pub(super) blocks: u32,
     /// The number of frames in the released blocks.
     pub(super) frames: u32,

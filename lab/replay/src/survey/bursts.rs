@@ -1,5 +1,5 @@
-//! Bursts: how many pages a CPU allocates before its next free, and how many pages it frees before its next
-//! allocation.
+//! Bursts: how many pages a CPU allocates before its next free, and how many pages a CPU frees before its
+//! next allocation.
 
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! Counts blocks by the CPU that allocated the block and the CPU that freed the block.
 
 /// The most CPUs that have a row and a column in the matrix. With more CPUs, the matrix would take more than
-/// 32 MiB. Blocks of CPUs with higher numbers are counted separately.
+/// 32 MiB. `beyond_matrix` counts blocks that a CPU with this number or a higher number allocated or freed.
 pub const MATRIX_CPUS_MAX: usize = 2048;
 
 /// Counts of blocks by allocating CPU and freeing CPU. Blocks that were allocated before the recording are
@@ -25,8 +25,7 @@ pub struct Cpus {
     pub remote_pages: u64,
 }
 
-/// Number of pages that one CPU allocated, and number of pages that this CPU freed. Frees of pages that were
-/// allocated before the recording are included.
+/// The totals of one CPU. Frees of pages that were allocated before the recording are included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTotals {
     /// Number of events of any kind.

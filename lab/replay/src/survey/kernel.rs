@@ -43,7 +43,7 @@ pub struct Kernel {
     pub zone_locks: ZoneLocks,
     /// Number of waits with a beginning but no end, or with an end but no beginning.
     pub unpaired_waits: u64,
-    /// Times kswapd was woken.
+    /// Number of times that kswapd was woken.
     pub kswapd_wakes: u64,
     /// Number of times that kswapd went to sleep.
     pub kswapd_sleeps: u64,

@@ -5,9 +5,9 @@
 //! the recorded kernel.
 //!
 //! The files:
-//! - `orders` counts blocks by size and type, `cpus` counts frees of blocks from other CPUs. `lifetimes`
-//!   measures how long blocks stay allocated. `bursts` counts the pages that a CPU allocates before its next
-//!   free, and the pages that it frees before its next allocation.
+//! - `orders` counts blocks by size and type, and `cpus` counts blocks by the CPUs that allocated and freed
+//!   them. `lifetimes` measures how long blocks stay allocated. `bursts` counts the pages that a CPU
+//!   allocates before its next free, and the pages that it frees before its next allocation.
 //! - `kernel` has the kernel's refills and drains, `zone_lock` has waits for its locks, and `zones` has the
 //!   zones before and after the recording.
 //! - `who` has totals of each task, `groups` combines tasks, and `extent` says whether only a part of the
@@ -15,8 +15,8 @@
 //! - `timeline` reads the recording again for counts over time. `blocks` is the table of
 //!   allocated blocks.
 //!
-//! All counts are of events. If [`Survey::recorded`] does not contain a kind of event, the count of this kind
-//! is 0 whatever the load did.
+//! All counts come from events. If events of a kind were not recorded (see [`Survey::recorded`]), counts of
+//! this kind are 0, whatever the load did.
 
 mod blocks;
 mod bursts;
@@ -210,7 +210,7 @@ impl Counter {
             EventKind::MmPageFree => self.freed(event),
             EventKind::MmPageFreeBatched => {
                 self.orders.freed_in_batches += 1;
-                // This is usually the second event of a free, whose first event was already counted.
+                // Usually, an earlier event of the same free was already counted.
                 if event.is_free() {
                     self.freed(event);
                 }

@@ -1,4 +1,5 @@
-//! Counts for intervals of time: how often each CPU visited its zones, and how long it waited for zone locks.
+//! Counts for intervals of time: how often each CPU visited zones, and how long each CPU waited for zone
+//! locks.
 //!
 //! The recording's whole time is divided into intervals of equal length, so the sums over all intervals equal
 //! the counts of the whole recording.
@@ -7,8 +8,8 @@ use pageset_trace::{Decision, Decisions, Event, EventKind, LockWaits, TraceError
 
 use super::Survey;
 
-/// The largest number of intervals of all CPUs together. More intervals would make the report too large, and
-/// would not be visible in its picture.
+/// The largest number of intervals of all CPUs together, unless `INTERVALS_MIN` requires more. More intervals
+/// would make the report too large, and would not be visible in its picture.
 const CELLS_MAX: usize = 80_000;
 /// The largest number of intervals of one CPU. A screen is not wide enough for more intervals.
 const INTERVALS_MAX: usize = 1000;
@@ -72,7 +73,7 @@ impl<'s> Counter<'s> {
         let (first_ns, last_ns) = survey.time.map_or((0, 0), |time| (time.first_ns, time.last_ns));
         let cpus = survey.cpus.active().max(1);
         let intervals = (CELLS_MAX / cpus).clamp(INTERVALS_MIN, INTERVALS_MAX);
-        // Add 1 to the difference, so that the last event is inside the last interval.
+        // Add 1 to the length of an interval, so that the last event is inside the last interval.
         let interval_ns = (last_ns.saturating_sub(first_ns) / intervals as u64).saturating_add(1);
         Self {
             timeline: Timeline { first_ns, interval_ns, intervals, cpus: Vec::new() },

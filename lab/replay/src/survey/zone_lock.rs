@@ -1,9 +1,10 @@
-//! Measures how long CPUs held zone locks, and how long CPUs waited for them.
+//! Measures how long CPUs held zone locks, and how long CPUs waited for zone locks.
 //!
-//! No event names a lock. A recorded call chain shows the lock and the caller that waited for it. Without a
-//! call chain, the next event of the waiting task decides. If this event moves a block to or from a free
-//! list, the lock was a zone lock. A lock is either always or never a zone lock. If waits for one lock
-//! disagree about this, the majority of the waits decides.
+//! An event has a lock's address, but not its name. The functions of a recorded call chain show whether the
+//! lock is a zone lock, and which caller waited for it. Without a call chain, the next event of the waiting
+//! task decides. If this event moves a block to or from a free list, the lock was a zone lock. A lock is
+//! either always or never a zone lock. If only some of a lock's waits without a call chain are followed by
+//! such an event, the majority of these waits decides.
 
 use std::collections::HashMap;
 
@@ -14,8 +15,8 @@ use super::who::TaskSlot;
 /// Largest number of locks that are counted separately. No kernel has so many contended locks, but a damaged
 /// or malicious recording may name more.
 const LOCKS_MAX: usize = 64 << 10;
-/// Two blocks that move within this time count as moved under one hold of the lock. After a longer gap, the
-/// lock was taken again. A kernel moves a block in 0.1 to 2 us.
+/// Two blocks that a task moves within this time count as moved under one hold of the lock. After a longer
+/// gap, the lock was taken again. A kernel moves a block in 0.1 to 2 us.
 const GAP_NS_MAX: u64 = 20_000;
 /// The most pairs of a lock and a task with separate counts. Waits of all further pairs are counted together.
 const PAIRS_MAX: usize = 1 << 20;
@@ -268,7 +269,7 @@ impl ZoneLockCounter {
     }
 }
 
-/// Whether an event is of the same task, and comes so soon that the task still held the lock.
+/// Whether an event is of the same task, and comes so soon that the task probably still held the lock.
 fn is_next(pid: u32, since_ns: u64, event: &Event) -> bool {
     pid == event.pid && event.ts_ns.checked_sub(since_ns).is_some_and(|gap| gap <= GAP_NS_MAX)
 }

@@ -1,4 +1,5 @@
-//! Finds whether a freed block reached a page set, and its list, from the next event about the block's frame.
+//! Finds whether a freed block reached a page set, and which list the block went to. The next event about the
+//! block's frame shows both.
 
 use pageset_core::{MigrateType, Order};
 use pageset_trace::EventKind;

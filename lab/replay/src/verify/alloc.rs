@@ -127,8 +127,8 @@ impl Engine {
         self.allocated(chunk, (index, index), None);
     }
 
-    /// Handles an allocation. `begin` is the index of its first event, and `index` is the index of the event
-    /// that reports it.
+    /// Handles an allocation. `begin` is the index of the allocation's first event, and `index` is the index
+    /// of the event that reports the allocation.
     fn allocated(&mut self, chunk: &Chunk, (begin, index): (usize, usize), run: Option<&[(Place, u32)]>) {
         let event = chunk.events[index];
         if event.is_failed_allocation() {
@@ -187,8 +187,8 @@ impl Engine {
         }
     }
 
-    /// Returns the list of another CPU that the block came from. In such a case, the task took the block on
-    /// the other CPU, moved to this CPU, and only then reported the allocation.
+    /// Returns the list of another CPU that the block came from, if there is such a list. The task took the
+    /// block on the other CPU, moved to this CPU, and only then reported the allocation.
     fn taken_elsewhere(&self, chunk: &Chunk, index: usize, place: Place, home: Home) -> Option<Home> {
         let found = self.home(place).filter(|found| found.set != home.set && found.list == home.list)?;
         let before = chunk.events.get(chunk.links[index].before_in_task as usize)?;
@@ -223,7 +223,7 @@ impl Engine {
             _ => {
                 self.displace(place);
                 // The block was in another CPU's page set, or in no page set. This list may have lost a block
-                // without an event, so reduce its count by the block's pages.
+                // without an event, so reduce the page set's count by the block's pages.
                 if self.has_bulk_events || !self.sets[home.set].is_warm(home.list) {
                     self.sets[home.set].pcp.count -= pages;
                 }
@@ -242,9 +242,9 @@ impl Engine {
         }
     }
 
-    /// Finds blocks that a task took before this free but reports only after it, and takes them off the list.
-    /// A list hands out the block that was freed last. If a later event allocates an older block while this
-    /// free's block is still on the list, the task took the older block before this free.
+    /// Finds blocks that a task took before this free, but reported only after this free. Takes these blocks
+    /// off the list. A list hands out the block that was freed last. If a later event allocates an older
+    /// block while this free's block is still on the list, the task took the older block before this free.
     pub(super) fn take_before_free(&mut self, chunk: &Chunk, index: usize, home: Home) {
         // The order of blocks on a list is reliable only if all pages have events.
         if !self.has_bulk_events {

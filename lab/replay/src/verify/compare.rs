@@ -25,7 +25,8 @@ const SEARCHED: usize = 4096;
 pub(super) enum DrainEnds {
     /// The drain ends with the last collected block.
     Here,
-    /// The drain is not complete: other tasks run before its next slice, whose first event has this index.
+    /// The drain goes on after other tasks have run. The value is the index of the first event of the drain's
+    /// next slice.
     GoesOn(usize),
     /// The task continues on another CPU, so the rest of the drain is unknown.
     TaskMoved,
@@ -229,7 +230,7 @@ impl Engine {
         self.agrees_with(home, due, count, (observed, DrainEnds::Here))
     }
 
-    /// Finds how much of the due drain the kernel's drained blocks are.
+    /// Finds which part of the due drain the kernel has drained.
     fn progress(&self, home: Home, due: DueDrain, count: i32, observed: &[(Place, Order)]) -> Progress {
         let is_whole = |is_it: bool| if is_it { Progress::Whole } else { Progress::Differs };
         let (rule, batch) = (self.policy.free_drain, self.sets[home.set].limits.batch);
@@ -256,8 +257,8 @@ impl Engine {
         }
     }
 
-    /// Repeats the policy's decision with other values of the page set's numbers. If the result agrees with
-    /// the kernel's decision, the page set keeps these values.
+    /// Repeats the policy's decision after the page set's numbers were set to `from`. The numbers keep their
+    /// new values.
     fn retry(&mut self, (home, order): (Home, Order), from: Scalars, flags: Pressure) -> Option<DueDrain> {
         let policy = self.policy;
         let set = &mut self.sets[home.set];

@@ -47,7 +47,7 @@ pub(super) struct Tick {
     pub(super) start: Event,
     /// The next zone that the tick visits.
     pub(super) zone: usize,
-    /// Whether the drain of a zone differed from the kernel's.
+    /// Whether the model's drain of a zone differed from the kernel's drain in this tick.
     pub(super) differs: bool,
 }
 

@@ -14,8 +14,8 @@ pub struct Fetches {
     /// had blocks, or although a refill would have taken several blocks.
     pub past_page_sets: u64,
     /// Number of fetches that may be refills or may have gone past the page set, because the events are the
-    /// same. In the first case, a single block is fetched for an empty list that wanted one block; this
-    /// counts as a refill. In the second case, no allocation follows the fetch.
+    /// same. Such a fetch took a single block for an empty list that wanted one block, and then also counts
+    /// as a refill. Or no allocation follows the fetch.
     pub unknown: u64,
 }
 

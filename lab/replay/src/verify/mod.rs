@@ -5,7 +5,7 @@
 //! blocks), drains (when, how many pages, which pages), and ticks. `verify` also compares `count` and `high`
 //! with each sample of `/proc/zoneinfo`. Each mismatch has a [`Class`].
 //!
-//! The files, beginning with those that use no others:
+//! The files, beginning with the files that use no other files:
 //!
 //! - Parts of a comparison: `classes`, `mode`, `geometry` (zones and limits), `links` (from each event to
 //!   later events), `after_free` (where a freed block went), `late` (allocations that are reported late),
@@ -66,8 +66,8 @@ use links::{BESIDE_BYTES, Chunk};
 const CHUNK_EVENTS_MAX: usize = 2 << 20;
 /// The remedy of short memory.
 const MORE_MEMORY: &str = "free some memory, or raise the limit (`ulimit -v`, the control group)";
-/// A comparison searches later events. To allow this search, so many events at the end of a chunk are
-/// compared only together with the next chunk.
+/// Number of events at the end of a chunk that are compared only together with the next chunk. A comparison
+/// of an event may search this many later events.
 const LOOK_AHEAD: usize = 64 << 10;
 
 /// Compares a recording with a policy. `progress` gets the number of events compared so far.

@@ -120,8 +120,8 @@ impl PageSet {
         pcp.previous_was_high_order = scalars.previous_was_high_order;
     }
 
-    /// The numbers of the shadow, which began with the other extreme of the possible history. `None` if they
-    /// equal the numbers of `pcp`.
+    /// The numbers of the shadow, which began with the other extreme of the possible history. `None` if the
+    /// numbers of both page sets are equal.
     pub(super) fn other_scalars(&self) -> Option<Scalars> {
         let shadow = self.shadow.as_ref()?;
         Some(Scalars {
@@ -214,7 +214,7 @@ impl PageSet {
     }
 
     /// Counts the pages that a drain takes before it reaches a list with unknown blocks. The drain begins
-    /// with list `start`, and visits the lists in turn.
+    /// with list `start`, and visits the lists one after the other.
     pub(super) fn known_pages(&self, start: ListIndex) -> i32 {
         let scheme = self.pcp.scheme();
         let lists = scheme.lists();

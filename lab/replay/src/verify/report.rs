@@ -99,8 +99,7 @@ pub struct Samples {
 pub struct PassedOver {
     /// Number of events about a CPU, order or frame that the machine does not have.
     pub impossible: u64,
-    /// Number of blocks that were allocated past their page set although the page set held blocks, because
-    /// its lock was busy.
+    /// Number of blocks that were allocated past their page set, because the page set's lock was busy.
     pub diverted_allocs: u64,
     /// Number of blocks that were freed directly to the zone although a page set could have held them.
     pub diverted_frees: u64,

@@ -71,8 +71,8 @@ impl Engine {
         }
     }
 
-    /// Handles a mark of the recorder. At the mark before a sample, the function finds the sample. At the
-    /// mark after the sample, the function compares the sample.
+    /// Handles a mark, an event that the recorder writes before and after each sample of `/proc/zoneinfo`.
+    /// Compares the simulated page sets with the sample at both marks.
     pub(super) fn marker(&mut self, chunk: &Chunk, index: usize) {
         let event = chunk.events[index];
         let cpu = usize::from(event.cpu);

@@ -1,4 +1,4 @@
-//! Tests the verification of the bundled recordings: exact counts, in every mode.
+//! Tests that verifications of the bundled recordings give exactly the expected counts, in every mode.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

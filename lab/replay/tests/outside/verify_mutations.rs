@@ -7,8 +7,9 @@
 //! of `slice` and the rules of the free lists.
 //!
 //! No bundled recording of 6.1 needs the rule `previous`, because high-order frees seldom come between other
-//! frees. No recording of 6.18 reaches free_high. The traces of the core's vectors do both. If a drain takes
-//! the lock once instead of in slices, only the number of blocks that overshoot changes.
+//! frees. No recording of 6.18 reaches free_high. The traces of the core's vectors need `previous` and reach
+//! free_high. If a drain takes the lock once instead of in slices, only the number of blocks that overshoot
+//! changes.
 
 use std::path::Path;
 

@@ -111,8 +111,8 @@ impl EventKind {
         if code >= 1 && code as usize <= Self::COUNT { Some(Self::ALL[code as usize - 1]) } else { None }
     }
 
-    /// The kernel's tracepoint name. Three kinds have no tracepoint: bulk allocation has a probe on the
-    /// function, the recorder writes marks, and kswapd's switch is a filtered `sched_switch`.
+    /// The kernel's tracepoint name. Four kinds have no tracepoint of their own. Two kinds come from probes
+    /// on the bulk allocator, marks come from the recorder, and kswapd's switch is a filtered `sched_switch`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -16,7 +16,8 @@ impl<'text> Fields<'text> {
     }
 }
 
-/// Whether a character ends a word. Splits `(flags=SPIN)` and `pid=1, comm=x` too.
+/// Whether a character ends a word. The words in `(flags=SPIN)` end at brackets, and the words in `pid=1,
+/// comm=x` end at commas and spaces.
 const fn is_separator(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b',' | b'(' | b')')
 }

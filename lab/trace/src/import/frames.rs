@@ -84,10 +84,11 @@ struct Counts {
     all: u32,
     /// Number of lines whose `pfn=` equals the low bits of the address in `page=`.
     low_bits: u32,
-    /// For each size of a `struct page`, the number of lines whose `pfn=` is a multiple of this size.
+    /// For each size of `struct page`, the number of lines in `low_bits` whose `pfn=` is a multiple of this
+    /// size times 2^order.
     multiples: [u32; PAGE_STRUCT_BYTES.len()],
-    /// Number of pages. The next fields are the first page's number, and the greatest common divisor of all
-    /// differences from that number.
+    /// Number of lines in `low_bits` about blocks of order 0. The next fields are the `pfn=` of the first
+    /// such line, and the greatest common divisor of all differences from this `pfn=`.
     pages: u32,
     first: u64,
     step: u64,

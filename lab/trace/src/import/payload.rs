@@ -1,5 +1,5 @@
-//! Parses the text after an event's name, as the kernel's formats print it, or as `trace-cmd report -R`
-//! prints raw fields.
+//! Parses the text after an event's name. The text has the form that the kernel prints, or the raw fields
+//! that `trace-cmd report -R` prints.
 //!
 //! Source of the formats: the `format` files that kernels publish below `/sys/kernel/tracing/events/`. The
 //! kernel prints a hash in `page=`, so this field is not used.

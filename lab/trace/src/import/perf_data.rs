@@ -114,7 +114,8 @@ struct PerfData {
 /// The contents of a record of the file.
 enum Found {
     Event(Event),
-    /// All events older than the previous round have been read.
+    /// The round is finished: all events have been read that are older than the youngest event of the
+    /// previous round.
     RoundIsFinished,
     Other,
     End,

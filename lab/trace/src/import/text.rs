@@ -44,7 +44,7 @@ pub(super) trait TextFormat: Send {
 pub(super) enum OtherLine {
     /// The line was understood: a heading, a comment, or a report of losses.
     Taken,
-    /// Not understood.
+    /// The line was not understood.
     Unknown,
 }
 

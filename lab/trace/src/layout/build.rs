@@ -72,7 +72,7 @@ impl LayoutSource<'_> {
     }
 }
 
-/// Parses a set of CPUs, such as `0-3,8` as sysfs prints it. The text is empty for a node without CPUs.
+/// Parses a list of CPUs as sysfs prints it, such as `0-3,8`. The text is empty for a node without CPUs.
 pub(super) fn cpulist(text: &str) -> Result<Vec<u32>, String> {
     let wrong = || format!("not a list of CPUs: {:?}", text.chars().take(40).collect::<String>());
     let mut cpus = Vec::new();

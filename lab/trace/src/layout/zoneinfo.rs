@@ -312,8 +312,8 @@ impl Copied<'_> {
     }
 
     /// Finds the nodes from page sets. A single node has all CPUs. With several nodes, each CPU belongs to
-    /// the node where it has page sets. Some kernels list every CPU at every node. If a kernel does so, the
-    /// pages in page sets decide, because an idle CPU gives back pages of other nodes.
+    /// the node where it has page sets. Some kernels list every CPU at every node. On such a kernel, the
+    /// pages in page sets show the node of a CPU, because an idle CPU gives back pages of other nodes.
     fn shown(&mut self, ids: &[u16], cpus: &BTreeMap<u32, Shown>) -> Result<Vec<Node>, TraceError> {
         let listed = |shown: &Shown| if let [(node, _)] = shown.0[..] { Some(node) } else { None };
         let holding = |shown: &Shown| {

@@ -38,7 +38,7 @@ pub(crate) const FOOTER_BYTES: usize = 24;
 pub(crate) const DESCRIPTION_BYTES_MAX: usize = 64 << 20;
 /// Maximum bytes of a block's payload. 64 Ki events without any compression need about 2.2 MiB.
 pub(crate) const PAYLOAD_BYTES_MAX: usize = 4 << 20;
-/// Maximum number of blocks: 2^36 events.
+/// Maximum number of blocks. If all blocks are full, they have 2^36 events.
 pub(crate) const BLOCKS_MAX: usize = 1 << 20;
 /// Maximum number of CPUs in the index's counts.
 pub(crate) const CPUS_MAX: usize = 1 << 16;

@@ -212,7 +212,7 @@ impl NativeReader {
         while at < self.end {
             let (header, end) = self.block_header(at)?;
             // A reader with recovery delivers no event after a damaged block. To find the damage, read every
-            // block in turn.
+            // block.
             if header.kinds & work != 0 || self.recovery == Recovery::UpToDamage {
                 self.block_events(at, &header, &mut events)?;
                 if events.iter().any(|event| event.is_tick() && event.ts_ns >= self.skip_before_ns) {

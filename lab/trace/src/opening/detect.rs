@@ -6,7 +6,7 @@ use crate::{
     native,
 };
 
-/// Finds the format of a file. `head` has its first bytes after decompression.
+/// Finds the format of a file. `head` has the file's first bytes after decompression.
 pub(crate) fn detect(head: &[u8]) -> Option<SourceFormat> {
     if native::looks_native(head) {
         return Some(SourceFormat::Native);

@@ -148,7 +148,8 @@ pub struct Callers {
 /// The meaning of a wait's call chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallStack {
-    /// The purpose of taking the lock. `None` if all functions of the chain take locks for other code.
+    /// The purpose of taking the lock. `None` if all functions of the chain take locks for other code, or
+    /// trace.
     pub caller: Option<Caller>,
     /// The call site; [`Callers::name`] returns its name. For a zone lock, the call site is the first
     /// function that neither takes locks nor allocates for other code. For another lock, the call site is the
@@ -160,7 +161,8 @@ pub struct CallStack {
 const VARIABLE_BYTES_MAX: u64 = 4096;
 
 impl Callers {
-    /// Reads the functions of the running kernel. `None` if this user may not see the kernel's addresses.
+    /// Reads the functions of the running kernel. `None` if `/proc/kallsyms` does not show the functions that
+    /// refill and drain page sets, for example because this user may not see addresses.
     #[must_use]
     pub fn read() -> Option<Self> {
         let callers = Self::of(BufReader::new(File::open("/proc/kallsyms").ok()?)).ok()?;
@@ -228,7 +230,8 @@ impl Callers {
         line.split('.').next().unwrap_or(line)
     }
 
-    /// The variable that contains the lock at this address.
+    /// The variable that probably contains the lock at this address: the last variable that begins at or
+    /// before the address, less than 4 KiB away.
     #[must_use]
     pub fn variable(&self, address: u64) -> Option<&str> {
         let behind = self.variables.partition_point(|place| place.address <= address);

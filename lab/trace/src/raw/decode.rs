@@ -30,8 +30,8 @@ struct Heading {
 struct Plan {
     kind: EventKind,
     fields: Vec<(Slot, Field)>,
-    /// Whether this kernel does not report if a page set could hold a block. Every block of order 0 then
-    /// counts as such a block.
+    /// Whether the kernel's events lack the field that says whether a page set could hold the block. In this
+    /// case, a page set could hold a block if the block has order 0.
     refills_order_0: bool,
     /// The field with the name of the task that is switched out. Only switches of kswapd are kept.
     switched_out: Option<Field>,
@@ -112,7 +112,8 @@ impl Decoder {
         self.stacks.as_ref().map(|stacks| &stacks.callers)
     }
 
-    /// Decodes a record. `None` if its event is not needed, for example because the event was not requested.
+    /// Decodes a record. `None` if the record's event is not needed, for example because the event was not
+    /// requested.
     #[inline]
     pub fn event(&self, record: &Record<'_>, cpu: u16, waits: &mut Waits) -> Option<Event> {
         let id = self.heading.id.read(record.bytes)?;

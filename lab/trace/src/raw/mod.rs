@@ -3,8 +3,8 @@
 //! `event_format` finds an event's fields with the kernel's own description. `ring_page` reads a page of a
 //! CPU's ring, and `ring_counts` reads the kernel's counts of losses. `catalogue` lists the events that a
 //! trace can hold, and `decode` turns records into events. `symbols` finds the functions whose addresses
-//! events have. `callers` finds the functions that wait for a zone lock. `kallsyms` parses the kernel's table
-//! of functions for `symbols` and `callers`.
+//! events have. `callers` finds the waiter and the call site in a call chain. `kallsyms` parses the kernel's
+//! table of functions for `symbols` and `callers`.
 
 mod callers;
 mod catalogue;

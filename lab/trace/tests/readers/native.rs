@@ -204,8 +204,8 @@ fn index_offset(bytes: &[u8]) -> usize {
     u64::from_le_bytes(bytes[bytes.len() - 24..][..8].try_into().unwrap()) as usize
 }
 
-/// Tests that a block is damaged if its header names a kind of event that the block lacks. Looking ahead
-/// relies on the header's kinds.
+/// Tests that a block counts as damaged if its header names a kind of event that the block lacks. `has_ticks`
+/// relies on the kinds in headers.
 #[test]
 fn kinds_that_are_not_in_the_block_are_damage() {
     let (_, mut bytes) = three_blocks();
@@ -250,7 +250,7 @@ fn an_empty_trace_is_a_trace() {
     assert!(all(reader.as_mut()).is_empty());
 }
 
-/// Two tasks. One of them has a name with characters that are dangerous to print.
+/// Two tasks. The name of one task has characters that are dangerous to print.
 fn tasks() -> Tasks {
     let mut book = TaskBook::default();
     book.add(8, 8, 3, b"make");

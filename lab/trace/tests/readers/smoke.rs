@@ -1,5 +1,5 @@
-//! Bounded fuzzing of every parser as an ordinary test, with arbitrary bytes, and with valid files that are
-//! damaged at random.
+//! Fuzzes every parser in ordinary tests with a limited number of cases. The inputs are arbitrary bytes, and
+//! valid files that are damaged at random.
 //!
 //! The targets in `fuzz/` pass bytes to the same functions, for as long as a user wants.
 

@@ -4,8 +4,8 @@ use std::io;
 
 use super::packets::{Packets, Sequence, TrackId, What};
 
-/// The shortest time between two written values, except at refills and drains. Guess: a busy CPU allocates
-/// every few 100 ns, and users seldom look at less than a millisecond of the file.
+/// The shortest time between two written values, except at refills and drains. The value of 1 us is a guess.
+/// A busy CPU allocates every few 100 ns. Users seldom look at less than a millisecond of the file.
 const GAP_NS: u64 = 1_000;
 /// The shortest time between two written values of a counter that only grows.
 const RARE_GAP_NS: u64 = 1_000_000;
@@ -35,8 +35,8 @@ impl Curve {
         self.value
     }
 
-    /// Sets the counter's value from now on. Writes the value, unless a value was written less than `gap_ns`
-    /// ago.
+    /// Sets the counter's value from now on. Writes the value if it has changed, and if the last value was
+    /// written at least `gap_ns` ago.
     #[inline]
     pub(super) fn note(
         &mut self,

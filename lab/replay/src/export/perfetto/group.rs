@@ -76,7 +76,8 @@ impl Group {
         })
     }
 
-    /// Returns the packet sequence for the events of one CPU. The times in one sequence are in order.
+    /// Returns the sequence of Perfetto packets for one CPU's events. The first call for a CPU begins its
+    /// sequence.
     pub(super) fn of_cpu(&mut self, packets: &mut Packets<'_>, cpu: u32) -> io::Result<Sequence> {
         if let Some(sequence) = self.sequences.get(&cpu) {
             return Ok(*sequence);

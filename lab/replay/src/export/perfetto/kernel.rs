@@ -92,7 +92,8 @@ impl<'info> Kernel<'info> {
         Ok(kernel)
     }
 
-    /// Returns the numbers of pages in the zones, as `/proc/zoneinfo` showed them at one moment.
+    /// Writes values of the counters of zones and page sets, as `/proc/zoneinfo` showed these values at one
+    /// moment.
     fn state<'z>(
         &mut self,
         packets: &mut Packets<'_>,
@@ -303,8 +304,8 @@ impl<'info> Kernel<'info> {
         packets.event(sequence, wait.until_ns, track, What::End, &[])
     }
 
-    /// Compares samples of a CPU with the counters of its page sets, for each sample that has begun or ended
-    /// by now.
+    /// Compares each sample of a CPU that has ended by `now_ns` with the counters of the CPU's page sets.
+    /// Corrects these counters.
     fn sampled(&mut self, packets: &mut Packets<'_>, cpu: u32, now_ns: u64) -> io::Result<()> {
         let Self { samples, sampled, group, zones, zone_counters, .. } = self;
         while let Some((sample, ranges)) = samples.take(cpu, now_ns, || group.counts_of(cpu)) {
@@ -330,7 +331,8 @@ impl<'info> Kernel<'info> {
         Ok(())
     }
 
-    /// Closes the slices that are still open, and writes the values at the end of the recording.
+    /// Writes open decisions and waits, ends open slices except those of direct reclaim, and writes the
+    /// values at the end of the recording.
     pub(super) fn finish(&mut self, packets: &mut Packets<'_>, info: &TraceInfo) -> io::Result<()> {
         for (cpu, decision) in std::mem::take(&mut self.decisions).finish() {
             self.decided(packets, cpu, decision)?;
@@ -356,7 +358,7 @@ impl<'info> Kernel<'info> {
         Ok(())
     }
 
-    /// Number of waits and work items with a beginning but no end, or with an end but no beginning.
+    /// Number of waits, work items and reclaims with a beginning but no end, or with an end but no beginning.
     pub(super) fn unpaired(&self) -> u64 {
         self.waits.unpaired() + self.reclaim.unpaired + self.cpus.unpaired()
     }
@@ -372,8 +374,8 @@ fn number<'a>(number: impl Into<u64>) -> Value<'a> {
     Value::Number(number.into())
 }
 
-/// The facts that the viewer shows at an allocation or free: the thread, the process, and the CPU of the
-/// block's other event.
+/// The facts that the viewer shows at an allocation or free: the block, the thread, the process, and the CPU
+/// that freed or allocated the block.
 fn facts_of_block<'a>(
     event: &Event,
     (thread, process): (u32, Option<&'a str>),

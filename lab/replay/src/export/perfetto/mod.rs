@@ -1,5 +1,5 @@
-//! Writes a recording as a trace for Perfetto: tracks for nodes, zones and CPUs, which a browser shows and
-//! which SQL can query.
+//! Writes a recording as a trace for Perfetto, with tracks for nodes, zones and CPUs. A browser shows the
+//! tracks, and SQL can query them.
 //!
 //! Files, from an event to its bytes:
 //! - `kernel` has the recorded kernel's tracks, with `kernel/cpu`, `kernel/reclaim`, `zones`, `samples`,
@@ -43,8 +43,8 @@ pub use samples::SampledSets;
 /// Options: what is exported.
 #[derive(Clone, Debug)]
 pub struct PerfettoOptions {
-    /// The machine whose zones are shown. If this is not the recorded machine, policies are replayed on this
-    /// machine too.
+    /// The machine whose zones are shown. If this machine differs from the recorded machine, policies are
+    /// replayed on this machine.
     pub machine: Layout,
     /// Policies that are shown beside the recorded kernel.
     pub policies: Vec<Candidate>,
@@ -65,12 +65,12 @@ pub struct PerfettoSummary {
     pub recorded: (u64, u64),
     /// Refills and drains under each policy, in the order of [`PerfettoOptions::policies`].
     pub replayed: Vec<(u64, u64)>,
-    /// Blocks that were followed from one CPU to another.
+    /// Counts of blocks that were followed from their allocation to their free.
     pub followed: Followed,
     /// How well page counts that were computed from events agree with the sampled page counts.
     pub samples: SampledSets,
     /// How many beginnings have no end, and how many ends have no beginning. A beginning without an end is
-    /// drawn as a slice that ends at a later event. An end without a beginning is not drawn.
+    /// drawn as a slice that ends at a later event or stays open. An end without a beginning is not drawn.
     pub unpaired: u64,
     /// Events that the recording lacks.
     pub lost: LostEvents,
@@ -78,7 +78,7 @@ pub struct PerfettoSummary {
 
 /// Writes a recording as a trace of Perfetto. `open` opens the recording from its beginning. The recording is
 /// read once for the recorded kernel, in memory that does not grow with the number of events. If there are
-/// policies, the recording is read once more, and 16 bytes are needed for each allocation and free.
+/// policies, the recording is read once more, and each allocation and free takes 16 bytes.
 ///
 /// # Errors
 /// An error if the recording cannot be read, if its description gives no possible machine, if `out` cannot be
@@ -163,7 +163,7 @@ fn recorded(
     Ok(summary)
 }
 
-/// Draws a slice over the whole recording with its description, and a slice for each gap.
+/// Draws a slice that covers the whole recording and describes it, and a slice for each gap.
 fn about(
     packets: &mut Packets<'_>,
     info: &pageset_trace::TraceInfo,

@@ -1,5 +1,5 @@
-//! Names of slices, and of facts about slices. All names are known in advance. Each sequence of packets lists
-//! the names once, and then refers to each by its number.
+//! The two lists of all names that the export writes: names of slices, and names of facts about slices. Each
+//! sequence of packets has both lists at its start, and then refers to a name by its number.
 
 /// The name of a slice or a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

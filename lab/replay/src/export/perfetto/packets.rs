@@ -1,10 +1,10 @@
 //! Packets, the parts of a trace of Perfetto.
 //!
-//! Packets come in sequences. The packets of one sequence share a table of names and a clock. The time of
-//! each packet is written as the difference from the packet before. Field numbers and meanings come from
-//! Perfetto's published protos (`trace_packet.proto`, `track_event.proto`, `track_descriptor.proto`,
-//! `interned_data.proto`, `clock_snapshot.proto`), and from its page "Writing TrackEvent Protos
-//! Synthetically" (<https://perfetto.dev/docs/reference/synthetic-track-event>).
+//! Packets come in sequences. The packets of one sequence share a table of names and a clock. The time of a
+//! packet is written as the difference from the packet before, unless it is earlier. Field numbers and
+//! meanings come from Perfetto's published protos (`trace_packet.proto`, `track_event.proto`,
+//! `track_descriptor.proto`, `interned_data.proto`, `clock_snapshot.proto`), and from its page "Writing
+//! TrackEvent Protos Synthetically" (<https://perfetto.dev/docs/reference/synthetic-track-event>).
 
 use std::io::{self, Write};
 

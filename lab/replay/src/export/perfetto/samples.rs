@@ -2,7 +2,7 @@
 //!
 //! A sample shows the number of pages in a page set at an unknown moment between two times. A count from
 //! events can be wrong: a free past a busy page set looks like a free into that page set. A count is
-//! corrected if it did not equal the sampled number at any moment between the two times.
+//! corrected if the sampled number is smaller or larger than every value of the count between the two times.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use pageset_trace::{Sample, TraceInfo, ZoneSample};
 pub struct SampledSets {
     /// Number of comparisons: one for each page set in each sample.
     pub taken: u64,
-    /// Number of comparisons with an error: the computed count never equalled the sampled number between the
-    /// beginning and the end of the sample.
+    /// Number of comparisons with an error: the sampled number is smaller or larger than every value of the
+    /// computed count during the sample.
     pub off: u64,
     /// Sum of the errors of all comparisons, in pages.
     pub off_pages: u64,

@@ -1,15 +1,16 @@
 //! Finds waits for locks: when each wait began and ended, whether the lock is a zone lock, and which CPU held
 //! the lock.
 //!
-//! No event names a lock. A lock counts as a zone lock if the call chain shows that. Without a call chain, a
-//! lock counts as a zone lock if the waiter moves blocks next. The holder of a zone lock is taken to be the
-//! last CPU that moved blocks of that zone during the wait.
+//! No event names a lock. A lock counts as a zone lock if a function of the call chain takes only zone locks.
+//! Without a call chain, a lock counts as a zone lock if the waiter moves blocks next. The holder of a zone
+//! lock is taken to be the last other CPU that moved blocks during the wait, if it moved blocks of the same
+//! zone.
 
 use std::collections::BTreeMap;
 
 use pageset_trace::{Caller, Event, EventKind, LockWaits};
 
-/// The longest time between taking a zone lock and moving the first block under the lock.
+/// The longest time that is assumed between taking a zone lock and moving the first block under the lock.
 const GAP_NS_MAX: u64 = 20_000;
 
 /// A wait that has ended.
@@ -24,7 +25,7 @@ pub(super) struct Wait {
     pub(super) kind: LockKind,
     /// The reason for taking the lock, if the call chain was recorded.
     pub(super) caller: Option<Caller>,
-    /// The last CPU that moved blocks during the wait. If the lock is a zone lock, this CPU held the lock.
+    /// The CPU and task that probably held the zone lock during the wait. `None` if the holder is not known.
     pub(super) holder: Option<Mover>,
 }
 
@@ -55,7 +56,7 @@ pub(super) struct Waits {
     /// For each CPU, the last wait for a spinning lock that ended there. The waiter's next event shows
     /// whether the lock was a zone lock.
     ended: BTreeMap<u16, Wait>,
-    /// The last CPU that moved a block, and the last other CPU that moved a block.
+    /// The last two different CPUs that moved a block, the latest first.
     movers: [Option<Mover>; 2],
 }
 

@@ -339,7 +339,8 @@ impl<'m> Reading<'m> {
         }
     }
 
-    /// Marks acts as the frees of all pages of one block.
+    /// Notes that these acts together free one block. The last act becomes `FreeLastPart`, and the other acts
+    /// become `FreePart`.
     fn join(&mut self, acts: &[u32], order: Order) {
         let Some((last, parts)) = acts.split_last() else { return };
         for part in parts {

@@ -112,8 +112,8 @@ fn a_block_may_be_freed_page_by_page() {
     assert!(load.remainder.is_empty(), "expected that the load gives its block back: {:?}", load.remainder);
 }
 
-/// Tests that pages of a block count as allocated, in whatever order and size they are freed. Only pages that
-/// are freed one directly after the other count as a whole block.
+/// Tests that no free of a part of an allocated block counts as unmatched, in whatever order and sizes the
+/// parts are freed. Only pages that are freed one directly after the other count as a whole block.
 #[test]
 fn a_part_of_a_block_leaves_the_rest_allocated() {
     let (alloc, [first, second, third, fourth]) = split_block(4096);
@@ -239,8 +239,8 @@ fn any_event() -> impl Strategy<Value = Event> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Tests that no recording makes a replay panic, under any policy and settings. Also tests that nothing
-    /// is lost or counted twice.
+    /// Tests that no recording makes a replay panic, under any policy and settings. Also tests that no
+    /// allocation is lost, and that each interval contains its row's visits.
     #[test]
     fn any_recording_can_be_replayed(
         mut events in prop::collection::vec(any_event(), 0..300),

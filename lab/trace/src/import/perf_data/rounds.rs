@@ -1,7 +1,7 @@
 //! Sorts samples of several CPUs by time.
 //!
-//! perf copies the rings of all CPUs one after another, and then writes a mark; this is a round. After a
-//! round, every event that still arrives is at least as young as the youngest event of the round before.
+//! In a round, perf copies the rings of all CPUs one after another, and then writes a mark. After a round, no
+//! event arrives that is older than the youngest event of the round before.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use crate::event::Event;
 /// Maximum number of waiting events, which take 128 MiB. Two rounds of large rings have fewer events.
 const WAITING_MAX: usize = 4 << 20;
 
-/// Holds events back until no older event can arrive.
+/// Holds events back until no older event can arrive, or until `WAITING_MAX` events wait.
 #[derive(Default)]
 pub(super) struct Rounds {
     waiting: Vec<Event>,
@@ -19,7 +19,7 @@ pub(super) struct Rounds {
     youngest_ns: u64,
     youngest_before_ns: u64,
     last_ns: u64,
-    /// Number of events that were delivered after a younger event.
+    /// Number of events with an earlier time than the event that was delivered immediately before.
     pub(super) out_of_order: u64,
 }
 
@@ -53,7 +53,7 @@ impl Rounds {
         self.waiting.is_empty()
     }
 
-    /// Returns the next event, if no older event can still arrive.
+    /// Returns the next event that is no longer held back.
     pub(super) fn next(&mut self) -> Option<Event> {
         let event = self.ready.pop_front()?;
         self.out_of_order += u64::from(event.ts_ns < self.last_ns);

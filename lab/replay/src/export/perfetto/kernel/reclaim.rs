@@ -116,8 +116,8 @@ impl Reclaim {
         packets.event(group.sequence, event.ts_ns.max(since_ns), track, What::End, &[pages])
     }
 
-    /// Ends the slices of kswapds. If a task still reclaims, its reclaim is counted in `unpaired`, and its
-    /// slice stays open.
+    /// Ends the slices of kswapds at the end of the recording. If a task still reclaims then, counts its
+    /// reclaim in `unpaired`, and leaves its slice open.
     pub(super) fn finish(
         &mut self,
         packets: &mut Packets<'_>,
