@@ -34,7 +34,7 @@ impl LoomLock {
     }
 
     fn keep(&self, guard: MutexGuard<'_, ()>) -> GuardSend {
-        // SAFETY: the guard is dropped in `unlock`, while the lock, which owns the mutex, is still borrowed.
+        // SAFETY: `unlock` drops the guard while it borrows the lock, and the lock owns the mutex.
         let guard = unsafe { std::mem::transmute::<MutexGuard<'_, ()>, MutexGuard<'static, ()>>(guard) };
         self.guard.set(Some(guard));
         GuardSend::new()
