@@ -16,8 +16,8 @@ use pageset_fault::{
     Access, AddressSpace, Backing, Bump, Engine, EngineConfig, Geometry, Memory, Options, Prot, Task, World,
 };
 
-/// A lock that sleeps, because loom cannot follow spin loops. Its mutex is made at the first use, because
-/// loom requires that it is made inside the model.
+/// A lock whose waiting threads sleep, because loom cannot follow spin loops. Its mutex is made at the first
+/// use, because loom requires that it is made inside the model.
 struct LoomLock {
     mutex: OnceLock<Mutex<()>>,
     guard: StdCell<Option<MutexGuard<'static, ()>>>,
