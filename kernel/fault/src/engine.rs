@@ -185,8 +185,8 @@ impl<W: World> Engine<W> {
         held
     }
 
-    /// Waits for a grace period. After it, no task still uses a translation, a table number or an area that
-    /// it read before this call.
+    /// Waits for a grace period. When the period has ended, no task still uses a translation, a table number
+    /// or an area that the task read before this call.
     pub(crate) fn wait_for_sections(&self, local: &Local) {
         debug_assert!(!self.grace.is_inside(local.slot), "task {} waits for itself", local.slot);
         self.grace.wait(|| self.world.relax(local.cpu));

@@ -8,9 +8,9 @@ macro_rules! stats {
         /// Counters of a task since its start. The counters only grow.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Stats {
-            /// How often the task took the engine's locks: of page tables, and as a reader those of areas and
-            /// of the address space. Locks that it took as a writer, or in the frame allocator, are not in
-            /// this count.
+            /// How often the task took locks of page tables, and as a reader the locks of areas and of
+            /// address spaces. Locks that it took as a writer, or in the frame allocator, are not in this
+            /// count.
             pub locks: LockStats,
             $($(#[$doc])* pub $name: u64,)*
         }

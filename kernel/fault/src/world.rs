@@ -129,7 +129,7 @@ pub trait Memory {
     fn copy(&self, cpu: CpuId, from: Pfn, to: Pfn);
 
     /// Saves a frame's contents in a slot, and returns the slot's number, which is below 2^40. The new slot
-    /// has one user. The default returns `None`, so no page can be reclaimed.
+    /// has one user. The default returns `None`, so the engine cannot reclaim pages.
     fn save(&self, cpu: CpuId, pfn: Pfn) -> Option<u64> {
         let _ = (cpu, pfn);
         None

@@ -16,8 +16,8 @@ use pageset_fault::{
     Access, AddressSpace, Backing, Bump, Engine, EngineConfig, Geometry, Memory, Options, Prot, Task, World,
 };
 
-/// A lock that sleeps, because loom cannot follow spin loops. Its mutex is made at the first use, because
-/// loom requires that it is made inside the model.
+/// A lock whose waiting threads sleep, because loom cannot follow spin loops. Its mutex is made at the first
+/// use, because loom requires that it is made inside the model.
 struct LoomLock {
     mutex: OnceLock<Mutex<()>>,
     guard: StdCell<Option<MutexGuard<'static, ()>>>,
@@ -34,7 +34,7 @@ impl LoomLock {
     }
 
     fn keep(&self, guard: MutexGuard<'_, ()>) -> GuardSend {
-        // SAFETY: the guard is dropped in `unlock`, while the lock, which owns the mutex, is still borrowed.
+        // SAFETY: `unlock` drops the guard while it borrows the lock, and the lock owns the mutex.
         let guard = unsafe { std::mem::transmute::<MutexGuard<'_, ()>, MutexGuard<'static, ()>>(guard) };
         self.guard.set(Some(guard));
         GuardSend::new()

@@ -103,7 +103,7 @@ fn check_of(kernels: impl Iterator<Item = Kernel>, function: impl Fn(Kernel)) {
     }
 }
 
-/// A method for a page of three base pages: all but the last are streamed.
+/// A method and a hint for a page of three base pages. The method streams all base pages but the last.
 fn method(kernel: Kernel) -> (Method, Option<usize>) {
     (Method::new(VisitOrder::StreamTargetLast, kernel, 0), Some(2 * BASE_PAGE_BYTES))
 }

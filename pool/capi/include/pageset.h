@@ -92,9 +92,9 @@ extern "C" {
 
 /*
  PAGESET_BACKING_HUGETLB if the system has enough such pages for the whole pool, otherwise
- PAGESET_BACKING_THP. Also PAGESET_BACKING_THP if any other error prevents hugetlb, or if fork is neither
- PAGESET_FORK_HIDE nor PAGESET_FORK_COPY. page_bytes of pageset_get_backing tells what the pool got. With
- hugetlb, children share the parent's memory.
+ PAGESET_BACKING_THP. The pool also gets PAGESET_BACKING_THP if any other error prevents hugetlb, or if
+ fork is neither PAGESET_FORK_HIDE nor PAGESET_FORK_COPY. page_bytes of pageset_get_backing tells what the
+ pool got. With hugetlb, children share the parent's memory.
  */
 #define PAGESET_BACKING_HUGETLB_OR_THP 4
 

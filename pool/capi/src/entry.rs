@@ -87,7 +87,7 @@ impl Entry {
         if held.load(Relaxed) != Held::block(order).0 {
             return Push::Refused;
         }
-        // Clear the mark before the push. After it, another thread may have the block.
+        // Clear the mark before the push. After the push, another thread may have the block.
         held.store(Held::NOTHING.0, Relaxed);
         // SAFETY: by the invariant, C had this block. Its mark is now cleared, so the block has no owner.
         if unsafe { self.pool.push_frame(frame as u32, order) } { Push::Done } else { Push::Unpushed }

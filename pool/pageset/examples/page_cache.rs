@@ -1,5 +1,5 @@
-//! Shows a database's page cache. The pages of a file that are in memory lie in a pool. An array has a header
-//! for each page of the pool. When no page is free, the clock algorithm evicts a page.
+//! Shows a database's page cache. A pool holds the cached pages of a file. An array has a header for each
+//! page of the pool. When no page is free, the clock algorithm evicts a page.
 //!
 //! The load is like YCSB's workload A. Records have 1000 bytes, half of the operations read a record and the
 //! other half update one field, and a few records get most of the operations.
@@ -101,7 +101,7 @@ impl<'p> Cache<'p> {
         }
     }
 
-    /// Writes a page of the pool to the file if the page was changed.
+    /// Writes a page of the pool to the file if the program has changed the page.
     fn write_back(&mut self, at: usize) -> io::Result<()> {
         let Header { file_page: Some(file_page), is_dirty: true, .. } = self.headers[at] else {
             return Ok(());

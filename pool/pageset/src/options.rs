@@ -15,9 +15,10 @@ pub enum Backing {
     /// finds a page missing. The pages belong to a file, as with [`Backing::Memfd`]. So children of `fork`
     /// share the parent's memory, and [`Fork::Copy`] is refused.
     Hugetlb(HugePageSize),
-    /// [`Hugetlb`](Self::Hugetlb) if the pool can be built with such pages only. After any error with them,
-    /// [`Thp`](Self::Thp). [`BackingReport::page_bytes`](crate::BackingReport::page_bytes) tells what the
-    /// pool got. A pool with [`Fork::Copy`] or [`Fork::HandOver`] always gets `Thp`.
+    /// [`Hugetlb`](Self::Hugetlb) if the builder can get hugetlb pages for the whole pool. If hugetlb causes
+    /// any error, the builder uses [`Thp`](Self::Thp).
+    /// [`BackingReport::page_bytes`](crate::BackingReport::page_bytes) tells what the pool got. A pool with
+    /// [`Fork::Copy`] or [`Fork::HandOver`] always gets `Thp`.
     HugetlbOrThp(HugePageSize),
     /// A file in memory, to be shared with other processes: see [`Pool::memfd`](crate::Pool::memfd).
     Memfd,

@@ -165,7 +165,7 @@ fn fault_04_a_child_that_reads_huge_pages_is_not_killed_when_none_is_left_for_a_
     assert_eq!(fill(&builder(8).fork(Fork::Hide).build().unwrap(), 1).len(), 8);
 }
 
-/// A pool uses a huge page of 1 GiB, and the system has it again at the end.
+/// A pool uses a huge page of 1 GiB. At the end of the pool, the system must have this page again.
 #[test]
 #[ignore = "needs root and 1 GiB of memory that lies together"]
 fn a_pool_takes_pages_of_a_gib_where_there_are_some_and_is_made_of_small_ones_elsewhere() {

@@ -111,7 +111,7 @@ mod tests {
     use super::super::{ArraySet, Caps};
     use super::*;
 
-    /// Pushes and pops blocks. Returns the blocks that it has at the end.
+    /// Pushes and pops blocks. Returns the blocks that are outside of the arrays at the end.
     fn work(arrays: &CpuArrays, mut held: Vec<Entry>) -> Vec<Entry> {
         for _ in 0..3 {
             if let Some(entry) = held.pop()

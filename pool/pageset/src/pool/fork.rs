@@ -154,7 +154,7 @@ mod tests {
                 let Inner { base, drain, retired, returning, looks, .. } = pool.inner();
                 let held = (base.hold(), drain.lock(), retired.lock(), returning.lock(), looks.lock());
                 let raw = pages.into_raw();
-                // SAFETY: the child's copy of the pages, which only the child uses.
+                // SAFETY: `raw` is the child's copy of the pages, and only the child uses this copy.
                 let status = in_child(|| operation(&pool, unsafe { Pages::from_raw(&pool, raw) }));
                 assert_eq!(status, 0, "{name}");
                 drop(held);

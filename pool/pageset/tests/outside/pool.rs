@@ -664,7 +664,7 @@ fn each_pool_reports_its_own_memory() {
     assert_eq!(resident, [full, full, 0, 0]);
 }
 
-/// The pool consists of reserved huge pages, or building it fails.
+/// The pool consists of reserved huge pages, or the builder returns an error.
 #[test]
 fn hugetlb_is_what_it_says() {
     match builder(8).backing(Backing::Hugetlb(HugePageSize::Mib2)).build() {

@@ -26,7 +26,7 @@ const FREED_MAX: usize = 64;
 impl Program {
     /// Runs the program. Panics if the pool and the model disagree.
     pub(crate) fn run(&self) {
-        // This memory is dropped after the pool.
+        // The function drops this memory after the pool.
         let lent = (self.setup.memory == Memory::Lent).then(|| Lent::new(self.setup.bytes));
         match self.setup.build(lent.as_ref()) {
             Ok(pool) => Run::new(&self.setup, &pool).run(&self.steps),

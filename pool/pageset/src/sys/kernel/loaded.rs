@@ -26,7 +26,7 @@ pub(in crate::sys) fn stay_loaded() {
     // SAFETY: `getauxval` reads a number that the kernel gave the process at its start.
     let program = unsafe { libc::getauxval(libc::AT_PHDR) } as usize;
     if program.wrapping_sub(library.dli_fbase.addr()) < HEADERS_AT_MOST {
-        // The code is part of the program itself, which cannot be closed.
+        // The code is part of the program itself, and `dlclose` cannot close the program.
         return;
     }
     let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;

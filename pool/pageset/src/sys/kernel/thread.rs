@@ -6,7 +6,7 @@ use std::ptr;
 /// The number of words of a CPU mask with a bit for each of 8192 CPUs, the most that a kernel supports.
 const CPU_WORDS: usize = 8192 / 64;
 
-/// Puts this thread's signal mask back when it is dropped.
+/// When dropped, gives this thread its earlier signal mask again.
 pub(crate) struct SignalsBlocked(Option<libc::sigset_t>);
 
 /// Blocks all signals for this thread.

@@ -11,6 +11,7 @@ pub(super) use calls::{
 };
 pub(crate) use heap::Mapping;
 
-/// How many times a test repeats its random steps. Miri is a thousand times slower, so few.
+/// How many times a test repeats its random steps. Miri is a thousand times slower than a CPU, so the number
+/// is small.
 #[cfg(test)]
 pub(crate) const TEST_ROUNDS: u32 = 200;
