@@ -44,7 +44,7 @@ impl Fit {
     }
 
     /// Whether another policy fits the same recording better, and not only by chance. This policy must have
-    /// more wrong decisions than twice the other policy's wrong decisions plus [`CHANCE`].
+    /// more wrong decisions than twice the other policy's wrong decisions plus `CHANCE`.
     #[must_use]
     pub const fn is_worse_than(&self, other: &Self) -> bool {
         self.wrong() > 2 * other.wrong() + CHANCE
