@@ -164,7 +164,9 @@ fn charts_over_time_say_that_they_can_be_enlarged() {
         "{html}"
     );
     assert!(
-        html.contains("<abbr title=\"The free pages that one CPU keeps of one zone"),
+        html.contains(
+            "<abbr title=\"A page set (PCP, per-CPU page set) has the free pages that one CPU keeps of one"
+        ),
         "terms explain themselves"
     );
     let part = &data(&html)["sections"][0]["parts"][1];
