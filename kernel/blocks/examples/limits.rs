@@ -7,39 +7,36 @@
 //! second frame is free; and of the free of a pageblock. Each is the median of nine rounds.
 
 mod host;
+mod load;
 
 use std::hint::black_box;
 use std::time::Instant;
 
-use pageset_blocks::{BlockAllocator, EveryCpu};
-use pageset_core::{
-    Config, CpuId, FrameAllocator, NodeId, Order, PageAllocator, Pfn, Request, ZoneConfig, ZoneKind,
-};
+use pageset_blocks::{BlockAllocator, EveryCpu, WholeUse};
+use pageset_core::{CpuId, FrameAllocator, Order, PageAllocator, Pfn, Request};
 
 use host::Host;
+use load::{Random, with_zone};
 
 const CPU: CpuId = CpuId(0);
 const SEEDS: u64 = 5;
 const ROUNDS: usize = 9;
 const PAGEBLOCK: usize = 512;
 
-/// Some allocator of so many frames, and its name.
+/// Calls `visit` with each allocator and its name. Each has so many frames.
 fn each(frames: u64, mut visit: impl FnMut(&str, &dyn Frames)) {
-    let regions = [0..frames];
-    let zone = ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..frames, regions: &regions };
-    let (zones, nodes) = ([zone], [NodeId(0)]);
-    let mut config = Config::new(&zones, &nodes);
-    config.min_free_kbytes = Some(0);
-    let blocks = || {
-        let tables = pageset_blocks::Tables::on_heap(&config).expect("heap enough");
-        BlockAllocator::new(&config, tables).expect("a plain zone")
-    };
-    visit("blocks", &blocks());
-    visit("blocks, lowest", &blocks().with_whole_use(pageset_blocks::WholeUse::LowestFirst));
-    let below = blocks();
-    visit("blocks with arrays", &EveryCpu::new(&below).expect("one CPU"));
-    let tables = pageset_core::Tables::on_heap(&config).expect("heap enough");
-    visit("core", &PageAllocator::new(Host, &config, tables).expect("a plain zone"));
+    with_zone(frames, |config| {
+        let blocks = || {
+            let tables = pageset_blocks::Tables::on_heap(config).expect("heap enough");
+            BlockAllocator::new(config, tables).expect("a plain zone")
+        };
+        visit("blocks", &blocks());
+        visit("blocks, lowest", &blocks().with_whole_use(WholeUse::LowestFirst));
+        let below = blocks();
+        visit("blocks with arrays", &EveryCpu::new(&below).expect("one CPU"));
+        let tables = pageset_core::Tables::on_heap(config).expect("heap enough");
+        visit("core", &PageAllocator::new(Host, config, tables).expect("a plain zone"));
+    });
 }
 
 /// The calls that this program needs.
@@ -73,20 +70,16 @@ impl<F: FrameAllocator> Frames for F {
 
 /// Ages half-full memory. Returns the longest free run, and the share of pageblocks that are free.
 fn age(allocator: &dyn Frames, frames: usize, seed: u64) -> [f64; 2] {
-    let mut state = seed + 1;
-    let mut random = move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize
-    };
+    let mut random = Random(seed + 1);
     let (mut live, mut held): (Vec<(Pfn, u64)>, u64) = (Vec::new(), 0);
     for _ in 0..frames {
-        if (random() % 8 != 0) == (held < frames as u64 / 2) {
-            let count = 1 + random() as u64 % 64;
+        if (random.below(8) != 0) == (held < frames as u64 / 2) {
+            let count = 1 + random.below(64) as u64;
             let Some(pfn) = allocator.get_exact(count) else { continue };
             live.push((pfn, count));
             held += count;
         } else if !live.is_empty() {
-            let (pfn, count) = live.swap_remove(random() % live.len());
+            let (pfn, count) = live.swap_remove(random.below(live.len()));
             allocator.put_range(pfn, count);
             held -= count;
         }
@@ -120,17 +113,14 @@ fn limits(allocator: &dyn Frames) -> [f64; 3] {
     let huge = Order::PAGEBLOCK;
     let blocks: Vec<Pfn> = std::iter::from_fn(|| allocator.get(huge)).collect();
     let none = time_ns(CALLS, |_| assert!(black_box(allocator.get(Order::ZERO)).is_none()));
-    let freed = median(
-        (0..ROUNDS)
-            .map(|_| {
-                let start = Instant::now();
-                blocks.iter().for_each(|pfn| allocator.put(*pfn, huge));
-                let passed_ns = start.elapsed().as_nanos() as f64 / blocks.len() as f64;
-                assert!(blocks.iter().all(|_| allocator.get(huge).is_some()));
-                passed_ns
-            })
-            .collect(),
-    );
+    let rounds = (0..ROUNDS).map(|_| {
+        let start = Instant::now();
+        blocks.iter().for_each(|pfn| allocator.put(*pfn, huge));
+        let passed_ns = start.elapsed().as_nanos() as f64 / blocks.len() as f64;
+        assert!(blocks.iter().all(|_| allocator.get(huge).is_some()));
+        passed_ns
+    });
+    let freed = median(rounds.collect());
     blocks.iter().for_each(|pfn| allocator.put(*pfn, huge));
     let mut singles: Vec<Pfn> = std::iter::from_fn(|| allocator.get(Order::ZERO)).collect();
     singles.retain(|pfn| pfn.0 % 2 == 0);

@@ -5,11 +5,15 @@
 //! times. Prints the time of a pair, and counts. `valgrind --tool=callgrind` before the program counts
 //! instructions.
 
+mod load;
+
 use std::process::ExitCode;
 use std::time::Instant;
 
 use pageset_blocks::{BlockAllocator, Tables};
-use pageset_core::{Config, CpuId, NodeId, Order, Pfn, Request, ZoneConfig, ZoneKind};
+use pageset_core::{CpuId, Order, Pfn, Request};
+
+use load::{Random, with_zone};
 
 const CPU: CpuId = CpuId(0);
 const PAGEBLOCK: u64 = 512;
@@ -18,17 +22,12 @@ struct Client<'a> {
     allocator: &'a BlockAllocator<'a>,
     live: Vec<(Pfn, Order)>,
     held: u64,
-    seed: u64,
+    random: Random,
 }
 
 impl Client<'_> {
-    fn random(&mut self, below: usize) -> usize {
-        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.seed >> 33) as usize % below
-    }
-
     fn get(&mut self, orders: usize) {
-        let order = Order::new(self.random(orders) as u8).expect("small");
+        let order = Order::new(self.random.below(orders) as u8).expect("small");
         if let Ok(pfn) = self.allocator.alloc(CPU, &Request::new(order).movable()) {
             self.live.push((pfn, order));
             self.held += u64::from(order.frames());
@@ -36,7 +35,7 @@ impl Client<'_> {
     }
 
     fn put(&mut self) {
-        let at = self.random(self.live.len());
+        let at = self.random.below(self.live.len());
         let (pfn, order) = self.live.swap_remove(at);
         self.allocator.free(CPU, pfn, order).expect("it is in use");
         self.held -= u64::from(order.frames());
@@ -50,31 +49,28 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let frames = mib.max(4) * 256;
-    let regions = [0..frames];
-    let zone = ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..frames, regions: &regions };
-    let (zones, nodes) = ([zone], [NodeId(0)]);
-    let mut config = Config::new(&zones, &nodes);
-    config.min_free_kbytes = Some(0);
-    let tables = Tables::on_heap(&config).expect("heap enough");
-    let allocator = BlockAllocator::new(&config, tables).expect("a plain zone");
-    let mut client = Client { allocator: &allocator, live: Vec::new(), held: 0, seed: 1 };
-    let most = frames * percent / 100;
-    while client.held < most {
-        client.get(orders as usize);
-    }
-    let (before, begun) = (allocator.counters(), Instant::now());
-    for _ in 0..pairs {
-        while client.held >= most {
-            client.put();
+    with_zone(frames, |config| {
+        let tables = Tables::on_heap(config).expect("heap enough");
+        let allocator = BlockAllocator::new(config, tables).expect("a plain zone");
+        let mut client = Client { allocator: &allocator, live: Vec::new(), held: 0, random: Random(1) };
+        let most = frames * percent / 100;
+        while client.held < most {
+            client.get(orders as usize);
         }
-        client.get(orders as usize);
-    }
-    let (after, passed_ns) = (allocator.counters(), begun.elapsed().as_nanos());
-    let mut is_used = vec![false; (frames / PAGEBLOCK) as usize];
-    client.live.iter().for_each(|(pfn, _)| is_used[(pfn.0 / PAGEBLOCK) as usize] = true);
-    println!("a pair: {:.0} ns", passed_ns as f64 / pairs as f64);
-    println!("pageblocks in part use that were reserved: {}", after.adopted - before.adopted);
-    println!("whole pageblocks that were claimed: {}", after.claimed - before.claimed);
-    println!("whole pageblocks: {} of {}", is_used.iter().filter(|used| !**used).count(), is_used.len());
+        let (before, begun) = (allocator.counters(), Instant::now());
+        for _ in 0..pairs {
+            while client.held >= most {
+                client.put();
+            }
+            client.get(orders as usize);
+        }
+        let (after, passed_ns) = (allocator.counters(), begun.elapsed().as_nanos());
+        let mut is_used = vec![false; (frames / PAGEBLOCK) as usize];
+        client.live.iter().for_each(|(pfn, _)| is_used[(pfn.0 / PAGEBLOCK) as usize] = true);
+        println!("a pair: {:.0} ns", passed_ns as f64 / pairs as f64);
+        println!("pageblocks in part use that were reserved: {}", after.adopted - before.adopted);
+        println!("whole pageblocks that were claimed: {}", after.claimed - before.claimed);
+        println!("whole pageblocks: {} of {}", is_used.iter().filter(|used| !**used).count(), is_used.len());
+    });
     ExitCode::SUCCESS
 }

@@ -24,6 +24,11 @@ const SUFFIX: &str = ".pgtrace";
 /// Largest number of recordings with the answer Yes that a sentence names.
 const NAMED: usize = 5;
 
+/// Drops the tables of tasks and call sites. They may be long, and the lines of a fleet do not have them.
+pub fn drop_tables(advice: &mut Advice) {
+    (advice.who, advice.sites) = (None, None);
+}
+
 /// Whether the user asked for several recordings: more than one path, or a folder.
 #[must_use]
 pub fn is_fleet(paths: &[PathBuf]) -> bool {

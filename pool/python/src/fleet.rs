@@ -71,9 +71,8 @@ pub(crate) fn advise_fleet(
         let advised = fleet::each(&files, &mut watch.clone(), |file| {
             let source = Source::File(file.to_owned(), OpenOptions::new());
             let mut advice = advise(|| source.open(&watch), simulated, &mut Quiet(watch.clone()));
-            // Leave out the recorded commands, which may be long: a line does not show them.
             if let Ok(advice) = &mut advice {
-                (advice.who, advice.sites) = (None, None);
+                fleet::drop_tables(advice);
             }
             advice.map_err(|error| format!("{error:#}"))
         })?;

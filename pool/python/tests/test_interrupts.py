@@ -28,7 +28,7 @@ def test_progress_is_told_from_the_beginning_to_the_end(recording: pageset.Recor
     told: list[tuple[str, int, int | None]] = []
     pageset.replay(recording, ["linux-6.12"], progress=lambda *now: told.append(now))
     what, done, total = told[-1]
-    assert what == "replaying" and done == total
+    assert what == "replaying" and done == total and done > 1
     assert ("reading", recording.event_count, recording.event_count) in told
 
 

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use pageset_replay::advise::{Advice, advise};
-use pageset_replay::fleet::{Answers, Line};
+use pageset_replay::fleet::{Answers, Line, drop_tables};
 use pageset_report::{Cell, Column, Format, Provenance, Row, Table};
 use pageset_study::latency::simulated;
 use serde::Serialize;
@@ -36,8 +36,7 @@ pub(super) fn run(args: &AdviseArgs, invocation: &Invocation) -> Result<()> {
             provenance: &provenance,
         };
         let document = (format == Format::Json).then(|| fleet::document(&document)).transpose()?;
-        // Drop the tables of tasks and call sites: they may be long, and a fleet's table does not show them.
-        (advice.who, advice.sites) = (None, None);
+        drop_tables(&mut advice);
         Ok((advice, document))
     })?;
     let answers = Answers::new(fleet.members.iter().map(|member| member.read.as_ref().ok()));

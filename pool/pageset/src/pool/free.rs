@@ -98,9 +98,30 @@ impl Inner {
     /// memory can go back.
     fn discarded(&self, span: Span) -> Option<usize> {
         let _inside = self.enter().ok()?;
-        let begun = Instant::now();
-        let bytes = bytes_of(&span.frames());
         self.percpu.note_taken_back(span.frame(), span.count());
+        let bytes = self.give_back_inside(&span.frames())?;
+        let zero = Entry::with_zero(span.frame(), ZeroState::Zero);
+        let class = span.class();
+        if !class.is_some_and(|class| self.percpu.push(class, zero)) {
+            self.free_inside(span, class, ZeroState::Zero);
+        }
+        Some(bytes)
+    }
+
+    /// Gives the memory behind these frames back to the system. The owner keeps the frames. Returns the
+    /// number of bytes that went back.
+    pub(crate) fn give_back(&self, frames: &Range<u32>) -> usize {
+        if frames.is_empty() {
+            return 0;
+        }
+        let Ok(_inside) = self.enter() else { return 0 };
+        self.give_back_inside(frames).unwrap_or(0)
+    }
+
+    /// Does the same as [`give_back`](Self::give_back) for a caller that is inside of the pool. Returns `None` if
+    /// no memory can go back.
+    fn give_back_inside(&self, frames: &Range<u32>) -> Option<usize> {
+        let (begun, bytes) = (Instant::now(), bytes_of(frames));
         {
             // While this thread holds the lock, no other thread can pin the pool.
             let _batch = self.returning.lock();
@@ -109,26 +130,7 @@ impl Inner {
             }
         }
         self.note_returned(bytes.len() as u64, begun.elapsed());
-        let zero = Entry::with_zero(span.frame(), ZeroState::Zero);
-        let class = span.class();
-        if !class.is_some_and(|class| self.percpu.push(class, zero)) {
-            self.free_inside(span, class, ZeroState::Zero);
-        }
         Some(bytes.len())
-    }
-
-    /// Gives the memory behind these frames back to the system. The owner keeps the frames. Returns the
-    /// number of bytes that went back.
-    pub(crate) fn give_back(&self, frames: &Range<u32>) -> usize {
-        let Ok(_inside) = self.enter() else { return 0 };
-        let (begun, bytes) = (Instant::now(), bytes_of(frames));
-        // While this thread holds the lock, no other thread can pin the pool.
-        let _batch = self.returning.lock();
-        if bytes.is_empty() || discard(&self.memory, bytes.clone(), self.giveback()) == Discarded::No {
-            return 0;
-        }
-        self.note_returned(bytes.len() as u64, begun.elapsed());
-        bytes.len()
     }
 
     /// Leaves frames to the next operation that enters the pool. A signal handler calls this function if it
