@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Opens pages of `pageset report` in a browser without a screen, and checks that a page fetches nothing and
-# reports no error, that zoom, hover and keys change the page, that every number in a table equals the number
-# in the page's JSON, and that hostile names stay text. Prints how long a page of 512 CPUs and 10 million
+# Opens pages of `pageset report` in a browser without a screen. Checks that a page fetches nothing and reports no
+# error, and that zoom, hover and keys change the page. Checks that every number in a table equals the number in
+# the page's JSON, and that hostile names stay text. Prints how long a page of 512 CPUs and 10 million
 # events takes to open. Takes about 2 minutes when everything is built.
 #
 #     cargo xtask ci night browser                 check

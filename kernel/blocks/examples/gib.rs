@@ -18,17 +18,17 @@ const PAGEBLOCK: u64 = 512;
 /// The memory that is in use before the request. The request can have the last GiB.
 #[derive(Clone, Copy, Debug)]
 enum Use {
-    /// Nothing at all.
+    /// No page is in use.
     Nothing,
-    /// All of it.
+    /// All pages are in use.
     Everything,
-    /// A page in the first pageblock of each GiB.
+    /// In each GiB but the last, one page of the first pageblock is in use.
     FirstPageblock,
-    /// A page in the last pageblock of each GiB.
+    /// In each GiB but the last, one page of the last pageblock is in use.
     LastPageblock,
-    /// A page in every second pageblock.
+    /// In each GiB but the last, one page of every second pageblock is in use.
     EverySecondPageblock,
-    /// A page in every second pageblock, also of the last GiB, so that the request fails.
+    /// One page of every second pageblock is in use, also in the last GiB, so that the request fails.
     EverySecondOfAll,
 }
 

@@ -3,8 +3,8 @@
 use crate::access::{Access, Shared, update};
 use crate::atomic::{AtomicU32, Relaxed, constant};
 
-/// Whether a CPU was active in a zone lately. Frees are not noted, and neither are allocations from the row
-/// that the CPU used last, so that these stay cheap.
+/// Whether a CPU was active in a zone lately. Frees are not noted. Allocations of the block that the CPU
+/// freed last, or from the row that the CPU used last, are not noted either. So these calls stay cheap.
 #[derive(Debug)]
 pub(crate) struct Activity(AtomicU32);
 

@@ -16,7 +16,7 @@
 //!   watermarks](pageset_core::RequestTraits::NO_WATERMARKS).
 //! - Calls for parts of blocks may give up with [`Busy`](pageset_core::FreeError::Busy).
 //!
-//! Import by name: `pageset-core` has other types called `Tables`, `TableCounts` and `Zone`. The README
+//! Do not import both crates with `*`: `pageset-core` has other types called `Tables`, `TableCounts` and `Zone`. The README
 //! explains the allocator, its words (such as *whole*, *stock*, *settle*, *withheld*), its races, and the
 //! calls that an interrupt handler may make. The files, from the bottom:
 //!

@@ -10,8 +10,8 @@
 //! | 0 | 0 | is in use: the block that begins before goes on |
 //! | 1 | 0 | is *withheld*: no memory, or marked bad |
 //!
-//! So a set upper bit means that no block continues into the frame. A withheld frame has a clear upper bit,
-//! too, but such frames are rare. A free needs one comparison of the block's own bits and the upper bit of
+//! So a set upper bit means that no block continues into the frame. A clear upper bit may also
+//! belong to a withheld frame. Such frames are rare, so a slower path handles them. A free needs one comparison of the block's own bits and the upper bit of
 //! the next frame, which must be set.
 //!
 //! One exchange of the word takes or frees a block, and checks the block's order. If two CPUs free the same

@@ -380,13 +380,13 @@ impl<A: Access> Rows<A> {
         self.claim_free(0, ROWS)
     }
 
-    /// Makes all frames free. Only the caller may use the pageblock now.
+    /// Makes all frames free. The caller must have the pageblock to itself when it calls this function.
     pub(crate) fn open(&self) {
         (0..ROWS).for_each(|row| self.set(row, Row::FREE));
     }
 
-    /// Fills the pageblock with blocks in use of this order, at most the order of a pageblock. Only the caller
-    /// may use the pageblock now.
+    /// Fills the pageblock with blocks in use of this order, at most the order of a pageblock. The caller
+    /// must have the pageblock to itself when it calls this function.
     pub(crate) fn open_in_use(&self, order: Order) {
         let (blocks, of_row) = (order.frames() as usize, order.index() <= ROW_ORDER);
         for row in (0..ROWS).rev() {

@@ -129,7 +129,7 @@ impl State {
         self.is_idle() && (self.0 & SETTLED != 0 || row.0 == Row::FREE.0)
     }
 
-    /// The order of a block of one or two pageblocks.
+    /// The order of the block in use that this state describes: of one pageblock, or of two.
     #[inline]
     pub(crate) const fn block_order(self) -> Order {
         if self.0 & PAIR == 0 { Order::PAGEBLOCK } else { Order::MAX }

@@ -19,7 +19,7 @@ pub(crate) const LINE_BYTES: u64 = 64;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mark(u64);
 
-/// Number of bits of a mark that count lines. A mark counts at most 8 MiB of lines; larger touches count as 8
+/// Width in bits of the field of a mark that has the number of lines. A mark counts at most 8 MiB of lines; larger touches count as 8
 /// MiB.
 const LINES_BITS: u32 = 17;
 /// Largest number of lines that a mark can count.

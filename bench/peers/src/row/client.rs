@@ -102,9 +102,9 @@ impl<T: Target> State<'_, T> {
     }
 }
 
-/// Returns three values: the nanoseconds for each request, with the frees that make room for it; the
-/// percentage of refused requests; and the percentage of the huge blocks that would fit into the free memory
-/// at the end, but cannot be allocated.
+/// Returns three values. The first is the nanoseconds for each request, with the frees that make room for it.
+/// The second is the percentage of refused requests. The third is about the huge blocks that would fit into the
+/// free memory at the end: the percentage that cannot be allocated.
 pub(super) fn run<T: Target>(target: &T, client: Client, effort: &Effort) -> Vec<f64> {
     team::run(1, |member| {
         target.attach(member.cpu);

@@ -30,9 +30,9 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// power of two. The call ignores the request's order. Free the frames with
     /// [`free_range`](Self::free_range), all at once or in parts.
     ///
-    /// Up to 1024 frames with an alignment up to 1024 usually cost as much as a block. Otherwise the call
-    /// searches for the first run of whole pageblocks that is long enough, and then for the first run of free
-    /// frames. O(pageblocks). Whole GiB at a multiple of a GiB are found without a search of the pageblocks.
+    /// A call for up to 1024 frames, with an alignment up to 1024, usually takes as long as an
+    /// [`alloc`](Self::alloc) of one block. Otherwise the call searches for the first run of whole pageblocks
+    /// that is long enough, and then for the first run of free frames. O(pageblocks). Whole GiB at a multiple of a GiB are found without a search of the pageblocks.
     ///
     /// # Errors
     /// [`AllocError::BadCount`] for no frames; [`AllocError::BadAlign`]; the errors of

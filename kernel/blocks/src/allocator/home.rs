@@ -54,9 +54,9 @@ impl Home {
         Pfn(u64::from(place).wrapping_add(self.first.0))
     }
 
-    /// The pageblock of a frame number, counted from the zone's first, and the frame's place in it. A frame
-    /// of another zone may lie in one of these pageblocks. In the rows of this zone, such a frame is
-    /// withheld, so no call can free it by mistake.
+    /// The pageblock of a frame number, counted from the zone's first, and the frame's place in it. A
+    /// pageblock of this zone may also contain frames of another zone. In the rows of this zone, such a frame
+    /// is withheld, so no call can free it by mistake.
     #[inline]
     pub(super) fn frame(&self, pfn: Pfn) -> (BlockIndex, usize) {
         let place = pfn.0.wrapping_sub(self.first.0);

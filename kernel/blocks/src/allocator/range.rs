@@ -15,8 +15,8 @@ use crate::zone::Zone;
 
 impl<A: Access> BlockAllocator<'_, A> {
     /// Allocates the block that begins at this frame. The call uses the order and the type of the request,
-    /// and ignores its zone, node and address limit. O(CPUs) for a whole pageblock. Near the watermark O(CPUs
-    /// + unsettled pageblocks).
+    /// and ignores its zone, node and address limit. A call for a whole pageblock takes O(CPUs). Near the
+    /// zone's watermark, a call takes O(CPUs + unsettled pageblocks).
     ///
     /// # Errors
     /// [`AllocError::Foreign`] if this frame is no memory. [`AllocError::NotFree`] if a frame of the block is

@@ -50,8 +50,8 @@ impl<A: Access> BlockAllocator<'_, A> {
         self
     }
 
-    /// Whether units matter and CPUs keep stocks. For a host that returns memory from the end, neither is so,
-    /// because CPUs must use the lowest pageblocks.
+    /// Whether units matter and CPUs keep stocks. A host that returns memory from the end needs the lowest
+    /// pageblocks to be used first. Then units do not matter, and CPUs keep no stocks.
     pub(super) fn steers(&self) -> bool {
         self.whole_use != WholeUse::LowestFirst
     }
@@ -190,7 +190,7 @@ impl<A: Access> BlockAllocator<'_, A> {
             }
             units.remove(unit.start);
             // Race: before this removal, another CPU made the unit whole, and did not add it, because it was
-            // still in the set. So this CPU adds the unit if it is whole.
+            // still in the set. So this CPU adds the unit to the set again if the unit is whole.
             self.note_unit(zone, unit.start);
             at = unit.end;
         }

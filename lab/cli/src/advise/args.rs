@@ -25,7 +25,7 @@ How it decides:
   pages. Otherwise the answer is no. A setting saves visits to the zones, and
   waits for zone locks. To know the cost of a visit, run `pageset bench machine`
   on the recorded machine before you record; recordings then include the cost.
-  Without the cost, the answer is never yes.
+  Without the cost, no saving of CPU time is certain.
   The smallest possible saving is the lowest cost of a visit, times the fewest
   visits that the forecast saves. If several settings save enough, pageset
   advises the one whose page sets hold the fewest pages. pageset tries settings

@@ -46,8 +46,9 @@ fn case_key(row: &PrintedRow, reading: Reading, case: usize) -> Key {
     Key { wiring, own_line, ..key(row, reading) }
 }
 
-/// Returns the numbers of threads that may have run when a row was measured. If the printed number is larger
-/// than the program's arrays, both numbers are possible. Then a quick run leaves out the printed number.
+/// Returns the numbers of threads that may have run when a row was measured. The published program has arrays
+/// for 128 threads. If a row names more threads, either that many ran, or only 128. A quick run then simulates
+/// only 128 threads.
 fn readings(row: &PrintedRow, is_quick: bool) -> impl Iterator<Item = Reading> + use<> {
     let has_all = row.threads <= THREADS_OF_LISTING;
     let is_wanted = move |reading: &Reading| match reading {

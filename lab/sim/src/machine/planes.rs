@@ -15,7 +15,8 @@ pub struct Planes {
     pub brick_nodes: u32,
     /// Time that one moving cache line occupies a plane.
     pub line: Cost,
-    /// Time that one request for a line occupies a plane. Each CPU that waits for a moving line sends
+    /// Time for which one request for a cache line occupies a plane, a network between nodes. Each CPU that
+    /// waits for a moving line sends
     /// requests for the line, one at a time. Default: waiting CPUs send no requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Cost>,

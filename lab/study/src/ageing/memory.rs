@@ -170,7 +170,7 @@ impl<'a, A: FrameAllocator> Memory<'a, A> {
         self.allocator.alloc_at(CpuId(0), Pfn(pfn.into()), &request).is_ok()
     }
 
-    /// Allocates any block as the target of a move. If `good` refuses the block's first frame, frees the
+    /// Allocates a block of this order, wherever one is free, as the target of a move. If `good` refuses the block's first frame, frees the
     /// block again and returns `None`.
     pub(super) fn take_any(&self, order: u8, good: impl Fn(u64) -> bool) -> Option<u32> {
         let request = request(order, MigrateType::Movable);

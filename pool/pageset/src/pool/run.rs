@@ -155,7 +155,7 @@ impl Pool {
         if count == 0 || start.is_multiple_of(align) {
             return self.run_of(count, align);
         }
-        // Multiples of this from the pool's start on are the nearest to what is wanted.
+        // The largest alignment that the pool's start has.
         let nearest = 1 << start.trailing_zeros();
         let longer = self.run_of(count.saturating_add(align - nearest), nearest);
         let mut pages = longer.map_err(|error| if error.is_shortage() { none_of(count) } else { error })?;
