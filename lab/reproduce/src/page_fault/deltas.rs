@@ -47,7 +47,8 @@ fn case_key(row: &PrintedRow, reading: Reading, case: usize) -> Key {
 }
 
 /// Returns the numbers of threads that may have run when a row was measured. If the printed number is larger
-/// than the program's arrays, both numbers are possible. Then a quick run leaves out the printed number.
+/// than the program's arrays, both numbers are possible. In that case, a quick run leaves out the printed
+/// number.
 fn readings(row: &PrintedRow, is_quick: bool) -> impl Iterator<Item = Reading> + use<> {
     let has_all = row.threads <= THREADS_OF_LISTING;
     let is_wanted = move |reading: &Reading| match reading {
