@@ -66,8 +66,7 @@ Examples:
 ///
 /// Measures the time to clear or copy a page, and the time that a program needs to read the page afterwards.
 /// All combinations of order, kind of instructions, target, number of bytes read, and load of the other CPUs
-/// are measured.
-/// Also measures single base pages and a page of 1 GiB.
+/// are measured. Also measures single base pages and a page of 1 GiB.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_PAGES)]
 pub(crate) struct BenchPagesArgs {
