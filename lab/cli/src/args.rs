@@ -30,8 +30,9 @@ Examples:
   pageset convert trace.dat my.pgtrace   files of ftrace, perf or trace-cmd
 
 Where data comes from:
-  A recording holds the kernel's page events. Without a RECORDING, commands
-  use one that is built in: Lua compiled with make -j4 on Linux 6.18, 2 CPUs.
+  A recording holds the kernel's page events. Without a RECORDING, advise
+  records this machine. Other commands use a recording that is built in: Lua
+  compiled with make -j4 on Linux 6.18, 2 CPUs.
   More recordings are in data/traces/ of the sources. To record your own
   machine, run `pageset record` as root.
 

@@ -13,7 +13,7 @@ use signal_hook::flag;
 /// The signal (SIGXFSZ) gets a handler. If the signal were ignored, a recorded command would ignore it too. A
 /// recorded command does not inherit a handler.
 pub(crate) fn make_errors() {
-    // Set the handler once, although Python runs several commands in one process.
+    // Set the handler only once, because Python may run several commands in one process.
     static ONCE: Once = Once::new();
     // If the handler cannot be set, a write past the limit kills this process, as it kills other programs.
     ONCE.call_once(|| drop(flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))));

@@ -91,7 +91,7 @@ fn page_size(typed: &str) -> Result<u32, String> {
     };
     let bytes = digits.parse::<u32>().ok().and_then(|number| number.checked_mul(unit));
     let is_size = |bytes: &u32| bytes.is_power_of_two() && (4096..=1 << 20).contains(bytes);
-    bytes.filter(is_size).ok_or_else(|| "a page has 4K, 8K, 16K, 64K or 256K".to_owned())
+    bytes.filter(is_size).ok_or_else(|| "use a power of two from 4K to 1024K, such as 64K".to_owned())
 }
 
 fn node_cpus(typed: &str) -> Result<LayoutOptions, String> {

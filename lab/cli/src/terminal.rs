@@ -1,4 +1,4 @@
-//! Asks the person at the terminal questions.
+//! Asks the user questions at the terminal.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Write as _};

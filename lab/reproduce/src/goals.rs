@@ -20,7 +20,7 @@ pub(crate) struct PlanWithGoals {
     prose: Prose,
 }
 
-/// A *place*, which is a workload on a machine, with a result for each policy and seed.
+/// A *place*, which is a workload on a number of CPUs of a machine, with a result for each policy and seed.
 #[derive(Debug)]
 struct Place {
     machine: String,
@@ -179,8 +179,8 @@ impl Study for PlanWithGoals {
     }
 
     fn run(&self, options: &Options, progress: &mut dyn Progress) -> Result<Findings> {
-        // Begin with the longest runs, so that no long run is left at the end. They are last in the plan,
-        // which lists larger machines and longer loads later.
+        // Begin with the longest runs, so that no long run is left at the end. The longest runs are last in
+        // the plan, because the plan lists larger machines and longer loads later.
         let mut runs = self.runs(options);
         runs.reverse();
         let results = simulate_all(&runs, options.jobs, progress)?;
@@ -241,7 +241,8 @@ impl Place {
         Spread::of(&values)
     }
 
-    /// Compares the means of two policies over all seeds. Returns `None` if one of them has no results.
+    /// Compares the means of two policies over all seeds. Returns `None` if one of the policies has no
+    /// results.
     fn compare(&self, goal: &Goal, policy: &str, other: &str) -> Option<Match> {
         let own = self.spread(policy, goal.metric)?;
         let other = self.spread(other, goal.beside_metric.unwrap_or(goal.metric))?;

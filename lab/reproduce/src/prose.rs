@@ -2,8 +2,8 @@
 
 use anyhow::{Context as _, Result};
 
-/// The headings that the notes of a study may have. They are for sections of the report, for notes that only
-/// a quick run shows, and for notes on further tables.
+/// The headings that the notes of a study may have. The headings are for sections of the report, for notes
+/// that only a quick run shows, and for notes on further tables.
 pub(super) const NOTES: &str = "How to read this";
 pub(super) const QUICK: &str = "In a quick run";
 pub(super) const COPIES: &str = "Copies of a recorded build";

@@ -32,7 +32,7 @@ impl Published {
         &self.columns
     }
 
-    /// Replaces all occurrences of a misprint in a column. Returns their number.
+    /// Replaces all occurrences of a misprint in a column. Returns the number of replaced occurrences.
     pub(crate) fn correct(&mut self, column: &str, printed: &str, meant: &str) -> usize {
         let Some(at) = self.columns.iter().position(|name| name == column) else { return 0 };
         let mut corrected = 0;

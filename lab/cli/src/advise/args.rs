@@ -17,12 +17,14 @@ Without a RECORDING:
   forecast needs. In that case the time of --for passes twice, and COMMAND runs
   twice (--prepare runs before each run). With --evidence, --format csv, or a
   setting that you name with --apply, pageset records events at once, because
-  these show forecasts.
+  it then shows forecasts, which need events.
 
 How it decides:
-  The answer is yes if a setting certainly saves 1 % of the CPU time. It is also
-  yes if memory is short, page sets hold 1 % of it, and a setting halves these
-  pages. Otherwise the answer is no. A setting saves visits to the zones, and
+  The answer is yes if a setting or another kernel certainly saves at least 1 %
+  of the CPU time. It is also yes if memory is short, page sets hold at least
+  1 % of it, and a setting or another kernel halves these pages. If the
+  recording lacks data that the decision needs, there is no answer, and pageset
+  says why. Otherwise the answer is no. A setting saves visits to the zones, and
   waits for zone locks. To know the cost of a visit, run `pageset bench machine`
   on the recorded machine before you record; recordings then include the cost.
   Without the cost, no saving of CPU time is certain.
@@ -43,9 +45,9 @@ Try it:
   time of COMMAND before and with the setting. Before pageset begins, it checks
   that it has the rights for all this. At the end it restores the old value,
   also after Ctrl-C; with --keep, the new value stays. Before each recording,
-  COMMAND runs once without being recorded, to bring page sets into its steady
-  state; --prepare runs before each run. Without a COMMAND, pageset waits for
-  the length of one recording instead.
+  COMMAND runs once without being recorded, to bring page sets into the
+  command's steady state; --prepare runs before each run. Without a COMMAND,
+  pageset waits for the length of one recording instead.
 
   Before pageset changes a setting, it notes the old value in
   /run/pageset/settings. If pageset is killed, the next advise, record or top

@@ -52,21 +52,21 @@ With --choose, each row is a method to clear and copy a page of 2 MiB. Its cost
 is the mean of clearing and copying, each with a touch of 4, 16 and 64 KiB
 around the target, at the start, in the middle and at the end. The method with
 the lowest cost is chosen. If the method has a neighbourhood (the part around
-the target that comes last), the largest one is taken that costs at most 1 %
-more. The line below the table is the code that a program runs once, at its
-start, to use this method. Without this line, a program uses the method that the
-CPU's features suggest.
+the target that comes last), the largest neighbourhood that costs at most 1 %
+more is taken. The line below the table is the code that a program runs once, at
+its start, to use this method. Without this line, a program uses the method that
+the CPU's features suggest.
 
 Examples:
   pageset bench pages --choose
   pageset bench pages --quick
   pageset bench pages --svg pages.svg --format json -o pages.json";
 
-/// Clear and copy huge pages in every order, with every kernel; takes five minutes
+/// Clear and copy huge pages in every order, with every kind of instructions; takes five minutes
 ///
 /// Measures the time to clear or copy a page, and the time that a program needs to read the page afterwards.
-/// All combinations of order, kernel, target, number of bytes read, and load of the other CPUs are measured.
-/// Also measures single base pages and a page of 1 GiB.
+/// All combinations of order, kind of instructions, target, number of bytes read, and load of the other CPUs
+/// are measured. Also measures single base pages and a page of 1 GiB.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READING_PAGES)]
 pub(crate) struct BenchPagesArgs {

@@ -7,12 +7,13 @@ use crate::policy_name::policy;
 
 const READING_POLICIES: &str = "\
 How to read this:
-  A policy is the rules of one kernel version: how many pages a refill
-  fetches, when and how many pages a page set gives back, how its limit
-  changes. Names are stable; the changelog lists changes of a policy.
-  To make your own policy, edit the file that --toml prints. Then give the
-  file's name in place of a policy's name (it must contain a `/`, or end in
-  `.toml`). See \"Try your patch before you write it\" in the book.
+  A policy is a set of rules of the kernel: how many pages a refill fetches,
+  when and how many pages a page set gives back, how the limit of a page set
+  changes. Most policies have the rules of one or more kernel versions. Names
+  are stable; the changelog lists changes of a policy. To make your own policy,
+  edit the file that --toml prints. Then give the file's name in place of a
+  policy's name. The file's name must contain a `/`, or end in `.toml`. See
+  \"Try your patch before you write it\" in the book.
 
 Examples:
   pageset policies

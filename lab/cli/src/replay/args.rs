@@ -28,7 +28,7 @@ How to read this:
   zone lock acquisitions    visits, further slices of a drain, and blocks that
                             went past the page sets
   pages per acquisition     pages moved each time that the lock is taken
-  drains by free_high       page sets emptied because of high-order frees
+  drains by free_high       drains that high-order frees caused
   and a second table, in which the first row is 100
 
   80 % interval             the range that should hold the visits, or a series'

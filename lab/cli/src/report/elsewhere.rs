@@ -18,7 +18,7 @@ pub(super) fn section(report_data: &ReportData, heading: String) -> Section {
     section.push(Part::Text(match &advice.policy {
         Some(policy) => format!(
             "The recording is replayed under the recorded kernel's policy, {policy}, which stands first, and \
-             under others. A line over a bar shows an 80 % interval. {INTERVAL_COVERAGE}"
+             under other policies. A line over a bar shows an 80 % interval. {INTERVAL_COVERAGE}"
         ),
         None => {
             "No policy is known for the recorded kernel, so the first row is another kernel's.".to_owned()

@@ -16,7 +16,7 @@ How to read this:
                     zone's lock or held it (\"zone lock%\" of the 2023 series)
   LRU lock          the same for the lock of the LRU lists: CPUs that no longer
                     wait for the zone lock often wait for this lock
-  free_high         page sets emptied because of high-order frees
+  free_high         drains that high-order frees caused
   alloc_zone        pages that page sets fetched from zones
   PCP pages, peak   most pages in all page sets at once
   PCP pages, idle   pages in page sets after 30 idle seconds
@@ -26,7 +26,8 @@ How to read this:
   digest            two runs with the same seed, machine and commit must have
                     the same digest
 
-  With owned-blocks, which has no page sets and no locks, there are also:
+  With owned-blocks and owned-blocks-straight, which have no page sets and no
+  locks, there are also:
   visits            times a CPU took a zone's lock, or changed what all CPUs of
                     a zone share, or a pageblock that another CPU had changed
                     less than 10 us before, as with --recording
@@ -65,7 +66,7 @@ pub(crate) struct SimulateArgs {
     /// Run the workload on the first N CPUs [default: all]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) cpus: Option<u32>,
-    /// Policy to run under; the first is the base, and sockets and slabs are simulated as in its kernel
+    /// Policy to run under; the first is the base, and its kernel decides how sockets and slabs are simulated
     /// [default: linux-6.6,linux-6.12; with --recording linux-6.12,linux-6.18,linux-6.19,pcp-buddy-rfc]
     #[arg(
         short,

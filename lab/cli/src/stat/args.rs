@@ -4,8 +4,9 @@ use crate::options::{OutputArgs, SourcesArgs};
 
 const READING_STAT: &str = "\
 How to read this:
-  remote frees  blocks freed by another CPU than the one that allocated them:
-                the freeing CPU's page set grows, and the other is refilled
+  remote frees  blocks freed by a CPU that did not allocate them: the freeing
+                CPU's page set grows, and the allocating CPU's page set must
+                be refilled
   unmatched     frees of blocks whose allocation is not in the recording
   lifetimes     page sets can reuse blocks that live for a short time. If
                 blocks live longer, most of them go through the zone
@@ -13,10 +14,10 @@ How to read this:
                 reverse: a run that is longer than the page set's contents
                 takes the zone lock
   moved between zones and page sets
-                the kernel's own numbers, which a replay under its policy
-                should nearly reach. The kernel records single blocks: a
-                refill or drain is a series of blocks on one CPU, without
-                another event in between
+                the kernel's own numbers. A replay under this kernel's policy
+                should nearly reach these numbers. The kernel records single
+                blocks: a refill or drain is a series of blocks on one CPU,
+                without another event in between
 
   A `-` stands for a number that was not recorded (see the events by kind), or
   that does not apply.

@@ -34,7 +34,8 @@ How a sweep continues:
   pageset adds each finished run at once to PLAN.rows.jsonl, beside the plan. A
   stopped sweep continues where it stopped; a complete sweep is only printed. A
   run is not done again if its row has the same parameters, machine, recording
-  and sources of the simulator. pageset adds rows only to files of rows.
+  and sources of the simulator. pageset does not change a file that has other
+  lines than rows.
 
 Several computers, or processes:
   pip install pageset                      needed: Python starts the runs

@@ -16,7 +16,8 @@ const INTERVAL_S: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 const READING: &str = "\
 How to read this:
   free, above low   free pages of a zone, and how many of them are above the low
-                    watermark; below it, the kernel wakes the reclaimer
+                    watermark; when fewer pages than the low watermark are
+                    free, the kernel wakes the reclaimer
   PCP pages         pages in the zone's page sets, which other CPUs cannot use
   free change       pages that came back to the zone minus pages that left it,
                     in a second. /proc does not count the two separately; JSON

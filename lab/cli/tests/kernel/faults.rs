@@ -211,8 +211,8 @@ fn fault_10_an_undisturbed_recording_has_all_that_the_kernel_counted() {
         assert_eq!(info.lost.missing(), 0, "{options:?}: {said}");
         assert!(!said.contains("another program"), "{options:?}: {said}");
     }
-    // Tests a buffer that is too small and loses events. All lost events are counted, and nothing else is
-    // lost.
+    // Tests a buffer that is too small and loses events. The recording counts the lost events, and has no
+    // other kind of gap.
     let (said, info, events) = disturbed(&["--buffer", "8K"], "true");
     assert!(info.lost.overrun > 0 && !events.is_empty(), "{said}");
     assert_eq!((info.lost.taken, info.lost.gaps_of_unknown_size), (0, 0), "{said}");

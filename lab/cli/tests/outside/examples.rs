@@ -28,7 +28,7 @@ const MINUTES: [&str; 12] = [
 ];
 
 /// Beginnings of examples that the usual tests cannot run. Most of these examples need root, or wait for
-/// Ctrl-C, for a cluster, or for a long wait that may never happen.
+/// Ctrl-C, for a cluster, or for an event that may never happen.
 const ENDLESS: [&str; 7] = [
     "pageset top",
     "sudo pageset top",

@@ -1,5 +1,5 @@
-//! The study of the 2018 patch series on copying huge pages. It compares orders: sequences for copying the
-//! base pages of a huge page. The study measures vm-scalability's anon-cow-seq on this machine with each
+//! The study of the 2018 patch series on copying huge pages. The study compares orders: sequences for copying
+//! the base pages of a huge page. The study measures vm-scalability's anon-cow-seq on this machine with each
 //! order. It also simulates each order with a model of the published machines' caches.
 //!
 //! `pageset_study::huge_copy` has the load and the models. `chip` reads the inputs of the models, and `orders`
@@ -27,7 +27,7 @@ use super::study::{Findings, Options, Study};
 #[derive(Debug)]
 pub(crate) struct HugeCopy;
 
-/// Number of measurements of each order. The study measures all orders in turn.
+/// Number of measurements of each order. In each of `ROUNDS` rounds, the study measures each order once.
 const ROUNDS: usize = 9;
 const ROUNDS_QUICK: usize = 3;
 

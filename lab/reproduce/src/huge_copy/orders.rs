@@ -42,7 +42,7 @@ pub(super) const CHANGES: usize = 11;
 /// A changed assumption of the model: its name, and a function that changes the chip.
 type Variant = (&'static str, fn(&mut Chip));
 
-/// Variants of the copy of 2018. Each changes an assumption of the model.
+/// Variants of the copy of 2018. Each variant changes an assumption of the model.
 const VARIANTS: [Variant; 4] = [
     ("  36 on one socket", |chip| chip.processes = 36),
     ("  a source for each", |chip| chip.shares_source = false),

@@ -6,9 +6,9 @@
 
 use pageset_study::simulate::{RunResult, RunSpec};
 
-/// Share of a build's CPU time when only one CPU works. The value is the median of five published builds of
-/// Linux (0.7, 1.0, 1.1, 1.6 and 2.0 %). A build's share is `(elapsed x CPUs - CPU time) / (CPUs - 1) / CPU
-/// time`, if all other work runs on all CPUs:
+/// Share of a build's CPU time during which only one CPU works. The value is the median of five published
+/// builds of Linux (0.7, 1.0, 1.1, 1.6 and 2.0 %). A build's share is `(elapsed x CPUs - CPU time) / (CPUs -
+/// 1) / CPU time`, if all other work runs on all CPUs:
 ///
 /// | CPUs | elapsed, s | CPU time, s | published at |
 /// |---|---|---|---|

@@ -1,8 +1,8 @@
 //! Tests two promises of the published text: programs gain if the kernel maps pages before their first touch
-//! (prefaulting), and if it clears pages before their first touch (prezeroing).
+//! (prefaulting), and if the kernel clears pages before their first touch (prezeroing).
 //!
 //! The text says that prefaulting raises the highest fault rate three-fold, and may allocate pages that no
-//! thread touches. It also says that prezeroing pays if a program uses few cache lines of a page.
+//! thread touches. The text also says that prezeroing pays if a program uses few cache lines of a page.
 
 use anyhow::Result;
 use pageset_fault::Strategy;
@@ -16,7 +16,7 @@ use super::runs::{Key, Runs};
 /// Highest fault rate with prefaulting, divided by the highest rate without prefaulting, as the published
 /// text promises.
 const CLAIM: f64 = 3.0;
-/// Memory of all threads together, in GiB. It is the largest size with published rows for all numbers of
+/// Memory of all threads together, in GiB. This is the largest size with published rows for all numbers of
 /// threads.
 const GIB: u32 = 512;
 /// The strategy with atomic operations, which the published text proposes to combine with prefaulting.
@@ -45,8 +45,8 @@ fn prefault(order: u8, threads: u32, skipped: u64) -> Key {
 /// constant has the numbers of threads.
 const LINES: [u32; 4] = [1, 16, 64, 128];
 const PREZERO_THREADS: [u32; 2] = [1, 16];
-/// Number of pages of each thread. They are ten times as large as a cache, so pages that were cleared early
-/// have left the cache.
+/// Number of pages of each thread. These pages take ten times as much memory as a cache has, so pages that
+/// were cleared early have left the cache.
 const PREZERO_PAGES: u64 = 4096;
 
 fn prezero(lines: u32, threads: u32, prezero: bool) -> Key {

@@ -13,7 +13,7 @@ fn counts(is_quick: bool) -> &'static [u32] {
 }
 
 /// Number of pages of each thread. The pages fit into the memory of the thread's node, so all memory is
-/// local, and its bandwidth grows with the number of CPUs.
+/// local, and the bandwidth of memory grows with the number of CPUs.
 const THREAD_PAGES: u64 = 256;
 
 /// Returns all combinations of page table, areas and counters. With `is_quick`, returns only five. Among them

@@ -7,8 +7,8 @@ use crate::published::published;
 
 /// The simulated machine in place of the published one.
 pub(super) const MACHINE: &str = "altix-512";
-/// Number of threads that the test program of 2005 has room for, because it keeps them in arrays. Source:
-/// spec fault.md §2.1, a listing of the program from 2006.
+/// Number of threads that the test program of 2005 has room for, because the program keeps its threads in
+/// arrays. Source: spec fault.md §2.1, a listing of the program from 2006.
 pub(super) const THREADS_OF_LISTING: u32 = 128;
 
 /// One row of the published text.

@@ -71,7 +71,7 @@ pub(super) enum Sharing {
     Apart,
     /// Each thread has a slice of one region.
     Sliced,
-    /// All threads share one region, and touch its pages in turn.
+    /// All threads share one region. Of n threads, each touches every n-th page.
     Interleaved,
 }
 

@@ -69,8 +69,8 @@ pub(super) fn keys(rows: &[PrintedRow]) -> Vec<Key> {
         .collect()
 }
 
-/// The figures that the original program would have printed for a run. Its rates are requested pages per
-/// second, even if the threads touched fewer pages.
+/// The figures that the original program would have printed for a run. The program's rates are requested
+/// pages per second, even if the threads touched fewer pages.
 pub(super) struct AsPrinted {
     pub(super) faults_per_cpu_s: f64,
     pub(super) faults_per_wall_s: f64,

@@ -2,9 +2,9 @@
 //!
 //! The published text reports linear scaling from 128 to 512 threads, although about 85 CPUs were busy in
 //! each of these rows. The test program has arrays for only 128 threads, and computes the number of faults
-//! from the requested memory. So perhaps only 128 threads ran even if a row asks for n threads, and they
-//! touched only 128 / n of the memory. Two figures show this: the time per page, and the time of serial work
-//! per page. If 128 threads ran, both depend on the memory of one thread and not on n.
+//! from the requested memory. So perhaps only 128 threads ran even if a row asks for n threads, and these
+//! threads touched only 128 / n of the memory. Two figures show this: the time per page, and the time of
+//! serial work per page. If 128 threads ran, both times depend on the memory of one thread and not on n.
 
 use pageset_report::{Cell, Column, Row, Table};
 

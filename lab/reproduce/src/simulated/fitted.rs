@@ -107,7 +107,7 @@ impl Fitted {
     }
 
     /// Returns the experiment with all of its fitted parameters set: those fitted on its own rows, and those
-    /// taken from other tables. No other code sets fitted parameters.
+    /// taken from other tables. Each run of a study gets its fitted parameters only from this function.
     pub(crate) fn applied(&self, experiment: &Experiment) -> Experiment {
         let mut applied = experiment.clone();
         for fit in &experiment.fits {

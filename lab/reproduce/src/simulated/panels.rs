@@ -8,7 +8,8 @@ use pageset_report::plot::{Axis, Figure, Mark, Panel, Point, Scale, Series};
 pub(crate) struct Panels<'a> {
     /// Title of the figure.
     pub(crate) title: &'a str,
-    /// The axis of rows. Rows are placed by name, or by number if their names are numbers.
+    /// The axis of rows. On an axis of names, rows are in the order of the table. On other axes, the name of
+    /// a row is its position.
     pub(crate) axis: Axis,
     /// How values are drawn.
     pub(crate) mark: Mark,

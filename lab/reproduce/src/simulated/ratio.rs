@@ -69,7 +69,7 @@ impl<'a> Row<'a> {
         Ok(Self { experiment, fit, case, lender })
     }
 
-    /// Searches for the value of the parameter that gives the ratio nearest to the published ratio.
+    /// Tries values of the parameter, and returns the value with the ratio nearest to the published ratio.
     fn search(&self) -> Result<FittedValue> {
         let Self { experiment, fit, case, lender } = self;
         let (quantity, _) = &experiment.columns[fit.column];

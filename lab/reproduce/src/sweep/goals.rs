@@ -34,8 +34,8 @@ pub(crate) struct Goal {
     /// The metric of the policies in `beside`. Default: `metric`.
     pub(crate) beside_metric: Option<Metric>,
     /// Largest ratio of the policy's figure to the other policy's figure that meets the goal. Without
-    /// `at_most`, the policy must be as good as the other policy. Then it misses the goal only if every seed
-    /// gives a lower figure.
+    /// `at_most`, the policy must be as good as the other policy. In that case, the policy misses the goal
+    /// only if every seed gives a lower figure than every seed of the other policy.
     pub(crate) at_most: Option<f64>,
     /// A constant that is added to both figures before they are divided, because a figure may be 0.
     #[serde(default)]

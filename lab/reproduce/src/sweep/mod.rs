@@ -37,7 +37,7 @@ impl Sweep {
     ///
     /// # Errors
     ///
-    /// Fails if a machine or a recording that the plan names cannot be read.
+    /// Fails if a machine, a policy file or a recording that the plan names cannot be read.
     pub fn new(plan: &Plan) -> Result<Self> {
         let mut keys = Keys::default();
         let keyed = runs(plan).into_iter().map(|spec| Ok((keys.of(&spec)?, spec)));

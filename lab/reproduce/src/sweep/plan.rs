@@ -190,11 +190,12 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Fails if the text is no plan, has no runs, or has more runs than memory can hold.
+    /// Fails if the text is no plan, has no runs, or has too many runs, or if two questions have the same
+    /// file.
     pub fn parse(text: &str) -> Result<Self> {
         let plan: Self = toml::from_str(text)?;
         if plan.grids.is_empty() {
-            bail!("there is no [[grid]]: it needs at least one with machine, workload and policy");
+            bail!("there is no [[grid]]; write at least one, with machine, workload and policy");
         }
         for (index, grid) in plan.grids.iter().chain(&plan.quick).enumerate() {
             grid.check().map_err(|problem| anyhow::anyhow!("grid {}: {problem}", index + 1))?;

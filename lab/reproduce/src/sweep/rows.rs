@@ -110,7 +110,8 @@ pub enum Ending {
     Line,
     /// The file ends with a row without a line feed, for example because an editor has removed the line feed.
     Row,
-    /// The file ends with the beginning of a row, because the program was killed while it wrote the row.
+    /// The file ends with the beginning of a row, for example because the program was killed while it wrote
+    /// the row.
     Half,
 }
 

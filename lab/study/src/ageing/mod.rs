@@ -1,8 +1,8 @@
 //! Simulates the memory of a machine over a day. Builds, files, slabs, network buffers and services use the
 //! same memory.
 //!
-//! A day shows where an allocator puts pages that cannot be moved, because the memory is used again and
-//! again. Benchmarks do not show this, because they begin with empty memory and end early. The simulation
+//! In a day, memory is used again and again. So a day shows where an allocator puts pages that cannot be
+//! moved. Benchmarks do not show this, because they begin with empty memory and end early. The simulation
 //! does not model time: one thread calls an allocator directly, and a day is a number of steps.
 //!
 //! `parameters` describes the day, each value with its source. `day` makes a stream of events from the

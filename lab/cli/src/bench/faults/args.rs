@@ -27,8 +27,9 @@ How to read this:
             pages as computed from the size, and as counted; they must be equal
 
   The third table is about one page during the touch phase: the time and the CPU
-  time that a thread takes for it, the CPU time of the kernel's own faults
-  divided by that, and two counts: pages prepared in vain, and waits for locks.
+  time that a thread takes for the page, the CPU time of the kernel's own faults
+  divided by the thread's CPU time, and two counts: pages prepared in vain, and
+  waits for locks.
 
   A strategy consists of three names, for page table, areas and counters:
   P0 P0n P1 P2 P3, V0 V1 V2 V3 V7, R0 R1 R1b R1p R2 R3 R4. P1,V1,R1 has
