@@ -150,8 +150,8 @@ pub struct ZoneDescription {
     /// Watermark boost.
     #[serde(default)]
     pub boost: u64,
-    /// Pages that this zone keeps back from requests that may use a higher zone, by the index of that zone
-    /// (lowmem reserve).
+    /// Pages that this zone keeps back from requests that may use a higher zone, by the index of the higher
+    /// zone (lowmem reserve).
     #[serde(default)]
     pub protection: Vec<u64>,
     /// Page sets, by CPU.

@@ -179,8 +179,8 @@ pub fn advise<R: TraceReader>(
     Ok(examine(open, simulate, progress)?.advice)
 }
 
-/// Does the same as [`advise`] with further recordings of the same load. Intervals then come from all
-/// recordings.
+/// Does the same as [`advise`] with further recordings of the same load. The intervals of the forecasts come
+/// from all recordings.
 ///
 /// # Errors
 /// The errors of [`examine`], and an error if a recording is no repeat of the first.

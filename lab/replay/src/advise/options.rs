@@ -13,7 +13,7 @@ const FRACTIONS: [u32; 9] = [0, 8, 16, 32, 64, 128, 256, 512, 1024];
 const MIN_FREE_TIMES: [u64; 2] = [2, 4];
 /// Values of `vm.watermark_scale_factor`, in 10 000ths; the kernel's default is 10.
 const SCALE_FACTORS: [u32; 3] = [50, 100, 200];
-/// Kernels to try. Chosen: the kernels from 6.1 to 6.18 with long-term support, and 5.14, which enterprise
+/// Kernels to try: the kernels from 6.1 to 6.18 with long-term support, and 5.14, which enterprise
 /// distributions use.
 const KERNELS: [&str; 5] = ["linux-5.14", "linux-6.1", "linux-6.6", "linux-6.12", "linux-6.18"];
 

@@ -29,7 +29,7 @@ pub enum Difference {
     WithinNoise,
     /// The two groups of runs do not overlap, and chance alone seldom separates groups like these.
     Shown {
-        /// The change in percent. Below 0 if the setting saves time.
+        /// The change in percent. The change is below 0 if the setting saves time.
         percent: f64,
         /// If the setting has no effect, chance separates the two groups once in this many comparisons.
         one_in: u64,

@@ -37,7 +37,7 @@ struct Tracked {
     balance: [i32; LISTS_MAX],
     /// The lowest value of `balance` for each list so far.
     least: [i32; LISTS_MAX],
-    /// Blocks that each list held at the beginning, as soon as this is known.
+    /// Number of blocks that each list held at the beginning. `None` until this number is known.
     known: [Option<i32>; LISTS_MAX],
     frees_before_refill: u32,
     first_refill_pages: Option<u32>,

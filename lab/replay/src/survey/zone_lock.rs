@@ -39,7 +39,8 @@ pub struct ZoneLocks {
     pub sites: Vec<(Option<u16>, CallerWaits)>,
     /// Waits for other spinning locks, sorted by time, longest time first.
     pub others: Vec<OtherLock>,
-    /// Addresses of the locks that count as zone locks although no call chain shows that, in ascending order.
+    /// Addresses of the locks that count as zone locks because of the events after their waits, in ascending
+    /// order.
     pub addresses: Vec<u64>,
     /// Number of waits for spinning locks other than zone locks.
     pub other_waits: u64,

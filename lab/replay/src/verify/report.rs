@@ -18,7 +18,7 @@ pub struct Verification {
     pub mode: &'static str,
     /// Number of events read.
     pub events: u64,
-    /// Counts of fetches of blocks from the zone.
+    /// Counts of refills of page sets.
     pub refills: Refills,
     /// Counts of drains that a free caused.
     pub drains: Drains,
