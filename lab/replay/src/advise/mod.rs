@@ -115,7 +115,8 @@ fn play(
     Ok(replayed)
 }
 
-/// Reads a recording once. Counts its events and, if `asked` says so, prepares them for a replay.
+/// Reads a recording once. Counts the recording's events. If `asked` is given, also prepares the recording
+/// for a replay.
 fn read(
     reader: impl TraceReader,
     asked: Option<&ReplayOptions>,
@@ -196,8 +197,8 @@ pub fn advise_repeats<R: TraceReader>(
 /// Does the same as [`advise`], and also returns the data that the advice is made from.
 ///
 /// # Errors
-/// An error if the recording cannot be read or does not describe its machine, or
-/// [`Cancelled`](pageset_report::Cancelled).
+/// An error if the recording cannot be read, or if advice needs the machine's description and the recording
+/// lacks it. Also [`Cancelled`](pageset_report::Cancelled).
 pub fn examine<R: TraceReader>(
     open: impl FnMut() -> anyhow::Result<R>,
     simulate: Simulate,

@@ -187,9 +187,9 @@ pub enum Stage {
 /// If a setting changed during the recording, the longest part without a change is replayed.
 ///
 /// # Errors
-/// An error if the recording is damaged, or has no allocations or no frees. Also an error if no
-/// possible machine is known, if a setting changed at an unknown time, if a policy cannot be replayed, if
-/// memory or the file lacks room, or if the replay is cancelled.
+/// An error if the recording is damaged, or has no allocations or no frees. Also an error if no possible
+/// machine is known, if a setting changed at an unknown time, or if a policy cannot be replayed. Also an
+/// error if neither memory nor a file has room, or if the replay is cancelled.
 pub fn replay(
     reader: &mut dyn TraceReader,
     options: &ReplayOptions,

@@ -43,8 +43,8 @@ impl Fit {
         self.decisions.saturating_sub(self.right)
     }
 
-    /// Whether another policy fits the same recording better, and not only by chance. This policy must have
-    /// more wrong decisions than twice the other policy's wrong decisions plus [`CHANCE`].
+    /// Whether another policy fits the same recording better, and not only by chance. This policy's number of
+    /// wrong decisions must be larger than twice the other policy's number plus 4.
     #[must_use]
     pub const fn is_worse_than(&self, other: &Self) -> bool {
         self.wrong() > 2 * other.wrong() + CHANCE
