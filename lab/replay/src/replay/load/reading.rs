@@ -140,8 +140,8 @@ impl<'m> Reading<'m> {
     }
 
     /// Undoes the corrections for frees past a busy page set. A correction is made when a block leaves the
-    /// zone although no recorded drain gave the block back. If drains were not recorded, such a block proves
-    /// nothing.
+    /// zone although no recorded drain gave the block back. If drains were not recorded, the kernel may have
+    /// drained such a block, so the correction may be wrong.
     fn take_back_diverted(&mut self) {
         self.load.acts.mend_all(|act| {
             if act.kind == ActKind::PastSet {
