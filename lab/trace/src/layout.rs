@@ -216,7 +216,7 @@ impl Layout {
         LayoutOptions::new().load(path)
     }
 
-    /// Reads the text of a file for [`LayoutOptions::parse`]. The text has at most 64 MiB.
+    /// Reads the text of a file for [`LayoutOptions::parse`]. A file larger than 64 MiB is an error.
     ///
     /// # Errors
     /// An error if the file cannot be read, is too large, or is not UTF-8.

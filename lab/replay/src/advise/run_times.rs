@@ -23,7 +23,7 @@ pub enum Difference {
     /// differ.
     OneRun,
     /// All runs with the setting were faster, or all were slower, than the runs before. But with so few runs,
-    /// chance alone often separates the two groups like this.
+    /// chance alone often separates two groups in this way.
     TooFew,
     /// The times before and with the setting overlap.
     WithinNoise,

@@ -104,8 +104,8 @@ pub(super) struct ZoneLockCounter {
     elsewhere: HashMap<(Option<u64>, Option<u16>), CallerWaits>,
     /// Waits for zone locks by task, according to call chains.
     by_task: HashMap<TaskSlot, CallerWaits>,
-    /// Number of pairs of a lock and a task with separate counts. Only waits without a call chain have such
-    /// counts.
+    /// Number of pairs of a lock and a task with separate counts. Only waits without a call chain are counted
+    /// by lock and task.
     pairs: usize,
     /// The last event of each CPU. The lock may still be held at the CPU's next event.
     last: Vec<Last>,
