@@ -1,10 +1,11 @@
 //! Counts how often forecast intervals contain the true value, for each class of recordings: `cargo run
 //! --release --example coverage FOLDER [--rows] [--together] [--before=FILE]`.
 //!
-//! FOLDER has recordings named as for the example `pairs`. In a name without `_rN`, a last part such as `f64`
-//! is the setting. Each recording is used to forecast the visits of the same load under each other kernel and
-//! setting. Each recording made under that kernel or setting gives one true value (*truth*). A forecast is in
-//! the class `busy` if one of its two recordings was made on a busy machine (`.busy` in its name).
+//! The recordings in FOLDER are named as for the example `pairs`. In a name without `_rN`, a last part such
+//! as `f64` is the setting. Each recording is used to forecast the visits of the same load under each other
+//! kernel and setting. Each recording of the load under the forecast's kernel and setting gives one true
+//! value (*truth*). A forecast is in the class `busy` if one of its two recordings was made on a busy machine
+//! (`.busy` in its name).
 //!
 //! Prints Markdown: the share of truths that lie in their intervals, the median width of intervals (upper end
 //! divided by lower end), and the score. Also counts the truths outside their interval that are less than a
@@ -15,11 +16,12 @@
 //! FILE has the rows that the other version printed for the same folder. `--together` makes one forecast from
 //! all runs of a load under one kernel and setting, as `pageset replay` does for several files.
 //!
-//! Repeats of one load are not independent, so a class counts each pair (load, from, to) once. A class of at
-//! least 40 pairs *may be 80 %* if the binomial interval of its coverage includes 80 %. The confidence level
-//! of the binomial interval is 1 - 0.05 / the number of classes with at least 40 pairs. With `--before`, the
-//! difference between the scores of the two versions has a 95 % interval. This interval comes from a
-//! bootstrap that draws loads. In a class with one load, the bootstrap draws pairs.
+//! Repeats of one load are not independent, so a class counts each *pair* once: a load, the recorded kernel
+//! and setting, and the forecast kernel and setting. A class of at least 40 pairs *may be 80 %* if the
+//! binomial interval of its coverage includes 80 %. The confidence level of the binomial interval is 1 - 0.05
+//! / the number of classes with at least 40 pairs. With `--before`, the difference between the scores of the
+//! two versions has a 95 % interval. A bootstrap that draws loads gives the 95 % interval. In a class with
+//! one load, the bootstrap draws pairs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

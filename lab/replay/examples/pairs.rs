@@ -4,7 +4,7 @@
 //! The folder has recordings of loads under several kernels and settings. A file is called
 //! `KERNEL_LOAD_SETTING_rN.pgtrace` if the folder has several runs of the load under the same kernel and
 //! setting, and otherwise `KERNEL_LOAD.pgtrace`. The recordings of a load under one kernel and setting
-//! forecast that load under each other kernel and setting of the same machine. The example prints Markdown:
+//! forecast the load under each other kernel and setting of the same machine. The example prints Markdown:
 //! sums over all pairs, the same sums with repeats in place of forecasts, then a row for each pair.
 
 use std::collections::BTreeMap;

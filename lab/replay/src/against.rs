@@ -84,7 +84,8 @@ pub struct Against {
 /// `to`. Compares the forecasts with the recordings in `to`. Repeats on either side show how much the
 /// kernel's counts vary from run to run.
 ///
-/// # Errors An error if a side has no recording, or if a recording is damaged, does not describe its machine,
+/// # Errors
+/// An error if a side has no recording, or if a recording is damaged, does not describe its machine,
 /// lacks events, or comes from a kernel whose policy is not known.
 pub fn against(
     from: &mut [Box<dyn TraceReader>],

@@ -1,5 +1,5 @@
-//! Writes files that appear complete or not at all. Another file is replaced only if the caller asks for
-//! that.
+//! Writes files that appear complete or not at all. An existing file is replaced only if the caller passes
+//! [`Existing::Replace`].
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};

@@ -158,8 +158,8 @@ impl Answer {
     }
 }
 
-/// Returns the advised settings in the form that `sysctl` takes, or the advised kernel. The two numbers are
-/// the least and the most CPU time that the change saves, in percent.
+/// Returns the advised settings in the form that `sysctl` takes, or the advised kernel. Also returns the
+/// least and the most CPU time that this setting or kernel saves, in percent.
 fn advised(advice: &Advice) -> Option<(&str, Option<(f64, f64)>)> {
     let (Verdict::Set { forecast, .. } | Verdict::ChangeKernel { forecast, .. }) = advice.verdict else {
         return None;

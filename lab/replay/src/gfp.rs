@@ -1,4 +1,4 @@
-//! The bits of allocation flags that this crate needs. Linux 4.20 to 6.18 have the same bits.
+//! The bits of allocation flags that this crate needs. The bits are the same in Linux 4.20 to 6.18.
 //!
 //! Source: `/sys/kernel/tracing/events/kmem/mm_page_alloc/format`.
 

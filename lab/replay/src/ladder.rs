@@ -7,7 +7,7 @@ use pageset_core::policy::{BatchRule, HighRule, fixed};
 
 use crate::replay::{Candidate, VmSettings};
 
-/// The policies of a published table. The first policy is the base that the others are compared with.
+/// The policies of a published table. The first policy is the base that the other policies are compared with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ladder {
     /// The auto-tuning series of 2023: its base, the patches that its tables show, and the merged form.

@@ -1,16 +1,16 @@
 //! Which kinds of events were recorded. If a figure needs a kind of event that was not recorded, the figure
 //! is unknown, not zero.
 //!
-//! A recording of `pageset record` names its tracepoints, and so does a `perf.data`. Text does not name them.
-//! In text, an event of a kind shows that the kind was recorded. If a text has no event of a kind, it is
-//! unknown whether the kind was recorded.
+//! A recording of `pageset record` names its tracepoints, and a `perf.data` names its tracepoints too. Text
+//! does not name its tracepoints. In text, an event of a kind shows that the kind was recorded. If a text has
+//! no event of a kind, it is unknown whether the kind was recorded.
 
 use pageset_trace::{Event, EventKind, SourceFormat, TraceError, TraceInfo, TraceReader};
 
 /// Whether events of a kind were recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorded {
-    /// Events of the kind were recorded. A recording with no such event shows that none happened.
+    /// Events of the kind were recorded. If the recording has no event of the kind, no such event happened.
     Yes,
     /// Events of the kind were not recorded.
     No,

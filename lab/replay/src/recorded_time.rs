@@ -5,7 +5,8 @@
 //! event to the latest event, without gaps that do not count.
 //!
 //! - A gap of more than a second counts only if all events before the gap were also read before all events
-//!   after the gap. If not, the clock was set, or the time of an event is wrong.
+//!   after the gap. If some events before the gap were read later, the clock was set, or the time of an event
+//!   is wrong.
 //! - A gap between a single event and at least ten other events may not count. Such a gap does not count if
 //!   it is at least a minute long, and ten times as long as the time of the other events. The time of the
 //!   single event is then taken to be wrong. Readers that sort events by time put an event with a wrong time
@@ -22,7 +23,8 @@ const ALONE_NS_MIN: u64 = 60 * 1_000_000_000;
 const ALONE_TIMES: u64 = 10;
 /// A gap beside a single event counts if there are fewer other events than this.
 const OTHERS_MIN: u64 = 10;
-/// Number of pieces that are kept apart. If there are more, the two pieces with the smallest gap are joined.
+/// Number of pieces that are kept apart. If there are more pieces, the two pieces with the smallest gap are
+/// joined.
 const PIECES_MAX: usize = 64;
 
 /// When the events of a recording happened.
@@ -193,7 +195,7 @@ impl TimeCounter {
                 None => parts.push(*piece),
             }
         }
-        // If several parts have the most events, this is the earliest of them.
+        // If several parts have the most events, use the earliest of these parts.
         let main = parts.iter().rev().max_by_key(|part| part.events)?;
         Some(RecordedTime {
             duration_ns: parts.iter().map(|part| part.last_ns - part.first_ns).sum(),

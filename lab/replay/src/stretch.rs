@@ -106,7 +106,8 @@ fn said(info: &TraceInfo, changes: &[SettingChange], (from_ns, to_ns): (u64, u64
     )
 }
 
-/// Removes the facts that hold only for the whole recording from the description of a part.
+/// Mends the description of a part: removes the facts that hold only for the whole recording, and changes the
+/// settings to those at the part's beginning.
 fn narrow(info: &mut TraceInfo, changes: &[SettingChange], (from_ns, to_ns): (u64, u64)) {
     info.samples.retain(|sample| sample.t0_ns >= from_ns && sample.t1_ns < to_ns);
     (info.pgalloc_delta, info.pgfree_delta, info.events) = (None, None, None);

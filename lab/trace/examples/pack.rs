@@ -4,7 +4,7 @@
 //! cargo run --release -p pageset-trace --example pack -- IN OUT.pgtrace [LEVEL]
 //! ```
 //! Prints the sizes of both files. Reads each file five times with one thread, and prints the events per
-//! second of the fastest time. The files are then in the page cache.
+//! second of the fastest reading. The files are then in the page cache.
 
 use std::{
     env,

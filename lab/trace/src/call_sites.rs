@@ -13,7 +13,7 @@ pub struct CallSites {
     pub locks: Vec<NamedLock>,
 }
 
-/// A lock that is a variable of the kernel, or a part of one.
+/// A lock that is a variable of the kernel, or a part of such a variable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedLock {
     /// The lock's address, as in events.

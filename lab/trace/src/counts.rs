@@ -166,7 +166,7 @@ impl Counts {
         self.tracepoints.iter().find(|tracepoint| tracepoint.name == name)?.hits
     }
 
-    /// The number of blocks that left a zone or returned to a zone. `None` if this number is not known.
+    /// The number of blocks that left a zone or went back to a zone. `None` if this number is not known.
     #[must_use]
     pub fn moved_blocks(&self) -> Option<HitEstimate> {
         let [out, back] =

@@ -18,7 +18,7 @@ pub struct Decision {
     pub last_ns: u64,
     /// The task that ran when the first block moved.
     pub pid: u32,
-    /// Whether the first block was moved by an interrupt, while the task was interrupted.
+    /// Whether an interrupt moved the first block. `pid` is then the interrupted task.
     pub in_interrupt: bool,
 }
 

@@ -49,12 +49,12 @@ pub struct Event {
     pub gfp: u32,
     /// Thread that was running; 0 is the idle task.
     pub pid: u32,
-    /// CPU that ran the thread. Readers do not check this number against the machine, and a damaged or
+    /// CPU that ran the thread. Readers do not compare the CPU's number with the machine, and a damaged or
     /// malicious trace may hold any number.
     pub cpu: u16,
     /// Kind of the event.
     pub kind: EventKind,
-    /// Order of the block, or the value that [`EventKind`] documents. Readers do not check this number, and a
+    /// Order of the block, or the value that [`EventKind`] documents. Readers do not check the order, and a
     /// damaged or malicious trace may hold any number.
     pub order: u8,
     /// The kernel's migratetype number, or [`MIGRATETYPE_NONE`]. For [`EventKind::ContentionBegin`], this

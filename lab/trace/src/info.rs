@@ -179,10 +179,10 @@ pub struct TraceInfo {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumed: Vec<String>,
     /// Gaps in the recorded events, by time. If there are very many gaps, the recorder keeps only the first
-    /// of them.
+    /// gaps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
-    /// How much recording slowed the command down. `None` if this was not measured.
+    /// How much recording slowed the command down. `None` if the slowdown was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_cost: Option<RecordingCost>,
     /// Busy time of all CPUs together while recording, including the recorder's own time.

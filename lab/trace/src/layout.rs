@@ -150,8 +150,8 @@ pub struct ZoneDescription {
     /// Watermark boost.
     #[serde(default)]
     pub boost: u64,
-    /// Pages that this zone keeps back from requests that may use a higher zone, by the index of that zone
-    /// (lowmem reserve).
+    /// Pages that this zone keeps back from requests that may use a higher zone, by the index of the higher
+    /// zone (lowmem reserve).
     #[serde(default)]
     pub protection: Vec<u64>,
     /// Page sets, by CPU.
@@ -216,7 +216,7 @@ impl Layout {
         LayoutOptions::new().load(path)
     }
 
-    /// Reads the text of a file for [`LayoutOptions::parse`]. The text has at most 64 MiB.
+    /// Reads the text of a file for [`LayoutOptions::parse`]. A file larger than 64 MiB is an error.
     ///
     /// # Errors
     /// An error if the file cannot be read, is too large, or is not UTF-8.

@@ -40,7 +40,7 @@ pub trait TraceReader: Send {
     /// Events that are missing or could not be used, so far.
     fn lost(&self) -> LostEvents;
 
-    /// Moves to the first event at or after `ts_ns`. Only readers with an index can do this.
+    /// Moves to the first event at or after `ts_ns`. Only readers with an index can move.
     ///
     /// # Errors
     /// An error if this format can only be read from the beginning, or if the trace is damaged.

@@ -22,7 +22,7 @@ pub struct Evidence {
     pub events: u64,
     /// Number of events that are known to be missing.
     pub lost_events: u64,
-    /// Whether the file is damaged. If so, all figures are about the part before the damage.
+    /// Whether the file is damaged. In a damaged file, all figures are about the part before the damage.
     #[serde(skip)]
     pub is_cut: bool,
     /// Tracepoints that figures need, and that are not known to be recorded.
@@ -214,7 +214,7 @@ impl Evidence {
         percent(self.held_pages_peak.max(self.held_pages_end)? as f64, self.managed_pages? as f64)
     }
 
-    /// Whether memory was short; `None` if that was not recorded.
+    /// Whether memory was short; `None` if the signs of a shortage were not recorded.
     #[must_use]
     pub fn is_memory_short(&self) -> Option<bool> {
         let signs = [self.kswapd_wakes, self.direct_reclaims];

@@ -111,7 +111,8 @@ fn play(
     Ok(replayed)
 }
 
-/// Reads a recording once. Counts its events and, if `asked` says so, prepares them for a replay.
+/// Reads a recording once. Counts the recording's events. If `asked` is given, also prepares the recording
+/// for a replay.
 fn read(
     reader: impl TraceReader,
     asked: Option<&ReplayOptions>,
@@ -176,8 +177,8 @@ pub fn advise<R: TraceReader>(
     Ok(examine(open, simulate, progress)?.advice)
 }
 
-/// Does the same as [`advise`] with further recordings of the same load. Intervals then come from all
-/// recordings.
+/// Does the same as [`advise`] with further recordings of the same load. The intervals of the forecasts come
+/// from all recordings.
 ///
 /// # Errors
 /// The errors of [`examine`], and an error if a recording is no repeat of the first.
@@ -193,8 +194,8 @@ pub fn advise_repeats<R: TraceReader>(
 /// Does the same as [`advise`], and also returns the data that the advice is made from.
 ///
 /// # Errors
-/// An error if the recording cannot be read or does not describe its machine, or
-/// [`Cancelled`](pageset_report::Cancelled).
+/// An error if the recording cannot be read, or if advice needs the machine's description and the recording
+/// lacks it. Also [`Cancelled`](pageset_report::Cancelled).
 pub fn examine<R: TraceReader>(
     open: impl FnMut() -> anyhow::Result<R>,
     simulate: Simulate,

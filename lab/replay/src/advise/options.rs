@@ -13,11 +13,12 @@ const FRACTIONS: [u32; 9] = [0, 8, 16, 32, 64, 128, 256, 512, 1024];
 const MIN_FREE_TIMES: [u64; 2] = [2, 4];
 /// Values of `vm.watermark_scale_factor`, in 10 000ths; the kernel's default is 10.
 const SCALE_FACTORS: [u32; 3] = [50, 100, 200];
-/// Kernels to try. Chosen: the kernels from 6.1 to 6.18 with long-term support, and 5.14, which enterprise
+/// Kernels to try: the kernels from 6.1 to 6.18 with long-term support, and 5.14, which enterprise
 /// distributions use.
 const KERNELS: [&str; 5] = ["linux-5.14", "linux-6.1", "linux-6.6", "linux-6.12", "linux-6.18"];
 
-/// Settings of `/proc/sys/vm` that differ from the recorded settings, for the recorded kernel.
+/// Returns the settings of `/proc/sys/vm` to try that differ from the recorded settings, for the recorded
+/// kernel.
 pub(super) fn settings(policy: Policy, machine: &Layout) -> Vec<Candidate> {
     let recorded = &machine.sysctls;
     let fraction = recorded.percpu_pagelist_high_fraction.unwrap_or(0);
@@ -39,7 +40,7 @@ pub(super) fn settings(policy: Policy, machine: &Layout) -> Vec<Candidate> {
     all.map(|settings| Candidate { policy, settings }).collect()
 }
 
-/// Other kernels, with the recorded settings.
+/// Returns the kernels to try other than the recorded kernel, with the recorded settings.
 pub(super) fn kernels(recorded: Option<Policy>) -> Vec<Candidate> {
     let named = POLICIES.iter().filter(|policy| KERNELS.contains(&policy.name));
     let others = named.filter(|policy| recorded.is_none_or(|recorded| recorded.name != policy.name));

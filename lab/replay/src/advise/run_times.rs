@@ -23,13 +23,13 @@ pub enum Difference {
     /// differ.
     OneRun,
     /// All runs with the setting were faster, or all were slower, than the runs before. But with so few runs,
-    /// chance alone often separates the two groups like this.
+    /// chance alone often separates two groups in this way.
     TooFew,
     /// The times before and with the setting overlap.
     WithinNoise,
     /// The two groups of runs do not overlap, and chance alone seldom separates groups like these.
     Shown {
-        /// The change in percent. Below 0 if the setting saves time.
+        /// The change in percent. The change is below 0 if the setting saves time.
         percent: f64,
         /// If the setting has no effect, chance separates the two groups once in this many comparisons.
         one_in: u64,

@@ -7,7 +7,7 @@
 use pageset_trace::{TraceInfo, VisitCost};
 use serde::Serialize;
 
-/// A number with its range. If the number was counted exactly, both ends of the range equal it.
+/// A number with its range. If the number was counted exactly, both ends of the range equal the number.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// The number.
@@ -52,8 +52,8 @@ impl Figure {
 /// A load as it was recorded. A figure is `None` if it was not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Load {
-    /// The busy time of all CPUs. If the recording does not have the busy time, this is the time of all CPUs,
-    /// busy or idle.
+    /// The busy time of all CPUs. If the recording does not have the busy time, the figure is the time of all
+    /// CPUs, busy or idle.
     pub cpu_time_ns: Option<Figure>,
     /// Zone visits.
     pub visits: Option<Figure>,

@@ -6,12 +6,12 @@ use serde::Serialize;
 use super::findings::Evidence;
 use super::forecast::Forecast;
 
-/// A change of settings is advised only if the change saves at least this percentage of the CPU time. Two
-/// runs of one benchmark differ by about this percentage.
+/// A change is advised for its CPU time only if the change saves at least this percentage of the CPU time.
+/// Two runs of one benchmark differ by about this percentage.
 pub const SAVED_PERCENT: f64 = 1.0;
-/// If memory is short, page sets matter once they hold this percentage of all memory.
+/// If memory is short, page sets matter if they hold at least this percentage of all memory.
 const HELD_PERCENT: f64 = 1.0;
-/// A setting is advised only if page sets under this setting hold at most this percentage of all memory.
+/// A change is advised for its CPU time only if page sets then hold at most this percentage of all memory.
 const HELD_PERCENT_MAX: f64 = 5.0;
 /// If at least this percentage of the events is missing, the figures do not describe the load.
 const LOST_PERCENT: f64 = 5.0;

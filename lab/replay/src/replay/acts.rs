@@ -1,4 +1,4 @@
-//! All acts of a recording, in order. Memory is bounded: if there are many acts, some of them are in a file.
+//! All acts of a recording, in order. Memory is bounded: if there are many acts, some acts are in a file.
 //!
 //! Acts are kept in portions. The first portions stay in memory. While a recording is read, the last portions
 //! also stay in memory, because later events still correct their acts. The other portions go to a nameless
@@ -18,7 +18,7 @@ const ACT_BYTES: usize = size_of::<Act>();
 const PORTION_BYTES: usize = PORTION * ACT_BYTES;
 /// Maximum bytes of the bundles of a portion (`bundles`): a third of the bytes that its acts take.
 pub(super) const BUNDLES_BYTES_MAX: usize = PORTION_BYTES / 3;
-/// Maximum number of portions in memory. So many portions take 128 MiB with their bundles, half of the memory
+/// Maximum number of portions in memory. With their bundles, these portions take 128 MiB, half of the memory
 /// that a subcommand may use for a recording.
 const IN_MEMORY_MAX: usize = 48;
 /// Minimum number of portions in memory: 8 MiB, without bundles.

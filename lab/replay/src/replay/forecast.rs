@@ -41,8 +41,8 @@ use crate::limits::{computed, printed_or_computed};
 const STRETCHES: [usize; 5] = [64, 128, 256, 512, 1024];
 
 /// The most acts that are played to bring page sets into their steady state. If a recording has more acts,
-/// its last acts are played. Chosen: a server with 64 CPUs gets 65 000 acts for each CPU. About a hundred
-/// acts replace the contents of a page set. Recordings of small machines have fewer acts.
+/// its last acts are played. The number was chosen: a server with 64 CPUs gets 65 000 acts for each CPU.
+/// About a hundred acts replace the contents of a page set. Recordings of small machines have fewer acts.
 const STEADY_ACTS_MAX: usize = 4 << 20;
 
 /// A recording that is ready to be played under any policy.

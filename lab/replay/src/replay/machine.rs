@@ -7,7 +7,7 @@ use pageset_trace::{Layout, ZoneDescription};
 
 use super::error::ReplayError;
 
-/// Largest number of page sets of a machine. Each page set takes half a kibibyte for every policy.
+/// Largest number of page sets of a machine. In a play of each policy, a page set takes half a kibibyte.
 const PAGE_SETS_MAX: usize = 1 << 18;
 
 /// A machine that has been checked.

@@ -1,7 +1,7 @@
 //! Replays the load of a recording on the page sets of any policy.
 //!
 //! The modules, in the order of their use:
-//! - `prepared` reads the recording, and `load` turns it into acts.
+//! - `prepared` reads the recording, and `load` turns the recording into acts.
 //! - `start` finds the page sets' contents at the beginning of the recording, and `window` the part that is
 //!   counted.
 //! - `bundles` adds up acts that page sets can play in one step.
@@ -119,7 +119,7 @@ pub struct Replay {
 pub struct Room {
     /// Bytes of all acts.
     pub acts_bytes: u64,
-    /// The number of bytes in a file. Acts go to a file if there are many acts or memory is short.
+    /// Bytes of the acts in a file. Acts go to a file if there are many acts or memory is short.
     pub file_bytes: u64,
     /// How many plays ran at the same time. `None` if memory sufficed for one play on each CPU.
     pub plays_at_once: Option<usize>,
@@ -179,16 +179,17 @@ pub enum Stage {
     Played(u64, u64),
 }
 
-/// Replays a recording under each candidate. The recording is read once. Each allocation and free takes eight
-/// bytes: the first 96 MiB stay in memory, and all further bytes go to a file. Sums of allocations and frees
-/// take up to 32 MiB more. Several candidates are played at the same time. `progress` gets the number of
-/// events read, and then the number of allocations and frees played.
+/// Replays a recording under each candidate. The recording is read once, and several candidates are played at
+/// the same time. Each allocation and free takes eight bytes. At most 96 MiB of these bytes stay in memory,
+/// and the other bytes go to a file. Sums of allocations and frees take up to 32 MiB more. `progress` gets
+/// the number of events read, and then the number of allocations and frees played.
 ///
 /// If a setting changed during the recording, the longest part without a change is replayed.
 ///
-/// # Errors An error if the recording is damaged, or has no allocations or no frees. Also an error if no
-/// possible machine is known, if a setting changed at an unknown time, if a policy cannot be replayed, if
-/// memory or the file lacks room, or if the replay is cancelled.
+/// # Errors
+/// An error if the recording is damaged, or has no allocations or no frees. Also an error if no possible
+/// machine is known, if a setting changed at an unknown time, or if a policy cannot be replayed. Also an
+/// error if neither memory nor a file has room, or if the replay is cancelled.
 pub fn replay(
     reader: &mut dyn TraceReader,
     options: &ReplayOptions,

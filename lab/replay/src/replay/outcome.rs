@@ -44,7 +44,7 @@ pub struct Outcome {
     /// Number of pages in page sets after a minute without work.
     pub pcp_pages_idle: u64,
     /// 80 % intervals. [`INTERVAL_COVERAGE`](crate::INTERVAL_COVERAGE) says how often measured values were in
-    /// such intervals. `None` if the recording does not show its kernel's decisions, because the error of the
+    /// 80 % intervals. `None` if the recording does not show its kernel's decisions, because the error of the
     /// replay is then unknown.
     pub interval: Option<Intervals>,
 }

@@ -110,9 +110,9 @@ impl<'m> PageSets<'m> {
         }
     }
 
-    /// Sets how often ticks come, if this differs from the recording.
+    /// Sets the interval of ticks in the recording, and the interval of ticks in this play.
     pub(super) fn with_ticks(self, recorded_s: Option<u32>, ours_s: Option<u32>) -> Self {
-        // Treat an interval of more than an hour as an hour. With both intervals, ticks hardly ever come.
+        // Treat an interval of more than an hour as an hour, because ticks hardly ever come in both cases.
         let seconds = |interval: Option<u32>| interval.unwrap_or(1).clamp(1, 3600);
         Self { tick_s: (seconds(recorded_s), seconds(ours_s)), ..self }
     }

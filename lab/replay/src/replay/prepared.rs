@@ -93,7 +93,7 @@ impl Prepared {
     }
 }
 
-/// Returns the machine with added idle CPUs. The nodes get the CPUs in turn.
+/// Returns the machine with added idle CPUs. The added CPUs are distributed evenly over the nodes.
 fn with_cpus(mut machine: Layout, cpus: u32) -> Result<Layout, ReplayError> {
     if cpus < machine.cpus {
         return Err(ReplayError::TooFewCpus { asked: cpus, there: machine.cpus });

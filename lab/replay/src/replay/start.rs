@@ -37,7 +37,7 @@ struct Tracked {
     balance: [i32; LISTS_MAX],
     /// The lowest value of `balance` for each list so far.
     least: [i32; LISTS_MAX],
-    /// Blocks that each list held at the beginning, as soon as this is known.
+    /// Number of blocks that each list held at the beginning. `None` until this number is known.
     known: [Option<i32>; LISTS_MAX],
     frees_before_refill: u32,
     first_refill_pages: Option<u32>,
@@ -189,7 +189,8 @@ mod tests {
     }
 
     /// In this test, three pages are taken from a list before the kernel refills it, so the list held three
-    /// pages at the beginning. A fourth page is freed later and stays.
+    /// pages at the beginning. A fourth page is taken after the refill. The sample has ten pages, and the
+    /// other seven go to the list of movable pages.
     #[test]
     fn a_refill_tells_what_its_list_held_at_the_beginning() {
         let mut layout = small_layout();

@@ -56,7 +56,7 @@ impl Totals {
         self.held_peak = self.held_peak.max(self.held_now);
     }
 
-    /// Adds a bundle that needs no refill and no drain. Call this before the page sets change.
+    /// Adds a bundle that needs no refill and no drain. Call this method before the page sets change.
     #[inline]
     pub(super) fn passed(&mut self, bundle: &Bundle) {
         self.allocs += u64::from(bundle.allocs);

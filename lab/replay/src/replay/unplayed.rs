@@ -9,8 +9,8 @@ pub struct Unreplayed {
     pub foreign_frames: u64,
     /// Number of events with an impossible order, CPU or node.
     pub impossible: u64,
-    /// Number of allocations of frames that were in use according to earlier events. The event of a free was
-    /// lost.
+    /// Number of allocations of frames that were in use according to earlier events. The event of an earlier
+    /// free was lost for each such allocation.
     pub allocated_twice: u64,
 }
 

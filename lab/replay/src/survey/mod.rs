@@ -7,8 +7,8 @@
 //! The files:
 //! - `orders` counts blocks by size and type, and `cpus` counts blocks by the CPUs that allocated and freed
 //!   them. `lifetimes` measures how long blocks stay allocated. `bursts` counts the pages that a CPU
-//!   allocates before its next free, and the pages that it frees before its next allocation.
-//! - `kernel` has the kernel's refills and drains, `zone_lock` has waits for its locks, and `zones` has the
+//!   allocates before its next free, and the pages that a CPU frees before its next allocation.
+//! - `kernel` has the kernel's refills and drains, `zone_lock` has waits for zone locks, and `zones` has the
 //!   zones before and after the recording.
 //! - `who` has totals of each task, `groups` combines tasks, and `extent` says whether only a part of the
 //!   machine was recorded.

@@ -39,7 +39,8 @@ pub struct ZoneLocks {
     pub sites: Vec<(Option<u16>, CallerWaits)>,
     /// Waits for other spinning locks, sorted by time, longest time first.
     pub others: Vec<OtherLock>,
-    /// Addresses of the locks that count as zone locks although no call chain shows that, in ascending order.
+    /// Addresses of the locks that count as zone locks because of the events after their waits, in ascending
+    /// order.
     pub addresses: Vec<u64>,
     /// Number of waits for spinning locks other than zone locks.
     pub other_waits: u64,
@@ -103,8 +104,8 @@ pub(super) struct ZoneLockCounter {
     elsewhere: HashMap<(Option<u64>, Option<u16>), CallerWaits>,
     /// Waits for zone locks by task, according to call chains.
     by_task: HashMap<TaskSlot, CallerWaits>,
-    /// Number of pairs of a lock and a task with separate counts. Only waits without a call chain have such
-    /// counts.
+    /// Number of pairs of a lock and a task with separate counts. Only waits without a call chain are counted
+    /// by lock and task.
     pairs: usize,
     /// The last event of each CPU. The lock may still be held at the CPU's next event.
     last: Vec<Last>,

@@ -10,8 +10,8 @@ use super::links::Chunk;
 pub(super) enum AfterFree {
     /// The block waits in a batch, and reaches its page set with a later event.
     Batched,
-    /// The block's next event takes the block from the zone's free lists, although no drain returned it
-    /// there. The block was therefore freed directly to the zone, because the lock of its page set was busy.
+    /// The block's next event takes the block from the zone's free lists, although no drain gave the block
+    /// back. The block was therefore freed directly to the zone, because the lock of its page set was busy.
     Diverted,
     /// The next event shows the block's migratetype, and so its list.
     Type(MigrateType),

@@ -117,7 +117,7 @@ impl Engine {
     }
 
     /// Whether a request that falls back to another migratetype takes the block in the fallback's event
-    /// itself. If so, no event of a fetch follows the event of the fallback.
+    /// itself. Under such a policy, no event of a fetch follows the event of the fallback.
     pub(super) fn takes_stolen(&self) -> bool {
         self.policy.buddy.fallback == Fallback::ClaimOrTakeOne
     }

@@ -1,5 +1,5 @@
-//! Compares the drain that a free should cause with the kernel's drain. This comparison is the main part of
-//! the verification.
+//! Compares the drain that a free should cause under the policy (the *due drain*) with the kernel's drain.
+//! This comparison is the main part of the verification.
 
 use std::collections::HashSet;
 

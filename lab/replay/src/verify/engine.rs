@@ -157,7 +157,7 @@ impl Engine {
         (owner != 0).then(|| Home { set: (owner >> 4) as usize - 1, list: (owner & 15) as ListIndex })
     }
 
-    /// The next event about a frame on a list.
+    /// Returns the next event about a frame that is on a list, and the event's index.
     pub(super) fn future<'c>(&self, chunk: &'c Chunk, frame: FrameIndex) -> Option<(usize, &'c Event)> {
         let next = ((self.notes[frame as usize] >> 32) as u32).checked_sub(1)? as usize;
         Some((next, chunk.events.get(next)?))

@@ -14,8 +14,8 @@ pub struct Fetches {
     /// had blocks, or although a refill would have taken several blocks.
     pub past_page_sets: u64,
     /// Number of fetches that may be refills or may have gone past the page set, because the events are the
-    /// same. Such a fetch took a single block for an empty list that wanted one block, and then also counts
-    /// as a refill. Or no allocation follows the fetch.
+    /// same. A fetch counts here in two cases: the fetch took a single block for an empty list that wanted
+    /// one block, or no allocation follows the fetch. A fetch of the first case also counts as a refill.
     pub unknown: u64,
 }
 

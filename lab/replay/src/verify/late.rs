@@ -36,8 +36,8 @@ impl Engine {
     }
 }
 
-/// Whether the event at `at` reports an allocation late. If so, the task may have taken the block before
-/// `now`, and other tasks ran before the report.
+/// Whether the event at `at` reports an allocation late. The task of a late report may have taken the block
+/// before `now`, and other tasks ran before the report.
 pub(super) fn is_late(chunk: &Chunk, (now, at): (usize, usize)) -> bool {
     let is_alloc = chunk.events.get(at).is_some_and(|event| event.kind == EventKind::MmPageAlloc);
     is_alloc && chunk.stopped_at(at, now).is_some()

@@ -20,7 +20,7 @@ pub(super) struct Link {
     pub(super) on_cpu: u32,
     /// The next event about this frame.
     pub(super) of_frame: u32,
-    /// The next event of this task, on any CPU. Not set for interrupts, which belong to no task.
+    /// The next event of this task, on any CPU. [`NEVER`] for interrupts, which belong to no task.
     pub(super) in_task: u32,
     /// The previous event of this task.
     pub(super) before_in_task: u32,
@@ -149,7 +149,7 @@ impl Chunk {
     }
 }
 
-/// Whether two events of one CPU belong to the same thread of control.
+/// Whether two events of one CPU belong to the same task, at the same level of interrupts.
 #[inline]
 pub(super) const fn same_context(a: &Event, b: &Event) -> bool {
     a.interrupt_level() == b.interrupt_level() && a.pid == b.pid

@@ -14,8 +14,8 @@
 //!   all parts together.
 //! - Effects of events: `compare` (the drain of a free), `free_run` (mode `free`), `refill`, `bulk`, `alloc`,
 //!   `tick`, `free`, `sample`, and `calibrate` (the page sets' contents at the start).
-//! - The files that use all others: `dispatch` (which part handles which event), `options`, `fit` (which of
-//!   several policies agrees best), and this file.
+//! - The files that use all other files: `dispatch` (which part handles which event), `options`, `fit` (which
+//!   of several policies agrees best), and this file.
 
 mod after_free;
 mod alloc;

@@ -18,7 +18,7 @@ pub struct Verification {
     pub mode: &'static str,
     /// Number of events read.
     pub events: u64,
-    /// Counts of fetches of blocks from the zone.
+    /// Counts of refills of page sets.
     pub refills: Refills,
     /// Counts of drains that a free caused.
     pub drains: Drains,
@@ -47,7 +47,7 @@ pub struct Refills {
     pub predicted: u64,
     /// Number of refills that policy and kernel made at the same moment, with the same number of blocks.
     pub exact: u64,
-    /// The first refill of each list. The contents of a list before its first refill are not known.
+    /// Number of first refills of lists. The contents of a list before its first refill are not known.
     pub cold: u64,
     /// Number of refills of one block for an empty list that wanted one block. The events would be the same
     /// if the block had gone past the page set, so these refills are counted separately.

@@ -19,8 +19,9 @@ const MARK_CPU: u64 = 0xfff;
 const NEAR_NS: u64 = 2_000_000;
 
 /// The upper limit of `high` may be smaller than the zone's share, by at most one part in this many. The
-/// reason: the kernel computed the limit before it gave boot memory back to the zone (a 24th of 320 MiB in
-/// one case). A tick lowers `high` by an eighth, so a lowered `high` is not mistaken for the limit.
+/// limit is smaller if the kernel computed the limit before it gave boot memory back to the zone (a 24th of
+/// 320 MiB in one case). A tick lowers `high` by an eighth, so a lowered `high` is not mistaken for the
+/// limit.
 const BOOT_SHARE: i32 = 12;
 
 impl Engine {

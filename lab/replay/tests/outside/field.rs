@@ -11,7 +11,7 @@ fn field(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../data/formats/field").join(name)
 }
 
-/// Replays the text of ftrace on this machine.
+/// Replays a text of ftrace on `machine`.
 fn replayed(text: &str, machine: Layout) -> Replay {
     let mut reader = OpenOptions::new().open_bytes("f.txt".as_ref(), text.as_bytes().to_vec()).unwrap();
     let policy = *Policy::named("linux-6.12").unwrap();

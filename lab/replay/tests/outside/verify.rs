@@ -109,8 +109,8 @@ const FREE: [(&str, Counts); 2] = [
     ("k61_2c_unix_stream", [84, 80, 78, 0, 1, 1, 1, 0, 0, 9, 9, 712, 535, 712, 11]),
 ];
 
-/// Opens a recording of Linux 7.1 or later. There, a task may be stopped between taking a page and reporting
-/// the allocation.
+/// Opens a recording of Linux 7.1 or later. On these kernels, a task may be stopped between taking a page and
+/// reporting the allocation.
 fn open_kernel_7(name: &str) -> Box<dyn TraceReader> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/kernels-7").join(name);
     pageset_trace::open(&path.with_extension("pgtrace")).expect("a bundled recording")
@@ -139,7 +139,7 @@ fn a_stopped_task_goes_on_with_its_drain() {
 /// A recording with only the first slice of each drain.
 struct FirstSlices {
     reader: Box<dyn TraceReader>,
-    /// For each CPU and task, the pages of its current drain that were already given back.
+    /// For each CPU and task, the number of pages that the task's current drain has given back so far.
     given: HashMap<(u16, u32), u32>,
 }
 

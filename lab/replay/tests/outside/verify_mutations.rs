@@ -1,10 +1,10 @@
-//! Changes each rule and constant of a policy. After each change, fewer decisions in the bundled recordings
-//! must agree.
+//! Changes rules and constants of policies, one at a time. After each change, fewer decisions in the bundled
+//! recordings must agree.
 //!
 //! Some rules have no effect in recordings without memory pressure: `raise`, `below_high`, `reclaim` and the
 //! step of `high` under pressure. The core's vectors `nr_pcp_alloc.csv` and `nr_pcp_high_and_free.csv` test
-//! the rules without effect. The core's own tests cover `demand_drain`, drains of a class first, the source
-//! of `slice` and the rules of the free lists.
+//! the rules that have no effect here. The core's own tests cover `demand_drain`, `DrainOrder::ClassFirst`,
+//! `SliceRule::caches` and the rules of the free lists.
 //!
 //! No bundled recording of 6.1 needs the rule `previous`, because high-order frees seldom come between other
 //! frees. No recording of 6.18 reaches free_high. The traces of the core's vectors need `previous` and reach

@@ -4,18 +4,18 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Caller {
-    /// Code that refills a page set. The lock is a zone lock.
+    /// Code that refills a page set, and waits for a zone lock.
     Refill = 1,
-    /// Code that drains a page set, for any reason. The lock is a zone lock.
+    /// Code that drains a page set for any reason, and waits for a zone lock.
     Drain = 2,
-    /// Code that allocates a block without a page set. The lock is a zone lock.
+    /// Code that allocates a block without a page set, and waits for a zone lock.
     Alloc = 3,
-    /// Code that frees a block without a page set. The lock is a zone lock.
+    /// Code that frees a block without a page set, and waits for a zone lock.
     Free = 4,
-    /// Another part of the page allocator, such as compaction or a reader of `/proc`. The lock is a zone
+    /// Another part of the page allocator, such as compaction or a reader of `/proc`, that waits for a zone
     /// lock.
     Other = 5,
-    /// Code outside the page allocator. The lock is not a zone lock.
+    /// Code outside the page allocator, which waits for a lock that is not a zone lock.
     Elsewhere = 6,
 }
 

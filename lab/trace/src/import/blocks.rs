@@ -1,4 +1,5 @@
-//! Groups the events of a source into blocks. Can also look for ticks ahead of the caller.
+//! Groups the events of a source into blocks. A reader of blocks can also look for ticks in events that the
+//! caller has not read yet.
 
 use crate::{
     amount::Amount,

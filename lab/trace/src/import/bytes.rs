@@ -16,7 +16,8 @@ const REMEDY: &str = "copy the file again, or record again";
 /// Reads a file, or a decompressed part of it. Numbers are in this machine's byte order.
 pub(super) struct Bytes<R> {
     path: PathBuf,
-    /// The current offset in the file. In decompressed data, the offset of the compressed part.
+    /// The current offset in the file. While decompressed data is read, this is the offset of the compressed
+    /// part.
     offset: u64,
     is_packed: bool,
     source: R,

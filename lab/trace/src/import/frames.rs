@@ -129,7 +129,8 @@ impl Counts {
         match (sizes().count(), sizes().next()) {
             (1, Some((size, _))) if self.all > 1 => Ok(Frames::Distances(size)),
             (1.., _) => unclear("too few events show in which steps".to_owned()),
-            // If about ten numbers differ by multiples of 56, this is not a coincidence.
+            // If more than eight numbers differ by multiples of the same size of a `struct page`, this is not
+            // a coincidence.
             _ if self.pages > 8
                 && self.step > 0
                 && PAGE_STRUCT_BYTES.iter().any(|size| self.step.is_multiple_of(*size)) =>

@@ -70,7 +70,7 @@ fn pid_before(text: &[u8], style: HeaderStyle) -> Option<u32> {
     let digits = text.iter().rev().take(11).take_while(|byte| byte.is_ascii_digit()).count();
     let (before, pid) = text.split_at(text.len() - digits);
     let pid = u32::try_from(decimal(pid)?).ok()?;
-    // perf prints `-1` or `-1/-1` after the name of an unknown task. In text of ftrace, this may also be task
+    // perf prints `-1` or `-1/-1` after the name of an unknown task. In text of ftrace, `-1` may also be task
     // 1 after a name that ends in a space.
     if let (1, Some((b'-', name))) = (pid, before.split_last()) {
         let name = name.strip_suffix(b"-1/").unwrap_or(name);

@@ -121,8 +121,8 @@ impl PayloadParser {
         if is_alloc && !has_gfp {
             return Err(missing("gfp_flags"));
         }
-        // Raw reports of old kernels lack this field. The text of old kernels shows `order == 0` in place of
-        // the field.
+        // Raw reports of old kernels lack the field `percpu_refill`. The text of old kernels shows `order ==
+        // 0` in place of this field.
         if event.kind == EventKind::MmPageAllocZoneLocked && !has_refill {
             event.refill = u8::from(event.order == 0);
         }

@@ -38,7 +38,8 @@ const REMEDY: &str = "run `perf script --ns -F comm,pid,tid,cpu,time,event,trace
 const MAGIC: [u8; 8] = 0x3245_4c49_4652_4550_u64.to_ne_bytes();
 /// The magic number of a file from a machine with the opposite byte order.
 const SWAPPED_MAGIC: [u8; 8] = 0x3245_4c49_4652_4550_u64.swap_bytes().to_ne_bytes();
-/// Note for a file that does not name functions. No perf.data file names functions.
+/// Note for a file that does not name functions. Only old versions of perf copy the names from
+/// `/proc/kallsyms` to the file.
 const NO_TICKS: &str = "which work items are ticks: perf.data has no addresses of functions, but text of `perf script` has their names";
 /// Note for a file that was cut after its events' descriptions.
 const CUT: &str =

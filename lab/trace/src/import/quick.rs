@@ -91,7 +91,7 @@ impl Quick {
 
     /// Returns the event of the first line of `text`, the number of unknown allocation-flag names, and the
     /// line's length without its line end. `None` if the line has another form, or no line end. The caller
-    /// need not search for the line end first, because no step of this function reads beyond it.
+    /// need not search for the line end first, because no step of this function reads beyond the line end.
     pub(super) fn event(&mut self, text: &[u8], style: HeaderStyle) -> Option<(Event, u32, usize)> {
         let mut rest = Rest(text);
         let task = rest.word(|byte| byte != b'[' && byte != b'\n');

@@ -94,8 +94,8 @@ struct At {
 
 /// The result of parsing one line.
 enum Item {
-    /// An event. The second value counts unknown names of the event's allocation flags. The third is true if
-    /// the event's tracepoint has the old name `mm_page_free_direct`.
+    /// An event. The second value counts unknown names of the event's allocation flags. The third value is
+    /// true if the event's tracepoint has the old name `mm_page_free_direct`.
     Event(Event, u32, bool),
     /// The line has no event that is read. The value is true if the line counts as an event of another kind.
     Nothing(bool),

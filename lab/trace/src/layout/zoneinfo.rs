@@ -85,8 +85,8 @@ impl Copied<'_> {
         TraceError::line(self.path, zone.line as u64, problem, remedy)
     }
 
-    /// Uses `present` for `managed` if the kernel does not print `managed`. Rejects a zone whose end is
-    /// missing.
+    /// Uses `present` for `managed` if the kernel does not print `managed`. Rejects a zone that lacks fields,
+    /// because the copy is incomplete.
     fn complete(&mut self) -> Result<(), TraceError> {
         let is_old = !self.zones.iter().any(|zone| zone.has("managed"));
         if is_old {

@@ -68,8 +68,8 @@ impl<W: Write> NativeWriter<W> {
     }
 
     /// Begins a file for a recording whose end is still unknown. Writes a description that
-    /// [`NativeWriter::finish_with`] will replace. If the file is cut off before, readers use this first
-    /// description.
+    /// [`NativeWriter::finish_with`] will replace. If the file is cut off before the end, readers use this
+    /// first description.
     ///
     /// # Errors
     /// The errors of [`NativeWriter::new`].

@@ -30,8 +30,8 @@ struct Heading {
 struct Plan {
     kind: EventKind,
     fields: Vec<(Slot, Field)>,
-    /// Whether the kernel's events lack the field that says whether a page set could hold the block. In this
-    /// case, a page set could hold a block if the block has order 0.
+    /// Whether the kernel's events lack the field that says whether a page set could hold the block. Without
+    /// this field, a page set could hold a block if the block has order 0.
     refills_order_0: bool,
     /// The field with the name of the task that is switched out. Only switches of kswapd are kept.
     switched_out: Option<Field>,

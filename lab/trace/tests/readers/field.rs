@@ -343,7 +343,7 @@ fn the_nodes_of_the_recording_serve_a_layout_for_it() {
     assert!(assumes(&given, "that the recording names"), "{:?}", given.assumed);
     let cpus = |machine: &Layout| machine.nodes.iter().map(|node| node.cpus.clone()).collect::<Vec<_>>();
     assert_eq!(cpus(&given), cpus(&own));
-    // The page size of the recording is used too. A layout with another page size is accepted, but the
+    // The layout gets the page size of the recording. A layout with another page size is accepted, but the
     // difference is listed as an assumption.
     assert!(!assumes(&given, "a page has"), "{:?}", given.assumed);
     let options = LayoutOptions::new().recorded_on(&own).page_size(65_536);

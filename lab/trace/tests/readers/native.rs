@@ -341,7 +341,8 @@ fn a_damaged_closing_description_is_noticed() {
     }
 }
 
-/// Tests files with one changed byte, and files that are cut at some place.
+/// Tests files with one changed byte, and files that are cut at some place. The error must mention recovery
+/// if and only if recovery reads some events.
 #[test]
 fn recovery_is_advised_exactly_where_it_recovers_events() {
     let (bytes, ..) = recorded();

@@ -76,8 +76,8 @@ impl Group {
         })
     }
 
-    /// Returns the sequence of Perfetto packets for one CPU's events. The first call for a CPU begins its
-    /// sequence.
+    /// Returns the sequence of Perfetto packets for one CPU's events. The first call for a CPU begins the
+    /// CPU's sequence.
     pub(super) fn of_cpu(&mut self, packets: &mut Packets<'_>, cpu: u32) -> io::Result<Sequence> {
         if let Some(sequence) = self.sequences.get(&cpu) {
             return Ok(*sequence);

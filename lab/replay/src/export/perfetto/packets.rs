@@ -131,7 +131,7 @@ pub(super) struct Packets<'w> {
 }
 
 impl<'w> Packets<'w> {
-    /// Packets of a trace whose first event is at `first_ns`.
+    /// Makes a writer for the packets of a trace. `first_ns` is the time of the trace's first event.
     pub(super) fn new(out: &'w mut dyn Write, first_ns: u64) -> Self {
         let first_ns = first_ns.min(TIME_NS_MAX);
         let message = Message::default();

@@ -102,8 +102,8 @@ impl SampledSets {
 }
 
 /// Returns the number of pages in a page set after a sample. If the sampled number lies in `range`, `count`
-/// is right and stays. If not, `count` changes by the distance from the sampled number to the nearer end of
-/// `range`.
+/// is right and stays. If the sampled number lies outside `range`, `count` changes by the distance from the
+/// nearer end of `range` to the sampled number.
 pub(super) fn corrected(count: Option<i64>, range: Option<(i64, i64)>, sampled: &ZoneSample) -> i64 {
     let sampled = i64::from(sampled.count);
     match count.zip(range) {

@@ -1,10 +1,10 @@
 //! Finds waits for locks: when each wait began and ended, whether the lock is a zone lock, and which CPU held
 //! the lock.
 //!
-//! No event names a lock. A lock counts as a zone lock if a function of the call chain takes only zone locks.
+//! No event names a lock. A lock counts as a zone lock if the call chain shows that the page allocator waits.
 //! Without a call chain, a lock counts as a zone lock if the waiter moves blocks next. The holder of a zone
-//! lock is taken to be the last other CPU that moved blocks during the wait, if it moved blocks of the same
-//! zone.
+//! lock is taken to be the last other CPU that moved blocks during the wait, if these blocks are from the
+//! waiter's zone.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ pub(super) struct Mover {
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     open: LockWaits,
-    /// For each CPU, the last wait for a spinning lock that ended there. The waiter's next event shows
+    /// For each CPU, the last wait for a spinning lock that ended on this CPU. The waiter's next event shows
     /// whether the lock was a zone lock.
     ended: BTreeMap<u16, Wait>,
     /// The last two different CPUs that moved a block, the latest first.

@@ -140,7 +140,8 @@ impl<'m> Reading<'m> {
     }
 
     /// Undoes the corrections for frees past a busy page set. A correction is made when a block leaves the
-    /// zone although no recorded drain returned it. If drains were not recorded, such a block proves nothing.
+    /// zone although no recorded drain gave the block back. If drains were not recorded, the kernel may have
+    /// drained such a block, so the correction may be wrong.
     fn take_back_diverted(&mut self) {
         self.load.acts.mend_all(|act| {
             if act.kind == ActKind::PastSet {
@@ -408,8 +409,8 @@ impl<'m> Reading<'m> {
         }
     }
 
-    /// Handles a block that leaves the zone although no drain returned it. The block was freed directly to
-    /// the zone, because the lock of its page set was busy.
+    /// Handles a block that leaves the zone although no drain gave the block back. The block was freed
+    /// directly to the zone, because the lock of its page set was busy.
     fn forget_diverted(&mut self, event: &Event) {
         let Some(zone) = event.frame().and_then(|pfn| self.machine.zone_of(pfn.0)) else { return };
         let frames = event.block_order().map_or(1, |order| u64::from(order.frames()));

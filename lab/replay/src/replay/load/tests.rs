@@ -239,7 +239,7 @@ fn any_event() -> impl Strategy<Value = Event> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Tests that no recording makes a replay panic, under any policy and settings. Also tests that no
+    /// Tests with random recordings, policies and settings that a replay does not panic. Also tests that no
     /// allocation is lost, and that each interval contains its row's visits.
     #[test]
     fn any_recording_can_be_replayed(

@@ -19,7 +19,7 @@ use crate::{
 
 /// Maximum number of events. A kernel has about two thousand tracepoints.
 const EVENTS_MAX: u64 = 1 << 13;
-/// Maximum number of event ids: one for each event and CPU.
+/// Maximum number of event ids. A file has one id for each event and CPU.
 const IDS_MAX: u64 = 1 << 20;
 /// Number of bytes of the file header that are read: magic, two sizes, three parts, four words of bits.
 const HEAD_BYTES: u64 = 104;
