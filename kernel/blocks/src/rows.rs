@@ -36,7 +36,7 @@ use core::ops::Range;
 use pageset_core::{Order, PAGEBLOCK_ORDER};
 
 use crate::access::{Access, Shared, set, update};
-use crate::atomic::{Acquire, AtomicUsize, Relaxed, SeqCst, array, constant};
+use crate::atomic::{Acquire, AtomicUsize, Relaxed, Release, SeqCst, array, constant};
 use crate::row::{Frame, ROW_FRAMES, ROW_ORDER, ROWS, Row, larger_blocks, lowest, rows_of};
 
 /// The frames of one pageblock, two bits each. While a table is all zeros, no frame can be taken or freed.
@@ -143,6 +143,19 @@ impl<A: Access> Rows<A> {
         set::<A>(&self.rows[row], to.0);
     }
 
+    /// Stores `to` in rows that only the caller may change now, the first row last.
+    ///
+    /// Race: one CPU frees these rows and then reads the state, while another CPU changes the state and then
+    /// looks for free frames. Only the store of the first row is in the total order of
+    /// [`row_in_order`](Self::row_in_order). That suffices, because a look reads rows upwards: a look that
+    /// reads the new first row also reads the other new rows.
+    fn set_all(&self, rows: Range<usize>, to: Row) {
+        if let Some(first) = rows.clone().next() {
+            rows.skip(1).rev().for_each(|row| self.rows[row].store(to.0, Release));
+            self.set(first, to);
+        }
+    }
+
     /// Takes a free block of `order` from `row`. The block must fit into a row. Returns its first frame.
     #[inline]
     pub(crate) fn take_in_row(&self, row: usize, order: Order) -> Option<usize> {
@@ -170,25 +183,29 @@ impl<A: Access> Rows<A> {
     }
 
     fn take_rows(&self, first: usize, rows: usize) -> bool {
-        if !self.claim_free(first, rows) {
+        if !self.claim_free(first, rows, Row::INSIDE) {
             return false;
         }
-        // The rows are claimed: no other CPU changes them now.
-        (first + 1..first + rows).for_each(|row| self.set(row, Row::INSIDE));
-        self.set(first, Row::of_order(ROW_ORDER + rows.trailing_zeros() as usize));
+        // The rows are claimed: no other CPU changes them now. Looks have seen since the claim that the rows
+        // are not free.
+        self.rows[first].store(Row::of_order(ROW_ORDER + rows.trailing_zeros() as usize).0, Release);
         true
     }
 
-    /// Claims these rows if all are free.
-    fn claim_free(&self, first: usize, rows: usize) -> bool {
-        let claim = |row: usize| self.change(row, |now| (now == Row::FREE).then_some(Row::CHANGING)).is_ok();
+    /// Claims these rows if all are free. The first row becomes changing, and the others become `others`,
+    /// which no other operation accepts after a changing row.
+    fn claim_free(&self, first: usize, rows: usize, others: Row) -> bool {
+        let claim = |row: usize| {
+            let to = if row == first { Row::CHANGING } else { others };
+            self.change(row, |now| (now == Row::FREE).then_some(to)).is_ok()
+        };
         // Look before the claim, because a failed claim hides free rows from other CPUs for a moment. Most
         // calls that fail end here, without a claim.
         if !(first..first + rows).all(|row| self.row(row) == Row::FREE) {
             return false;
         }
         let Some(in_use) = (first..first + rows).find(|row| !claim(*row)) else { return true };
-        (first..in_use).for_each(|row| self.set(row, Row::FREE));
+        self.set_all(first..in_use, Row::FREE);
         false
     }
 
@@ -244,7 +261,7 @@ impl<A: Access> Rows<A> {
         if !self.claim_block(first, order) {
             return Err(NoBlock);
         }
-        (first..first + rows_of_order(order)).rev().for_each(|row| self.set(row, Row::FREE));
+        self.set_all(first..first + rows_of_order(order), Row::FREE);
         Ok(Row::FREE)
     }
 
@@ -346,7 +363,7 @@ impl<A: Access> Rows<A> {
             if !self.claim_block(first, order) {
                 return Err(Refused::Changing);
             }
-            (first..first + rows_of_order(order)).rev().for_each(|row| self.set(row, Row::SINGLES));
+            self.set_all(first..first + rows_of_order(order), Row::SINGLES);
         }
         Ok(())
     }
@@ -377,12 +394,12 @@ impl<A: Access> Rows<A> {
     /// Takes all frames, if all are free. The frames stay taken until the pageblock is [opened](Self::open)
     /// again.
     pub(crate) fn close(&self) -> bool {
-        self.claim_free(0, ROWS)
+        self.claim_free(0, ROWS, Row::CHANGING)
     }
 
     /// Makes all frames free. The caller must have the pageblock to itself when it calls this function.
     pub(crate) fn open(&self) {
-        (0..ROWS).for_each(|row| self.set(row, Row::FREE));
+        self.set_all(0..ROWS, Row::FREE);
     }
 
     /// Fills the pageblock with blocks in use of this order, at most the order of a pageblock. The caller
@@ -439,14 +456,16 @@ impl<A: Access> Rows<A> {
     pub(crate) fn free_orders(&self) -> (usize, usize) {
         let (mut blocks, mut orders) = (self.free_frames(), 0);
         let free = blocks.iter().map(|frames| frames.count_ones() as usize).sum();
-        for order in 0..ROW_ORDER {
-            let mut alone = 0;
-            for blocks in &mut blocks {
-                let larger = larger_blocks(*blocks, order);
-                alone |= *blocks & !(larger | larger << (1 << order));
-                *blocks = larger;
+        if !has_whole_rows(&blocks) {
+            for order in 0..ROW_ORDER {
+                let mut alone = 0;
+                for blocks in &mut blocks {
+                    let larger = larger_blocks(*blocks, order);
+                    alone |= *blocks & !(larger | larger << (1 << order));
+                    *blocks = larger;
+                }
+                orders |= usize::from(alone != 0) << order;
             }
-            orders |= usize::from(alone != 0) << order;
         }
         let mut rows = whole_rows(&blocks);
         for order in ROW_ORDER..PAGEBLOCK_ORDER {
@@ -464,11 +483,17 @@ impl<A: Access> Rows<A> {
         // Race: another CPU takes a frame of the block before this CPU does. This CPU loses, and searches
         // again. That is safe, because in each round some CPU makes progress.
         loop {
-            let frame = self.best_fit(order)?;
+            let (frame, _) = self.best_fit(order)?;
             if self.take_at(frame, order) {
                 return Some(frame);
             }
         }
+    }
+
+    /// Takes a free block of `order`, if that is the order of the smallest free block with room for it.
+    pub(crate) fn take_exact(&self, order: Order) -> Option<usize> {
+        let (frame, found) = self.best_fit(order)?;
+        (found == order.index() && self.take_at(frame, order)).then_some(frame)
     }
 
     /// Whether the block's buddy is free, so that both form a larger free block. The order is at most a
@@ -479,8 +504,12 @@ impl<A: Access> Rows<A> {
         self.row(beside / ROW_FRAMES).is_free_at(beside % ROW_FRAMES, order)
     }
 
-    /// Returns the first frame of the smallest free block that has room for a block of `order`.
-    fn best_fit(&self, order: Order) -> Option<usize> {
+    /// Returns the smallest free block that has room for a block of `order`: its first frame and its order.
+    fn best_fit(&self, order: Order) -> Option<(usize, usize)> {
+        if order.index() >= ROW_ORDER { self.best_rows(order) } else { self.best_fit_in_row(order) }
+    }
+
+    fn best_fit_in_row(&self, order: Order) -> Option<(usize, usize)> {
         let mut blocks = self.free_frames();
         for at in 0..order.index().min(ROW_ORDER) {
             blocks.iter_mut().for_each(|blocks| *blocks = larger_blocks(*blocks, at));
@@ -491,7 +520,7 @@ impl<A: Access> Rows<A> {
                 let larger = larger_blocks(*blocks, at);
                 let alone = *blocks & !(larger | larger << (1 << at));
                 if found.is_none() && alone != 0 {
-                    found = Some(pair * 2 * ROW_FRAMES + alone.trailing_zeros() as usize);
+                    found = Some((pair * 2 * ROW_FRAMES + alone.trailing_zeros() as usize, at));
                 }
                 any |= larger;
                 *blocks = larger;
@@ -500,20 +529,38 @@ impl<A: Access> Rows<A> {
                 return found;
             }
         }
-        let mut rows = whole_rows(&blocks);
-        for at in ROW_ORDER..PAGEBLOCK_ORDER {
-            let larger = larger_blocks(rows, at - ROW_ORDER);
-            let alone = rows & !(larger | larger << (1 << (at - ROW_ORDER)));
-            if at >= order.index() && alone != 0 {
-                return Some(alone.trailing_zeros() as usize * ROW_FRAMES);
-            }
-            rows = larger;
-        }
-        (rows != 0).then_some(0)
+        smallest_of_rows(whole_rows(&blocks), ROW_ORDER)
+    }
+
+    /// Does the same as [`best_fit`](Self::best_fit) for an order of a row or larger.
+    fn best_rows(&self, order: Order) -> Option<(usize, usize)> {
+        let is_free = |row: usize| usize::from(self.row_in_order(row) == Row::FREE) << row;
+        smallest_of_rows((0..ROWS).map(is_free).sum(), order.index())
     }
 }
 
-/// A bit for each row that is entirely free.
+/// Returns the first frame and the order of the smallest free block that has room for a block of `order`, a
+/// row's or larger. `rows` has a bit for each row that is entirely free.
+fn smallest_of_rows(mut rows: usize, order: usize) -> Option<(usize, usize)> {
+    for at in ROW_ORDER..PAGEBLOCK_ORDER {
+        let larger = larger_blocks(rows, at - ROW_ORDER);
+        let alone = rows & !(larger | larger << (1 << (at - ROW_ORDER)));
+        if at >= order && alone != 0 {
+            return Some((alone.trailing_zeros() as usize * ROW_FRAMES, at));
+        }
+        rows = larger;
+    }
+    (rows != 0).then_some((0, PAGEBLOCK_ORDER))
+}
+
+/// Whether each row is entirely free, or has no free frame. `frames` has two rows in a word.
+fn has_whole_rows(frames: &[usize; ROWS / 2]) -> bool {
+    let last_of_both = 1 << (ROW_FRAMES - 1) | 1 << (2 * ROW_FRAMES - 1);
+    let borders = frames.iter().fold(0, |borders, frames| borders | frames ^ frames >> 1);
+    borders & !last_of_both == 0
+}
+
+/// A bit for each row whose first bit is set. `blocks` has two rows in a word.
 fn whole_rows(blocks: &[usize; ROWS / 2]) -> usize {
     blocks.iter().rev().fold(0, |bits, blocks| bits << 2 | blocks >> ROW_FRAMES << 1 & 0b10 | blocks & 1)
 }

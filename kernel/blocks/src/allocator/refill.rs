@@ -36,16 +36,39 @@ impl<A: Access> BlockAllocator<'_, A> {
     /// the frames that were freed in them. If the search finds no block, settles more and searches again,
     /// until no pageblock is unsettled.
     pub(super) fn take_from_another(&self, needy: Needy<'_>) -> Option<usize> {
+        let taken = self.take_freed(needy);
+        if taken.is_some() {
+            return taken;
+        }
         // Each request of a larger order searches. So such a request settles only one pageblock, unless
         // memory is short.
-        let is_seldom = needy.wanted.order <= RESERVED_FOR_MAX || self.is_short(needy);
-        self.settle_some(needy, if is_seldom { SETTLED_AT_ONCE } else { 1 });
+        if needy.wanted.order <= RESERVED_FOR_MAX || self.is_short(needy) {
+            self.settle_some(needy, SETTLED_AT_ONCE);
+        }
         loop {
             let taken = self.take_anywhere(needy);
             if taken.is_some() || !self.settle_some(needy, SETTLED_AT_ONCE) {
                 return taken;
             }
         }
+    }
+
+    /// Settles an unsettled pageblock, and takes a block of it if a free block there has exactly the wanted
+    /// order. A search would settle the pageblock twice, before and after it takes the block.
+    fn take_freed(&self, needy: Needy<'_>) -> Option<usize> {
+        if !self.takes_alone(needy) {
+            return None;
+        }
+        let zone = &self.zones[needy.zone.index()];
+        let block = self.next_unsettled(needy)?;
+        let serves = self.states[block].get().serves(needy.wanted.migratetype);
+        let taken = if serves && (!self.steers() || self.is_suitable(zone, needy, block)) {
+            self.take_exact(block, needy.wanted)
+        } else {
+            None
+        };
+        self.settle(block);
+        taken
     }
 
     /// Takes a block of another pageblock: first in units that suit, then anywhere.
@@ -113,14 +136,19 @@ impl<A: Access> BlockAllocator<'_, A> {
                 .or_else(|| self.take_from_whole(needy))
                 .or_else(|| (0..RICH).rev().find_map(|order| self.take_from_indexed(needy, order)));
         }
-        // With no whole pageblock left, orders 1 to 3, too, take a block that fits without reserving its
-        // pageblock.
-        let from_indexed = if order <= RESERVED_FOR_MAX && !self.is_short(needy) {
-            self.take_from_indexed(needy, order.index())
-        } else {
+        let found = if self.takes_alone(needy) {
             self.take_alone(needy, needy.wanted)
+        } else {
+            self.take_from_indexed(needy, order.index())
         };
-        from_indexed.or_else(|| self.take_from_whole(needy))
+        found.or_else(|| self.take_from_whole(needy))
+    }
+
+    /// Whether the CPU takes one block of a pageblock in part use, and does not reserve the pageblock. With no
+    /// whole pageblock left, orders 1 to 3 do that, too.
+    fn takes_alone(&self, needy: Needy<'_>) -> bool {
+        let order = needy.wanted.order;
+        order > RESERVED_FOR_MAX || order > Order::ZERO && self.is_short(needy)
     }
 
     /// Reserves a pageblock of the right type whose largest free block has at least this order, and takes a

@@ -38,6 +38,14 @@ impl<A: Access> BlockAllocator<'_, A> {
         self.still(block, frame, wanted)
     }
 
+    /// Takes one block of a pageblock, if that needs no cut of a larger free block. The caller then settles the
+    /// pageblock.
+    pub(super) fn take_exact(&self, block: BlockIndex, wanted: Wanted) -> Option<usize> {
+        let frame = self.rows[block].take_exact(wanted.order)?;
+        self.note_taken(block, wanted.order.frames());
+        self.still(block, frame, wanted)
+    }
+
     /// Checks, after a block was taken, that its pageblock still serves this type. Returns the frame's index.
     /// If the pageblock has another type now, is out of service or becomes whole, this function returns the
     /// block to it.
