@@ -730,10 +730,12 @@ int pageset_take_over(struct pageset_pool *pool, uint64_t wait_ns);
 
 /*
  Sets the policy for idle memory. The new policy applies from the next scan on. The call uses these fields
- of *config: return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and part_bytes. If
- config is NULL, it uses the defaults.
+ of *config: worker, return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and part_bytes.
+ If config is NULL, it uses the defaults. With PAGESET_WORKER_THREAD, the call starts the pool's thread if the
+ pool has none and there is work for it. With PAGESET_WORKER_NONE, the call ends the thread.
 
- Errors: as pageset_create for these fields, EBADF, EPERM.
+ Errors: as pageset_create for these fields, the system's error if the thread cannot be started, EBADF, EPERM.
+ An error changes nothing.
  */
 int pageset_set_returns(struct pageset_pool *pool, const struct pageset_config *config);
 

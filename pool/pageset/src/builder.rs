@@ -224,7 +224,7 @@ impl Builder {
         if self.fork == Some(Fork::HandOver) {
             pool.prepare_forks()?;
         }
-        if self.returns.worker == Worker::Thread && pool.inner().has_idle_work() {
+        if self.returns.worker == Worker::Thread && pool.inner().has_work(&self.returns) {
             pool.start_thread()
                 .map_err(|source| BuildError::System { what: "start the pool's thread", source })?;
         }
@@ -271,6 +271,7 @@ impl Builder {
             unpinned_giveback: self.giveback(backing),
             is_pinned: AtomicBool::new(self.is_pinned),
             policy: Lock::new(self.returns),
+            worker: Lock::default(),
             drain: Lock::default(),
             retired: Lock::default(),
             returning: Lock::default(),

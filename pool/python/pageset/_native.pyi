@@ -196,8 +196,10 @@ class Pool:
         For a pool that can grow, build a larger pool with a smaller capacity, and raise the capacity later.
         """
     def set_returns(self, returns: ReturnPolicy) -> None:
-        """Sets the policy for idle memory. The new policy applies from the next scan on. The call does not start or
-        end the pool's thread.
+        """Sets the policy for idle memory. The new policy applies from the next scan on.
+
+        With ``thread``, the call starts the pool's thread if the pool has none and there is work for it. Without, it
+        ends the thread.
         """
     def set_pinned(self, pinned: bool) -> None:
         """Pins or unpins the pool. When this call has returned, a pinned pool keeps the page behind every address."""

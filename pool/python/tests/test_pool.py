@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -459,8 +460,14 @@ def test_how_memory_goes_back_changes_while_the_pool_is_used() -> None:
     pool.set_pinned(True)
     assert pool.trim() == 0
     pool.set_pinned(False)
-    pool.set_returns(pageset.ReturnPolicy(keep_bytes=0, part_bytes=4096))
+    pool.set_returns(pageset.ReturnPolicy(keep_bytes=0, part_bytes=4096, thread=False))
     assert sum(pool.tick() for _ in range(5)) >= 9 * MIB
+    pool.set_returns(pageset.ReturnPolicy(keep_bytes=0, interval=0.01))
+    memoryview(pool.alloc_run(9 * MIB))[:] = bytes(9 * MIB)
+    gc.collect()
+    while pool.stats().returned_bytes < 18 * MIB:
+        time.sleep(0.01)  # the pool's thread gives the memory back
+    pool.set_returns(quiet)
     assert "part_bytes: 4096" in repr(pageset.ReturnPolicy(part_bytes=4096))
     with pytest.raises(ValueError, match="interval"):
         pageset.ReturnPolicy(interval=-1.0)
