@@ -566,7 +566,8 @@ int pageset_alloc_at(struct pageset_pool *pool, size_t frame, unsigned int order
 /*
  Allocates up to page_count single pages of 4 KiB and writes their addresses to the array `pages`. *got is
  the number of allocated pages. *got is less than page_count if memory or capacity is short, and 0 if the
- call fails. Free each page separately, with order 0.
+ call fails. Before the call returns fewer pages, it calls on_shortage with the missing bytes, until that
+ function returns 0. Free each page separately, with order 0.
 
  Errors: as pageset_alloc, but only if no page was allocated. With page_count 0 there is no error.
  */

@@ -178,8 +178,8 @@ impl Builder {
     /// none or the capacity is used up. The allocating thread calls it with the number of wanted bytes, after
     /// the pool emptied its own caches. No lock of the pool is held, so the function may use the pool. If it
     /// returns `true`, the allocation tries again; otherwise it fails. Allocations inside the function, also
-    /// from other pools, may fail, and call no such function. [`Pool::alloc_bulk`] calls it only if there is
-    /// not a single page.
+    /// from other pools, may fail, and call no such function. [`Pool::alloc_bulk`] calls it before it returns
+    /// fewer pages than wanted.
     ///
     /// If the program holds a lock while it allocates, and the function waits for that lock, the thread waits
     /// for ever. So allocate before you lock your cache, as below, or let the function use `try_lock`.
