@@ -635,6 +635,16 @@ int pageset_give_back(struct pageset_pool *pool,
 int pageset_split(struct pageset_pool *pool, void *pages, size_t page_count, size_t keep_count, void **rest);
 
 /*
+ Joins page_count contiguous pages with the next_count pages directly behind them, as the opposite of
+ pageset_split. The program frees all of them together then, as page_count + next_count pages. Both may
+ also come from two allocations.
+
+ Errors: EINVAL (the program does not have page_count pages here, or next_count pages behind them), EBADF,
+ EPERM. An error changes nothing.
+ */
+int pageset_join(struct pageset_pool *pool, void *pages, size_t page_count, size_t next_count);
+
+/*
  Frees page_count single pages of 4 KiB. The call stops at the first page that it cannot free. *freed (may
  be NULL) is the number of freed pages, which is also the index of that page.
 

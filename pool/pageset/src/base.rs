@@ -252,6 +252,17 @@ impl Base {
         self.lock().allocator.get().split_at(CpuId(0), pfn(frame))
     }
 
+    /// Makes the blocks of these frames, which are in use, the blocks of one run.
+    pub(crate) fn join(&self, frames: Range<u32>) {
+        let pfns = u64::from(frames.start)..u64::from(frames.end);
+        // No other thread gets the frames between the two calls, because this thread holds the lock.
+        let state = self.lock();
+        let allocator = state.allocator.get();
+        let freed = allocator.free_range(CpuId(0), pfns.clone());
+        let is_back = freed.is_ok() && allocator.alloc_range(CpuId(0), pfns, &request(Order::ZERO)).is_ok();
+        assert!(is_back, "the frames were in use, and no other thread could take them");
+    }
+
     /// Allocates these frames if all of them are free. Returns whether the frames were allocated.
     pub(crate) fn alloc_range(&self, frames: Range<u32>) -> bool {
         let pfns = u64::from(frames.start)..u64::from(frames.end);

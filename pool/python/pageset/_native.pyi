@@ -257,6 +257,11 @@ class Pages:
 
         Each part is freed separately. This object then has no pages.
         """
+    def join(self, next: Pages) -> Pages:
+        """Joins these pages with pages that begin where these end, as the opposite of ``split``.
+
+        Returns all pages as one object. The two objects then have no pages.
+        """
     def fileno(self) -> int:
         """The descriptor of the pool's file, if the pool's backing is ``memfd`` or hugetlb.
 

@@ -369,6 +369,16 @@ def test_a_run_is_any_size_and_its_parts_are_freed_by_themselves(pool: pageset.P
     first, rest = run.split(3)
     assert run.is_free and (first.page_count, rest.page_count, rest.offset) == (3, 10237, first.offset + 3 * 4096)
     assert bytes(rest)[:2] == b"\x03\x03"
+    for wrong in [lambda: rest.join(first), lambda: first.join(first), lambda: first.join(run)]:
+        with pytest.raises(ValueError, match="begin where these end|are free"):
+            wrong()
+    view = memoryview(rest)
+    with pytest.raises(BufferError):
+        first.join(rest)
+    view.release()
+    whole = first.join(rest)
+    assert first.is_free and rest.is_free and whole.nbytes == 40 * MIB and whole.offset == first.offset
+    first, rest = whole.split(3)
     assert rest.discard() == 10237 * 4096
     assert rest.is_free and rest.discard() == 0 and pool.stats().nr_used == 3
     for count in [0, 3, 4]:

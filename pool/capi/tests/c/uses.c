@@ -92,6 +92,12 @@ static void runs(pageset_pool *pool) {
     CHECK(pageset_split(pool, run, 10000, 5000, &inner) == 0 && (char *)inner == run + 5000 * 4096);
     CHECK(pageset_split(pool, inner, 5000, 1, &rest) == 0 && (char *)rest == run + 5001 * 4096);
     CHECK(pageset_free_exact(pool, run, 10000) == EINVAL);
+    CHECK(pageset_join(pool, run, 5000, 4999) == EINVAL && pageset_join(pool, run, 4999, 1) == EINVAL);
+    CHECK(pageset_join(pool, inner, 1, 4999) == 0 && pageset_join(pool, run, 5000, 5000) == 0);
+    CHECK(pageset_find(run, NULL, &all) == 0 && all == 10000 * 4096 && pageset_find(inner, NULL, &all) == EINVAL);
+    CHECK(pageset_split(pool, run, 10000, 512, &rest) == 0 && pageset_split(pool, run, 512, 3, &inner) == 0);
+    CHECK(pageset_join(pool, run, 3, 509) == 0 && pageset_join(pool, run, 512, 9488) == 0);
+    CHECK(pageset_split(pool, run, 10000, 5000, &inner) == 0 && pageset_split(pool, inner, 5000, 1, &rest) == 0);
     CHECK(pageset_discard(pool, inner, 1, &bytes) == 0 && bytes == 4096);
     CHECK(pageset_get_stats(pool, &stats, sizeof stats) == 0 && stats.nr_used == 9999);
     CHECK(pageset_shrink(pool, rest, 4999, 1000, 3000, &inner) == 0);

@@ -243,6 +243,19 @@ impl Inner {
         self.free_frames(first + end..first + count);
     }
 
+    /// Makes one run of two that lie side by side. Returns whether the first span now has all frames. If not,
+    /// both are unchanged.
+    pub(crate) fn join(&self, span: &mut Span, next: Span) -> bool {
+        if span.frames().end != next.frame() {
+            return false;
+        }
+        let Ok(_inside) = self.enter() else { return false };
+        let all = span.frame()..next.frames().end;
+        self.base.join(all.clone());
+        *span = Span::of(all.start, all.end - all.start);
+        true
+    }
+
     /// Keeps the first `at` pages and returns the others.
     ///
     /// # Panics
