@@ -207,8 +207,9 @@ impl Builder {
         self
     }
 
-    /// Builds the pool. Building makes some system calls. The pool's tables take about 200 KiB at first, and
-    /// grow to at most 140 KiB for each GiB that is used.
+    /// Builds the pool. Building makes some system calls. The pool's tables take 20 KiB and
+    /// 105 KiB for each GiB of address space, and less memory: 100 KiB in a new pool of 1 GiB (example
+    /// `reserved`, two CPUs).
     ///
     /// To start the pool's thread, the standard library allocates on the heap, and ends the program if the
     /// heap is exhausted. With [`Worker::None`], an exhausted heap is the error

@@ -70,8 +70,7 @@ impl Pool {
     /// the system needs about 20 µs more for each pageblock.
     ///
     /// Trim while the program is idle, not in a loop. After each trim, refills take blocks from other
-    /// pageblocks, so the pages of a busy program spread over more and more pageblocks. In one measurement
-    /// with a trim every 10 ms, 9 pageblocks in use became 170. [`resize`](Self::resize) has the same effect,
+    /// pageblocks, so the pages of a busy program spread over more and more pageblocks. [`resize`](Self::resize) has the same effect,
     /// and so has [`alloc_at`](Self::alloc_at) if the wanted pages are in use.
     pub fn trim(&self) -> Trimmed {
         let Ok((inner, _inside)) = self.enter() else { return Trimmed::default() };
