@@ -8,7 +8,7 @@
 #   cargo xtask ci night capi -- header        only makes pageset.h again
 #   cargo xtask ci night capi -- musl          only the programs with musl
 #
-# Needs gcc, g++, cmake, pkg-config, valgrind, jemalloc, and for musl musl-gcc and Rust's target
+# Needs gcc, g++, cmake, pkg-config, valgrind, jemalloc, mimalloc, and for musl musl-gcc and Rust's target
 # x86_64-unknown-linux-musl. Installs them with apt-get and rustup if it has the permission. Builds cargo-c if it is missing, which takes 15 minutes on one core. With all of these, the
 # script takes 2 minutes from an empty target directory.
 set -euo pipefail
@@ -34,6 +34,7 @@ setup() {
         command -v "$tool" >/dev/null || missing+=("$tool")
     done
     [[ -e /usr/include/jemalloc/jemalloc.h ]] || missing+=(libjemalloc-dev)
+    [[ -e /usr/include/mimalloc.h ]] || missing+=(libmimalloc-dev)
     if ((${#missing[@]})); then
         apt-get install -y "${missing[@]}"
     fi
@@ -114,12 +115,15 @@ with_cmake() {
     cmake --build "$work/cmake" && ctest --test-dir "$work/cmake" --output-on-failure
 }
 
-# Users of other libraries over a pool: jemalloc's extents, and buffers of io_uring without privileges.
+# Users of other libraries over a pool: jemalloc's extents, an arena of mimalloc, and buffers of io_uring without
+# privileges.
 clients() {
     more=-ljemalloc program jemalloc $capi/examples/jemalloc.c gcc -std=gnu99 "$capi/examples/jemalloc_hooks.c"
     "$work/jemalloc"
     "$work/jemalloc" memfd
     PAGESET_RSEQ=0 "$work/jemalloc"
+    more=-lmimalloc program mimalloc $capi/examples/mimalloc.c gcc -std=gnu99
+    "$work/mimalloc"
     # Run programs whose malloc is replaced from outside, by the library that the package installed.
     local preload name
     preload=$(ldconfig -p | sed -n 's/.*libjemalloc\.so\.2 .*=> //p' | head -n 1)
@@ -168,7 +172,7 @@ for link in shared static; do
     run "programs, $link" programs ""
 done
 run "programs by CMake" with_cmake
-run "jemalloc and io_uring over a pool" clients
+run "jemalloc, mimalloc and io_uring over a pool" clients
 # AddressSanitizer instruments the C code. In the library, it checks only the use of the heap, and leaks.
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=halt_on_error=1
 run "programs under AddressSanitizer" programs "" -fsanitize=address,undefined
