@@ -211,9 +211,9 @@ impl Builder {
     /// 105 KiB for each GiB of address space, and less memory: 100 KiB in a new pool of 1 GiB (example
     /// `reserved`, two CPUs).
     ///
-    /// To start the pool's thread, the standard library allocates on the heap, and ends the program if the
-    /// heap is exhausted. With [`Worker::None`], an exhausted heap is the error
-    /// [`BuildError::HeapExhausted`].
+    /// To start the pool's thread, the standard library uses the heap and maps memory. It ends the program if the
+    /// heap is exhausted, or if the process may have no more mappings (`vm.max_map_count`, after some 20 000 pools).
+    /// With [`Worker::None`], both are errors.
     ///
     /// # Errors
     /// See [`BuildError`]. After an error nothing stays mapped.
