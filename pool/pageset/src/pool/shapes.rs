@@ -21,10 +21,17 @@ impl Pool {
         let inner = self.in_parent()?;
         let mut got = 0;
         while got < count {
+            let missing = count - got;
             // Ask the heap only for as many entries as the pool can fill.
-            let wanted = (count - got).min(inner.left_frames().max(1));
-            let part = pages.try_reserve(wanted).map_err(|_| AllocError::HeapExhausted);
-            match part.and_then(|()| self.alloc_reserved(wanted, count - got, pages)) {
+            let part = match missing.min(inner.left_frames()) {
+                0 => self.alloc_first_of(missing).and_then(|page| {
+                    reserve(pages, 1)?;
+                    pages.push(page);
+                    Ok(1)
+                }),
+                wanted => reserve(pages, wanted).and_then(|()| self.alloc_reserved(wanted, missing, pages)),
+            };
+            match part {
                 Ok(some) => got += some,
                 Err(error) if got == 0 => return Err(error),
                 Err(_) => break,
@@ -108,6 +115,11 @@ impl Pool {
         inner.ledger.hand_out(frame..frame + order.frames());
         Ok(Pages::of_block(inner, frame, order))
     }
+}
+
+/// Makes room for more pages in a list.
+fn reserve(pages: &mut Vec<Pages<'_>>, more: usize) -> Result<(), AllocError> {
+    pages.try_reserve(more).map_err(|_| AllocError::HeapExhausted)
 }
 
 impl Inner {
