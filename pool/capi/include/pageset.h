@@ -23,8 +23,8 @@
  *
  * The heap. Only pageset_create, pageset_get_backing and pageset_get_nodes use the heap. If the heap is
  * exhausted, they return ENOMEM. A free never uses the heap. To start a thread, the system's libraries use the
- * heap. If the heap is exhausted, they end the program. pageset_create with PAGESET_WORKER_THREAD starts a thread, and so does
- * pageset_populate with more than one thread.
+ * heap. If the heap is exhausted, they end the program. pageset_create with PAGESET_WORKER_THREAD starts a thread, and so do
+ * pageset_set_returns, and pageset_populate with more than one thread.
  *
  * Unloading. The shared library stays in memory after dlclose, because threads may have been interrupted in
  * its code.
