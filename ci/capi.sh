@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # Tests the C library as its users get it. Installs the library with cargo-c, and checks the installed files.
 # Then builds programs in C and C++ with pkg-config and with CMake, against the shared and the static library.
-# Runs these programs plainly, under AddressSanitizer and under valgrind.
+# Runs these programs plainly, under AddressSanitizer and under valgrind. Then builds and runs programs against
+# the static library for musl.
 #
-# Needs gcc, g++, cmake, pkg-config, valgrind and jemalloc. Installs them with apt-get if it has the
-# permission. Builds cargo-c if it is missing, which takes 15 minutes on one core. With all of these, the
+#   cargo xtask ci night capi               all parts
+#   cargo xtask ci night capi -- header        only makes pageset.h again
+#   cargo xtask ci night capi -- musl          only the programs with musl
+#
+# Needs gcc, g++, cmake, pkg-config, valgrind, jemalloc, mimalloc, and for musl musl-gcc and Rust's target
+# x86_64-unknown-linux-musl. Installs them with apt-get and rustup if it has the permission. Builds cargo-c if it is missing, which takes 15 minutes on one core. With all of these, the
 # script takes 2 minutes from an empty target directory.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -29,6 +34,7 @@ setup() {
         command -v "$tool" >/dev/null || missing+=("$tool")
     done
     [[ -e /usr/include/jemalloc/jemalloc.h ]] || missing+=(libjemalloc-dev)
+    [[ -e /usr/include/mimalloc.h ]] || missing+=(libmimalloc-dev)
     if ((${#missing[@]})); then
         apt-get install -y "${missing[@]}"
     fi
@@ -109,12 +115,15 @@ with_cmake() {
     cmake --build "$work/cmake" && ctest --test-dir "$work/cmake" --output-on-failure
 }
 
-# Users of other libraries over a pool: jemalloc's extents, and buffers of io_uring without privileges.
+# Users of other libraries over a pool: jemalloc's extents, an arena of mimalloc, and buffers of io_uring without
+# privileges.
 clients() {
     more=-ljemalloc program jemalloc $capi/examples/jemalloc.c gcc -std=gnu99 "$capi/examples/jemalloc_hooks.c"
     "$work/jemalloc"
     "$work/jemalloc" memfd
     PAGESET_RSEQ=0 "$work/jemalloc"
+    more=-lmimalloc program mimalloc $capi/examples/mimalloc.c gcc -std=gnu99
+    "$work/mimalloc"
     # Run programs whose malloc is replaced from outside, by the library that the package installed.
     local preload name
     preload=$(ldconfig -p | sed -n 's/.*libjemalloc\.so\.2 .*=> //p' | head -n 1)
@@ -130,6 +139,28 @@ clients() {
     fi
 }
 
+# Links programs with the static library for musl, dynamically and as a whole statically, and runs them.
+with_musl() {
+    local target=x86_64-unknown-linux-musl library unwinder name how
+    if command -v rustup >/dev/null; then rustup target add $target; fi
+    command -v musl-gcc >/dev/null || apt-get install -y musl-tools
+    cargo build --package pageset-capi --profile dist --target $target
+    library=${CARGO_TARGET_DIR:-target}/$target/dist/libpageset_capi.a
+    unwinder=$(rustc --print target-libdir --target $target)/self-contained
+    for how in -pie -static; do
+        for name in examples/blocks examples/slab examples/daemon tests/c/misuse tests/c/uses tests/c/threads \
+            tests/c/forked tests/c/handler; do
+            musl-gcc $how -std=gnu99 -pedantic -Wall -Wextra -Werror -O1 -g -I$capi/include $capi/$name.c \
+                "$library" "-L$unwinder" -lunwind -o "$work/with_musl"
+            "$work/with_musl"
+        done
+    done
+}
+
+if [[ ${1:-} == musl ]]; then
+    run "programs with musl" with_musl
+    exit
+fi
 run "setup" setup
 run "install" install_library
 if [[ ${1:-} == header ]]; then
@@ -141,7 +172,7 @@ for link in shared static; do
     run "programs, $link" programs ""
 done
 run "programs by CMake" with_cmake
-run "jemalloc and io_uring over a pool" clients
+run "jemalloc, mimalloc and io_uring over a pool" clients
 # AddressSanitizer instruments the C code. In the library, it checks only the use of the heap, and leaks.
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=halt_on_error=1
 run "programs under AddressSanitizer" programs "" -fsanitize=address,undefined
@@ -149,4 +180,6 @@ run "programs under AddressSanitizer" programs "" -fsanitize=address,undefined
 link=shared
 valgrind="valgrind --quiet --error-exitcode=9 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite"
 run "programs under valgrind" programs "$valgrind"
+unset ASAN_OPTIONS UBSAN_OPTIONS
+run "programs with musl" with_musl
 echo "ci/capi.sh: passed in $SECONDS s"

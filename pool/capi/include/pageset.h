@@ -23,8 +23,8 @@
  *
  * The heap. Only pageset_create, pageset_get_backing and pageset_get_nodes use the heap. If the heap is
  * exhausted, they return ENOMEM. A free never uses the heap. To start a thread, the system's libraries use the
- * heap. If the heap is exhausted, they end the program. pageset_create with PAGESET_WORKER_THREAD starts a thread, and so does
- * pageset_populate with more than one thread.
+ * heap. If the heap is exhausted, they end the program. pageset_create with PAGESET_WORKER_THREAD starts a thread, and so do
+ * pageset_set_returns, and pageset_populate with more than one thread.
  *
  * Unloading. The shared library stays in memory after dlclose, because threads may have been interrupted in
  * its code.
@@ -467,7 +467,8 @@ int pageset_config_init(struct pageset_config *config, size_t struct_bytes);
 /*
  Makes a pool with this configuration, or with the defaults of pageset_config_init if config is NULL.
  Writes the pool's handle to *pool. A page takes memory when the program first touches it. The pool's
- tables take some 30 KiB, and at most 140 KiB for each GiB that is used.
+ tables take 20 KiB and 617 KiB for each GiB of address space, and less memory: about 100 KiB in a new pool of
+ 1 GiB.
 
  Errors: EINVAL (a field of config; pageset_message names it), E2BIG (config has set fields that this
  library does not know), or EMFILE (4096 pools). If address space, heap or huge pages are short, the error
@@ -566,7 +567,8 @@ int pageset_alloc_at(struct pageset_pool *pool, size_t frame, unsigned int order
 /*
  Allocates up to page_count single pages of 4 KiB and writes their addresses to the array `pages`. *got is
  the number of allocated pages. *got is less than page_count if memory or capacity is short, and 0 if the
- call fails. Free each page separately, with order 0.
+ call fails. Before the call returns fewer pages, it calls on_shortage with the missing bytes, until that
+ function returns 0. Free each page separately, with order 0.
 
  Errors: as pageset_alloc, but only if no page was allocated. With page_count 0 there is no error.
  */
@@ -632,6 +634,16 @@ int pageset_give_back(struct pageset_pool *pool,
  An error changes nothing.
  */
 int pageset_split(struct pageset_pool *pool, void *pages, size_t page_count, size_t keep_count, void **rest);
+
+/*
+ Joins page_count contiguous pages with the next_count pages directly behind them, as the opposite of
+ pageset_split. The program frees all of them together then, as page_count + next_count pages. Both may
+ also come from two allocations.
+
+ Errors: EINVAL (the program does not have page_count pages here, or next_count pages behind them), EBADF,
+ EPERM. An error changes nothing.
+ */
+int pageset_join(struct pageset_pool *pool, void *pages, size_t page_count, size_t next_count);
 
 /*
  Frees page_count single pages of 4 KiB. The call stops at the first page that it cannot free. *freed (may
@@ -730,10 +742,12 @@ int pageset_take_over(struct pageset_pool *pool, uint64_t wait_ns);
 
 /*
  Sets the policy for idle memory. The new policy applies from the next scan on. The call uses these fields
- of *config: return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and part_bytes. If
- config is NULL, it uses the defaults.
+ of *config: worker, return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and part_bytes.
+ If config is NULL, it uses the defaults. With PAGESET_WORKER_THREAD, the call starts the pool's thread if the
+ pool has none and there is work for it. With PAGESET_WORKER_NONE, the call ends the thread.
 
- Errors: as pageset_create for these fields, EBADF, EPERM.
+ Errors: as pageset_create for these fields, the system's error if the thread cannot be started, EBADF, EPERM.
+ An error changes nothing.
  */
 int pageset_set_returns(struct pageset_pool *pool, const struct pageset_config *config);
 

@@ -157,7 +157,8 @@ pub extern "C" fn pageset_alloc_at(
 
 /// Allocates up to page_count single pages of 4 KiB and writes their addresses to the array `pages`. *got is
 /// the number of allocated pages. *got is less than page_count if memory or capacity is short, and 0 if the
-/// call fails. Free each page separately, with order 0.
+/// call fails. Before the call returns fewer pages, it calls on_shortage with the missing bytes, until that
+/// function returns 0. Free each page separately, with order 0.
 ///
 /// Errors: as pageset_alloc, but only if no page was allocated. With page_count 0 there is no error.
 #[unsafe(no_mangle)]
@@ -174,7 +175,7 @@ pub extern "C" fn pageset_alloc_bulk(
             let page = match entry.pop(0) {
                 Some(page) => page,
                 // This allocation also refills this CPU's array.
-                None => match entry.pool.alloc(Order::ZERO) {
+                None => match entry.pool.alloc_first_of(page_count - *got) {
                     Ok(page) => entry.hand_out(page),
                     Err(error) if *got == 0 => return Err(error.into()),
                     Err(_) => break,

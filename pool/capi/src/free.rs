@@ -148,6 +148,35 @@ pub extern "C" fn pageset_split(
     })
 }
 
+/// Joins page_count contiguous pages with the next_count pages directly behind them, as the opposite of
+/// pageset_split. The program frees all of them together then, as page_count + next_count pages. Both may
+/// also come from two allocations.
+///
+/// Errors: EINVAL (the program does not have page_count pages here, or next_count pages behind them), EBADF,
+/// EPERM. An error changes nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn pageset_join(
+    pool: *mut PoolHandle,
+    pages: *mut c_void,
+    page_count: usize,
+    next_count: usize,
+) -> c_int {
+    const NOT_JOINED: Failure = Failure::new(libc::EAGAIN, "a signal handler cannot join pages");
+    number(move || {
+        let entry = open(pool)?;
+        let mut first = entry.take_back(pages.addr(), page_count)?;
+        let next = entry.take_back(pages.addr() + first.len(), next_count);
+        let outcome = next.and_then(|next| {
+            first.join(next).map_err(|next| {
+                entry.hand_out(next);
+                NOT_JOINED
+            })
+        });
+        entry.hand_out(first);
+        outcome
+    })
+}
+
 /// Frees page_count single pages of 4 KiB. The call stops at the first page that it cannot free. *freed (may
 /// be NULL) is the number of freed pages, which is also the index of that page.
 ///

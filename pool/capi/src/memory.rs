@@ -20,6 +20,8 @@ use crate::pools::{PoolHandle, open};
 pub type ProgressCallback =
     Option<extern "C" fn(context: *mut c_void, done_bytes: usize, total_bytes: usize) -> c_int>;
 
+const NO_THREAD: &str = "cannot start the pool's thread";
+
 /// Finds a pool that this process may change.
 pub(crate) fn own(pool: *mut PoolHandle) -> Result<&'static Entry, Failure> {
     let entry = open(pool)?;
@@ -164,7 +166,7 @@ pub extern "C" fn pageset_take_over(pool: *mut PoolHandle, wait_ns: u64) -> c_in
                 TakeOverError::OwnerLives => libc::EBUSY,
                 TakeOverError::NotAgreed => libc::EINVAL,
                 TakeOverError::System(source) => {
-                    return Failure::system("cannot start the pool's thread", source);
+                    return Failure::system(NO_THREAD, source);
                 }
                 _ => libc::EPERM,
             };
@@ -174,16 +176,18 @@ pub extern "C" fn pageset_take_over(pool: *mut PoolHandle, wait_ns: u64) -> c_in
 }
 
 /// Sets the policy for idle memory. The new policy applies from the next scan on. The call uses these fields
-/// of *config: return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and part_bytes. If
-/// config is NULL, it uses the defaults.
+/// of *config: worker, return_interval_ns, return_bytes_per_second, keep_bytes, prezero_blocks and part_bytes.
+/// If config is NULL, it uses the defaults. With PAGESET_WORKER_THREAD, the call starts the pool's thread if the
+/// pool has none and there is work for it. With PAGESET_WORKER_NONE, the call ends the thread.
 ///
-/// Errors: as pageset_create for these fields, EBADF, EPERM.
+/// Errors: as pageset_create for these fields, the system's error if the thread cannot be started, EBADF, EPERM.
+/// An error changes nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn pageset_set_returns(pool: *mut PoolHandle, config: *const Config) -> c_int {
     number(move || {
         let entry = own(pool)?;
-        entry.pool.set_returns(Config::read(config)?.returns()?);
-        Ok(())
+        let outcome = entry.pool.set_returns(Config::read(config)?.returns()?);
+        outcome.map_err(|source| Failure::system(NO_THREAD, &source))
     })
 }
 

@@ -1,5 +1,5 @@
-//! Prints what a pool with one touched page costs, for several sizes of the pool: resident memory, and the
-//! time of each call.
+//! Prints what a pool with one touched page costs, for several sizes of the pool: mapped and resident memory of
+//! its tables, and the time of each call.
 //!
 //! `cargo run --release -p pageset --example reserved`
 
@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use pageset::{Fork, Order, Pool, ReturnPolicy, Worker};
 
-/// Resident bytes of this process.
+/// Resident bytes of this process, without those of files, such as its code.
 fn resident_bytes() -> Result<u64, Box<dyn std::error::Error>> {
     let statm = std::fs::read_to_string("/proc/self/statm")?;
-    let pages: u64 = statm.split(' ').nth(1).ok_or("no second number")?.parse()?;
-    Ok(pages * 4096)
+    let pages: Vec<u64> = statm.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+    Ok((pages[1] - pages[2]) * 4096)
 }
 
 fn timed<T>(call: impl FnOnce() -> T) -> (T, Duration) {
@@ -21,9 +21,9 @@ fn timed<T>(call: impl FnOnce() -> T) -> (T, Duration) {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    println!("| pool | resident KiB | create | page | tick | trim | destroy |");
-    println!("|---|---:|---:|---:|---:|---:|---:|");
-    for gib in [1, 64, 1024, 4096] {
+    println!("| pool | mapped KiB | resident KiB | create | page | tick | trim | destroy |");
+    println!("|---|---:|---:|---:|---:|---:|---:|---:|");
+    for gib in [1, 8, 64, 1024, 4096] {
         let before = resident_bytes()?;
         let returns = ReturnPolicy::default().with_worker(Worker::None);
         let builder = Pool::builder().size(gib << 30).returns(returns).fork(Fork::Hide);
@@ -34,9 +34,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (_, tick) = timed(|| pool.tick());
         let (_, trim) = timed(|| pool.trim());
         let resident_kib = resident_bytes()?.saturating_sub(before) / 1024;
+        let mapped_kib = pool.stats().metadata_bytes / 1024;
         let ((), destroy) = timed(|| drop(pool));
         println!(
-            "| {gib} GiB | {resident_kib} | {create:.1?} | {alloc:.1?} | {tick:.1?} | {trim:.1?} | {destroy:.1?} |"
+            "| {gib} GiB | {mapped_kib} | {resident_kib} | {create:.1?} | {alloc:.1?} | {tick:.1?} | {trim:.1?} | {destroy:.1?} |"
         );
     }
     Ok(())

@@ -27,6 +27,8 @@ pub(crate) struct Background {
 impl Background {
     pub(crate) fn start(inner: &Shared<Inner>) -> io::Result<Self> {
         let of_thread = inner.clone();
+        // An earlier thread of the pool may have been stopped.
+        inner.capacity.bell.ends.store(false, SeqCst);
         let (begun, has_begun) = sync_channel(1);
         let work = move || {
             be_ordinary();

@@ -63,6 +63,8 @@ struct Frames {
     /// Blocks that flushes left for the next refill. The allocator counts these blocks as in use.
     passed: Passed,
     allocator: Allocator,
+    /// The frame behind the last run that would waste much of its last pageblock.
+    next_run: u32,
 }
 
 /// How often blocks went from the base to an array (refills), and from an array to the base (flushes).
@@ -101,7 +103,7 @@ impl Base {
         })?;
         let passed = Passed::new(caps, frames.div_ceil(u64::from(PAGEBLOCK_FRAMES)) as usize)?;
         let bytes = bytes + passed.bytes();
-        let frames = Frames { exchanges: Exchanges::default(), passed, allocator };
+        let frames = Frames { exchanges: Exchanges::default(), passed, allocator, next_run: 0 };
         Ok(Self { frames: Apart(Lock::new(frames)), cpus: nodes.len(), bytes })
     }
 
@@ -131,11 +133,31 @@ impl Base {
     }
 
     /// Allocates contiguous frames. Returns the first frame, which is a multiple of `align`.
+    ///
+    /// The allocator begins a long run in a pageblock of its own. A run that would waste much of its last
+    /// pageblock begins behind the last such run instead, if the frames there are free. The lower of the two
+    /// places is used, as always in a pool.
     pub(crate) fn alloc_run(&self, cpu: usize, frames: u32, align: u32) -> Option<u32> {
-        let (cpu, request) = (self.cpu(cpu), request(Order::ZERO));
-        let (frames, align) = (u64::from(frames), u64::from(align));
-        let first = self.lock().allocator.get().alloc_contiguous(cpu, frames, align, &request).ok()?;
-        Some(first.0 as u32)
+        let mut state = self.lock();
+        let (allocator, cpu, wanted) = (state.allocator.get(), self.cpu(cpu), request(Order::ZERO));
+        let found = allocator.alloc_contiguous(cpu, frames.into(), align.into(), &wanted).ok()?;
+        let mut first = found.0 as u32;
+        if align == 1 && wastes_much(frames) {
+            let pfns = |first: u32| u64::from(first)..u64::from(first) + u64::from(frames);
+            let take = |first| allocator.alloc_range(cpu, pfns(first), &wanted).is_ok();
+            if state.next_run < first {
+                // The two places may overlap. No other thread takes either of them, because this thread holds
+                // the lock.
+                let freed = allocator.free_range(cpu, pfns(first)).is_ok();
+                if freed && take(state.next_run) {
+                    first = state.next_run;
+                } else {
+                    assert!(freed && take(first), "the frames were free a moment ago");
+                }
+            }
+            state.next_run = first + frames;
+        }
+        Some(first)
     }
 
     /// Fetches up to `wanted` blocks for an array. If the batch is empty, first moves blocks into it that
@@ -252,6 +274,17 @@ impl Base {
         self.lock().allocator.get().split_at(CpuId(0), pfn(frame))
     }
 
+    /// Makes the blocks of these frames, which are in use, the blocks of one run.
+    pub(crate) fn join(&self, frames: Range<u32>) {
+        let pfns = u64::from(frames.start)..u64::from(frames.end);
+        // No other thread gets the frames between the two calls, because this thread holds the lock.
+        let state = self.lock();
+        let allocator = state.allocator.get();
+        let freed = allocator.free_range(CpuId(0), pfns.clone());
+        let is_back = freed.is_ok() && allocator.alloc_range(CpuId(0), pfns, &request(Order::ZERO)).is_ok();
+        assert!(is_back, "the frames were in use, and no other thread could take them");
+    }
+
     /// Allocates these frames if all of them are free. Returns whether the frames were allocated.
     pub(crate) fn alloc_range(&self, frames: Range<u32>) -> bool {
         let pfns = u64::from(frames.start)..u64::from(frames.end);
@@ -327,6 +360,13 @@ impl Base {
     pub(crate) fn hold(&self) -> Held<'_> {
         Held(self.lock())
     }
+}
+
+/// Whether runs of this length would waste more than an eighth of their length if each began in a pageblock of
+/// its own. The allocator packs shorter runs into pageblocks by itself.
+const fn wastes_much(frames: u32) -> bool {
+    const PACKED: u32 = 128;
+    frames > PACKED && (frames.next_multiple_of(PAGEBLOCK_FRAMES) - frames) > frames / 8
 }
 
 /// Notes which of these blocks are zero, in the ledger.

@@ -178,8 +178,8 @@ impl Builder {
     /// none or the capacity is used up. The allocating thread calls it with the number of wanted bytes, after
     /// the pool emptied its own caches. No lock of the pool is held, so the function may use the pool. If it
     /// returns `true`, the allocation tries again; otherwise it fails. Allocations inside the function, also
-    /// from other pools, may fail, and call no such function. [`Pool::alloc_bulk`] calls it only if there is
-    /// not a single page.
+    /// from other pools, may fail, and call no such function. [`Pool::alloc_bulk`] calls it before it returns
+    /// fewer pages than wanted.
     ///
     /// If the program holds a lock while it allocates, and the function waits for that lock, the thread waits
     /// for ever. So allocate before you lock your cache, as below, or let the function use `try_lock`.
@@ -207,12 +207,13 @@ impl Builder {
         self
     }
 
-    /// Builds the pool. Building makes some system calls. The pool's tables take about 200 KiB at first, and
-    /// grow to at most 140 KiB for each GiB that is used.
+    /// Builds the pool. Building makes some system calls. The pool's tables take 20 KiB and
+    /// 105 KiB for each GiB of address space, and less memory: 100 KiB in a new pool of 1 GiB (example
+    /// `reserved`, two CPUs).
     ///
-    /// To start the pool's thread, the standard library allocates on the heap, and ends the program if the
-    /// heap is exhausted. With [`Worker::None`], an exhausted heap is the error
-    /// [`BuildError::HeapExhausted`].
+    /// To start the pool's thread, the standard library uses the heap and maps memory. It ends the program if the
+    /// heap is exhausted, or if the process may have no more mappings (`vm.max_map_count`, after some 20 000 pools).
+    /// With [`Worker::None`], both are errors.
     ///
     /// # Errors
     /// See [`BuildError`]. After an error nothing stays mapped.
@@ -224,7 +225,7 @@ impl Builder {
         if self.fork == Some(Fork::HandOver) {
             pool.prepare_forks()?;
         }
-        if self.returns.worker == Worker::Thread && pool.inner().has_idle_work() {
+        if self.returns.worker == Worker::Thread && pool.inner().has_work(&self.returns) {
             pool.start_thread()
                 .map_err(|source| BuildError::System { what: "start the pool's thread", source })?;
         }
@@ -271,6 +272,7 @@ impl Builder {
             unpinned_giveback: self.giveback(backing),
             is_pinned: AtomicBool::new(self.is_pinned),
             policy: Lock::new(self.returns),
+            worker: Lock::default(),
             drain: Lock::default(),
             retired: Lock::default(),
             returning: Lock::default(),

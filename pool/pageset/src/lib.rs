@@ -22,8 +22,8 @@
 //! return idle memory, `inside` protects signal handlers, and `sys` calls the operating system.
 //!
 //! # Guarantees
-//! - A pool maps its size, plus metadata: 30 KiB, and about 140 KiB for each GiB. Usually half of the
-//!   metadata is resident.
+//! - A pool maps its size, plus tables: 20 KiB, and 105 KiB for each GiB. Of a new pool of 1 GiB, 100 KiB of
+//!   the tables are resident (example `reserved`, two CPUs).
 //! - [`Pool::backing`] tells what memory the system really provided.
 //! - A free costs the same on any thread and CPU. Blocks belong to no thread, so a thread that ends loses no
 //!   memory.

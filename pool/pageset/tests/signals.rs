@@ -192,6 +192,33 @@ fn the_pools_thread_blocks_every_signal_and_its_builder_none() {
     assert_eq!(status_of(std::path::Path::new("/proc/thread-self"), "SigBlk"), before);
 }
 
+#[test]
+fn a_pool_gets_and_loses_its_thread_by_its_policy() {
+    if !is_child() {
+        return again("a_pool_gets_and_loses_its_thread_by_its_policy");
+    }
+    let tasks = || std::fs::read_dir("/proc/self/task").unwrap().count();
+    let without = tasks();
+    let mut returns = ReturnPolicy::default().with_worker(Worker::None);
+    returns.keep_bytes = Some(0);
+    let pool = Pool::builder().size(64 << 20).pinned().returns(returns).build().unwrap();
+    pool.set_returns(returns.with_worker(Worker::Thread)).unwrap();
+    assert_eq!(tasks(), without, "nothing goes back from a pinned pool");
+    pool.set_pinned(false);
+    for round in 1..4 {
+        pool.set_returns(returns.with_worker(Worker::Thread)).unwrap();
+        pool.set_returns(returns.with_worker(Worker::Thread)).unwrap();
+        assert_eq!(tasks(), without + 1, "one thread");
+        pool.alloc(Order::MAX).unwrap().fill(1);
+        wait_for("memory goes back", || pool.stats().returned_bytes == round * (4 << 20));
+        pool.set_returns(returns).unwrap();
+        wait_for("the thread is gone", || tasks() == without);
+    }
+    pool.set_returns(returns.with_worker(Worker::Thread)).unwrap();
+    drop(pool);
+    wait_for("the thread is gone", || tasks() == without);
+}
+
 /// Waits until the pool's thread has this attribute, which it sets when it begins to run.
 fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     for _ in 0..3000 {

@@ -196,8 +196,10 @@ class Pool:
         For a pool that can grow, build a larger pool with a smaller capacity, and raise the capacity later.
         """
     def set_returns(self, returns: ReturnPolicy) -> None:
-        """Sets the policy for idle memory. The new policy applies from the next scan on. The call does not start or
-        end the pool's thread.
+        """Sets the policy for idle memory. The new policy applies from the next scan on.
+
+        With ``thread``, the call starts the pool's thread if the pool has none and there is work for it. Without, it
+        ends the thread.
         """
     def set_pinned(self, pinned: bool) -> None:
         """Pins or unpins the pool. When this call has returned, a pinned pool keeps the page behind every address."""
@@ -254,6 +256,11 @@ class Pages:
         """Splits these pages into two objects: the first ``count`` pages and the other pages.
 
         Each part is freed separately. This object then has no pages.
+        """
+    def join(self, next: Pages) -> Pages:
+        """Joins these pages with pages that begin where these end, as the opposite of ``split``.
+
+        Returns all pages as one object. The two objects then have no pages.
         """
     def fileno(self) -> int:
         """The descriptor of the pool's file, if the pool's backing is ``memfd`` or hugetlb.

@@ -128,6 +128,27 @@ impl Pages {
         Ok((Self::new(first), Self::new(rest)))
     }
 
+    /// Joins these pages with pages that begin where these end, as the opposite of `split`. Returns all pages as
+    /// one object. The two objects then have no pages.
+    fn join(&self, next: &Self) -> PyResult<Self> {
+        let free = || PyValueError::new_err("the pages are free");
+        let mut first = self.take()?.ok_or_else(free)?;
+        let others = next.take().and_then(|pages| pages.ok_or_else(free));
+        let outcome = others.and_then(|pages| {
+            first.join(pages).map_err(|pages| {
+                next.state().pages = Some(pages);
+                bad_number("the other pages do not begin where these end")
+            })
+        });
+        match outcome {
+            Ok(()) => Ok(Self::new(first)),
+            Err(error) => {
+                self.state().pages = Some(first);
+                Err(error)
+            }
+        }
+    }
+
     /// The descriptor of the pool's file, if the pool's backing is `memfd` or hugetlb. Another process finds
     /// these pages in the file by their `offset`.
     fn fileno(&self) -> PyResult<RawFd> {

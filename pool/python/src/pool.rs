@@ -296,12 +296,11 @@ impl Pool {
         Ok(())
     }
 
-    /// Sets the policy for idle memory. The new policy applies from the next scan on. The call does not start
-    /// or end the pool's thread.
-    fn set_returns(&self, returns: &ReturnPolicy) -> PyResult<()> {
+    /// Sets the policy for idle memory. The new policy applies from the next scan on. With `thread`, the call
+    /// starts the pool's thread if the pool has none and there is work for it. Without, it ends the thread.
+    fn set_returns(&self, py: Python<'_>, returns: &ReturnPolicy) -> PyResult<()> {
         self.check_process()?;
-        self.0.set_returns(returns.0);
-        Ok(())
+        Ok(py.detach(|| self.0.set_returns(returns.0))?)
     }
 
     /// Pins or unpins the pool. When this call has returned, a pinned pool keeps the page behind every

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -368,6 +369,16 @@ def test_a_run_is_any_size_and_its_parts_are_freed_by_themselves(pool: pageset.P
     first, rest = run.split(3)
     assert run.is_free and (first.page_count, rest.page_count, rest.offset) == (3, 10237, first.offset + 3 * 4096)
     assert bytes(rest)[:2] == b"\x03\x03"
+    for wrong in [lambda: rest.join(first), lambda: first.join(first), lambda: first.join(run)]:
+        with pytest.raises(ValueError, match="begin where these end|are free"):
+            wrong()
+    view = memoryview(rest)
+    with pytest.raises(BufferError):
+        first.join(rest)
+    view.release()
+    whole = first.join(rest)
+    assert first.is_free and rest.is_free and whole.nbytes == 40 * MIB and whole.offset == first.offset
+    first, rest = whole.split(3)
     assert rest.discard() == 10237 * 4096
     assert rest.is_free and rest.discard() == 0 and pool.stats().nr_used == 3
     for count in [0, 3, 4]:
@@ -459,8 +470,14 @@ def test_how_memory_goes_back_changes_while_the_pool_is_used() -> None:
     pool.set_pinned(True)
     assert pool.trim() == 0
     pool.set_pinned(False)
-    pool.set_returns(pageset.ReturnPolicy(keep_bytes=0, part_bytes=4096))
+    pool.set_returns(pageset.ReturnPolicy(keep_bytes=0, part_bytes=4096, thread=False))
     assert sum(pool.tick() for _ in range(5)) >= 9 * MIB
+    pool.set_returns(pageset.ReturnPolicy(keep_bytes=0, interval=0.01))
+    memoryview(pool.alloc_run(9 * MIB))[:] = bytes(9 * MIB)
+    gc.collect()
+    while pool.stats().returned_bytes < 18 * MIB:
+        time.sleep(0.01)  # the pool's thread gives the memory back
+    pool.set_returns(quiet)
     assert "part_bytes: 4096" in repr(pageset.ReturnPolicy(part_bytes=4096))
     with pytest.raises(ValueError, match="interval"):
         pageset.ReturnPolicy(interval=-1.0)

@@ -129,9 +129,17 @@ impl<'c> Config<'c> {
 
     /// Number of nodes: one more than the highest node number of a zone or CPU.
     #[must_use]
-    pub fn nodes(&self) -> usize {
-        let of_zones = self.zones.iter().map(|zone| zone.node.index());
-        let of_cpus = self.cpus.iter().map(|node| node.index());
-        of_zones.chain(of_cpus).max().map_or(0, |highest| highest + 1)
+    pub const fn nodes(&self) -> usize {
+        // Constant functions cannot use iterators.
+        let (mut nodes, mut at) = (0, 0);
+        while at < self.zones.len() + self.cpus.len() {
+            let node = match at.checked_sub(self.zones.len()) {
+                None => self.zones[at].node.index(),
+                Some(cpu) => self.cpus[cpu].index(),
+            };
+            nodes = if node < nodes { nodes } else { node + 1 };
+            at += 1;
+        }
+        nodes
     }
 }

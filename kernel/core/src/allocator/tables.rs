@@ -23,8 +23,28 @@ pub struct Tables<'a, P: Platform> {
 }
 
 /// The tables of all CPUs in one value, for a static: the page sets, the CPUs, and the zonelists. The default
-/// parameters are for one zone. For several zones, write
-/// `CpuMemory<P, CPUS, { ZONES * CPUS }, { ZONES * NODES }>`.
+/// parameters are for one zone. For several zones, [`TableCounts::for_config`] computes the parameters:
+///
+/// ```
+/// use std::ops::Range;
+///
+/// use pageset_core::{Config, CpuMemory, FrameCounts, NodeId, TableCounts, ZoneConfig, ZoneKind};
+/// # use pageset_core::Platform;
+///
+/// const LOW: Range<u64> = 0..16_384; // 64 MiB
+/// const HIGH: Range<u64> = 16_384..32_768;
+/// const ZONES: [ZoneConfig<'_>; 2] = [
+///     ZoneConfig { kind: ZoneKind::Dma32, node: NodeId(0), span: LOW, regions: &[LOW] },
+///     ZoneConfig { kind: ZoneKind::Normal, node: NodeId(1), span: HIGH, regions: &[HIGH] },
+/// ];
+/// const COUNTS: TableCounts = TableCounts::for_config(&Config::new(&ZONES, &[NodeId(0), NodeId(1)]));
+/// type Memory<P> = CpuMemory<P, { COUNTS.cpus }, { COUNTS.pagesets }, { COUNTS.zonelists }>;
+/// # fn new<P: Platform>() -> Memory<P> { Memory::new() }
+/// assert_eq!((COUNTS.cpus, COUNTS.pagesets, COUNTS.zonelists), (2, 4, 4));
+/// // The tables of a zone's frames are a `FrameMemory<{ FRAMES.frames }, { FRAMES.pageblocks }>`.
+/// const FRAMES: FrameCounts = FrameCounts::for_span(LOW).unwrap();
+/// assert_eq!((FRAMES.frames, FRAMES.pageblocks), (16_384, 32));
+/// ```
 ///
 /// If the lock's `INIT` is all zeros, so is the new value, and a static of this type lies in `.bss`.
 #[derive(Debug)]
@@ -75,9 +95,9 @@ pub struct TableCounts {
 
 impl TableCounts {
     /// Returns how many entries each table needs for a configuration. [`FrameCounts`](crate::FrameCounts) has
-    /// the numbers for frame metadata.
+    /// the numbers for frame metadata. `const`, for the lengths of statics.
     #[must_use]
-    pub fn for_config(config: &Config<'_>) -> Self {
+    pub const fn for_config(config: &Config<'_>) -> Self {
         let (zones, cpus) = (config.zones.len(), config.cpus.len());
         Self { zones, cpus, pagesets: zones * cpus, zonelists: zones * config.nodes() }
     }

@@ -100,20 +100,20 @@ const LARGEST_BLOCK: u64 = 1 << (NR_ORDERS - 1);
 impl Span {
     pub(crate) const EMPTY: Self = Self { base: 0, start: 0, end: 0 };
 
-    pub(crate) fn covering(pfns: Range<u64>) -> Option<Self> {
-        if pfns.is_empty() {
-            return None;
-        }
+    pub(crate) const fn covering(pfns: Range<u64>) -> Option<Self> {
         let base = pfns.start & !(LARGEST_BLOCK - 1);
-        let table_end = pfns.end.checked_next_multiple_of(LARGEST_BLOCK)?;
-        // No frame has the largest index, because this value marks the end of a list.
-        FrameIndex::try_from(table_end - base).ok()?;
-        let index = |pfn| FrameIndex::try_from(pfn - base).ok();
-        Some(Self { base, start: index(pfns.start)?, end: index(pfns.end)? })
+        match pfns.end.checked_next_multiple_of(LARGEST_BLOCK) {
+            // No frame has the largest index, because this value marks the end of a list.
+            Some(table_end) if pfns.start < pfns.end && table_end - base <= FrameIndex::MAX as u64 => {
+                let (start, end) = ((pfns.start - base) as FrameIndex, (pfns.end - base) as FrameIndex);
+                Some(Self { base, start, end })
+            }
+            _ => None,
+        }
     }
 
-    pub(crate) fn counts(&self) -> FrameCounts {
-        let frames = u64::from(self.end).next_multiple_of(LARGEST_BLOCK) as usize;
+    pub(crate) const fn counts(&self) -> FrameCounts {
+        let frames = (self.end as u64).next_multiple_of(LARGEST_BLOCK) as usize;
         FrameCounts { frames, pageblocks: frames / PAGEBLOCK_FRAMES as usize }
     }
 
@@ -143,10 +143,13 @@ impl Span {
 impl FrameCounts {
     /// The table sizes for a zone with these frame numbers. `None` if the zone is empty, or if its span,
     /// rounded outwards to blocks of 1024 frames, has more than 2^32 − 2^10 frames (16 TiB with 4 KiB
-    /// frames).
+    /// frames). `const`, for the lengths of statics.
     #[must_use]
-    pub fn for_span(pfns: Range<u64>) -> Option<Self> {
-        Some(Span::covering(pfns)?.counts())
+    pub const fn for_span(pfns: Range<u64>) -> Option<Self> {
+        match Span::covering(pfns) {
+            Some(span) => Some(span.counts()),
+            None => None,
+        }
     }
 }
 

@@ -92,6 +92,12 @@ static void runs(pageset_pool *pool) {
     CHECK(pageset_split(pool, run, 10000, 5000, &inner) == 0 && (char *)inner == run + 5000 * 4096);
     CHECK(pageset_split(pool, inner, 5000, 1, &rest) == 0 && (char *)rest == run + 5001 * 4096);
     CHECK(pageset_free_exact(pool, run, 10000) == EINVAL);
+    CHECK(pageset_join(pool, run, 5000, 4999) == EINVAL && pageset_join(pool, run, 4999, 1) == EINVAL);
+    CHECK(pageset_join(pool, inner, 1, 4999) == 0 && pageset_join(pool, run, 5000, 5000) == 0);
+    CHECK(pageset_find(run, NULL, &all) == 0 && all == 10000 * 4096 && pageset_find(inner, NULL, &all) == EINVAL);
+    CHECK(pageset_split(pool, run, 10000, 512, &rest) == 0 && pageset_split(pool, run, 512, 3, &inner) == 0);
+    CHECK(pageset_join(pool, run, 3, 509) == 0 && pageset_join(pool, run, 512, 9488) == 0);
+    CHECK(pageset_split(pool, run, 10000, 5000, &inner) == 0 && pageset_split(pool, inner, 5000, 1, &rest) == 0);
     CHECK(pageset_discard(pool, inner, 1, &bytes) == 0 && bytes == 4096);
     CHECK(pageset_get_stats(pool, &stats, sizeof stats) == 0 && stats.nr_used == 9999);
     CHECK(pageset_shrink(pool, rest, 4999, 1000, 3000, &inner) == 0);
@@ -133,13 +139,14 @@ static void changes(void) {
 struct cache {
     pageset_pool *pool;
     void *blocks[8];
-    size_t count, calls;
+    size_t count, calls, wanted;
 };
 
 static int evict(void *context, size_t bytes) {
     struct cache *cache = (struct cache *)context;
     pageset_stats stats;
-    CHECK(bytes == 2 * MIB && pageset_get_stats(cache->pool, &stats, sizeof stats) == 0);
+    CHECK(pageset_get_stats(cache->pool, &stats, sizeof stats) == 0);
+    cache->wanted = bytes;
     cache->calls++;
     if (cache->count == 0) return 0;
     CHECK(pageset_free(cache->pool, cache->blocks[--cache->count], 9) == 0);
@@ -149,7 +156,9 @@ static int evict(void *context, size_t bytes) {
 static void evicts(void) {
     pageset_config config;
     struct cache cache = {0};
+    static void *pages[1400];
     void *block;
+    size_t got;
     int round;
     CHECK(pageset_config_init(&config, sizeof config) == 0);
     config.bytes = 64 * MIB;
@@ -162,7 +171,18 @@ static void evicts(void) {
         cache.blocks[cache.count++] = block;
         CHECK(cache.count <= 2);
     }
-    CHECK(cache.calls == 3);
+    CHECK(cache.calls == 3 && cache.wanted == 2 * MIB);
+    /* A bulk allocation asks for what it misses. */
+    CHECK(pageset_alloc_bulk(cache.pool, 700, pages, &got) == 0 && got == 700);
+    CHECK(cache.calls == 5 && cache.count == 0 && cache.wanted == (700 - 512) * 4096);
+    CHECK(pageset_alloc_bulk(cache.pool, 700, pages + 700, &got) == 0 && got == 324);
+    CHECK(cache.calls == 6 && cache.wanted == (700 - 324) * 4096);
+    CHECK(pageset_free_bulk(cache.pool, 1024, pages, &got) == 0 && got == 1024);
+    CHECK(pageset_alloc(cache.pool, 9, &block) == 0);
+    cache.blocks[cache.count++] = block;
+    CHECK(pageset_alloc(cache.pool, 9, &block) == 0);
+    cache.blocks[cache.count++] = block;
+    cache.calls = 3;
     /* The pool grows. */
     CHECK(pageset_set_capacity(cache.pool, 6 * MIB) == 0);
     CHECK(pageset_alloc(cache.pool, 9, &block) == 0 && cache.calls == 3);

@@ -4,9 +4,12 @@ use std::fmt;
 use std::io;
 use std::ops::{Deref, DerefMut};
 
+use super::OwnedPages;
+
 /// [`Pages`](super::Pages) or [`OwnedPages`](super::OwnedPages) whose first bytes are in use, for example by
 /// a message or a record. Derefs to the bytes in use. [`io::Write`] adds bytes. A caller may also fill
-/// [`unused`](Self::unused) bytes, then call [`set_len`](Self::set_len).
+/// [`unused`](Self::unused) bytes, then call [`set_len`](Self::set_len). In types, `PageBuffer` alone means a
+/// buffer of `OwnedPages`, for the queues of a network stack.
 ///
 /// ```
 /// use std::io::Write as _;
@@ -18,7 +21,8 @@ use std::ops::{Deref, DerefMut};
 /// let mut message = PageBuffer::new(pool.alloc_owned(Order::ZERO)?, 0);
 /// write!(message, "hello, {}", "world")?;
 /// assert_eq!((&message[..], message.capacity()), (&b"hello, world"[..], 4096));
-/// let message = Bytes::from_owner(message); // no copy, and not the rest of the page
+/// let mut queue: Vec<PageBuffer> = vec![message];
+/// let message = Bytes::from_owner(queue.remove(0)); // no copy, and not the rest of the page
 /// assert_eq!(message.len(), 12);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -26,7 +30,7 @@ use std::ops::{Deref, DerefMut};
 /// # Invariants
 /// `len` is at most the length of `pages`.
 #[must_use = "pages that are dropped are free again"]
-pub struct PageBuffer<P> {
+pub struct PageBuffer<P = OwnedPages> {
     pages: P,
     len: usize,
 }

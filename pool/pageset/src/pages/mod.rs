@@ -208,6 +208,32 @@ impl<'p> Pages<'p> {
         Self { pool: self.pool, span: self.pool.split(&mut self.span, at) }
     }
 
+    /// Adds pages that begin where these end, as the opposite of [`split_off`](Self::split_off). The pages may
+    /// also come from two allocations. O(log pages), and O(pages / 512) for large runs.
+    ///
+    /// ```
+    /// use pageset::Pool;
+    ///
+    /// let pool = Pool::builder().size(64 << 20).build()?;
+    /// let mut head = pool.alloc_run(10 << 20)?;
+    /// let tail = head.split_off(512);
+    /// head.join(tail).expect("they lie side by side");
+    /// assert_eq!(head.len(), 10 << 20);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `next`, if it does not begin where these pages end, or belongs to another pool. Also in a child of
+    /// [`fork`](crate::Fork), and in a signal handler that interrupted an operation of the pool.
+    pub fn join(&mut self, next: Self) -> Result<(), Self> {
+        if !std::ptr::eq(self.pool, next.pool) || !self.pool.join(&mut self.span, next.span) {
+            return Err(next);
+        }
+        // INVARIANT: these pages now have the frames of `next`.
+        next.give_up();
+        Ok(())
+    }
+
     /// Frees these pages and gives their memory back to the system at once. Use this function for pages that
     /// you do not need again soon, such as the pages of a balloon. The pool then knows that the pages are
     /// zero, so [`Pool::alloc_zeroed`](crate::Pool::alloc_zeroed) does not clear them. Returns the number of

@@ -113,13 +113,32 @@ impl OwnedPages {
         Self { pages: rest, start: first_byte(self.pool.inner(), rest), pool: Arc::clone(&self.pool) }
     }
 
-    /// Does the same as [`Pages::discard`].
-    pub fn discard(self) -> usize {
+    /// Does the same as [`Pages::join`].
+    ///
+    /// # Errors
+    /// `next`, in the cases of `Pages::join`.
+    pub fn join(&mut self, next: Self) -> Result<(), Self> {
+        let is_same = Arc::ptr_eq(&self.pool, &next.pool);
+        if !is_same || !self.pool.inner().join(&mut self.pages, next.pages) {
+            return Err(next);
+        }
+        // INVARIANT: these pages now have the frames of `next`, which is not dropped.
+        drop(next.into_pool());
+        Ok(())
+    }
+
+    /// Gives up the pages, and returns the reference to their pool.
+    fn into_pool(self) -> Arc<Pool> {
         let this = ManuallyDrop::new(self);
         // SAFETY: `this` is never dropped, and its field `pool` is not used again, so the `Arc` can be moved
         // out of it.
-        let pool = unsafe { std::ptr::read(&raw const this.pool) };
-        pool.inner().discard_span(this.pages)
+        unsafe { std::ptr::read(&raw const this.pool) }
+    }
+
+    /// Does the same as [`Pages::discard`].
+    pub fn discard(self) -> usize {
+        let pages = self.pages;
+        self.into_pool().inner().discard_span(pages)
     }
 
     /// Does the same as [`Pages::give_back`].

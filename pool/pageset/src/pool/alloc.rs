@@ -82,7 +82,7 @@ impl Inner {
         self.or_reclaimed(order.frames() as usize, || self.try_past_array(order))
     }
 
-    fn try_past_array(&self, order: Order) -> Result<Entry, AllocError> {
+    pub(super) fn try_past_array(&self, order: Order) -> Result<Entry, AllocError> {
         let _inside = self.enter()?;
         self.percpu.fit(self.capacity.left());
         let block = match Class::of(order).and_then(|class| self.refill(class)) {

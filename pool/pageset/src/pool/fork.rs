@@ -133,7 +133,7 @@ mod tests {
         ("others", |pool, _| {
             assert!(format!("{pool:?}").contains("4096"));
             assert_eq!((pool.page_count(), pool.start().addr() % 4096), (4096, 0));
-            pool.set_returns(ReturnPolicy::default());
+            pool.set_returns(ReturnPolicy::default()).unwrap();
             pool.set_pinned(true);
             pool.set_capacity(0);
             assert_eq!(pool.collapse(), 0);
@@ -141,6 +141,18 @@ mod tests {
             let _ = pool.uses_rseq();
         }),
     ];
+
+    /// Another thread of the parent starts or ends the pool's thread at the fork.
+    #[test]
+    fn a_child_drops_a_pool_without_waiting_for_its_thread() {
+        let pool = std::mem::ManuallyDrop::new(Pool::builder().size(16 << 20).build().unwrap());
+        let held = pool.background.lock();
+        // SAFETY: only the child drops its copy of the pool, and does not use it again.
+        let status = in_child(|| drop(unsafe { std::ptr::read(&raw const *pool) }));
+        drop(held);
+        assert_eq!(status, 0);
+        drop(std::mem::ManuallyDrop::into_inner(pool));
+    }
 
     /// The parent holds all its locks at the fork, and no thread of the child would unlock them.
     #[test]

@@ -1,6 +1,7 @@
 //! Gives idle memory back to the system: first whole pageblocks, then free parts of pageblocks. Scans give
 //! memory back at a limited rate. Allocations and frees never give idle memory back.
 
+use std::io;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -8,11 +9,12 @@ use std::time::{Duration, Instant};
 use pageset_core::{Order, PAGEBLOCK_FRAMES};
 
 use super::{Inner, Pool, bytes_of};
+use crate::background::Background;
 use crate::ledger::{FRAME_WORDS, ReturnState};
 use crate::sys::BLOCK_BYTES;
 use crate::sys::advice::{Discarded, Giveback, discard};
 use crate::sys::zero;
-use crate::{Prezero, ReturnPolicy};
+use crate::{Prezero, ReturnPolicy, Worker};
 
 /// The most pageblocks that go back in one system call. 16 pageblocks are 32 MiB, and take about a
 /// millisecond.
@@ -68,8 +70,7 @@ impl Pool {
     /// the system needs about 20 µs more for each pageblock.
     ///
     /// Trim while the program is idle, not in a loop. After each trim, refills take blocks from other
-    /// pageblocks, so the pages of a busy program spread over more and more pageblocks. In one measurement
-    /// with a trim every 10 ms, 9 pageblocks in use became 170. [`resize`](Self::resize) has the same effect,
+    /// pageblocks, so the pages of a busy program spread over more and more pageblocks. [`resize`](Self::resize) has the same effect,
     /// and so has [`alloc_at`](Self::alloc_at) if the wanted pages are in use.
     pub fn trim(&self) -> Trimmed {
         let Ok((inner, _inside)) = self.enter() else { return Trimmed::default() };
@@ -82,20 +83,33 @@ impl Pool {
 }
 
 impl Pool {
-    /// Sets the policy for idle memory. The new policy applies from the next scan on. The call ignores the
-    /// policy's `worker`, because it cannot start or end the pool's thread.
-    pub fn set_returns(&self, returns: ReturnPolicy) {
-        if let Ok((inner, _inside)) = self.enter() {
-            *inner.policy.lock() = returns;
-            inner.capacity.bell.ring();
+    /// Sets the policy for idle memory. The new policy applies from the next scan on. With
+    /// [`Worker::Thread`], the call starts the pool's thread if the pool has none and there is work for it. With
+    /// [`Worker::None`], the call ends the thread, and waits until a scan that has begun is over.
+    ///
+    /// # Errors
+    /// The system's error if the thread cannot be started. In this case, the policy has not changed.
+    pub fn set_returns(&self, returns: ReturnPolicy) -> io::Result<()> {
+        let Ok((inner, _inside)) = self.enter() else { return Ok(()) };
+        let _no_other_starts_or_ends_it = inner.worker.lock();
+        let has_thread = self.background.lock().is_some();
+        if returns.worker == Worker::Thread && !has_thread && inner.has_work(&returns) {
+            self.start_thread()?;
         }
+        *inner.policy.lock() = returns;
+        inner.capacity.bell.ring();
+        if returns.worker == Worker::None {
+            let thread = self.background.lock().take();
+            thread.into_iter().for_each(Background::stop);
+        }
+        Ok(())
     }
 
     /// Pins or unpins the pool. When this call has returned, a pinned pool keeps the page behind every
     /// address, as if built [pinned](crate::Builder::pinned). Use this call if you register the pool with a
     /// device for a time. Pin the pool before you register it, and unpin it after you have unregistered it. A
-    /// pool that was built pinned has no thread that gives memory back, so call [`tick`](Self::tick) after
-    /// unpinning it.
+    /// pool that was built pinned has no thread that gives memory back. After unpinning it, call
+    /// [`set_returns`](Self::set_returns), which starts the thread, or [`tick`](Self::tick).
     pub fn set_pinned(&self, is_pinned: bool) {
         if let Ok((inner, _inside)) = self.enter() {
             // A thread that gives memory back checks the flag and discards the memory under this lock. Wait

@@ -87,6 +87,7 @@ impl std::error::Error for TakeOverError {
 
 /// All locks of a pool. Operations take them in this order.
 pub(crate) struct AllLocks<'a> {
+    _worker: MutexGuard<'a, ()>,
     _looks: MutexGuard<'a, Look>,
     _retired: MutexGuard<'a, usize>,
     _drain: MutexGuard<'a, ()>,
@@ -101,6 +102,7 @@ impl Locks for Inner {
 
     fn hold(&self) -> AllLocks<'_> {
         AllLocks {
+            _worker: self.worker.lock(),
             _looks: self.looks.lock(),
             _retired: self.retired.lock(),
             _drain: self.drain.lock(),

@@ -47,6 +47,7 @@ mod truth;
 
 use std::fmt;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
@@ -93,8 +94,9 @@ use crate::{Backing, Builder, Prezero, ReturnPolicy};
 /// operation that the handler interrupted. A handler must not call [`Pool::populate`] or [`Pool::backing`],
 /// and must not build or drop a pool.
 pub struct Pool {
-    // `drop` stops the thread before it drops the last reference to `inner`.
-    background: Lock<Option<Background>>,
+    /// The pool's thread, if it has one. `drop` stops the thread before it drops the last reference to `inner`. A
+    /// child of `fork` must not wait for this lock, and must not drop the parent's thread.
+    background: ManuallyDrop<Lock<Option<Background>>>,
     inner: Shared<Inner>,
 }
 
@@ -136,6 +138,8 @@ pub(crate) struct Inner {
     pub(crate) id: PoolId,
     /// The number of bytes in service since the last resize.
     pub(crate) in_service: AtomicUsize,
+    /// A thread holds this lock while it starts or ends the pool's thread.
+    pub(crate) worker: Lock<()>,
     /// Allows only one drain of the arrays at a time.
     pub(crate) drain: Lock<()>,
     /// The number of pageblocks out of service. The ledger marks them as `Retired`.
@@ -172,9 +176,9 @@ impl Inner {
         self.memory.is_ours() && self.capacity.out() > self.percpu.frames()
     }
 
-    /// Whether the settings give the pool's thread any work.
-    pub(crate) fn has_idle_work(&self) -> bool {
-        self.giveback() != Giveback::Never || self.returns().prezero != Prezero::Off
+    /// Whether a policy gives the pool's thread any work.
+    pub(crate) fn has_work(&self, returns: &ReturnPolicy) -> bool {
+        self.giveback() != Giveback::Never || returns.prezero != Prezero::Off
     }
 
     /// The system call that gives free memory back now. A pinned pool gives nothing back. While a thread
@@ -208,11 +212,12 @@ impl Pool {
 
     /// Makes a pool without a thread.
     pub(crate) fn new(inner: Shared<Inner>) -> Self {
-        Self { background: Lock::new(None), inner }
+        Self { background: ManuallyDrop::new(Lock::new(None)), inner }
     }
 
     /// Starts the pool's thread. In a child of `fork` that takes the pool over, the new thread replaces the
-    /// parent's thread, which the child does not have.
+    /// parent's thread, which the child does not have. The caller has the lock `worker`, or is the only user of
+    /// the pool.
     pub(crate) fn start_thread(&self) -> io::Result<()> {
         let mut background = self.background.lock();
         let thread = Background::start(&self.inner)?;
@@ -286,13 +291,13 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        let background = self.background.lock().take();
         if self.inner.is_in_child() {
             // A child does not have the pool's thread, so do not wait for it. Do not unmap memory either:
             // with `Fork::Hide`, the child may have other memory at these addresses.
-            std::mem::forget((background, self.inner.clone()));
+            std::mem::forget(self.inner.clone());
             return;
         }
+        let background = self.background.lock().take();
         if self.inner.hand_over.is_some() {
             self.forget_forks();
         }

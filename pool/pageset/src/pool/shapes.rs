@@ -11,27 +11,28 @@ use crate::error::AllocError;
 impl Pool {
     /// Allocates `count` single pages and appends them to `pages`. Returns the number of allocated pages.
     /// This number is smaller than `count` if memory or capacity is short, or if the heap has no memory for
-    /// the list. O(count).
+    /// the list. Before the call returns fewer pages, it asks [`Builder::on_shortage`](crate::Builder::on_shortage)
+    /// for the missing bytes, until that function returns `false`. O(count).
     ///
     /// # Errors
     /// If no page could be allocated: the errors of [`alloc`](Self::alloc), and
     /// [`AllocError::HeapExhausted`].
     pub fn alloc_bulk<'p>(&'p self, count: usize, pages: &mut Vec<Pages<'p>>) -> Result<usize, AllocError> {
-        self.inner().or_reclaimed(count, || self.try_bulk(count, pages))
-    }
-
-    fn try_bulk<'p>(&'p self, count: usize, pages: &mut Vec<Pages<'p>>) -> Result<usize, AllocError> {
         let inner = self.in_parent()?;
         let mut got = 0;
         while got < count {
-            let wanted = (count - got).min(inner.left_frames());
-            if wanted == 0 {
-                return if got == 0 { Err(inner.shortage(Order::ZERO)) } else { Ok(got) };
-            }
-            let part = pages.try_reserve(wanted).map_err(|_| AllocError::HeapExhausted);
-            match part.and_then(|()| self.alloc_reserved(wanted, pages)) {
-                Ok(all) if all == wanted => got += all,
-                Ok(some) => return Ok(got + some),
+            let missing = count - got;
+            // Ask the heap only for as many entries as the pool can fill.
+            let part = match missing.min(inner.left_frames()) {
+                0 => self.alloc_first_of(missing).and_then(|page| {
+                    reserve(pages, 1)?;
+                    pages.push(page);
+                    Ok(1)
+                }),
+                wanted => reserve(pages, wanted).and_then(|()| self.alloc_reserved(wanted, missing, pages)),
+            };
+            match part {
+                Ok(some) => got += some,
                 Err(error) if got == 0 => return Err(error),
                 Err(_) => break,
             }
@@ -39,8 +40,14 @@ impl Pool {
         Ok(got)
     }
 
-    /// Does the same as [`alloc_bulk`](Self::alloc_bulk) into a list that has room for `count` more pages.
-    fn alloc_reserved<'p>(&'p self, count: usize, pages: &mut Vec<Pages<'p>>) -> Result<usize, AllocError> {
+    /// Allocates up to `count` pages, at least one, into a list that has room for them. `missing` is the number
+    /// of pages that the caller still wants.
+    fn alloc_reserved<'p>(
+        &'p self,
+        count: usize,
+        missing: usize,
+        pages: &mut Vec<Pages<'p>>,
+    ) -> Result<usize, AllocError> {
         let inner = self.inner();
         let mut got = 0;
         while got < count
@@ -50,7 +57,7 @@ impl Pool {
             got += 1;
         }
         // `None` in a signal handler that interrupted its thread inside an operation of the pool. The last
-        // loop below then returns the error.
+        // allocation below then returns the error.
         let inside = inner.enter().ok();
         while inside.is_some() && got < count {
             let batch: &mut Batch = &mut Batch::new();
@@ -65,17 +72,21 @@ impl Pool {
             }
         }
         drop(inside);
-        // The base has no further free page. Allocate pages one by one, because a single allocation also
-        // empties the caches, and asks the program to free pages.
-        while got < count {
-            match self.alloc(Order::ZERO) {
-                Ok(page) => pages.push(page),
-                Err(error) if got == 0 => return Err(error),
-                Err(_) => break,
-            }
-            got += 1;
+        if got == 0 {
+            // The base has no free page. A single allocation also empties the caches, and asks the program to
+            // free pages.
+            pages.push(self.alloc_first_of(missing)?);
+            got = 1;
         }
         Ok(got)
+    }
+
+    /// Allocates a page when this CPU's array is empty. If there is none, asks the program to free `count` pages.
+    #[doc(hidden)]
+    pub fn alloc_first_of(&self, count: usize) -> Result<Pages<'_>, AllocError> {
+        let inner = self.inner();
+        let block = inner.or_reclaimed(count, || inner.try_past_array(Order::ZERO))?;
+        Ok(Pages::of_block(inner, block.frame(), Order::ZERO))
     }
 
     /// Allocates the block of `order` that begins `frame` pages after the pool's start, if all its pages are
@@ -104,6 +115,11 @@ impl Pool {
         inner.ledger.hand_out(frame..frame + order.frames());
         Ok(Pages::of_block(inner, frame, order))
     }
+}
+
+/// Makes room for more pages in a list.
+fn reserve(pages: &mut Vec<Pages<'_>>, more: usize) -> Result<(), AllocError> {
+    pages.try_reserve(more).map_err(|_| AllocError::HeapExhausted)
 }
 
 impl Inner {

@@ -92,6 +92,99 @@ fn parts_of_a_run_are_pages_of_their_own() {
     pool.validate().unwrap();
 }
 
+/// Regression test: each run of more than 128 pages began in a pageblock of its own, so runs of 513 pages could
+/// have half of the pool.
+#[test]
+fn runs_of_every_length_fill_the_pool() {
+    let pool = builder(64 * MIB).build().unwrap();
+    let all = pool.page_count();
+    for pages in [129, 130, 200, 255, 257, 300, 450, 500, 513, 600, 767, 1023, 1025, 1100, 1500, 2100, 5000] {
+        let mut runs: Vec<_> = std::iter::from_fn(|| pool.alloc_exact(pages).ok()).collect();
+        let used = runs.len() * pages;
+        assert!(all - used < pages.max(all / 8), "{} runs of {pages} pages", runs.len());
+        runs.iter_mut().for_each(|run| run[0] = 1);
+        let full = runs.len();
+        // Free every second run: as many fit again.
+        let mut index = 0;
+        runs.retain(|_| {
+            index += 1;
+            index % 2 == 0
+        });
+        pool.validate().unwrap();
+        runs.extend(std::iter::from_fn(|| pool.alloc_exact(pages).ok()));
+        assert_eq!(runs.len(), full, "{pages} pages");
+        drop(runs);
+        assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
+        pool.validate().unwrap();
+        assert!(pool.alloc_run(64 * MIB).is_ok(), "all are free");
+    }
+}
+
+/// Runs that are freed in the order of their allocation do not walk through the pool.
+#[test]
+fn a_queue_of_runs_stays_low() {
+    let pool = builder(64 * MIB).build().unwrap();
+    for pages in [129, 200, 300, 450, 513, 600, 1100] {
+        let mut queue = std::collections::VecDeque::new();
+        let highest = (0..200).map(|_| {
+            if queue.len() == 3 {
+                queue.pop_front();
+            }
+            let run = pool.alloc_exact(pages).unwrap();
+            let end = run.offset() + run.len();
+            queue.push_back(run);
+            end
+        });
+        let highest = highest.max().unwrap();
+        assert!(
+            highest <= (3 * pages * PAGE_BYTES).next_multiple_of(2 * MIB) + 3 * (2 * MIB),
+            "{pages}: {highest}"
+        );
+    }
+}
+
+/// Parts become a block or a run again, which the arrays and the base take back like any other.
+#[test]
+fn parts_that_lie_side_by_side_are_joined() {
+    let pool = Arc::new(builder(64 * MIB).build().unwrap());
+    let others = builder(64 * MIB).build().unwrap();
+    for count in [2, 3, 8, 64, 300, 512, 513, 1024, 1025, 5000] {
+        for at in [1, 2, 7, 63, 299, 512, 1000].into_iter().filter(|at| *at < count) {
+            let mut first = pool.alloc_exact(count).unwrap();
+            first.fill(5);
+            let mut last = first.split_off(at);
+            let kept = last.page_count() > 1;
+            let end = kept.then(|| last.split_off(1));
+            if let Some(end) = end {
+                // Pages that do not begin where these end are given back.
+                let end = first.join(end).unwrap_err();
+                last.join(end).unwrap();
+            }
+            first.join(last).unwrap();
+            assert_eq!(first.page_count(), count);
+            assert!(first.iter().step_by(512).all(|byte| *byte == 5));
+            assert_eq!(pool.stats().nr_used, count as u64);
+            let mut owned = first.into_owned(&pool);
+            let rest = owned.split_off(at);
+            owned.join(rest).unwrap();
+            assert_eq!(owned.page_count(), count);
+            drop(owned);
+            let _ = pool.trim();
+            assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
+            pool.validate().unwrap();
+        }
+    }
+    let mut here = pool.alloc_at(0, Order::ZERO).unwrap();
+    let mut there = others.alloc_at(1, Order::ZERO).unwrap();
+    there = here.join(there).unwrap_err();
+    let beside = pool.alloc_at(1, Order::ZERO).unwrap();
+    here.join(beside).expect("from two allocations");
+    assert_eq!((here.page_count(), there.page_count()), (2, 1));
+    drop((here, there));
+    assert!(pool.alloc_run(64 * MIB).is_ok(), "all are free");
+    assert_eq!(pool.stats().bad_frees, 0);
+}
+
 /// Two pageblocks of a run have the size and alignment of a block of 4 MiB, but are two blocks in the base.
 #[test]
 fn a_part_of_a_run_that_has_the_place_of_a_large_block_is_freed() {

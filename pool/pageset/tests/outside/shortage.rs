@@ -83,6 +83,33 @@ fn whoever_finds_no_memory_asks_the_program_first() {
     pool.validate().unwrap();
 }
 
+/// A bulk allocation is complete while the program has pages to free. Regression test: in Rust, it asked only if
+/// there was not a single page.
+#[test]
+fn a_bulk_allocation_asks_for_what_it_misses() {
+    let cache = Arc::new(Mutex::new(Vec::<OwnedPages>::new()));
+    let wanted = Arc::new(Mutex::new(Vec::new()));
+    let (evicted, asked) = (Arc::clone(&cache), Arc::clone(&wanted));
+    let evict = move |bytes| {
+        asked.lock().unwrap().push(bytes / PAGE_BYTES);
+        evicted.lock().unwrap().pop().is_some()
+    };
+    let pool = Arc::new(Pool::builder().size(8 * MIB).returns(quiet()).on_shortage(evict).build().unwrap());
+    for _ in 0..3 {
+        let block = pool.alloc_owned(Order::THP).unwrap();
+        cache.lock().unwrap().push(block);
+    }
+    let mut pages = Vec::new();
+    assert_eq!(pool.alloc_bulk(1500, &mut pages), Ok(1500));
+    assert_eq!(*wanted.lock().unwrap(), [1500 - 512, 1500 - 2 * 512]);
+    assert_eq!(pool.alloc_bulk(1000, &mut pages), Ok(548), "all that there is");
+    assert_eq!(*wanted.lock().unwrap(), [988, 476, 964, 452]);
+    assert_eq!(pool.alloc_bulk(2, &mut pages), Err(AllocError::OutOfMemory { order: Order::ZERO }));
+    drop(pages);
+    assert_eq!((pool.stats().nr_used, pool.stats().bad_frees), (0, 0));
+    pool.validate().unwrap();
+}
+
 /// A panic of the program's function passes through the pool, and the pool still works.
 #[test]
 fn a_panic_of_the_programs_function_leaves_the_pool_as_it_was() {

@@ -37,13 +37,16 @@ pub(in crate::sys) fn use_all_cpus() {
     unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&all), all.as_ptr()) };
 }
 
-/// Gives this thread the ordinary policy if it has a real-time policy.
+/// Gives this thread the ordinary policy if it has a real-time policy. Calls the kernel itself, because musl's
+/// functions of these names always fail.
 pub(in crate::sys) fn leave_real_time() {
     // SAFETY: the call has no memory arguments.
-    let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
-    if [libc::SCHED_FIFO, libc::SCHED_RR].contains(&policy) {
-        let ordinary = libc::sched_param { sched_priority: 0 };
+    let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
+    let policy = policy & !libc::c_long::from(libc::SCHED_RESET_ON_FORK);
+    if [libc::SCHED_FIFO, libc::SCHED_RR].map(libc::c_long::from).contains(&policy) {
+        // The kernel's parameter is one number.
+        let priority: libc::c_int = 0;
         // SAFETY: the parameter outlives the call.
-        unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const ordinary) };
+        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_OTHER, &raw const priority) };
     }
 }
