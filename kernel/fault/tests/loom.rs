@@ -1,5 +1,5 @@
-//! Tests the memory orderings E1 to E6 of spec §1.3 under loom, on page tables of two levels with two
-//! entries each. Loom tries every order of memory operations that the language allows.
+//! Tests the memory orderings E1 to E6 of spec §1.3 under loom, on page tables of two levels with two entries
+//! each. Loom tries the orders of memory operations that the language allows.
 //!
 //! This file needs `RUSTFLAGS="--cfg loom"` and is empty otherwise. `cargo xtask ci night loom` runs it.
 #![cfg(loom)]
@@ -16,8 +16,8 @@ use pageset_fault::{
     Access, AddressSpace, Backing, Bump, Engine, EngineConfig, Geometry, Memory, Options, Prot, Task, World,
 };
 
-/// A lock whose waiting threads sleep, because loom cannot follow spin loops. Its mutex is made at the first
-/// use, because loom requires that it is made inside the model.
+/// A lock whose waiting threads sleep, because loom cannot follow spin loops. The lock makes its mutex at the
+/// first use, because loom requires mutexes that are made inside the model.
 struct LoomLock {
     mutex: OnceLock<Mutex<()>>,
     guard: StdCell<Option<MutexGuard<'static, ()>>>,
@@ -63,7 +63,8 @@ unsafe impl RawMutex for LoomLock {
     }
 }
 
-/// The contents of frames, in loom's cells. Loom reports two accesses to a cell that are not ordered.
+/// The contents of frames, in loom's cells. Loom reports an error if a write to a cell and another access are
+/// not ordered.
 struct Cells(Vec<UnsafeCell<u64>>);
 
 impl Memory for Cells {
@@ -137,7 +138,7 @@ fn task(strategy: &str) -> Task<LoomWorld> {
     task
 }
 
-/// Runs a model with at most two preemptions, which show nearly all mistakes.
+/// Runs a model with at most two preemptions. Two preemptions show nearly all mistakes.
 fn check(test: impl Fn() + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
@@ -145,8 +146,8 @@ fn check(test: impl Fn() + Send + Sync + 'static) {
     model.check(test);
 }
 
-/// Handles a fault, then reads the frame. The read must see the cleared page, even if another task mapped it
-/// (orderings E1 and E2, spec §1.3).
+/// Handles a fault, then reads the frame. The read must see the cleared page, even if another task mapped the
+/// page (orderings E1 and E2, spec §1.3).
 fn fault_and_read(task: &mut Task<LoomWorld>, va: u64) {
     if let Ok(Backing::Frame(pfn)) = task.fault(va, Access::Write) {
         let engine = std::sync::Arc::clone(task.space().engine());

@@ -21,8 +21,9 @@ pub(crate) const PAGE: u64 = 4096;
 /// The number of pages that a thread touches in a round: 64 MiB, chosen to exceed the caches of one core.
 pub(crate) const PAGES: u64 = 16_384;
 /// The number of an engine's frames for each thread. These frames suffice for the pages, their page tables
-/// and the page sets, and few frames are left. With many more frames, each round would use other frames. Such
-/// frames would be colder in the caches than the pages that `clear_alone` clears.
+/// and the page sets, and few frames are left. With many more frames, each round would use frames that
+/// earlier rounds had not used. Such frames would be colder in the caches than the pages that `clear_alone`
+/// clears.
 const FRAMES: u64 = PAGES + PAGES / 4;
 
 type Lock = crate::lock::Spin;
@@ -65,9 +66,11 @@ impl Contestant {
 
 /// Times of one round.
 pub(crate) struct Round {
-    /// ns per fault, from the start of the first thread to the end of the last thread.
+    /// Nanoseconds from the start of the first thread to the end of the last thread, divided by the number of
+    /// one thread's faults.
     pub(crate) fault_ns: f64,
-    /// ns to clear a page without a fault. The first thread clears the same pages in the same order.
+    /// Nanoseconds to clear a page without a fault. A single thread clears its pages in the order of its
+    /// faults. 0 if there are several threads.
     pub(crate) clear_ns: f64,
 }
 
@@ -96,7 +99,7 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
             [ZoneConfig { kind: ZoneKind::Normal, node: NodeId(0), span: 0..frames, regions: &regions }];
         let cpus = vec![NodeId(0); threads as usize];
         let mut config = Config::new(&zones, &cpus);
-        // Set no emergency reserve: this program does not need one.
+        // Set no emergency reserve, because this program does not need a reserve.
         config.min_free_kbytes = Some(0);
         let tables = Tables::on_heap(&config).expect("a span of a sensible size");
         let allocator = PageAllocator::new(Locks::new(), &config, tables).expect("a sensible configuration");
@@ -123,7 +126,7 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
     }
 
     /// Touches a slice of pages twice. The first touch brings the engine's tables into this CPU's caches, as
-    /// in a program that has run for a while. The second touch is timed.
+    /// in a program that has run for a while. Measures the time of the second touch.
     fn worker(
         &self,
         space: &Arc<AddressSpace<Parts<M>>>,
@@ -173,7 +176,7 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
     }
 }
 
-/// Waits until the number of arrivals since the start is `arrivals`.
+/// Waits until this function has been called at least `arrivals` times in this round.
 fn meet(ready: &AtomicU32, arrivals: u32) {
     ready.fetch_add(1, Ordering::AcqRel);
     while ready.load(Ordering::Acquire) < arrivals {
@@ -181,8 +184,8 @@ fn meet(ready: &AtomicU32, arrivals: u32) {
     }
 }
 
-/// Pins this thread to the CPU number `index` of those that it may use. Without this, the scheduler may not
-/// spread the threads in the short time of a round.
+/// Pins this thread to one of the CPUs that the thread may use. Without pinning, the scheduler may leave
+/// several threads on one CPU in the short time of a round.
 fn pin(index: u32) {
     let allowed = sched_getaffinity(None).expect("one's own CPUs");
     let cpu = (0..CpuSet::MAX_CPU)
@@ -194,7 +197,7 @@ fn pin(index: u32) {
     sched_setaffinity(None, &one).expect("a CPU one may use");
 }
 
-/// One figure per round.
+/// The figures of all rounds, in ascending order.
 #[derive(Clone, Default)]
 pub(crate) struct Series(Vec<f64>);
 

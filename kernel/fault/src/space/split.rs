@@ -1,4 +1,4 @@
-//! Splits a huge page. Its block stays whole, but each of its pages gets a word of its own in a new leaf
+//! Splits a huge page. The huge page's block stays whole, but each small page gets its own word in a new leaf
 //! table.
 
 use super::AddressSpace;
@@ -12,7 +12,7 @@ use crate::table::Slot;
 use crate::world::World;
 
 impl<W: World> AddressSpace<W> {
-    /// Splits the huge page that contains `va`, unless `va` is its first address.
+    /// Splits the huge page that contains `va`, unless `va` is the first address of this huge page.
     pub(super) fn split_at(&self, local: &mut Local, va: u64) -> Result<(), SpaceError> {
         let inside = !va.is_multiple_of(self.engine().geometry.table_span(0));
         let Some(slot) = self.slot_above(va, 0).filter(|_| inside) else { return Ok(()) };

@@ -4,7 +4,7 @@ use super::TableArena;
 use crate::geometry::Geometry;
 use crate::pte::{Meaning, Pte, TableId};
 
-/// The place of a word, and the place of the parent word that leads to its table.
+/// The place of a page-table word, and the place of the parent word, which leads to the word's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) table: TableId,
@@ -58,7 +58,7 @@ pub(crate) fn walk<R: lock_api::RawMutex>(
 }
 
 impl Slot {
-    /// The place of word number `index` in the table that this word names.
+    /// The place of word number `index` in `table`, which the word at `self` names.
     #[inline]
     pub(crate) fn below(self, table: TableId, index: u32) -> Self {
         Self { table, index, level: self.level - 1, parent: Some((self.table, self.index)) }

@@ -1,5 +1,6 @@
-//! The loops for aarch64. `dc zva` clears blocks without reading them first. Pairs of general registers copy,
-//! because the environment's `memcpy` may use vector registers, which operating-system kernels do not save.
+//! The loops for aarch64. The instruction `dc zva` clears blocks without reading the blocks first. The copy
+//! loops use pairs of general registers, because the environment's `memcpy` may use vector registers, which
+//! operating-system kernels do not save.
 
 use core::arch::asm;
 
@@ -55,7 +56,7 @@ unsafe fn clear_blocks(dst: *mut u8, bytes: usize, block: usize) {
 
 unsafe fn clear_pairs(dst: *mut u8, bytes: usize) {
     // SAFETY: by the contract of `Primitives`, the bytes are valid to write and a multiple of what one turn
-    // of the loop writes. There is at least one turn.
+    // of the loop writes. The length is not 0, so the loop makes at least one turn.
     unsafe {
         asm!(
             "2:",
@@ -140,8 +141,8 @@ unsafe fn copy_stream(dst: *mut u8, src: *const u8, bytes: usize) {
 }
 
 /// Orders non-temporal stores before later stores. On aarch64, the release store that publishes a page would
-/// also order non-temporal stores. But this crate promises the order even to callers that use no release
-/// store.
+/// also order non-temporal stores. But this crate promises the order of streamed stores even to callers that
+/// use no release store.
 fn fence() {
     // SAFETY: a barrier changes neither registers nor memory.
     unsafe { asm!("dmb ishst", options(nostack, preserves_flags)) }

@@ -9,7 +9,7 @@ pub(crate) use guarded::Memory;
 pub(crate) use heap::Memory;
 
 impl Memory {
-    /// Memory whose bytes differ from 0 and from their neighbours, so that a test notices a wrong copy.
+    /// Memory with a different value in each 8-byte word, so that a test notices a wrong copy.
     pub(crate) fn patterned(bytes: usize, seed: u8) -> Self {
         let mut memory = Self::new(bytes);
         memory.fill_pattern(seed);
@@ -77,7 +77,7 @@ mod guarded {
     }
 }
 
-/// Under miri, plain memory suffices: miri itself finds accesses outside of it.
+/// Under miri, plain memory suffices, because miri itself finds accesses outside of the memory.
 #[cfg(miri)]
 mod heap {
     use super::*;

@@ -1,5 +1,5 @@
 //! The loop with AMD's `clzero`, which writes a cache line of zeros past the cache without reading the line
-//! first. The other three loops come from `rep`.
+//! first. The module `rep` has the other three loops.
 
 use core::arch::asm;
 

@@ -1,7 +1,7 @@
 //! Reads the facts that the CPU reports about itself.
 //!
-//! `std` has a macro for CPU features, but this crate does not use `std`. In a virtual machine, each query
-//! takes microseconds.
+//! `std` has a macro for CPU features, but this crate does not use `std`. In a virtual machine, each query of
+//! CPUID takes microseconds.
 
 use core::arch::x86_64::{__cpuid, __cpuid_count};
 
@@ -34,7 +34,7 @@ fn saves(bits: u64) -> bool {
     has_osxsave && xcr0() & bits == bits
 }
 
-/// Reads extended control register 0. Call this only if CPUID says that the register may be read.
+/// Reads extended control register 0. Call `xcr0` only if CPUID has the bit OSXSAVE set.
 fn xcr0() -> u64 {
     let (low, high): (u32, u32);
     // SAFETY: CPUID has the bit OSXSAVE set, so `xgetbv` exists in all modes. The instruction reads register
@@ -48,8 +48,8 @@ fn xcr0() -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// The size of the data or unified cache of this level, if the CPU reports it. Intel reports caches in CPUID
-/// leaf 4, AMD in the same form in leaf 0x8000_001D (AMD APM volume 3, appendix E).
+/// The size of the data or unified cache of level `level`, if the CPU reports this size. Intel reports caches
+/// in CPUID leaf 4, AMD in the same form in leaf 0x8000_001D (AMD APM volume 3, appendix E).
 pub(crate) fn cache_bytes(level: u32) -> Option<usize> {
     let is_amd_like = __cpuid(0x8000_0000).eax >= 0x8000_001D && __cpuid(0x8000_0001).ecx & 1 << 22 != 0;
     let leaf = if is_amd_like {
