@@ -1,7 +1,7 @@
 //! The macro `axis!`, which defines one of the three parts (axes) of a strategy. The specification names each
 //! value of an axis by a letter and a number, such as `P1`. The letter P stands for the page table, V for
-//! areas (Linux's VMAs), and R for the count of resident pages. The specification describes more values than
-//! this crate implements.
+//! areas (Linux's VMAs), and R for the count of resident pages. The specification describes more values of P,
+//! V and R than this crate implements.
 //!
 //! To add a value to an axis, add one file, and one line in the axis's list. The line has the value's name,
 //! the value's module, and the name in words.

@@ -31,15 +31,16 @@ pub struct EngineConfig {
     /// [`Geometry::PAGES_4K`], the words of each table take 4 KiB of the heap.
     pub tables: u32,
     /// The largest number of cleared frames that [`Task::prezero`](crate::Task::prezero) keeps for each CPU.
-    /// With 0, `prezero` clears no frames.
+    /// With `prezeroed` 0, `prezero` clears no frames.
     pub prezeroed: u32,
     /// The number of frames that a task fetches with one allocator call and keeps for its next faults (the
-    /// task's magazine), at most 32. With 0, a task calls the allocator for each frame, as in Linux. Other
-    /// tasks cannot use the frames in a task's magazine, even when memory is short.
+    /// task's magazine), at most 32. With `magazine` 0, a task calls the allocator for each frame, as in
+    /// Linux. Other tasks cannot use the frames in a task's magazine, even when memory is short.
     pub magazine: u32,
-    /// The number of lists of pages in use, each with its own lock. Linux has one such lock per node. With
-    /// fewer lists than CPUs, several CPUs share a list. If a strategy's faults write no other shared cache
-    /// line, the lock of a shared list limits how many faults per second CPUs can handle together.
+    /// The number of lists of pages in use, each with its own lock. In Linux, the lists of each node have one
+    /// lock. With fewer lists than CPUs, several CPUs share a list. If a strategy's faults write no other
+    /// shared cache line, the lock of a shared list limits how many faults per second CPUs can handle
+    /// together.
     pub lru_lists: u16,
 }
 

@@ -45,9 +45,10 @@ pub enum SpaceError {
     Occupied,
     /// A part of the range belongs to no area.
     NoArea,
-    /// No frame or page table is left. The areas and the contents of all pages are unchanged. But a failed
-    /// fork may have made pages read-only. The next store to such a read-only page copies the page, or makes
-    /// the page writable again. A failed unmap or protect may have split a huge page.
+    /// No frame or page table is left. An operation with this error has changed no area and no page's
+    /// contents. But a failed fork may have made pages read-only. The next store to such a read-only page
+    /// copies the page, or makes the page writable again. A failed unmap or protect may have split a huge
+    /// page.
     OutOfMemory,
     /// All tasks that the engine was built for exist already.
     TooManyTasks,

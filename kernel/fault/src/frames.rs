@@ -58,8 +58,8 @@ pub trait FrameSource {
     /// Takes many blocks back.
     ///
     /// # Errors
-    /// If the source refuses blocks, the error of the first refused block. The source still takes all other
-    /// blocks back.
+    /// If the source refuses blocks, the result is the error of the first refused block. The source still
+    /// takes all blocks back that it does not refuse.
     fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), FreeError> {
         blocks.iter().map(|(pfn, order)| self.free(cpu, *pfn, *order)).fold(Ok(()), Result::and)
     }

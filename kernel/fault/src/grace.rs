@@ -3,9 +3,9 @@
 //!
 //! Each task has a counter on its own cache line. The counter is odd while the task is inside a section. A
 //! task may use the table numbers, areas and translations that it reads in a section only until the section
-//! ends. Under V1 and V2, a fault holds a lock that keeps writers out instead of a section. In a grace
-//! period, a writer waits until every counter that was odd has changed. Decision 0007 says why this module
-//! does not use crossbeam-epoch.
+//! ends. Under V1 and V2, a fault needs no section, because the fault holds a lock that keeps writers out. In
+//! a grace period, a writer waits until every counter that was odd has changed. Decision 0007 says why this
+//! module does not use crossbeam-epoch.
 
 use alloc::boxed::Box;
 
@@ -17,7 +17,7 @@ pub(crate) struct Grace {
 }
 
 impl Grace {
-    /// Counters for tasks 0 to `tasks` - 1.
+    /// Makes the section counters of tasks 0 to `tasks` - 1.
     pub(crate) fn new(tasks: u32) -> Self {
         Self { sections: (0..tasks).map(|_| Padded(AtomicU64::new(0))).collect() }
     }

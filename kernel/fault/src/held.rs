@@ -7,7 +7,7 @@ use pageset_core::CpuId;
 use crate::stats::LockStats;
 use crate::world::World;
 
-/// The right to change page-table words. The right ends when this value is dropped.
+/// The right to change page-table words. The right ends when the `Held` value is dropped.
 pub(crate) enum Held<'a, W: World> {
     /// The task holds no lock, because the strategy needs no lock for this change.
     Nothing,

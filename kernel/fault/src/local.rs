@@ -1,5 +1,5 @@
-//! A task's private state. Operations of the engine take this state as an argument, so the engine needs no
-//! thread-local storage.
+//! A task's private state. Operations of the engine take a task's private state as an argument, so the engine
+//! needs no thread-local storage.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -55,7 +55,7 @@ impl Local {
 /// line, not even a reference count.
 #[derive(Default)]
 pub(crate) struct KnownAreas {
-    /// The numbers of the address space and of its map. `None` before the first use.
+    /// The number of the address space, and the number of this area map. `None` before the first use.
     pub(crate) version: Option<(u32, u64)>,
     pub(crate) map: Arc<AreaMap>,
     /// The index of the area that the last search found. The next search tries this area first, because
@@ -74,7 +74,7 @@ impl KnownAreas {
         Some(self.last)
     }
 
-    /// The area with this index, which comes from a ticket.
+    /// The area with index `index`, which a ticket holds.
     #[inline]
     pub(crate) fn area(&self, index: usize) -> &Area {
         &self.map.areas()[index]

@@ -56,7 +56,7 @@ impl<R: lock_api::RawMutex> Lru<R> {
         Self { lists: (0..lists.clamp(1, LISTS_MAX)).map(|_| Padded(Mutex::new(List::default()))).collect() }
     }
 
-    /// Number of blocks on the lists. Blocks in batches are not counted.
+    /// The number of blocks on all lists. Blocks in batches do not count.
     pub(crate) fn len(&self) -> u64 {
         self.lists.iter().map(|list| list.0.lock().blocks).sum()
     }

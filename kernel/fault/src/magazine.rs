@@ -16,7 +16,7 @@ const FRAMES_MAX: usize = 32;
 #[derive(Default)]
 pub(crate) struct Magazine {
     frames: [Option<Pfn>; FRAMES_MAX],
-    /// The index of the next frame to use. Slots before this index are empty.
+    /// The index of the next frame to use. Slots before index `next` are empty.
     next: usize,
     /// The number of slots that a fetch fills. 0 if the task has no magazine.
     slots: usize,

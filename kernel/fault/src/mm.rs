@@ -22,7 +22,7 @@ pub(crate) struct Mm<W: World> {
     /// The map of all areas of the address space. `map_number` is the number of this map.
     areas: Mutex<W::RawLock, Arc<AreaMap>>,
     map_number: AtomicU64,
-    /// Number of the write in progress, or of the next write.
+    /// The number of the write in progress, or of the next write if no write is in progress.
     write_number: AtomicU64,
     /// mmap_sem: a reader-writer lock with one writer at a time. Under V1, every fault is a reader. Under V0,
     /// V2, V3 and V7, only a fault that looks for its area again is a reader.

@@ -3,8 +3,8 @@
 
 use crate::geometry::Geometry;
 
-/// The largest order of a run, even if the caller asks for more. Source: spec §1.9, the largest order in the
-/// measurements of 2004.
+/// The largest order of a run, even if the caller asks for a larger order. Source: spec §1.9, the largest
+/// order in the measurements of 2004.
 pub(crate) const ORDER_MAX: u8 = 5;
 
 /// The address of the page where a task's next fault is expected, and the order of the last run.
@@ -15,8 +15,8 @@ pub(crate) struct Prefault {
 }
 
 impl Prefault {
-    /// The value before a task's first fault. Its address is not the start of a page, so no fault matches
-    /// this value.
+    /// The value before a task's first fault. The address in `NONE` is not the start of a page, so no fault
+    /// matches `NONE`.
     pub(crate) const NONE: Self = Self { next: u64::MAX, order: 0 };
 
     /// Returns the number of pages that a fault at `page` maps, including `page` itself. The number is at

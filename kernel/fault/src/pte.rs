@@ -42,7 +42,7 @@ impl Pte {
     const ACCESSED: u64 = 1 << 5;
     const DIRTY: u64 = 1 << 6;
     const HUGE: u64 = 1 << 7;
-    /// Bits 52 to 62 are available to software.
+    /// In x86-64's format, bits 52 to 62 are available to software.
     const ANON: u64 = 1 << 52;
     const POISONED: u64 = 1 << 53;
     const META: u64 = 1 << 54;
@@ -58,8 +58,8 @@ impl Pte {
     /// The value of a word in a table that a collapse takes out of the tree. No fault may fill a word with
     /// this value.
     pub(crate) const POISON: Self = Self(Self::POISONED);
-    /// The value of a word while a collapse replaces its table, or while a reclaim takes its page. A fault
-    /// that finds this value must wait.
+    /// The value of a word while a collapse replaces the table that the word names, or while a reclaim takes
+    /// the page that the word maps. A fault that finds this value must wait.
     pub(crate) const MIGR: Self = Self(Self::MIGRATING);
 
     #[inline]

@@ -9,8 +9,8 @@ macro_rules! stats {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Stats {
             /// How often the task took locks of page tables, and as a reader the locks of areas and of
-            /// address spaces. These numbers leave out other locks, such as locks that the task took as a
-            /// writer or in the frame allocator.
+            /// address spaces. The numbers in `locks` leave out other locks, such as locks that the task took
+            /// as a writer or in the frame allocator.
             pub locks: LockStats,
             $($(#[$doc])* pub $name: u64,)*
         }

@@ -70,8 +70,8 @@ impl Strategy {
     }
 
     /// Whether areas may change while faults run. If areas may not change (V0 without P3), the caller must
-    /// change areas only while no fault runs. If the caller broke this rule, a fault could map a page into an
-    /// area that a writer removes. Only `Engine::check` would find such a page.
+    /// change areas only while no fault runs. If the caller changed areas during a fault, the fault could map
+    /// a page into an area that a writer removes. Only `Engine::check` would find such a page.
     #[must_use]
     pub const fn areas_may_change(self) -> bool {
         !matches!(self.stabilise, Stabilise::V0) || matches!(self.sync, TableSync::P3)
@@ -158,8 +158,8 @@ mod tests {
     #[test]
     fn every_combination_is_found_by_its_name() {
         let all: Vec<_> = Strategy::all().collect();
-        // There are 24 pairs of P and V, because P2,V3 is invalid. Each pair works with six values of R, and
-        // the ten pairs with P0 or P0n work with R0 too.
+        // There are 24 pairs of P and V, because P2,V3 is invalid. Each pair of P and V works with six values
+        // of R, and the ten pairs with P0 or P0n work with R0 too.
         assert_eq!(all.len(), 24 * 6 + 2 * 5);
         for strategy in all {
             assert_eq!(strategy.to_string().parse(), Ok(strategy));

@@ -72,7 +72,8 @@ impl<W: World> Task<W> {
 
     /// Handles a page fault. After success, the page at `va` is mapped and allows the access, unless another
     /// task has already removed the page. The returned page is valid until a task unmaps, reclaims, collapses
-    /// or copies the page. If another task may do so while you use the page, call [`access`](Self::access).
+    /// or copies the page. If another task may take or copy the page while you use it, call
+    /// [`access`](Self::access).
     ///
     /// # Errors
     /// [`FaultError`]. After an error, the fault has mapped no page.
@@ -147,7 +148,7 @@ impl<W: World> Task<W> {
         self.space.protect(&mut self.local, range, prot)
     }
 
-    /// Copies the address space as `fork` does. Parent and child share each page until a task of the parent
+    /// Copies the task's address space (`fork`). Parent and child share each page until a task of the parent
     /// or child stores to the page.
     ///
     /// # Errors

@@ -55,9 +55,9 @@ pub trait World: Platform + Sized {
     /// the leaf tables itself.
     ///
     /// No hook reports huge pages, so a host whose processor walks leaf tables must not use huge pages.
-    /// Another CPU may fill words of the leaf table before `link_leaf` is called. The access of that CPU then
-    /// faults once more. Under V0 and V3, calls of `link_leaf` and [`unlink_leaf`](Self::unlink_leaf) may
-    /// come in a wrong order, because writers do not wait for faults.
+    /// Another CPU may fill words of the leaf table before `link_leaf` is called. An access by that other CPU
+    /// then faults once more. Under V0 and V3, calls of `link_leaf` and [`unlink_leaf`](Self::unlink_leaf)
+    /// may come in a wrong order, because writers do not wait for faults.
     #[inline]
     fn link_leaf(&self, cpu: CpuId, space: u32, start: u64, words: *const AtomicU64) {
         let _ = (cpu, space, start, words);

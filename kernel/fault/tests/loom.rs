@@ -1,7 +1,8 @@
 //! Tests the memory orderings E1 to E6 of spec §1.3 under loom, on page tables of two levels with two entries
 //! each. Loom tries the orders of memory operations that the language allows.
 //!
-//! This file needs `RUSTFLAGS="--cfg loom"` and is empty otherwise. `cargo xtask ci night loom` runs it.
+//! This file needs `RUSTFLAGS="--cfg loom"` and is empty otherwise. `cargo xtask ci night loom` runs the
+//! tests of this file.
 #![cfg(loom)]
 
 use std::cell::Cell as StdCell;
@@ -69,7 +70,7 @@ struct Cells(Vec<UnsafeCell<u64>>);
 
 impl Memory for Cells {
     fn clear(&self, _: CpuId, pfn: Pfn, _: Order, _: u32) {
-        // SAFETY: loom stops the model if another thread accesses the cell without an ordering between.
+        // SAFETY: loom stops the model if another thread's access to the cell is not ordered with this write.
         self.0[pfn.0 as usize].with_mut(|cell| unsafe { *cell = 0 });
     }
 
@@ -200,7 +201,7 @@ fn an_unmapped_frame_is_not_touched_any_more() {
             let engine = std::sync::Arc::clone(space.engine());
             let _ = second.access(0, Access::Write, |page| {
                 let Backing::Frame(pfn) = page else { unreachable!("a store") };
-                // SAFETY: loom stops the model if the other thread's write is not ordered with this one.
+                // SAFETY: loom stops the model if the other thread's write is not ordered with this write.
                 engine.world().memory().0[pfn.0 as usize].with_mut(|cell| unsafe { *cell = 1 });
             });
         });

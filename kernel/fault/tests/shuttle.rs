@@ -167,8 +167,8 @@ fn table_goes_away(options: Options) {
     scene.finish();
 }
 
-/// Row 6: a task stores to small pages while another task collapses them into a huge page. No store may be
-/// lost.
+/// Row 6: a task stores to small pages while another task collapses these pages into a huge page. No store
+/// may be lost.
 fn collapse(options: Options) {
     let scene = Scene::new(options);
     (0..3).for_each(|page| add(&mut scene.task(0), page, 100).expect("mapped"));

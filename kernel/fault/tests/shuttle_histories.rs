@@ -23,7 +23,7 @@ use shuttle::thread;
 
 type ShuttleTask = Task<TestWorld<Shuttle>>;
 
-/// The pages in use: the last two pages of one leaf table, and the first two pages of the next.
+/// The pages in use: the last two pages of one leaf table, and the first two pages of the next leaf table.
 const PAGES: std::ops::Range<u64> = 6..10;
 
 /// An operation on one page, and its result.

@@ -31,10 +31,10 @@
 //!
 //! # In an operating system
 //!
-//! This crate uses no heap, no lock and no thread-local state. The loops of [`Method::without_vectors`] use
-//! only general registers. The compiler's code around the loops depends on the target. For a target without
-//! vector registers, such as `x86_64-unknown-none`, this crate has no vector code at all. An operating-system
-//! kernel passes pages by [`Page::from_raw`].
+//! This crate uses no heap, no lock and no thread-local state. On x86-64 and aarch64, the loops of
+//! [`Method::without_vectors`] use only general registers. The compiler's code around the loops depends on
+//! the target. For a target without vector registers, such as `x86_64-unknown-none`, this crate has no vector
+//! code at all. An operating-system kernel passes pages by [`Page::from_raw`].
 //!
 //! Streamed stores go past the cache. When a function of this crate returns or panics, its streamed stores
 //! are ordered before every later store of the same CPU. So the caller may make the page visible to other

@@ -51,9 +51,10 @@ impl Method {
         Self::of_kernel(kernel.unwrap_or(Kernel::PORTABLE))
     }
 
-    /// The method that this crate prefers among the loops that use only general registers. Operating-system
-    /// kernels do not save other registers. On architectures other than x86-64 and aarch64, the method uses
-    /// [`Kernel::PORTABLE`], which may use vector registers (see [`Isa::uses_vector_registers`]).
+    /// The method that this crate prefers among the methods whose loops use only general registers.
+    /// Operating-system kernels do not save vector registers on entry. On architectures other than x86-64 and
+    /// aarch64, the method uses [`Kernel::PORTABLE`], which may use vector registers (see
+    /// [`Isa::uses_vector_registers`]).
     #[must_use]
     pub fn without_vectors() -> Self {
         let preferred = [Isa::Clzero, Isa::Zva, Isa::Rep];
@@ -84,7 +85,7 @@ impl Method {
         method
     }
 
-    /// Makes this the method of [`clear`](crate::clear) and [`copy`](crate::copy) for all threads.
+    /// Makes this value the method of [`clear`](crate::clear) and [`copy`](crate::copy) for all threads.
     pub fn choose(self) {
         CHOSEN.set(self.kernel, (self.radius_pages as u32) << 3 | self.order as u32);
     }

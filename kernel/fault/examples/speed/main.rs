@@ -72,7 +72,7 @@ fn one_thread(rounds: u32, magazine: u32) {
     }
 }
 
-/// Prints how many faults per second two threads handle, divided by the faults of one thread. Each thread
+/// Prints the faults per second of two threads, divided by the faults per second of one thread. Each thread
 /// faults in its own half of the pages.
 fn two_threads(rounds: u32, magazine: u32) {
     println!("\ntwo threads, disjoint slices: faults per second of two threads, divided by those of one");

@@ -38,7 +38,7 @@ pub(crate) enum Contestant {
     Clearing(Setting<Arena>),
 }
 
-/// An engine, and the options of the address spaces to make in it.
+/// An engine, and the options of the address spaces to make in this engine.
 pub(crate) struct Setting<M: Memory + Sync> {
     engine: Arc<Engine<Parts<M>>>,
     options: Options,
@@ -49,8 +49,8 @@ impl Contestant {
         Self::Bare(Setting::new(strategy, threads, magazine, NoMemory))
     }
 
-    /// Builds an engine on real memory. `arena` must come from the function [`arena`] with at least as many
-    /// threads.
+    /// Builds an engine whose frames are real memory. The argument `arena` must come from a call of the
+    /// function [`arena`] with at least `threads` threads.
     pub(crate) fn clearing(strategy: &str, threads: u32, magazine: u32, arena: &Arena) -> Self {
         Self::Clearing(Setting::new(strategy, threads, magazine, arena.clone()))
     }
@@ -134,8 +134,8 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
         threads: u32,
         ready: &AtomicU32,
     ) -> Spans {
-        // Pin threads only if there are several. A single thread may move away from a CPU that has other
-        // work, as in the test of the operating system's own fault.
+        // Pin the threads to CPUs only if several threads run. A single thread may move away from a CPU that
+        // has other work, as in the test of the operating system's own fault.
         if threads > 1 {
             pin(cpu);
         }

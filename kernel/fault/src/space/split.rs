@@ -36,9 +36,10 @@ impl<W: World> AddressSpace<W> {
             Err(_) => false,
             Ok(_held) => {
                 let word = engine.tables.word(slot.table, slot.index);
-                // The huge page's word has a reference, and this task has the right to change the word, so no
-                // task can free the block now. Add the references of the small words before the new table is
-                // visible. When the table is visible, another task may unmap a small page at once.
+                // The huge page's word has a reference to the block, and this task has the right to change
+                // the word, so no task can free the block now. Add the references of the small words before
+                // the new table is visible. When the table is visible, another task may unmap a small page at
+                // once.
                 let is_there = word.load(Ordering::Acquire) == huge.bits();
                 if is_there {
                     engine.frames.get(huge.pfn(), pages - 1);

@@ -11,7 +11,7 @@ use crate::error::SpaceError;
 use crate::local::Local;
 use crate::world::World;
 
-/// The right to change the areas of an address space. Dropping the value ends the write.
+/// The right to change the areas of an address space. Dropping the `Write` value ends the write.
 pub(super) struct Write<'a, W: World> {
     pub(super) space: &'a AddressSpace<W>,
     pub(super) map: Arc<AreaMap>,

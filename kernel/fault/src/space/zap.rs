@@ -118,8 +118,8 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Empties words, and drops the references of the pages that they mapped. Appends blocks that have no
-    /// reference any more to `blocks`.
+    /// Empties the words of a run, and drops the references to the pages that the words mapped. Appends
+    /// blocks that have no reference any more to `blocks`.
     fn zap_words(&self, local: &mut Local, run: Run, blocks: &mut Vec<(Pfn, Order)>) {
         // This task is the writer, and only writers free tables, so the table still exists.
         let Ok(_held) = self.sync.hold(&self.mm, local, &run.slot, Intent::Fill) else { return };
@@ -138,8 +138,8 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Drops the reference that the old word had to its page or its host's slot. Returns 1 if the old word
-    /// mapped a small or huge page, and 0 if the old word mapped no page or the zero page.
+    /// Drops the reference that the old word had to a page or to a slot of the host. Returns 1 if the old
+    /// word mapped a small or huge page, and 0 if the old word mapped no page or the zero page.
     pub(super) fn drop_page(&self, local: &mut Local, old: Pte, blocks: &mut Vec<(Pfn, Order)>) -> i64 {
         if let Meaning::Reclaimed(slot) = old.meaning(0) {
             self.world().memory().drop_slot(slot);

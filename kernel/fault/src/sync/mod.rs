@@ -28,7 +28,7 @@ pub(crate) struct Stale;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Intent {
     /// A fault puts a page or a table into a word that maps nothing or the zero page. Or a writer takes a
-    /// page, rights or an empty table away.
+    /// page, rights or an empty table away from a word.
     Fill,
     /// Any other change of a word. For example, a copy replaces the word's page. If the old page changes
     /// during the copy, the word stays the same, and a compare-exchange of the word would not notice the
@@ -62,8 +62,8 @@ pub(crate) trait PteSync {
         Held::Nothing
     }
 
-    /// Changes the word from `old` to `new`. Returns `false` if the word is not `old`. The caller has the
-    /// right to change the word by `hold`.
+    /// Changes the word from `old` to `new`. Returns `false` if the word is not `old`. The caller has called
+    /// `hold` to get the right to change the word.
     ///
     /// In this default implementation, `hold` has taken a lock, so no other task changes the word between the
     /// load and the store. Other tasks read the word without the lock, so the store is `Release` (orderings
@@ -78,8 +78,8 @@ pub(crate) trait PteSync {
         unchanged
     }
 
-    /// Whether a fault takes the lock that covers its word, and then checks its area again. With this check,
-    /// the fault needs no lock on areas.
+    /// Whether a fault takes the lock that covers its word, and then checks its area again. With the second
+    /// check of its area, a fault needs no lock on areas.
     fn looks_again(&self) -> bool {
         false
     }

@@ -63,7 +63,7 @@ impl Isa {
 
     /// Whether the loops of this instruction set may use registers that an operating-system kernel does not
     /// save on entry. [`Isa::Portable`] calls the environment's `memset` and `memcpy`, which may use vector
-    /// registers on every target that has them.
+    /// registers on every target that has vector registers.
     #[must_use]
     pub const fn uses_vector_registers(self) -> bool {
         let has_vectors = cfg!(any(target_feature = "sse2", target_feature = "neon", target_feature = "v"));

@@ -139,8 +139,8 @@ impl Kernel {
             Store::Stream => primitives.copy_stream,
         };
         // SAFETY: by the invariants of `self` and `page`, the CPU supports the set and the page may be
-        // written. Nothing else refers to the page, so the source does not overlap it. The checks above have
-        // confirmed that page and source consist of base pages.
+        // written. Nothing else refers to the page, so the source does not overlap the page. The checks above
+        // have confirmed that page and source consist of base pages.
         unsafe { copy(page.start().as_ptr(), source.as_ptr(), page.bytes()) }
     }
 

@@ -33,11 +33,11 @@ unsafe extern "C" fn run(job: &Job) {
         // SAFETY: the page is a base page that nothing else refers to, and the CPU supports the kernel's
         // instructions.
         0 => unsafe { clear(page, BASE_PAGE_BYTES) },
-        // SAFETY: as for the first loop.
+        // SAFETY: the two facts that make `clear` safe hold for `clear_stream` too.
         1 => unsafe { clear_stream(page, BASE_PAGE_BYTES) },
-        // SAFETY: as for the first loop, and the source is another page.
+        // SAFETY: as for `clear`, and the source is another base page than the page.
         2 => unsafe { copy(page, source, BASE_PAGE_BYTES) },
-        // SAFETY: as for the third loop.
+        // SAFETY: the facts that make `copy` safe hold for `copy_stream` too.
         _ => unsafe { copy_stream(page, source, BASE_PAGE_BYTES) },
     }
 }

@@ -1,5 +1,5 @@
-//! Tests that every kernel and order writes the same bytes as `memset` and `memcpy`, and nothing outside the
-//! page.
+//! Tests that every kernel (set of loops) and visit order writes the same bytes as `memset` and `memcpy`, and
+//! nothing outside the page.
 
 use std::io::Write as _;
 use std::mem::MaybeUninit;
@@ -81,7 +81,8 @@ fn copies(kernel: Kernel, place: Place) {
     assert!(*memory == expected[..], "{kernel:?} {place:?}");
 }
 
-/// Tests each way to call one kernel, and each order, on pages between inaccessible pages.
+/// Tests each function of one kernel (set of loops), and each visit order, on pages between inaccessible
+/// pages.
 fn check(isa: Isa) {
     let Some(kernel) = kernel(isa) else { return };
     for store in [Store::Cached, Store::Stream] {

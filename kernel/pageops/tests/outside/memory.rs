@@ -1,5 +1,5 @@
-//! Memory with an inaccessible page directly before it and directly after it. An access outside of the memory
-//! ends the test.
+//! Memory between two inaccessible pages, one directly before the memory and one directly after. An access
+//! outside of the memory ends the test.
 
 use std::ops::{Deref, DerefMut};
 

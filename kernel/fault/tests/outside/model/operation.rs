@@ -3,12 +3,12 @@
 
 use pageset_fault::{Access, EngineConfig, Geometry, Huge, Options, Prot, Strategy};
 
-/// A program: a configuration of an engine, and operations on it.
+/// A program: a configuration of an engine, and operations on this engine.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) config: EngineConfig,
-    /// Two sets of options. A new address space has one of them, and a forked address space has its parent's
-    /// options.
+    /// Two sets of options. A new address space has one of the two sets, and a forked address space has its
+    /// parent's options.
     pub(crate) options: [Options; 2],
     pub(crate) operations: Vec<Operation>,
 }
@@ -81,8 +81,8 @@ pub(crate) enum Operation {
         task: u8,
         frames: u8,
     },
-    /// Lets the allocator fail after this number of further allocations. With 128 or more, the allocator
-    /// never fails.
+    /// Lets the allocator fail after this number of further allocations. If the number is 128 or more, the
+    /// allocator does not fail.
     FailAfter {
         allocations: u8,
     },

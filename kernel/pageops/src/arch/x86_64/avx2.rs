@@ -1,4 +1,5 @@
-//! The loops with 32-byte vectors. The loops are written in assembly, so they do not depend on the compiler.
+//! The loops with 32-byte vectors. The loops are written in assembly, so the compiler does not change the
+//! loops.
 
 use super::loops::{HALVES, store_fence};
 use crate::arch::isa::Primitives;
