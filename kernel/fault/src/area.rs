@@ -1,8 +1,8 @@
 //! Areas and area maps. An area is a range of addresses with the same rights (Linux's VMA). An area map holds
 //! all areas of an address space.
 //!
-//! The ranges and rights in an area map never change, so readers need no lock. A writer makes a new map. The
-//! new map and the old map have the unchanged areas in common.
+//! The ranges and rights in an area map never change, so readers need no lock. To change areas, a writer
+//! makes a new area map. The new map and the old map have the unchanged areas in common.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -33,26 +33,26 @@ pub struct Census {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Violation {
-    /// A page is mapped outside of all areas, or has more rights than its area. The fields are the page's
-    /// address and its page-table word.
+    /// A page is mapped outside of all areas, or has more rights than its area. The fields of `Stray` are the
+    /// page's address and the page-table word.
     Stray(u64, Pte),
-    /// A word has the mark "busy", although no task is changing the word. The fields are the word's address
-    /// and the word.
+    /// A word has the mark "busy", although no task is changing the word. The fields of `Busy` are the
+    /// address that the word stands for, and the word.
     Busy(u64, Pte),
-    /// A word permits stores to a page that other words map too, or to the zero page. The fields are the
-    /// page's address and the word.
+    /// A word permits stores to a page that other words map too, or to the zero page. The fields of
+    /// `SharedWritable` are the page's address and the page-table word.
     SharedWritable(u64, Pte),
-    /// A block's reference count is wrong. The fields are the block, the number of words that map the block,
-    /// and the block's reference count.
+    /// A block's reference count is wrong. The fields of `References` are the block, the number of words that
+    /// map the block, and the block's reference count.
     References(Pfn, u32, u32),
-    /// An address space's counts differ from its page table. The fields are the address space's counts, and
-    /// the numbers found in the page table.
+    /// An address space's counts differ from its page table. The fields of `Counts` are the address space's
+    /// counts, and the numbers found in the page table.
     Counts(Counts, Counts),
     /// The number of frames that the allocator has allocated differs from the number of frames in use. The
-    /// fields are the number of allocated frames, and the number of frames in use.
+    /// fields of `Frames` are the number of allocated frames, and the number of frames in use.
     Frames(u64, u64),
     /// The number of blocks on the lists of pages in use differs from the number of blocks in use. The fields
-    /// are the number of listed blocks, and the number of blocks in use.
+    /// of `Listed` are the number of listed blocks, and the number of blocks in use.
     Listed(u64, u64),
 }
 

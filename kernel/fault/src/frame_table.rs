@@ -93,9 +93,9 @@ impl FrameTable {
 
     /// Takes a temporary reference to the block of `pfn`, unless the block is free. Returns the block's first
     /// frame, which [`put`](Self::put) needs. Race: after the caller read a word that names the frame, other
-    /// tasks may have freed the frame and used it in another block. So after this call, the caller reads the
-    /// word and [`block`](Self::block) again. If the word or the block has changed, the caller gives the
-    /// reference back.
+    /// tasks may have freed the frame and used the frame in another block. So after this call, the caller
+    /// reads the word and [`block`](Self::block) again. If the word or the block has changed, the caller
+    /// gives the reference back.
     pub(crate) fn try_get(&self, pfn: Pfn) -> Option<Pfn> {
         let more = |refs: u32| (refs > 0).then_some(refs + 1);
         let head = self.block(pfn).0;

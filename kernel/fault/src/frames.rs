@@ -59,7 +59,7 @@ pub trait FrameSource {
     ///
     /// # Errors
     /// If the source refuses blocks, the result is the error of the first refused block. The source still
-    /// takes all blocks back that it does not refuse.
+    /// takes back all blocks that the source does not refuse.
     fn free_batch(&self, cpu: CpuId, blocks: &[(Pfn, Order)]) -> Result<(), FreeError> {
         blocks.iter().map(|(pfn, order)| self.free(cpu, *pfn, *order)).fold(Ok(()), Result::and)
     }
@@ -102,7 +102,7 @@ impl<A: FrameAllocator> FrameSource for A {
 }
 
 /// A cheap frame source for tests and measurements. A `Bump` hands out frames in ascending order, each frame
-/// once. A `Bump` counts freed frames, but never hands them out again.
+/// once. A `Bump` counts freed frames, but never hands out freed frames again.
 #[derive(Debug)]
 pub struct Bump {
     next: AtomicU64,

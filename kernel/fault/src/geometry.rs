@@ -31,7 +31,7 @@ impl Geometry {
             && index_bits <= 16
             && 2 <= levels
             && levels <= 6;
-        // INVARIANT: `sane` and the sum of address bits check all limits of the type.
+        // INVARIANT: the two conditions of this `if` check all limits of `Geometry`.
         if sane && page_shift + index_bits * levels <= 62 {
             Some(Self { page_shift, index_bits, levels })
         } else {

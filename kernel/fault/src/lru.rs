@@ -18,8 +18,8 @@ use pageset_core::{CpuId, Order, Pfn};
 use crate::atomic::{Ordering::Relaxed, Padded};
 use crate::frame_table::{Frame, FrameTable};
 
-/// The number of blocks that a task collects before it takes a list's lock. The number is a guess at the size
-/// of Linux's pagevec.
+/// The number of blocks that a task collects before it takes a list's lock. `BATCH` is a guess at the size of
+/// Linux's pagevec.
 const BATCH: usize = 15;
 
 const UNLISTED: u16 = 0;

@@ -8,8 +8,8 @@ use pageset_core::{CpuId, Order, Pfn};
 
 use crate::frames::{FrameSource, FrameUse};
 
-/// The largest number of frames in a magazine. The limit is small, because a sleeping task keeps the frames
-/// of its magazine.
+/// The largest number of frames in a magazine. `FRAMES_MAX` is small, because a sleeping task keeps the
+/// frames of its magazine.
 const FRAMES_MAX: usize = 32;
 
 /// Frames of one task, in the order of the allocator's answer.

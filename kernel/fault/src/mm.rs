@@ -24,8 +24,9 @@ pub(crate) struct Mm<W: World> {
     map_number: AtomicU64,
     /// The number of the write in progress, or of the next write if no write is in progress.
     write_number: AtomicU64,
-    /// mmap_sem: a reader-writer lock with one writer at a time. Under V1, every fault is a reader. Under V0,
-    /// V2, V3 and V7, only a fault that looks for its area again is a reader.
+    /// mmap_sem: a reader-writer lock with one writer at a time. Under V1, every fault takes mmap_sem as a
+    /// reader. Under V0, V2, V3 and V7, only a fault that looks for its area again takes mmap_sem as a
+    /// reader.
     mmap_lock: Padded<RwSem>,
     /// Linux's page_table_lock.
     pub(crate) page_table_lock: Padded<Mutex<W::RawLock, ()>>,

@@ -19,8 +19,8 @@ impl Prefault {
     /// matches `NONE`.
     pub(crate) const NONE: Self = Self { next: u64::MAX, order: 0 };
 
-    /// Returns the number of pages that a fault at `page` maps, including `page` itself. The number is at
-    /// most 2^`largest` and at most `room`. Also notes the page where the next fault is expected.
+    /// Returns the number of pages that a fault at `page` maps, including `page` itself. The number of pages
+    /// is at most 2^`largest` and at most `room`. Also notes the page where the next fault is expected.
     pub(crate) fn foresee(&mut self, geometry: Geometry, page: u64, largest: u8, room: u32) -> u32 {
         let largest = largest.min(ORDER_MAX);
         self.order = if self.next == page { (self.order + 1).min(largest) } else { 0 };

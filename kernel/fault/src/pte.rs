@@ -25,7 +25,8 @@ pub(crate) enum Meaning {
     Page,
     /// The word leads to this table of the next lower level.
     Table(TableId),
-    /// The page was reclaimed. The field is the number of the host's slot that keeps the page's contents.
+    /// The page was reclaimed. The field of `Reclaimed` is the number of the host's slot that keeps the
+    /// page's contents.
     Reclaimed(u64),
     /// Another task is changing the word, or has taken the word's table out of the tree. A fault must start
     /// again from the root.

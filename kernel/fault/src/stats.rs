@@ -39,7 +39,7 @@ macro_rules! stats {
     };
 }
 
-/// How often a task took locks, and how often and how long it waited for them.
+/// How often a task took locks, and how often and how long the task waited for locks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockStats {
     /// How many times this task took a lock.
@@ -93,7 +93,7 @@ stats! {
     prefault_extra,
     /// Pages that prefaulting prepared but could not map.
     prefault_lost,
-    /// Pages that prefaulting mapped, and that this task unmapped before any task touched them.
+    /// Pages that prefaulting mapped, and that this task unmapped before any task touched the pages.
     prefault_wasted,
     /// Frames that the task took from its CPU's stack of cleared frames.
     prezeroed,

@@ -72,7 +72,7 @@ impl<W: World> Task<W> {
 
     /// Handles a page fault. After success, the page at `va` is mapped and allows the access, unless another
     /// task has already removed the page. The returned page is valid until a task unmaps, reclaims, collapses
-    /// or copies the page. If another task may take or copy the page while you use it, call
+    /// or copies the page. If another task may do one of these operations while you use the page, call
     /// [`access`](Self::access).
     ///
     /// # Errors
@@ -182,8 +182,8 @@ impl<W: World> Task<W> {
     }
 
     /// Clears up to `frames` frames in advance for later faults on this CPU. Call this function while the CPU
-    /// is idle. Returns the number of cleared frames. The number is lower than `frames` if the CPU's stack is
-    /// full or memory is short.
+    /// is idle. Returns the number of cleared frames. The number of cleared frames is lower than `frames` if
+    /// the CPU's stack is full or memory is short.
     pub fn prezero(&mut self, frames: usize) -> usize {
         self.space.engine().prezero(&mut self.local, frames)
     }

@@ -7,7 +7,7 @@ use crate::atomic::AtomicU64;
 use crate::frames::FrameSource;
 
 /// The host's part of an engine. A host must provide frames and memory. The default `relax` gives a spin-loop
-/// hint, and the default `now_ns` returns 0. The other default hooks do nothing.
+/// hint, and the default `now_ns` returns 0. All other default hooks do nothing.
 ///
 /// The engine's locks come from the [`Platform`]. For example, a lock of the platform may suspend its caller
 /// in virtual time, or belong to a model checker.
@@ -132,8 +132,9 @@ pub trait Memory {
     /// Copies one frame.
     fn copy(&self, cpu: CpuId, from: Pfn, to: Pfn);
 
-    /// Saves a frame's contents in a slot, and returns the slot's number, which is below 2^40. The new slot
-    /// has one user. The default `save` returns `None`, and the engine then cannot reclaim pages.
+    /// Saves a frame's contents in a slot, and returns the slot's number, which is below 2^40. The slot that
+    /// `save` returns has one user. The default `save` returns `None`, and the engine then cannot reclaim
+    /// pages.
     fn save(&self, cpu: CpuId, pfn: Pfn) -> Option<u64> {
         let _ = (cpu, pfn);
         None

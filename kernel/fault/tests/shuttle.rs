@@ -4,7 +4,7 @@
 //! engine.
 //!
 //! `SHUTTLE_ITERATIONS` sets the number of schedules of the whole catalogue. `SHUTTLE_ROW` (such as "9 ")
-//! selects rows by the beginning of their names. A failure prints its schedule, which `shuttle::replay`
+//! selects rows by the beginning of a row's name. A failure prints its schedule, which `shuttle::replay`
 //! accepts.
 
 mod host;

@@ -14,8 +14,8 @@ impl Caches {
     /// The sizes to use if the CPU does not report its cache sizes: a guess for small cores.
     pub const GUESS: Self = Self { l1_bytes: 32 << 10, l2_bytes: 512 << 10 };
 
-    /// The sizes that the CPU reports, or [`Caches::GUESS`] if the CPU does not report both sizes. Only
-    /// x86-64 CPUs report cache sizes to programs.
+    /// The sizes that the CPU reports, or [`Caches::GUESS`] if the CPU does not report both sizes. `detect`
+    /// asks only x86-64 CPUs.
     #[must_use]
     pub fn detect() -> Self {
         #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -12,8 +12,8 @@ use crate::{
 const L2_SHARE: usize = 16;
 
 /// The length of the longest range that a kernel copies in one call. A streamed copy reads two places in
-/// turn, which lie half a range apart. Measured on an EPYC of family 26: a copy of 1 GiB took 36 ms if the
-/// places were 1 MiB apart, and 48 ms if they were 512 MiB apart.
+/// turn, which lie half a range apart. Measured on an EPYC of family 26: a copy of 1 GiB took 36 ms with
+/// places 1 MiB apart, and 48 ms with places 512 MiB apart.
 const COPY_RANGE_BYTES: usize = 2 << 20;
 
 /// The largest radius in base pages. A larger number would not fit into the word that stores the chosen

@@ -1,5 +1,5 @@
-//! The orders of visits to the base pages of a larger page. Each order is a pure iterator over the visits and
-//! their kinds of stores.
+//! The orders of visits to the base pages of a larger page. Each visit order is a pure iterator over steps. A
+//! step has base pages and the kind of stores.
 //!
 //! A visit order does not touch memory. The inputs of a visit order are the number of base pages, the base
 //! page that the program will touch, and the size of the neighbourhood around that base page. The output of a
@@ -8,9 +8,9 @@
 use core::iter::FusedIterator;
 use core::ops::Range;
 
-/// For a page with more base pages than this number, [`VisitOrder::Converge2018`] is ascending. The number is
-/// the size of the buddy allocator's largest block on x86-64, 4 MiB. Source: docs/spec/pcp.md, appendix A,
-/// which excludes "gigantic" pages.
+/// For a page with more base pages than this number, [`VisitOrder::Converge2018`] is ascending.
+/// `GIGANTIC_PAGES` is the number of base pages in the buddy allocator's largest block on x86-64 (4 MiB).
+/// Source: docs/spec/pcp.md, appendix A, which excludes "gigantic" pages.
 pub const GIGANTIC_PAGES: usize = 1024;
 
 /// The number of base pages on each side of the target in [`VisitOrder::RangesTargetLast`]. Source: the
@@ -134,7 +134,7 @@ fn stream_target_last(pages: usize, target: Option<usize>, radius: usize) -> Few
     ])
 }
 
-/// The target and up to `radius` base pages on each side of it.
+/// The target and up to `radius` base pages on each side of the target.
 fn neighbourhood(pages: usize, target: usize, radius: usize) -> Range<usize> {
     target.saturating_sub(radius)..target.saturating_add(radius).saturating_add(1).min(pages)
 }

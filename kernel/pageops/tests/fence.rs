@@ -73,7 +73,7 @@ fn trace(function: impl FnOnce()) -> Option<Streams> {
         }
         assert!(libc::WIFSTOPPED(status), "the child ended with status {status:#x}");
         streams.note(next_instruction(child));
-        // SAFETY: the child is stopped, and this call makes it run one instruction.
+        // SAFETY: the child is stopped, and this call makes the child run one instruction.
         assert_eq!(unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, child, 0, 0) }, 0);
     }
 }

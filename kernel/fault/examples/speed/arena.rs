@@ -49,7 +49,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range is the mapping of `new`, and nothing borrows it any more.
+        // SAFETY: the range is the mapping of `new`, and no other value borrows the mapping any more.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

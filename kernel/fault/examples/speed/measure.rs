@@ -20,10 +20,10 @@ use crate::arena::Arena;
 pub(crate) const PAGE: u64 = 4096;
 /// The number of pages that a thread touches in a round: 64 MiB, chosen to exceed the caches of one core.
 pub(crate) const PAGES: u64 = 16_384;
-/// The number of an engine's frames for each thread. These frames suffice for the pages, their page tables
-/// and the page sets, and few frames are left. With many more frames, each round would use frames that
-/// earlier rounds had not used. Such frames would be colder in the caches than the pages that `clear_alone`
-/// clears.
+/// The number of an engine's frames for each thread. The frames of an engine suffice for the pages, for the
+/// page tables and for the page sets, and few frames are left. With many more frames, each round would use
+/// frames that earlier rounds had not used. Such frames would be colder in the caches than the pages that
+/// `clear_alone` clears.
 const FRAMES: u64 = PAGES + PAGES / 4;
 
 type Lock = crate::lock::Spin;
@@ -162,8 +162,8 @@ impl<M: Memory + Send + Sync + 'static> Setting<M> {
         Spans { begin, end, clear }
     }
 
-    /// Clears the mapped pages in the order of their faults. So each page is as cold in the caches as it was
-    /// at its fault.
+    /// Clears the mapped pages in the order of their faults. So each page is as cold in the caches as the
+    /// page was at its fault.
     fn clear_alone(&self, task: &mut Task<Parts<M>>, pages: impl Iterator<Item = u64>) -> Duration {
         let page = |va| task.fault(va, Access::Write).expect("mapped");
         let frame = |page| if let Backing::Frame(pfn) = page { Some(pfn) } else { None };

@@ -1,5 +1,5 @@
 //! Handles a store to a page that is mapped without the right to write. If the page has no other user, the
-//! fault makes the page writable. Otherwise the fault copies the page.
+//! fault makes the page writable. If the page has other users, the fault copies the page.
 
 use pageset_core::Order;
 

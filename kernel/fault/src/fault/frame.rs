@@ -22,8 +22,8 @@ impl<W: World> AddressSpace<W> {
         pfn
     }
 
-    /// Allocates a block and clears it. After the clear, the task will first touch page number `target` of
-    /// the block.
+    /// Allocates a block and clears the block. After the clear, the task will first touch page number
+    /// `target` of the block.
     #[inline]
     pub(super) fn take_clear(&self, local: &mut Local, order: Order, target: u32) -> Option<Pfn> {
         if order == Order::ZERO

@@ -97,8 +97,8 @@ impl<W: World> AddressSpace<W> {
         }
     }
 
-    /// Handles a fault on a mapped page. If the page's word already permits the access, does nothing.
-    /// Otherwise gives the word more rights, or maps a copy of the page.
+    /// Handles a fault on a mapped page. If the page's word already permits the access, does nothing. If the
+    /// word does not permit the access, gives the word more rights, or maps a copy of the page.
     fn raise(
         &self,
         local: &mut Local,

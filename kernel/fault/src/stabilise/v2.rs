@@ -1,6 +1,6 @@
-//! V2: a fault holds the lock of its area as a reader (spec §1.5.3). The fault finds the area without the
-//! address space's lock. If a writer has marked, locked or replaced the area, or if the address belongs to no
-//! area, the fault looks for the area again under the address space's lock.
+//! V2: a fault holds the lock of its area as a reader (spec §1.5.3). The fault searches for its area without
+//! the address space's lock. If a writer has marked, locked or replaced the area, or if the address belongs
+//! to no area, the fault looks for the area again under the address space's lock.
 
 use super::{Entered, Holds, Stabiliser, Ticket, confirm};
 use crate::area::Area;

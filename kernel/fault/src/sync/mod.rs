@@ -30,9 +30,9 @@ pub(crate) enum Intent {
     /// A fault puts a page or a table into a word that maps nothing or the zero page. Or a writer takes a
     /// page, rights or an empty table away from a word.
     Fill,
-    /// Any other change of a word. For example, a copy replaces the word's page. If the old page changes
-    /// during the copy, the word stays the same, and a compare-exchange of the word would not notice the
-    /// change (spec §1.4.3).
+    /// Any other change of a word. For example, a copy-on-write replaces the page that the word maps. If the
+    /// old page changes during the copy, the word stays the same, and a compare-exchange of the word would
+    /// not notice the change (spec §1.4.3).
     Replace,
 }
 

@@ -18,8 +18,8 @@ pub(crate) struct Slot {
 /// How a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// The walk reached a word of the wanted level, or a huge page above that level. The fields are the
-    /// word's place and its value.
+    /// The walk reached a word of the wanted level, or a huge page above that level. The fields of `Word` are
+    /// the word's place and the word.
     Word(Slot, Pte),
     /// The walk reached an empty word above the wanted level, so the table below is missing.
     NoTable(Slot),

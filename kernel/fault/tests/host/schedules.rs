@@ -59,8 +59,8 @@ pub(crate) fn check(schedules: usize, test: impl Fn() + Send + Sync + Clone + 's
     shuttle::check_pct(test, schedules.div_ceil(2), 3);
 }
 
-/// The number of schedules for each of `cases` cases. The number is `SHUTTLE_ITERATIONS` divided by `cases`,
-/// or `default` if the variable `SHUTTLE_ITERATIONS` is not set.
+/// The number of schedules for each of `cases` cases. The number of schedules is `SHUTTLE_ITERATIONS` divided
+/// by `cases`, or `default` if the variable `SHUTTLE_ITERATIONS` is not set.
 pub(crate) fn schedules(cases: usize, default: usize) -> usize {
     let given = std::env::var("SHUTTLE_ITERATIONS").ok().and_then(|number| number.parse::<usize>().ok());
     given.map_or(default, |all| (all / cases).max(1))

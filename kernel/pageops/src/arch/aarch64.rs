@@ -20,7 +20,7 @@ fn zva_bytes() -> Option<usize> {
 
 fn dczid() -> u64 {
     let dczid: u64;
-    // SAFETY: the register may be read at every exception level, and reading it changes nothing.
+    // SAFETY: the register may be read at every exception level, and reading the register changes nothing.
     unsafe { asm!("mrs {}, dczid_el0", out(reg) dczid, options(nomem, nostack, preserves_flags)) }
     dczid
 }

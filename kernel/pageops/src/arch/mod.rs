@@ -191,14 +191,14 @@ impl Cell {
 
     /// Stores a kernel, and the low 24 bits of `number`.
     pub(crate) fn set(&self, kernel: Kernel, number: u32) {
-        // INVARIANT: a `Kernel` value exists, so the CPU supports its set.
+        // INVARIANT: a `Kernel` value exists, so the CPU supports the kernel's instruction set.
         self.0.store(number << 8 | (kernel.isa as u32 + 1), Relaxed);
     }
 
     pub(crate) fn get(&self) -> Option<(Kernel, u32)> {
         let bits = self.0.load(Relaxed);
         let isa = *Isa::ALL.get(((bits & 0xFF) as usize).checked_sub(1)?)?;
-        // INVARIANT: by the cell's invariant, the CPU supports the set.
+        // INVARIANT: by the cell's invariant, the CPU supports the instruction set `isa`.
         Some((Kernel { isa }, bits >> 8))
     }
 }

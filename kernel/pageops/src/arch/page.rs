@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 ///
 /// # Invariants
 ///
-/// During `'p`, the bytes are valid to write, and nothing else refers to them.
+/// During `'p`, the bytes of the page are valid to write, and nothing else refers to these bytes.
 #[derive(Debug)]
 pub struct Page<'p> {
     start: NonNull<u8>,

@@ -371,8 +371,8 @@ impl Play {
         self.engine.check(&spaces).unwrap_or_else(|violation| panic!("{violation}"));
     }
 
-    /// Checks the invariants and compares all contents with the model. Then drops all tasks and address
-    /// spaces, and checks that no frame is in use.
+    /// Checks the invariants and compares all contents with the model. After the comparison, drops all tasks
+    /// and address spaces, and checks that no frame is in use.
     fn end(mut self) {
         self.check();
         self.engine.world().frames.fail_after(-1);

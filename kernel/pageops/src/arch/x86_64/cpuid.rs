@@ -5,10 +5,11 @@
 
 use core::arch::x86_64::{__cpuid, __cpuid_count};
 
-/// The bits of XCR0 that the system sets if it saves the registers of SSE and AVX (Intel SDM volume 1, 13.3).
+/// The bits of XCR0 that the operating system sets if it saves the registers of SSE and AVX (Intel SDM volume
+/// 1, 13.3).
 const XCR0_AVX: u64 = 0b110;
-/// The bits of XCR0 that the system sets if it saves the registers of SSE, AVX and the three parts of
-/// AVX-512.
+/// The bits of XCR0 that the operating system sets if it saves the registers of SSE, AVX and the three parts
+/// of AVX-512.
 const XCR0_AVX512: u64 = 0b1110_0110;
 
 pub(super) fn has_avx2() -> bool {
@@ -59,7 +60,7 @@ pub(crate) fn cache_bytes(level: u32) -> Option<usize> {
     } else {
         return None;
     };
-    // A CPU has about four caches. The limit ends the loop even if a CPU reports an endless list.
+    // A CPU has about four caches. The limit of 16 ends the loop even if a CPU reports an endless list.
     for index in 0..16 {
         let cache = __cpuid_count(leaf, index);
         let kind = cache.eax & 0x1F;

@@ -3,7 +3,7 @@
 /// Makes a loop over vectors. The macro takes the instructions of the loop, `=>`, and the operands. The loop
 /// ends with `vzeroupper`, so that later SSE code is not slowed down.
 ///
-/// `vzeroupper` changes the first sixteen vector registers, even if the loop does not use them, and a caller
+/// `vzeroupper` changes the first sixteen vector registers, even if the loop uses fewer registers. A caller
 /// that is compiled for AVX may have values in these registers. So the macro declares all sixteen registers
 /// as changed. The name `xmm0` stands for all lengths of this register (`xmm0`, `ymm0`, `zmm0`).
 #[cfg(target_feature = "sse2")]
